@@ -1,0 +1,436 @@
+"""Configuration: a few typed options, each with a default and an environment name.
+
+This is layer 0: it imports the standard library alone, so every other layer may read
+it. An option is read as a plain attribute (``config.x64``), set for the whole process
+by assignment (``config.x64 = True``) and set for one thread and one block by
+``with config.override(x64=True):``.
+
+Why it is built on `threading.local`: options are read on the path of every operation.
+Each thread keeps the values that hold *there* in its own dictionary, so a read is one
+attribute look-up in C; the price is paid by the rare write, which visits the
+dictionaries of all threads.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Generic, TypeVar, overload
+
+__all__ = ["Config", "Option", "config"]
+
+T = TypeVar("T")
+
+_TRUE = frozenset({"1", "true", "yes", "on", "y", "t"})
+_FALSE = frozenset({"0", "false", "no", "off", "n", "f", ""})
+
+
+# -- parsers: what may be assigned, and how an environment string is read ---
+
+
+def _boolean(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        if value.strip().lower() in _TRUE:
+            return True
+        if value.strip().lower() in _FALSE:
+            return False
+    elif value in (0, 1):
+        return bool(value)
+    raise ValueError("expected a boolean (True, False, or one of 1 0 true false)")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, (str, os.PathLike)):
+        return os.fspath(value).strip()  # type: ignore[return-value]
+    raise ValueError("expected a string")
+
+
+def _count(value: object) -> int:
+    if isinstance(value, str):
+        try:
+            value = int(value)
+        except ValueError:
+            raise ValueError("expected an integer") from None
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value >= 0:
+            return value
+        raise ValueError("expected an integer that is not negative")
+    raise ValueError("expected an integer")
+
+
+def _seconds(value: object) -> float:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ValueError("expected a number of seconds") from None
+    if not 0 < number < float("inf"):
+        raise ValueError("expected a positive, finite number of seconds")
+    return number
+
+
+_SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def _size(value: object) -> int:
+    """A number of bytes; strings may end in K, M, G, T (powers of 1024)."""
+    if isinstance(value, str):
+        text = value.strip().lower().removesuffix("ib").removesuffix("b")
+        factor = _SIZES.get(text[-1:], 1)
+        try:
+            return _count(int(float(text.rstrip("kmgt")) * factor))
+        except (ValueError, OverflowError):
+            raise ValueError("expected a number of bytes such as 2G") from None
+    return _count(value)
+
+
+def _one_of(*names: str) -> Callable[[object], str]:
+    def parse(value: object) -> str:
+        if isinstance(value, str) and value in names:
+            return value
+        raise ValueError(f"expected one of {', '.join(map(repr, names))}")
+
+    return parse
+
+
+def _optional(parse: Callable[[object], T]) -> Callable[[object], T | None]:
+    def parse_optional(value: object) -> T | None:
+        return None if value is None or value in ("", "none", "None") else parse(value)
+
+    return parse_optional
+
+
+# -- the machinery ---
+
+
+class Option(Generic[T]):
+    """One option: its default, how a value is checked, and what it does.
+
+    It is a descriptor *without* ``__set__``: the values of a thread stand in the
+    instance dictionary and win, so a read does not pass through Python. (For the
+    same reason `Config` has no ``__getattr__``: its mere presence doubles the cost of
+    every read. Python itself suggests the near name when a misspelt one is read.)
+    """
+
+    __slots__ = ("default", "doc", "environment", "name", "parse")
+
+    def __init__(self, default: T, parse: Callable[[object], T], doc: str) -> None:
+        self.default, self.parse, self.doc = default, parse, doc
+        self.name = self.environment = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name, self.environment = name, f"FXFLOW_{name.upper()}"
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Option[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object, owner: type) -> Option[T] | T:
+        return self if instance is None else self.default
+
+    def check(self, value: object, source: str) -> T:
+        """Return `value` as this option keeps it.
+
+        Raises:
+            ValueError: the value is not allowed; the message names `source`.
+        """
+        try:
+            return self.parse(value)
+        except ValueError as error:
+            raise ValueError(f"{source}: {error}; got {value!r}") from None
+
+    def initial(self) -> T:
+        """The value at the start of the process: the environment's or the default."""
+        text = os.environ.get(self.environment)
+        if text is None:
+            return self.default
+        return self.check(text, f"environment variable {self.environment}")
+
+
+class _ThreadValues:
+    """The option values of one thread, and the overrides it is inside of."""
+
+    __slots__ = ("__weakref__", "overrides", "values")
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.values = values
+        self.overrides: dict[str, list[Any]] = {}
+
+
+_lock = threading.RLock()
+_process_values: dict[str, Any] = {}
+_threads: weakref.WeakSet[_ThreadValues] = weakref.WeakSet()
+_listeners: dict[str, list[Callable[[Any], None]]] = {}
+
+
+class Config(threading.local):
+    """All options of fxflow; use the one instance, ``fxflow.config``.
+
+    Example:
+        >>> from fxflow._config import config
+        >>> with config.override(x64=True):
+        ...     config.x64
+        True
+    """
+
+    # -- numbers ---
+    x64 = Option(
+        False,
+        _boolean,
+        "Make 64-bit dtypes the default for Python scalars, lists and NumPy data.",
+    )
+    default_matmul_precision = Option[str | None](
+        None,
+        _optional(
+            _one_of(
+                "default",
+                "high",
+                "highest",
+                "bfloat16",
+                "bfloat16_3x",
+                "tensorfloat32",
+                "float32",
+            )
+        ),
+        "Precision of products that do not say theirs; None leaves it to XLA.",
+    )
+    # -- how operations run ---
+    eager = Option(
+        "auto",
+        _one_of("auto", "xla"),
+        'Eager operations on CPU: "auto" uses NumPy where it gives XLA\'s result and '
+        'is faster, "xla" compiles every one.',
+    )
+    disable_jit = Option(
+        False, _boolean, "Run jitted functions operation by operation, for debugging."
+    )
+    # -- checks ---
+    debug_nans = Option(
+        False, _boolean, "Raise where a result first contains a NaN (slow)."
+    )
+    debug_infs = Option(
+        False, _boolean, "Raise where a result first contains an infinity (slow)."
+    )
+    check_leaks = Option(
+        False, _boolean, "Raise when a traced value outlives its trace (slow)."
+    )
+    explain_retraces = Option(
+        False, _boolean, "Say why a function is traced again: what changed, from, to."
+    )
+    full_tracebacks = Option(
+        False, _boolean, "Show fxflow's own frames in tracebacks of errors."
+    )
+    # -- devices ---
+    platforms = Option(
+        "",
+        _text,
+        'Platforms to use, best first, such as "cuda,cpu"; empty: the best found. '
+        "Read when the first device is asked for.",
+    )
+    num_cpu_devices = Option(
+        0,
+        _count,
+        "CPU devices to split the host into; 0: what XLA_FLAGS says, else 1. "
+        "Read when the CPU client is made.",
+    )
+    collective_timeout = Option(
+        60.0, _seconds, "Seconds after which a collective without its peers fails."
+    )
+    # -- the compile cache on disk ---
+    cache = Option(True, _boolean, "Keep compiled programs on disk between processes.")
+    cache_dir = Option(
+        "", _text, "Where compiled programs are kept; empty: the user cache directory."
+    )
+    cache_max_bytes = Option(
+        2 << 30, _size, "Bound on the compile cache; the least recently used go first."
+    )
+
+    def __init__(self) -> None:
+        # `threading.local` calls this once in each thread that reads the object.
+        state = _ThreadValues(self.__dict__)
+        with _lock:
+            if not _process_values:
+                _process_values.update((o.name, o.initial()) for o in _OPTIONS.values())
+            self.__dict__.update(_process_values)
+            self.__dict__["_state"] = state
+            _threads.add(state)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set option `name` for the whole process.
+
+        A thread inside ``override`` of the same option sees the new value when it
+        leaves the block.
+        """
+        checked = _option(name).check(value, f"config.{name}")
+        with _lock:
+            _process_values[name] = checked
+            for thread in list(_threads):
+                if not thread.overrides.get(name):
+                    thread.values[name] = checked
+        _tell(name, self.__dict__[name])
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(
+            f"config.{name} cannot be deleted; assign to it, or use config.reset"
+        )
+
+    def update(self, name: str, value: object) -> None:
+        """Set option `name` for the whole process, by its name.
+
+        Args:
+            name: the option, for example ``"x64"``.
+            value: what to set it to.
+
+        Raises:
+            AttributeError: there is no such option.
+            ValueError: the value is not allowed.
+        """
+        setattr(self, name, value)
+
+    def reset(self, *names: str) -> None:
+        """Return options to what the environment or the default says.
+
+        Args:
+            *names: the options; none means all of them.
+        """
+        for name in names or tuple(_OPTIONS):
+            setattr(self, name, _option(name).initial())
+
+    def override(self, **values: Any) -> _Override:
+        """Set options in this thread for the extent of a ``with`` block.
+
+        Args:
+            **values: option names and their values.
+
+        Returns:
+            A context manager; it may be entered again.
+
+        Raises:
+            AttributeError: there is no such option.
+            ValueError: a value is not allowed.
+        """
+        checked = {k: _option(k).check(v, f"config.{k}") for k, v in values.items()}
+        return _Override(self, checked)
+
+    def on_change(
+        self, name: str, callback: Callable[[Any], None]
+    ) -> Callable[[], None]:
+        """Call ``callback(value)`` whenever option `name` may have changed.
+
+        It is called after an assignment and on entering and leaving an ``override``,
+        in the thread that did it and with the value that now holds in that thread.
+
+        Args:
+            name: the option.
+            callback: what to call.
+
+        Returns:
+            A function that ends the calls.
+        """
+        listeners = _listeners.setdefault(_option(name).name, [])
+        listeners.append(callback)
+
+        def cancel() -> None:
+            if callback in listeners:
+                listeners.remove(callback)
+
+        return cancel
+
+    def describe(self) -> str:
+        """Return a table of all options: value, default, environment name, meaning."""
+        rows = [("option", "value", "default", "environment", "meaning")]
+        for option in _OPTIONS.values():
+            value = getattr(self, option.name)
+            shown = f"{value!r}" + ("" if value == option.default else " *")
+            rows.append(
+                (
+                    option.name,
+                    shown,
+                    repr(option.default),
+                    option.environment,
+                    option.doc,
+                )
+            )
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(w) for cell, w in zip(row, widths, strict=True)
+            ).rstrip()
+            for row in rows
+        )
+
+    def __dir__(self) -> list[str]:
+        return sorted({*_OPTIONS, *super().__dir__()} - {"_state"})
+
+    def __repr__(self) -> str:
+        changed = ", ".join(
+            f"{o.name}={getattr(self, o.name)!r}"
+            for o in _OPTIONS.values()
+            if getattr(self, o.name) != o.default
+        )
+        return f"Config({changed})"
+
+
+_OPTIONS: dict[str, Option[Any]] = {
+    name: option for name, option in vars(Config).items() if isinstance(option, Option)
+}
+
+
+def _option(name: str) -> Option[Any]:
+    option = _OPTIONS.get(name)
+    if option is None:
+        near = difflib.get_close_matches(name, _OPTIONS, n=3, cutoff=0.5)
+        hint = (
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else f"the options are {', '.join(_OPTIONS)}."
+        )
+        raise AttributeError(f"config has no option {name!r}; {hint}")
+    return option
+
+
+def _tell(name: str, value: Any) -> None:
+    for callback in tuple(_listeners.get(name, ())):
+        callback(value)
+
+
+class _Override:
+    """The context manager that `Config.override` returns."""
+
+    __slots__ = ("_config", "_values")
+
+    def __init__(self, owner: Config, values: dict[str, Any]) -> None:
+        self._config, self._values = owner, values
+
+    def __enter__(self) -> Config:
+        state: _ThreadValues = self._config.__dict__["_state"]
+        with _lock:
+            for name, value in self._values.items():
+                state.overrides.setdefault(name, []).append(value)
+                state.values[name] = value
+        for name, value in self._values.items():
+            _tell(name, value)
+        return self._config
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        state: _ThreadValues = self._config.__dict__["_state"]
+        with _lock:
+            for name in self._values:
+                stack = state.overrides[name]
+                stack.pop()
+                state.values[name] = stack[-1] if stack else _process_values[name]
+        for name in self._values:
+            _tell(name, state.values[name])
+
+
+config = Config()

@@ -1,0 +1,92 @@
+"""The few operations that derivatives need by themselves: zeros, sums, casts.
+
+The machine names no operation of its own; these look theirs up in the table when first
+used, by the names under which `lax` registers them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import dtypes
+from fxflow.core.array import put_host
+from fxflow.core.aval import Aval
+from fxflow.core.primitive import Zero, table
+
+
+def constant(value: Any, dtype: Any) -> Any:
+    """Returns a 0-d constant of exactly this dtype.
+
+    A NumPy scalar will do, except where an operation would take it for 32 bits.
+    """
+    scalar = np.asarray(value).astype(dtype)
+    if dtypes.is_wide(dtype):
+        return put_host(scalar, Aval((), dtype))
+    return scalar
+
+
+def zeros(aval: Aval) -> Any:
+    """Returns an array of zeros of a type."""
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, dtypes.float0)
+    zero = constant(0, aval.dtype)
+    if not aval.ndim:
+        return zero
+    return table["broadcast_in_dim"].bind(
+        zero, shape=aval.shape, broadcast_dimensions=()
+    )
+
+
+def instantiate(value: Any) -> Any:
+    """Returns `value`, a `Zero` made an array of zeros."""
+    return zeros(value.aval) if type(value) is Zero else value
+
+
+def add(x: Any, y: Any) -> Any:
+    """Returns the sum of two tangents or cotangents; either may be `Zero` or None."""
+    if x is None or type(x) is Zero:
+        return y
+    if y is None or type(y) is Zero:
+        return x
+    return table["add"].bind(x, y)
+
+
+def broadcast_front(value: Any, aval: Aval, size: int) -> Any:
+    """Returns an unmapped value repeated along a new first axis.
+
+    Args:
+      value: of type `aval`.
+      aval: its type.
+      size: length of the new axis.
+    """
+    if dtypes.is_key(aval.dtype):
+        data = table["random_unwrap"].bind(value)
+        wide = broadcast_front(data, aval.physical, size)
+        return table["random_wrap"].bind(wide, dtype=aval.dtype)
+    return table["broadcast_in_dim"].bind(
+        value,
+        shape=(size, *aval.shape),
+        broadcast_dimensions=tuple(range(1, aval.ndim + 1)),
+    )
+
+
+def mul(x: Any, y: Any) -> Any:
+    """Returns the product of a tangent and a factor of the same shape (or 0-d)."""
+    return table["mul"].bind(x, y)
+
+
+def neg(x: Any) -> Any:
+    """Returns the negative of a tangent or cotangent; of `Zero`, itself."""
+    return x if type(x) is Zero else table["neg"].bind(x)
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """Returns `x` with another dtype."""
+    return table["convert_element_type"].bind(x, new_dtype=dtype, weak_type=False)
+
+
+def reduce_sum(x: Any, axes: tuple[int, ...]) -> Any:
+    """Returns the sum of a cotangent over some axes, which disappear."""
+    return table["reduce_sum"].bind(x, axes=axes) if axes else x

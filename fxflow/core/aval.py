@@ -1,0 +1,188 @@
+"""Types of arrays ("abstract values"): shape, dtype and weakness, interned.
+
+Two equal types are one object, so that a cache key made of types is compared by identity:
+this is what keeps a compiled call cheap. A *weak* type is that of a Python scalar, which
+yields to the dtype of what it is combined with.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import Any
+
+from fxflow.core import dtypes
+
+Shape = tuple[int, ...]
+
+
+class Aval:
+    """The type of an array, written `f32[3,4]` (a weak one `f32[]~`).
+
+    Attributes:
+      shape: lengths of the axes.
+      dtype: a NumPy dtype (`ml_dtypes` included) or a key dtype.
+      weak_type: whether the dtype yields to others in promotion.
+    """
+
+    __slots__ = ("__weakref__", "_mlir", "dtype", "ndim", "shape", "weak_type")
+
+    shape: Shape
+    dtype: Any
+    weak_type: bool
+    ndim: int
+    _mlir: str
+
+    def __new__(cls, shape: Shape, dtype: Any, weak_type: bool = False) -> Aval:
+        """Returns the one object of this type.
+
+        Args:
+          shape: a tuple of Python ints.
+          dtype: a canonical dtype (`dtypes.dtype` makes one).
+          weak_type: see the class.
+        """
+        key = (shape, dtype, weak_type)
+        reference = _table.get(key)
+        if reference is not None:
+            known = reference()
+            if known is not None:
+                return known
+        self = object.__new__(cls)
+        self.shape, self.dtype, self.weak_type = shape, dtype, weak_type
+        self.ndim = len(shape)
+        _table[key] = weakref.ref(self, lambda dead: _forget(key, dead))
+        return self
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the elements take in memory."""
+        return self.size * int(self.dtype.itemsize)
+
+    @property
+    def physical(self) -> Aval:
+        """The type as the compiler sees it: keys are vectors of u32."""
+        if dtypes.is_key(self.dtype):
+            return Aval(self.shape + self.dtype.suffix, self.dtype.base)
+        return self
+
+    @property
+    def mlir(self) -> str:
+        """The type in StableHLO's notation: `tensor<3x4xf32>`."""
+        try:
+            return self._mlir
+        except AttributeError:
+            body = self.physical
+            dims = "".join(f"{n}x" for n in body.shape)
+            self._mlir = f"tensor<{dims}{dtypes.mlir_name(body.dtype)}>"
+            return self._mlir
+
+    def update(
+        self,
+        shape: Shape | None = None,
+        dtype: Any = None,
+        weak_type: bool | None = None,
+    ) -> Aval:
+        """Returns the type with some of its parts replaced."""
+        return Aval(
+            self.shape if shape is None else shape,
+            self.dtype if dtype is None else dtype,
+            self.weak_type if weak_type is None else weak_type,
+        )
+
+    def strong(self) -> Aval:
+        """Returns the same type, not weak."""
+        return Aval(self.shape, self.dtype) if self.weak_type else self
+
+    def tangent(self) -> Aval:
+        """Returns the type of a derivative with respect to a value of this type."""
+        return Aval(self.shape, dtypes.tangent_dtype(self.dtype))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Aval, (self.shape, self.dtype, self.weak_type)
+
+    def __str__(self) -> str:
+        dims = ",".join(map(str, self.shape))
+        weak = "~" if self.weak_type else ""
+        return f"{dtypes.short_name(self.dtype)}[{dims}]{weak}"
+
+    __repr__ = __str__
+
+
+_table: dict[tuple[Shape, Any, bool], weakref.ref[Aval]] = {}
+
+
+def _forget(key: tuple[Shape, Any, bool], dead: weakref.ref[Aval]) -> None:
+    # Another thread may have put a new type in the place of the dead one.
+    if _table.get(key) is dead:
+        del _table[key]
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array that does not exist, for `eval_shape` and `lower`.
+
+    Args:
+      shape: lengths of the axes.
+      dtype: anything `fxflow.numpy.dtype` takes.
+      weak_type: whether the dtype yields in promotion.
+
+    Example:
+      >>> ShapeDtypeStruct((3, 4), "float32")
+      ShapeDtypeStruct(f32[3,4])
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, shape: Any, dtype: Any, *, weak_type: bool = False) -> None:
+        self.aval = Aval(tuple(map(int, shape)), dtypes.dtype(dtype), weak_type)
+
+    @property
+    def shape(self) -> Shape:
+        """Lengths of the axes."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return self.aval.dtype
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype yields in promotion."""
+        return self.aval.weak_type
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.aval.size
+
+    def update(self, **parts: Any) -> ShapeDtypeStruct:
+        """Returns a copy with `shape`, `dtype` or `weak_type` replaced."""
+        return ShapeDtypeStruct(
+            parts.get("shape", self.shape),
+            parts.get("dtype", self.dtype),
+            weak_type=parts.get("weak_type", self.weak_type),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self.aval is other.aval
+
+    def __hash__(self) -> int:
+        return hash((ShapeDtypeStruct, self.aval))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an unsized ShapeDtypeStruct")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"ShapeDtypeStruct({self.aval})"

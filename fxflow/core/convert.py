@@ -1,0 +1,88 @@
+"""From what users pass to arrays: Python scalars, NumPy arrays, DLPack exporters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import dtypes
+from fxflow.core.array import Array, put_host
+from fxflow.core.aval import Aval
+from fxflow.core.errors import ArgumentError
+
+_SCALARS = (bool, int, float, complex)
+
+
+def is_arraylike(value: Any) -> bool:
+    """Returns whether an operation accepts `value` as an array."""
+    return isinstance(value, (Array, *_SCALARS, np.ndarray, np.generic)) or hasattr(
+        value, "__fxflow_array__"
+    )
+
+
+def not_an_array(value: Any, where: str) -> ArgumentError:
+    """Returns the error for a value that is no array."""
+    shown = repr(value)
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    hint = (
+        "convert it with fnp.asarray"
+        if isinstance(value, list | tuple)
+        else "pass an array, a number or a NumPy array"
+    )
+    return ArgumentError(
+        f"{where} {shown} of type {type(value).__name__}, which is not an array: {hint}"
+    )
+
+
+def typeof(value: Any) -> Aval:
+    """Returns the type of an array, tracer, scalar or NumPy array.
+
+    Args:
+      value: array-like, or anything with an `aval`.
+
+    Returns:
+      Its type, as an operation sees it.
+
+    Raises:
+      ArgumentError: `value` is no array.
+
+    Example:
+      >>> typeof(3.0)
+      f32[]~
+    """
+    aval = getattr(value, "aval", None)
+    if type(aval) is Aval:
+        return aval
+    if isinstance(value, _SCALARS) and not isinstance(value, np.generic):
+        return Aval((), dtypes.of_python(value), not isinstance(value, bool))
+    if isinstance(value, np.ndarray | np.generic):
+        return Aval(value.shape, dtypes.of_host(value))
+    convert = getattr(value, "__fxflow_array__", None)
+    if convert is not None:
+        return typeof(convert())
+    raise not_an_array(value, "got")
+
+
+def as_array(value: Any) -> Array:
+    """Returns `value` as an array (host memory is copied, never aliased).
+
+    Args:
+      value: array-like.
+
+    Raises:
+      ArgumentError: `value` is no array.
+    """
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        host = np.array(dtypes.host_array(value))
+        return put_host(host, Aval(host.shape, host.dtype))
+    if isinstance(value, _SCALARS):
+        dtype = dtypes.of_python(value)
+        aval = Aval((), dtype, not isinstance(value, bool))
+        return put_host(np.array(value, dtype), aval)
+    convert = getattr(value, "__fxflow_array__", None)
+    if convert is not None:
+        return as_array(convert())
+    raise not_an_array(value, "got")

@@ -1,0 +1,452 @@
+"""Running operations at once.
+
+A *plan* runs one operation, or one whole library function, on arguments of given types
+and places. On the CPU a small plan is NumPy: host memory is device memory there, and
+NumPy's rule of an operation gives what XLA gives, in a microsecond and without compiling.
+Any other plan is a compiled program. `runs_on_host` is the one place that decides.
+
+A library function (`@library`) called with concrete arrays is one plan; under any other
+interpreter it just runs, and its operations land where they belong.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from fxflow._config import config
+from fxflow.core import dtypes, tree
+from fxflow.core.array import Array, host_of
+from fxflow.core.convert import as_array
+from fxflow.core.execute import check_finite, common_place, compile_graph
+from fxflow.core.graph import Graph, Literal, Node, Var
+from fxflow.core.placed import Placed, placed_on
+from fxflow.core.primitive import Primitive
+from fxflow.core.staging import trace_flat
+from fxflow.core.trace import State, Trace, Tracer, leaked, state
+
+# Above this many bytes in and out of one operation, XLA's threads and fused loops win
+# over NumPy even though the call costs more (measured on 2 cores; see docs/design).
+HOST_BYTES = 1 << 18
+# Plans kept for each function; the oldest half goes when there are more.
+MAX_PLANS = 8192
+
+Plan = Callable[..., Any]
+_SCALARS: tuple[type, ...] = (bool, int, float, complex)
+
+
+class EvalTrace(Trace):
+    """Runs each operation at once."""
+
+    __slots__ = ()
+
+    def process(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
+    ) -> Any:
+        """Runs one operation; see `Trace.process`."""
+        arrays = [a if type(a) is Array else _concrete(a) for a in args]
+        key = (primitive, *[a._placed for a in arrays], *params.items())
+        plan = _plans.get(key)
+        if plan is None:
+            plan = _primitive_plan(primitive, [a._placed for a in arrays], params)
+            remember(_plans, key, plan)
+        return plan(*arrays)
+
+
+EVAL = EvalTrace()
+State.trace = EVAL
+
+_plans: dict[Any, Plan] = {}
+_libraries: list[dict[Any, Plan]] = []
+
+
+def remember(plans: dict[Any, Plan], key: Any, plan: Plan) -> None:
+    """Keeps a plan; forgets the oldest half when there are too many."""
+    if len(plans) >= MAX_PLANS:
+        for old in list(plans)[: MAX_PLANS // 2]:
+            plans.pop(old, None)
+    plans[key] = plan
+
+
+def forget_plans(*_: Any) -> None:
+    """Drops all plans: an option that they were made under has changed."""
+    _plans.clear()
+    for plans in _libraries:
+        plans.clear()
+
+
+for _option in ("eager", "debug_nans", "debug_infs", "x64", "default_matmul_precision"):
+    config.on_change(_option, forget_plans)
+
+
+def _concrete(value: Any) -> Array:
+    if isinstance(value, Tracer):
+        raise leaked(value)
+    return as_array(value)
+
+
+# -- NumPy or XLA ----------------------------------------------------------------
+
+
+def runs_on_host(graph: Graph, placement: Any) -> bool:
+    """Returns whether NumPy runs this graph when eager.
+
+    Args:
+      graph: of an operation or a library function.
+      placement: where its arguments are.
+    """
+    if not placement.is_host or config.eager != "auto":
+        return False
+    for node in graph.nodes:
+        primitive = node.primitive
+        if not primitive.host_safe or node.effects:
+            return False
+        if primitive.is_view:
+            continue
+        moved = sum(a.aval.nbytes for a in (*node.inputs, *node.outputs))
+        if moved > HOST_BYTES:
+            return False
+    return True
+
+
+def _primitive_plan(
+    primitive: Primitive, placeds: Sequence[Placed], params: dict[str, Any]
+) -> Plan:
+    inputs = [Var(p.aval) for p in placeds]
+    outputs = [Var(a) for a in primitive.out_avals([p.aval for p in placeds], params)]
+    node = Node(primitive, inputs, outputs, params)
+    graph = Graph(inputs, [node], outputs, primitive.name)
+    plan = graph_plan(graph, placeds, primitive.name)
+    if primitive.multi:
+        return plan
+    return _only(plan)
+
+
+def _only(plan: Plan) -> Plan:
+    single = getattr(plan, "single", None)
+    if single is not None:
+        return cast(Plan, single)
+
+    def first(*arrays: Array) -> Array:
+        return cast(Array, plan(*arrays)[0])
+
+    return first
+
+
+def graph_plan(graph: Graph, placeds: Sequence[Placed], name: str) -> Plan:
+    """Returns a function from arrays (one for each input) to the list of results.
+
+    Args:
+      graph: to run.
+      placeds: types and places of the arguments.
+      name: for messages and profiles.
+    """
+    placement, committed = common_place(placeds, name)
+    if runs_on_host(graph, placement):
+        plan = host_plan(graph, placement, committed)
+    else:
+        program = compile_graph(graph, placeds, name=name)
+
+        def plan(*arrays: Array) -> list[Array]:
+            return program(arrays)
+
+    if not (config.debug_nans or config.debug_infs):
+        return plan
+
+    def checked(*arrays: Array) -> list[Array]:
+        outs: list[Array] = plan(*arrays)
+        check_finite(name, outs)
+        return outs
+
+    return checked
+
+
+# -- NumPy -----------------------------------------------------------------------
+
+
+class _Quiet(threading.local):
+    """Runs NumPy without floating-point warnings, as XLA has none.
+
+    A context of its own for each thread: NumPy keeps the setting in a context variable,
+    and entering a prepared context costs a tenth of `np.errstate`.
+    """
+
+    def __init__(self) -> None:
+        context = contextvars.copy_context()
+        context.run(np.seterr, all="ignore")
+        self.run = context.run
+
+
+quiet = _Quiet()
+
+
+def host_plan(graph: Graph, placement: Any, committed: bool) -> Plan:
+    """Returns a function that runs a graph with NumPy.
+
+    It is written out as Python source, since interpreting the graph would cost more than
+    the operations themselves.
+
+    Args:
+      graph: of operations with a NumPy rule.
+      placement: the host's.
+      committed: whether the results stay there.
+    """
+    scope: dict[str, Any] = {
+        "host_of": host_of,
+        "new": object.__new__,
+        "Array": Array,
+        "asarray": np.asarray,
+        "compact": _compact,
+        "quiet": quiet,
+    }
+    names: dict[Any, str] = {}
+    arguments = []
+    reads = []
+    for i, var in enumerate(graph.inputs):
+        names[var] = f"h{i}"
+        arguments.append(f"a{i}")
+        reads.append((f"h{i}", f"a{i}"))
+    lines = []
+    if reads:
+        fast = "; ".join(f"{h} = {a}._host" for h, a in reads)
+        slow = "; ".join(f"{h} = host_of({a})" for h, a in reads)
+        lines += ["try:", f"  {fast}", "except AttributeError:", f"  {slow}"]
+
+    def read(atom: Any) -> str:
+        if type(atom) is Literal:
+            name = f"c{len(scope)}"
+            scope[name] = atom.value
+            return name
+        return names[atom]
+
+    views: set[Var] = set()
+    for n, node in enumerate(graph.nodes):
+        primitive = node.primitive
+        scope[f"f{n}"] = primitive.host_function(**node.params)
+        operands = ", ".join(map(read, node.inputs))
+        atoms = (*node.inputs, *node.outputs)
+        noisy = any(dtypes.is_inexact(a.aval.dtype) for a in atoms)
+        call = f"f{n}({operands})"
+        if noisy and not primitive.is_view:
+            call = f"quiet.run(f{n}{', ' if operands else ''}{operands})"
+        targets = [f"v{n}_{i}" for i in range(len(node.outputs))]
+        names.update(zip(node.outputs, targets, strict=True))
+        left = ", ".join(targets) + ("," if primitive.multi else "")
+        lines.append(f"{left} = {call}" if targets else call)
+        if primitive.is_view:
+            views.update(node.outputs)
+    results = []
+    for i, atom in enumerate(graph.outputs):
+        scope[f"p{i}"] = placed_on(atom.aval, placement, committed)
+        value = read(atom)
+        if type(atom) is Literal or not atom.aval.ndim:
+            value = f"asarray({value})"
+        if type(atom) is Var and atom in views:
+            value = f"compact({value})"
+        lines += [
+            f"r{i} = new(Array)",
+            f"r{i}._host = {value}",
+            f"r{i}._placed = p{i}",
+        ]
+        results.append(f"r{i}")
+    head = ", ".join(arguments)
+    body = "\n".join("  " + line for line in lines)
+    listed = ", ".join(results)
+    code = f"def plan({head}):\n{body}\n  return [{listed}]\n"
+    if len(results) == 1:
+        code += f"def single({head}):\n{body}\n  return {listed}\n"
+    exec(compile(code, f"<fxflow host plan of {graph.name}>", "exec"), scope)
+    plan: Any = scope["plan"]
+    if len(results) == 1:
+        plan.single = scope["single"]
+    return cast(Plan, plan)
+
+
+def _compact(view: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Copies a small view of a large array, which it would keep alive."""
+    base = view.base
+    if (
+        isinstance(base, np.ndarray)
+        and base.nbytes > 4096
+        and base.nbytes > 4 * view.nbytes
+    ):
+        return view.copy()
+    return view
+
+
+# -- library functions -------------------------------------------------------------
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def library(*static: str) -> Callable[[F], F]:
+    """Makes a function of arrays one plan when eager, and inlined when traced.
+
+    Args:
+      *static: names of the arguments that are not arrays (axes, shapes, dtypes).
+        Arguments that are None, strings or types are always static.
+
+    Returns:
+      A decorator for a pure function of arrays, numbers and sequences of them that
+      returns an array or a pytree of arrays.
+    """
+
+    def decorate(function: F) -> F:
+        plans: dict[Any, Plan] = {}
+        _libraries.append(plans)
+        signature = inspect.signature(function)
+        positional = [
+            p.name
+            for p in signature.parameters.values()
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        fixed = frozenset(static)
+        fixed_positions = frozenset(
+            i for i, name in enumerate(positional) if name in fixed
+        )
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if state.trace is not EVAL:
+                return function(*args, **kwargs)
+            key: list[Any] = []
+            arrays: list[Any] = []
+            add = key.append
+            for i, a in enumerate(args):
+                if type(a) is Array:
+                    add(a._placed)
+                    arrays.append(a)
+                elif i in fixed_positions:
+                    add(type(a))
+                    add(a)
+                else:
+                    _classify(a, key, arrays)
+            for name, a in kwargs.items():
+                add(name)
+                if name in fixed:
+                    add(type(a))
+                    add(a)
+                else:
+                    _classify(a, key, arrays)
+            frozen = tuple(key)
+            try:
+                plan = plans.get(frozen)
+            except TypeError:
+                # A static argument that cannot be hashed: run operation by operation.
+                return function(*args, **kwargs)
+            if plan is None:
+                plan = _library_plan(function, args, kwargs, fixed_positions, fixed)
+                remember(plans, frozen, plan)
+            return plan(*arrays)
+
+        call.plans = plans  # type: ignore[attr-defined]
+        return cast(F, call)
+
+    return decorate
+
+
+def _classify(value: Any, key: list[Any], arrays: list[Any]) -> None:
+    """Adds an argument to the key of a plan, and its arrays to the plan's arguments."""
+    kind = type(value)
+    if kind is Array:
+        key.append(value._placed)
+        arrays.append(value)
+    elif kind in _SCALARS:
+        array = as_array(value)
+        key.append(array._placed)
+        arrays.append(array)
+    elif kind is list or kind is tuple:
+        key.append((kind, len(value)))
+        for item in value:
+            _classify(item, key, arrays)
+    elif value is None or kind is str or isinstance(value, type | np.dtype):
+        key.append(kind)
+        key.append(value)
+    elif isinstance(value, Tracer):
+        raise leaked(value)
+    elif isinstance(value, np.ndarray | np.generic) or hasattr(
+        value, "__fxflow_array__"
+    ):
+        array = as_array(value)
+        key.append(array._placed)
+        arrays.append(array)
+    else:
+        key.append(kind)
+        key.append(value)
+
+
+def _library_plan(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    fixed_positions: frozenset[int],
+    fixed: frozenset[str],
+) -> Plan:
+    arrays: list[Array] = []
+
+    def collect(value: Any) -> Callable[[list[Any]], Any]:
+        """Returns how to rebuild an argument from the list of traced arrays."""
+        key: list[Any] = []
+        found: list[Any] = []
+        if isinstance(value, list | tuple):
+            parts = [collect(item) for item in value]
+            kind = type(value)
+            if hasattr(value, "_fields"):
+                return lambda traced: kind(*(part(traced) for part in parts))
+            return lambda traced: kind(part(traced) for part in parts)
+        _classify(value, key, found)
+        if not found:
+            return lambda traced: value
+        position = len(arrays)
+        arrays.append(found[0])
+        return lambda traced: traced[position]
+
+    rebuilt = [
+        (lambda traced, a=a: a) if i in fixed_positions else collect(a)
+        for i, a in enumerate(args)
+    ]
+    named = {
+        name: (lambda traced, a=a: a) if name in fixed else collect(a)
+        for name, a in kwargs.items()
+    }
+    structure: list[Any] = []
+
+    def flat(*traced: Any) -> Sequence[Any]:
+        given = list(traced)
+        out = function(
+            *(make(given) for make in rebuilt),
+            **{name: make(given) for name, make in named.items()},
+        )
+        leaves, treedef = tree.flatten(out)
+        structure.append(treedef)
+        return leaves
+
+    name = function.__name__
+    graph, consts = trace_flat(flat, [a.aval for a in arrays], name=name)
+    constants = [as_array(c) for c in consts]
+    plan = graph_plan(graph, [a._placed for a in (*constants, *arrays)], name)
+    treedef = structure[0]
+    if constants:
+        plan = _with_constants(plan, constants)
+    if tree.treedef_is_leaf(treedef):
+        return _only(plan)
+    unflatten = treedef.unflatten
+
+    def structured(*values: Array) -> Any:
+        return unflatten(plan(*values))
+
+    return structured
+
+
+def _with_constants(plan: Plan, constants: Sequence[Array]) -> Plan:
+    def call(*arrays: Array) -> Any:
+        return plan(*constants, *arrays)
+
+    return call
+

@@ -1,0 +1,312 @@
+"""From a graph to StableHLO text.
+
+Text, not bindings: writing a line of text costs less than building an operation through
+the MLIR bindings, needs no import, and *is* the key of the compile cache. Each primitive
+writes itself through a `Context`; a nested graph becomes a private function (shared by
+all calls of it) or is written in place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import dtypes
+from fxflow.core.aval import Aval
+from fxflow.core.graph import Graph, Literal, Var
+from fxflow.core.staging import trace_flat
+
+
+class Module:
+    """A StableHLO module being written.
+
+    Attributes:
+      platform: `cpu`, `gpu` or `tpu`.
+      functions: texts of the private functions.
+      callbacks: what compiled code calls back, in the order of their indices.
+      keepalive: objects that must live as long as the program.
+    """
+
+    __slots__ = ("_called", "_names", "callbacks", "functions", "keepalive", "platform")
+
+    def __init__(self, platform: str) -> None:
+        self.platform = platform
+        self.functions: list[str] = []
+        self.callbacks: list[Any] = []
+        self.keepalive: list[Any] = []
+        self._called: dict[Any, str] = {}
+        self._names: dict[str, int] = {}
+
+    def unique(self, name: str) -> str:
+        """Returns a name for a private function that is not taken."""
+        name = "".join(c if c.isalnum() else "_" for c in name) or "f"
+        count = self._names.get(name, 0)
+        self._names[name] = count + 1
+        return f"{name}_{count}" if count or name == "main" else name
+
+    def function(self, graph: Graph, scope: str) -> str:
+        """Returns the name of the private function of a graph, writing it if new."""
+        name = self._called.get(graph)
+        if name is None:
+            name = self._called[graph] = self.unique(graph.name)
+            self.functions.append(
+                function_text(self, graph, f"private @{name}", scope=scope)
+            )
+        return name
+
+
+class Context:
+    """Writes operations into one block.
+
+    Attributes:
+      module: being written.
+      avals_in: types of the current node's inputs.
+      avals_out: types of its outputs.
+      scope: prefix of the operations' names in profiles.
+    """
+
+    __slots__ = ("_counter", "avals_in", "avals_out", "lines", "loc", "module", "scope")
+
+    def __init__(self, module: Module, counter: list[int], scope: str = "") -> None:
+        self.module = module
+        self._counter = counter
+        self.lines: list[str] = []
+        self.scope = scope
+        self.loc = ""
+        self.avals_in: Sequence[Aval] = ()
+        self.avals_out: Sequence[Aval] = ()
+
+    @property
+    def platform(self) -> str:
+        """The platform compiled for."""
+        return self.module.platform
+
+    def emit(self, text: str) -> str:
+        """Writes an operation of one result; returns the result's name.
+
+        Args:
+          text: as in `stablehlo.sine %0 : tensor<3xf32>`.
+        """
+        counter = self._counter
+        name = f"%{counter[0]}"
+        counter[0] += 1
+        self.lines.append(f"{name} = {text}{self.loc}")
+        return name
+
+    def emit_many(self, count: int, text: str) -> list[str]:
+        """Writes an operation of `count` results; returns their names."""
+        if count == 1:
+            return [self.emit(text)]
+        counter = self._counter
+        name = f"%{counter[0]}"
+        counter[0] += 1
+        left = f"{name}:{count} = " if count else ""
+        self.lines.append(f"{left}{text}{self.loc}")
+        return [f"{name}#{i}" for i in range(count)]
+
+    def constant(self, value: Any, aval: Aval | None = None) -> str:
+        """Writes a constant.
+
+        Args:
+          value: a NumPy array or scalar.
+          aval: its type; if of more axes than a 0-d value, the value is repeated.
+        """
+        array = np.asarray(value)
+        if aval is None:
+            aval = Aval(array.shape, array.dtype)
+        return self.emit(f"stablehlo.constant {dense(array, aval.dtype)} : {aval.mlir}")
+
+    def broadcast(self, name: str, aval: Aval, shape: tuple[int, ...]) -> str:
+        """Repeats a 0-d operand to a shape."""
+        out = aval.update(shape=shape)
+        return self.emit(
+            f"stablehlo.broadcast_in_dim {name}, dims = [] : "
+            f"({aval.mlir}) -> {out.mlir}"
+        )
+
+    def region(
+        self,
+        avals: Sequence[Aval],
+        body: Callable[[Context, list[str]], Sequence[str]],
+        out_avals: Sequence[Aval],
+        terminator: str = "stablehlo.return",
+    ) -> str:
+        """Returns the text of a region `{ ^bb0(...): ... }`.
+
+        Args:
+          avals: types of the block's arguments.
+          body: writes the block; takes its context and the arguments' names.
+          out_avals: types of what the block returns.
+          terminator: the returning operation.
+        """
+        inner = Context(self.module, self._counter, self.scope)
+        inner.loc = self.loc
+        names = []
+        for _ in avals:
+            names.append(f"%b{self._counter[0]}")
+            self._counter[0] += 1
+        head = ", ".join(
+            f"{n}: {a.mlir}" for n, a in zip(names, avals, strict=True)
+        )
+        results = list(body(inner, names))
+        lines = "\n".join(inner.lines)
+        block = f"^bb0({head}):\n" if names else ""
+        values = ", ".join(results)
+        types = ", ".join(a.mlir for a in out_avals)
+        end = f"{terminator} {values} : {types}" if results else terminator
+        return f"{{\n{block}{lines}\n{end}\n}}"
+
+    def graph(self, graph: Graph, operands: Sequence[str]) -> list[str]:
+        """Writes a graph in place; returns the names of its outputs."""
+        saved = self.avals_in, self.avals_out, self.loc
+        names: dict[Any, str] = dict(zip(graph.inputs, operands, strict=True))
+
+        def read(atom: Var | Literal) -> str:
+            if type(atom) is Literal:
+                return self.constant(atom.value, atom.aval)
+            return names[atom]
+
+        for node in graph.nodes:
+            primitive = node.primitive
+            scope = "/".join((self.scope, *node.scope, primitive.name))
+            self.loc = f' loc("{scope}")'
+            self.avals_in = [a.aval for a in node.inputs]
+            self.avals_out = [v.aval for v in node.outputs]
+            out = primitive.lower(self, *map(read, node.inputs), **node.params)
+            if primitive.multi:
+                names.update(zip(node.outputs, out, strict=True))
+            else:
+                names[node.outputs[0]] = out
+        results = [read(atom) for atom in graph.outputs]
+        self.avals_in, self.avals_out, self.loc = saved
+        return results
+
+    def call(self, graph: Graph, operands: Sequence[str]) -> list[str]:
+        """Writes a call of a graph's private function; returns the results' names."""
+        name = self.module.function(graph, self.scope)
+        ins = ", ".join(a.physical.mlir for a in graph.in_avals)
+        outs = [a.mlir for a in graph.out_avals]
+        return self.emit_many(
+            len(outs),
+            f"func.call @{name}({', '.join(operands)}) : ({ins}) -> ({', '.join(outs)})",
+        )
+
+    def compose(
+        self,
+        function: Callable[..., Any],
+        operands: Sequence[str],
+        avals: Sequence[Aval] | None = None,
+    ) -> list[str]:
+        """Writes what a function of arrays computes; returns the results' names.
+
+        Args:
+          function: of as many arrays as there are operands; returns one or a sequence.
+          operands: names.
+          avals: their types (None: those of the current node's inputs).
+        """
+
+        def flat(*values: Any) -> Sequence[Any]:
+            out = function(*values)
+            return out if isinstance(out, list | tuple) else [out]
+
+        graph, consts = trace_flat(flat, list(avals or self.avals_in))
+        constants = [self.constant(np.asarray(c)) for c in consts]
+        return self.graph(graph, [*constants, *operands])
+
+
+def number(value: Any, dtype: Any) -> str:
+    """Returns a number in StableHLO's notation, exact."""
+    if dtypes.is_bool(dtype):
+        return "true" if value else "false"
+    if dtypes.is_integer(dtype):
+        return str(int(value))
+    if dtypes.is_complex(dtype):
+        part = dtypes.to_real(dtype)
+        return f"({number(value.real, part)}, {number(value.imag, part)})"
+    as_float = float(value)
+    if not math.isfinite(as_float):
+        bits = np.asarray(value, dtype).tobytes()[::-1].hex().upper()
+        return f"0x{bits}"
+    text = repr(as_float)
+    if "e" in text and "." not in text:
+        text = text.replace("e", ".0e")
+    return text
+
+
+def dense(array: np.ndarray[Any, Any], dtype: Any) -> str:
+    """Returns the elements of a constant in StableHLO's notation."""
+    if array.ndim == 0:
+        return f"dense<{number(array[()], dtype)}>"
+    if array.size == 0:
+        return "dense<>"
+    if dtypes.is_bool(dtype) or dtypes.bits(dtype) < 8 or array.size <= 16:
+        return f"dense<{_nested(array, dtype)}>"
+    return f'dense<"0x{np.ascontiguousarray(array).tobytes().hex().upper()}">'
+
+
+def _nested(array: np.ndarray[Any, Any], dtype: Any) -> str:
+    if array.ndim == 0:
+        return number(array[()], dtype)
+    return "[" + ", ".join(_nested(row, dtype) for row in array) + "]"
+
+
+def function_text(
+    module: Module,
+    graph: Graph,
+    head: str,
+    *,
+    attributes: Sequence[str] = (),
+    scope: str = "",
+) -> str:
+    """Returns the text of a function.
+
+    Args:
+      module: it belongs to.
+      graph: what it computes.
+      head: visibility and name, as in `public @main`.
+      attributes: of each argument, as in `{tf.aliasing_output = 0 : i32}` (or "").
+      scope: prefix of the operations' names.
+    """
+    ctx = Context(module, [0], scope)
+    names = [f"%a{i}" for i in range(len(graph.inputs))]
+    attributes = attributes or [""] * len(names)
+    arguments = ", ".join(
+        f"{n}: {a.mlir} {attribute}".rstrip()
+        for n, a, attribute in zip(names, graph.in_avals, attributes, strict=True)
+    )
+    outs = ctx.graph(graph, names)
+    types = ", ".join(a.mlir for a in graph.out_avals)
+    body = "\n".join(ctx.lines)
+    end = f"return {', '.join(outs)} : {types}" if outs else "return"
+    return f"func.func {head}({arguments}) -> ({types}) {{\n{body}\n{end}\n}}\n"
+
+
+def lower_graph(
+    graph: Graph,
+    *,
+    name: str,
+    platform: str,
+    attributes: Sequence[str] = (),
+) -> tuple[str, Module]:
+    """Writes a graph as a module whose public function is `main`.
+
+    Args:
+      graph: to write.
+      name: of the module.
+      platform: `cpu`, `gpu` or `tpu`.
+      attributes: of each argument (see `function_text`).
+
+    Returns:
+      The module's text, and the module for its callbacks.
+    """
+    module = Module(platform)
+    module.unique("main")
+    main = function_text(
+        module, graph, "public @main", attributes=attributes, scope=name
+    )
+    label = "".join(c if c.isalnum() else "_" for c in name)
+    text = "".join((f"module @{label} {{\n", main, *module.functions, "}\n"))
+    return text, module

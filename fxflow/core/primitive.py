@@ -1,0 +1,247 @@
+"""Primitives: operations with all their rules in one place.
+
+A primitive is one class; its rules are its methods; `register` makes the single instance,
+puts it in the one table and refuses a class that lacks a rule. Families (`lax/families`,
+`core/higher_order`) derive most rules from what is mathematically true.
+
+Conventions of the rules:
+
+- *Values* are arrays, tracers or NumPy scalars; *avals* are types.
+- A primitive gives one result, or a list of results if `multi`.
+- A tangent or cotangent that is known to be zero is a `Zero`.
+- In `transpose`, an argument that is a `Var` is linear (its value is unknown); every
+  other argument is a value.
+- In `batch`, mapped arguments have the mapped axis in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeVar
+
+from fxflow.core.aval import Aval
+from fxflow.core.errors import NotDifferentiableError
+from fxflow.core.graph import Node
+from fxflow.core.trace import state
+
+
+class Zero:
+    """A tangent or cotangent that is zero, of a known type."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Aval) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval})"
+
+
+class Primitive:
+    """Base of all operations.
+
+    Attributes:
+      name: as printed in graphs.
+      multi: whether results come as a list.
+      nondifferentiable: why there is no derivative, or None.
+      linear: whether the operation is linear in all its array arguments.
+      is_view: whether its NumPy evaluation only makes a view (so size does not matter).
+      host_safe: whether `evaluate` gives what XLA gives and may replace it when eager.
+      axis_params: names of parameters that hold named axes.
+    """
+
+    name: ClassVar[str]
+    multi: ClassVar[bool] = False
+    nondifferentiable: ClassVar[str | None] = None
+    linear: ClassVar[bool] = False
+    is_view: ClassVar[bool] = False
+    host_safe: ClassVar[bool] = True
+    axis_params: ClassVar[tuple[str, ...]] = ()
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Interprets the operation under the current interpreter.
+
+        Args:
+          *args: arrays, tracers or scalars.
+          **params: hashable values known when tracing.
+
+        Returns:
+          One result, or a list of results if `multi`.
+        """
+        return state.trace.process(self, args, params)
+
+    # -- types -----------------------------------------------------------------
+
+    def abstract(self, *avals: Aval, **params: Any) -> Any:
+        """Returns the type of the result (a list of types if `multi`).
+
+        Raises:
+          ShapeError, DtypeError: the user's mistake, in words.
+        """
+        raise NotImplementedError
+
+    def out_avals(self, avals: Sequence[Aval], params: dict[str, Any]) -> list[Aval]:
+        """Returns the types of the results as a list."""
+        out = self.abstract(*avals, **params)
+        return list(out) if self.multi else [out]
+
+    def effects(self, **params: Any) -> frozenset[Any]:
+        """Returns what running it does besides computing its results."""
+        return frozenset()
+
+    # -- values ----------------------------------------------------------------
+
+    def lower(self, ctx: Any, *operands: str, **params: Any) -> Any:
+        """Writes the operation as StableHLO.
+
+        Args:
+          ctx: a `lowering.Context`: `emit`, `avals_in`, `avals_out`, `platform`.
+          *operands: names of the operands.
+          **params: as bound.
+
+        Returns:
+          The name of the result (a list of names if `multi`).
+        """
+        raise NotImplementedError
+
+    def evaluate(self, *values: Any, **params: Any) -> Any:
+        """Computes the result with NumPy; the oracle of the tests.
+
+        Args:
+          *values: NumPy arrays.
+          **params: as bound.
+        """
+        raise NotImplementedError
+
+    def host_function(self, **params: Any) -> Callable[..., Any]:
+        """Returns the cheapest callable that computes `evaluate` with these params."""
+        if not params:
+            return self.evaluate
+        evaluate = self.evaluate
+
+        def call(*values: Any) -> Any:
+            return evaluate(*values, **params)
+
+        return call
+
+    # -- derivatives -----------------------------------------------------------
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """Returns the results and their tangents.
+
+        Args:
+          primals: values.
+          tangents: values or `Zero`s, not all `Zero`.
+          **params: as bound.
+        """
+        why = self.nondifferentiable or "it has no derivative rule"
+        raise NotDifferentiableError(f"{self.name} cannot be differentiated: {why}")
+
+    def linearize(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """Like `jvp`, for reverse mode: whatever is nonlinear may not see tangents."""
+        return self.jvp(primals, tangents, **params)
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        """Returns a cotangent, `Zero` or None for each argument.
+
+        Args:
+          cotangent: of the result (a list with `Zero`s if `multi`).
+          *args: a `Var` for each linear argument, values for the others.
+          **params: as bound.
+        """
+        raise NotDifferentiableError(
+            f"{self.name} is not linear in what it is transposed with respect to"
+        )
+
+    # -- vectorisation -----------------------------------------------------------
+
+    def batch(
+        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
+    ) -> tuple[Any, Any]:
+        """Applies the operation to each slice along the mapped axis.
+
+        Args:
+          size: length of the mapped axis.
+          args: values; where `mapped`, with the mapped axis in front.
+          mapped: which arguments are mapped (at least one is).
+          **params: as bound.
+
+        Returns:
+          `(result, is_mapped)`, lists if `multi`; mapped axes in front.
+        """
+        raise NotImplementedError
+
+    def batch_named(
+        self,
+        axis_name: Any,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        **params: Any,
+    ) -> tuple[Any, Any]:
+        """Like `batch`, when `axis_name` is one that the operation itself names."""
+        raise NotImplementedError
+
+    def uses_axis(self, axis_name: Any, params: dict[str, Any]) -> bool:
+        """Returns whether the operation names the axis."""
+        for param in self.axis_params:
+            names = params[param]
+            if names == axis_name or (isinstance(names, tuple) and axis_name in names):
+                return True
+        return False
+
+    # -- graphs ----------------------------------------------------------------
+
+    def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
+        """Returns a node without the work of results that nobody wants.
+
+        It may have fewer outputs (all wanted ones) and fewer inputs; a primitive that
+        cannot save anything returns `node`.
+        """
+        return node
+
+    def show(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Returns the parameters as they are to be printed."""
+        return params
+
+    def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:
+        """Returns an estimate: `flops` and `bytes`."""
+        outs = self.out_avals(avals, params)
+        moved = sum(a.nbytes for a in (*avals, *outs))
+        return {"flops": float(sum(a.size for a in outs)), "bytes": float(moved)}
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+P = TypeVar("P", bound=Primitive)
+
+table: dict[str, Primitive] = {}
+"""Every primitive by name: the only table there is."""
+
+_REQUIRED = ("abstract", "lower", "evaluate", "batch")
+
+
+def register(cls: type[P]) -> P:
+    """Makes the one instance of a primitive and enters it in the table.
+
+    Raises:
+      TypeError: the class lacks a rule, or its name is taken.
+    """
+    missing = [r for r in _REQUIRED if getattr(cls, r) is getattr(Primitive, r)]
+    if not cls.nondifferentiable:
+        if cls.jvp is Primitive.jvp:
+            missing.append("jvp (or nondifferentiable)")
+        if cls.linear and cls.transpose is Primitive.transpose:
+            missing.append("transpose")
+    if missing:
+        raise TypeError(f"{cls.__name__} lacks the rules {', '.join(missing)}")
+    if cls.name in table:
+        raise TypeError(f"two primitives are named {cls.name!r}")
+    instance = cls()
+    table[cls.name] = instance
+    return instance

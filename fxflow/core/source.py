@@ -1,0 +1,109 @@
+"""Whose line was it: the user's place in the program, remembered cheaply.
+
+A graph node keeps `(code, instruction offset)` of the innermost frame outside fxflow.
+Text is made only when an error, a printed graph or a picture asks for it, because
+formatting a stack for each operation is what makes tracing slow elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType, FrameType, TracebackType
+
+
+from fxflow._config import config
+
+Source = tuple[CodeType, int]
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_internal: dict[str, bool] = {}
+
+
+def is_internal(filename: str) -> bool:
+    """Whether `filename` is part of fxflow itself."""
+    known = _internal.get(filename)
+    if known is None:
+        known = filename.startswith((_ROOT, "<fxflow"))
+        _internal[filename] = known
+    return known
+
+
+def user_frame(depth: int = 1) -> FrameType | None:
+    """Returns the innermost frame that is not fxflow's, at least `depth` frames up."""
+    frame: FrameType | None = sys._getframe(depth)
+    internal = _internal
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        try:
+            if not internal[filename]:
+                return frame
+        except KeyError:
+            if not is_internal(filename):
+                return frame
+        frame = frame.f_back
+    return None
+
+
+def here() -> Source | None:
+    """Returns the user's place as `(code, instruction offset)`, without formatting it."""
+    frame: FrameType | None = sys._getframe(1)
+    internal = _internal
+    while frame is not None:
+        code = frame.f_code
+        try:
+            if not internal[code.co_filename]:
+                return code, frame.f_lasti
+        except KeyError:
+            if not is_internal(code.co_filename):
+                return code, frame.f_lasti
+        frame = frame.f_back
+    return None
+
+
+def line_number(source: Source) -> int:
+    """Returns the line number of a remembered place."""
+    code, offset = source
+    line = code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= offset < end and number is not None:
+            return number
+    return line
+
+
+def describe(source: Source | None) -> str:
+    """Returns `file.py:12 (function)` for a remembered place, or `unknown line`."""
+    if source is None:
+        return "unknown line"
+    code = source[0]
+    return f"{code.co_filename}:{line_number(source)} ({code.co_name})"
+
+
+def user_line() -> str:
+    """Returns the user's current line as `file.py:12 (function)`."""
+    frame = user_frame(2)
+    if frame is None:
+        return "unknown line"
+    return describe((frame.f_code, frame.f_lasti))
+
+
+def without_own_frames(traceback: TracebackType | None) -> TracebackType | None:
+    """Returns `traceback` without fxflow's own frames (all of them if only ours remain).
+
+    Args:
+      traceback: the traceback of an exception that leaves a public function.
+    """
+    if config.full_tracebacks:
+        return traceback
+    kept = []
+    entry = traceback
+    while entry is not None:
+        if not is_internal(entry.tb_frame.f_code.co_filename):
+            kept.append(entry)
+        entry = entry.tb_next
+    result: TracebackType | None = None
+    for entry in reversed(kept):
+        result = TracebackType(
+            result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno
+        )
+    return result

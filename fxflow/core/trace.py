@@ -1,0 +1,222 @@
+"""Interpreters and the one that is current.
+
+Every operation is a primitive that is *bound* to arguments; `bind` hands them to the
+current interpreter, a `Trace`. The interpreter decides what happens (run it, record it,
+differentiate it, vectorise it), not the data: values carry no levels. An interpreter
+that does not recognise an argument passes it to its parent as a constant.
+
+`state` is this thread's current interpreter, named axes and scope.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from fxflow.core.array import Array
+from fxflow.core.aval import Aval
+from fxflow.core.errors import (
+    ConcretizationError,
+    LeakedTracerError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+)
+
+if TYPE_CHECKING:
+    from fxflow.core.primitive import Primitive
+
+
+class Trace:
+    """An interpreter of primitives."""
+
+    __slots__ = ()
+
+    def process(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
+    ) -> Any:
+        """Interprets one operation.
+
+        Args:
+          primitive: the operation.
+          args: arrays, tracers or scalars.
+          params: what is known when tracing (axes, shapes, graphs).
+
+        Returns:
+          One result, or a list of results if `primitive.multi`.
+        """
+        raise NotImplementedError
+
+
+class State(threading.local):
+    """What is current in this thread."""
+
+    trace: Trace
+    axes: tuple[tuple[Any, int], ...] = ()
+    scope: tuple[str, ...] = ()
+
+
+state = State()
+
+
+@contextmanager
+def using(trace: Trace) -> Iterator[None]:
+    """Makes `trace` the current interpreter within a `with` block."""
+    previous = state.trace
+    state.trace = trace
+    try:
+        yield
+    finally:
+        state.trace = previous
+
+
+def under(trace: Trace, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls `function` with `trace` as the current interpreter."""
+    previous = state.trace
+    state.trace = trace
+    try:
+        return function(*args, **kwargs)
+    finally:
+        state.trace = previous
+
+
+@contextmanager
+def named_axis(name: Any, size: int) -> Iterator[None]:
+    """Declares a named axis of `size` within a `with` block."""
+    previous = state.axes
+    state.axes = (*(pair for pair in previous if pair[0] != name), (name, size))
+    try:
+        yield
+    finally:
+        state.axes = previous
+
+
+def axis_size_of(name: Any) -> int:
+    """Returns the size of a named axis.
+
+    Raises:
+      NameError: no transformation in progress has an axis of this name.
+    """
+    for known, size in state.axes:
+        if known == name:
+            return size
+    names = ", ".join(repr(known) for known, _ in state.axes) or "none"
+    raise NameError(
+        f"unbound axis name {name!r}: axes in scope are {names}; name it in the "
+        f"enclosing vmap(..., axis_name={name!r}) or pmap"
+    )
+
+
+class Tracer(Array):
+    """An array that stands for many: known by type, not by value.
+
+    Subclasses belong to one kind of interpreter each. `aval` is the type seen inside
+    that interpreter.
+    """
+
+    __slots__ = ("aval", "trace")
+
+    aval: Aval  # type: ignore[assignment]
+    trace: Any
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype yields in promotion."""
+        return self.aval.weak_type
+
+    def origin(self) -> str:
+        """Says in words where this value comes from."""
+        return "It is an intermediate value of a transformed function."
+
+    def _cannot(self, error: type[ConcretizationError], what: str, fix: str) -> Any:
+        raise error(
+            f"{what} needs a concrete value, but {self.aval} is traced: only its type "
+            f"is known here. {self.origin()} {fix}"
+        )
+
+    def _value(self) -> Any:
+        return self._cannot(
+            TracerArrayConversionError,
+            "conversion to a NumPy array",
+            "Use fxflow.numpy functions, or fxflow.pure_callback to call NumPy.",
+        )
+
+    def __bool__(self) -> bool:
+        return bool(
+            self._cannot(
+                TracerBoolConversionError,
+                "Python control flow (if, while, and, or, not, assert)",
+                "Use fnp.where, fxflow.lax.cond or fxflow.lax.while_loop, or make the "
+                "argument static (jit(..., static_argnames=...)).",
+            )
+        )
+
+    def _integer(self, what: str) -> Any:
+        return self._cannot(
+            TracerIntegerConversionError,
+            what,
+            "Make the argument static (jit(..., static_argnames=...)), or index with "
+            "fxflow.lax.dynamic_slice.",
+        )
+
+    def __index__(self) -> int:
+        return int(self._integer("a Python integer (an index, a length, a shape)"))
+
+    def __int__(self) -> int:
+        return int(self._integer("int()"))
+
+    def _scalar(self, what: str) -> Any:
+        return self._cannot(
+            ConcretizationError,
+            what,
+            "Keep it an array (x.astype(...)), or compute it outside the transformed "
+            "function.",
+        )
+
+    def __float__(self) -> float:
+        return float(self._scalar("float()"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex()"))
+
+    def item(self, *args: int) -> Any:
+        """Raises: a traced value has no Python scalar."""
+        return self._scalar("item()")
+
+    def tolist(self) -> Any:
+        """Raises: a traced value has no Python values."""
+        return self._scalar("tolist()")
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __reduce__(self) -> Any:
+        return self._scalar("pickle")
+
+    def block_until_ready(self) -> Tracer:
+        """Returns itself: there is nothing to wait for."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval}>"
+
+    def _repr_html_(self) -> str:
+        return f"<code>Traced&lt;{self.aval}&gt;</code>"
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
+
+def leaked(tracer: Tracer) -> LeakedTracerError:
+    """Returns the error for a tracer met outside the transformation that made it."""
+    return LeakedTracerError(
+        f"a traced value {tracer.aval} is used outside the transformed function that "
+        f"made it. {tracer.origin()} It was probably stored in a global, an attribute "
+        "or a list: return it from the function instead (fxflow.config.check_leaks "
+        "finds the place)."
+    )

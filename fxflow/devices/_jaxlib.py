@@ -1,0 +1,108 @@
+"""The pieces of jaxlib that fxflow stands on, under one roof.
+
+The rest of `devices/` imports from here, and differences between jaxlib versions are
+settled here and nowhere else. Importing this module loads numpy and jaxlib's extension
+module (about 0.1 s together) and starts no backend.
+"""
+
+from __future__ import annotations
+
+import os
+
+# PJRT logs its device count at INFO when a client is made; a library must not print.
+# Read once, when the extension module is loaded: so it is set before.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+
+from typing import Any
+
+import jaxlib.version
+from jaxlib import _hlo, _jax, xla_client
+from jaxlib._jax import ffi, jax_jit, pytree
+
+__all__ = [
+    "RUNTIME_VERSION",
+    "ArrayCopySemantics",
+    "Buffer",
+    "Client",
+    "CompileOptions",
+    "Device",
+    "DeviceAssignment",
+    "DeviceList",
+    "DeviceTopology",
+    "Executable",
+    "GSPMDSharding",
+    "HloSharding",
+    "HostBufferSemantics",
+    "LoadedExecutable",
+    "OpSharding",
+    "PyTreeDef",
+    "PyTreeRegistry",
+    "RuntimeFailure",
+    "array_result_handler",
+    "batched_block_until_ready",
+    "batched_copy_array_to_devices_with_sharding",
+    "batched_device_put",
+    "ffi",
+    "jaxlib_version",
+    "pytree",
+    "raw",
+    "to_numpy",
+    "xla_client",
+]
+
+#: jaxlib's own running number of its Python interface: 467 in 0.10.2, 495 in 0.11.2.
+RUNTIME_VERSION: int = xla_client._version
+jaxlib_version: str = jaxlib.version.__version__
+
+if RUNTIME_VERSION < 467:
+    raise ImportError(
+        f"fxflow needs jaxlib >= 0.10.2, found jaxlib {jaxlib_version}; "
+        "install a newer one with: pip install -U jaxlib"
+    )
+
+raw: Any = _jax
+
+Client = _jax.Client
+Device = _jax.Device
+DeviceAssignment = _jax.DeviceAssignment
+DeviceList = _jax.DeviceList
+DeviceTopology = _jax.DeviceTopology
+CompileOptions = _jax.CompileOptions
+Executable = _jax.Executable
+LoadedExecutable = _jax.LoadedExecutable
+GSPMDSharding = _jax.GSPMDSharding
+HloSharding = _hlo.HloSharding
+OpSharding = _hlo.OpSharding
+HostBufferSemantics = _jax.HostBufferSemantics
+ArrayCopySemantics = _jax.ArrayCopySemantics
+PyTreeDef = pytree.PyTreeDef
+PyTreeRegistry = pytree.PyTreeRegistry
+#: An array as the runtime knows it: immutable memory on one or more devices.
+Buffer = _jax.ArrayImpl
+#: What every failure inside XLA or PJRT is raised as.
+RuntimeFailure = _jax.JaxRuntimeError
+
+batched_block_until_ready = _jax.batched_block_until_ready
+batched_device_put = _jax.batched_device_put
+batched_copy_array_to_devices_with_sharding = (
+    _jax.batched_copy_array_to_devices_with_sharding
+)
+
+# Every new array would otherwise capture the Python stack: 3 to 20 us each.
+_jax.set_tracebacks_enabled(False)
+
+# `batched_device_put` refuses to work until this is set. It is one slot for the
+# process, shared with any other user of jaxlib, and each needs only *some* Config there;
+# fxflow passes `enable_x64=True` where it matters and never reads it.
+jax_jit.set_enable_x64_state(_jax.config.Config("fxflow_x64", False))
+
+if RUNTIME_VERSION < 495:
+    # The fourth argument skips a comparison of avals that are interned already.
+    def array_result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
+        """Return what turns a raw result of an executable into a `Buffer`."""
+        return _jax.array_result_handler(aval, sharding, committed, True)
+
+    to_numpy = Buffer._single_device_array_to_np_array_did_copy
+else:
+    array_result_handler = _jax.array_result_handler
+    to_numpy = Buffer._to_np_array_did_copy

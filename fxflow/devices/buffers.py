@@ -1,0 +1,327 @@
+"""Buffers: memory on a device, and the ways in and out of it.
+
+A buffer is jaxlib's ``ArrayImpl``: immutable, reference counted, possibly not computed
+yet. The functions here are thin: an eager operation on a small array costs about as
+much as one of them.
+
+On the CPU, host memory is device memory, so a buffer may *alias* a NumPy array (the
+array must start at a multiple of 64 bytes) and a NumPy array may alias a buffer.
+
+Donation never harms such aliases; tests hold the runtime to it. When a program is
+given a buffer to reuse (``tf.aliasing_output`` or ``jax.buffer_donor`` on an argument),
+the runtime on the CPU
+
+- reuses the memory and deletes the buffer, if only the buffer refers to it;
+- writes to new memory and deletes the buffer, if the memory came from NumPy or DLPack;
+- writes to new memory and *keeps* the buffer, while a NumPy view (`to_host`) or DLPack
+  export of it is alive.
+
+So what the user can see is never overwritten. `donation_hazard` tells beforehand, and
+`delete` afterwards gives the array the same fate in all three cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from . import clients
+from ._jaxlib import (
+    ArrayCopySemantics,
+    Buffer,
+    Device,
+    DeviceList,
+    GSPMDSharding,
+    HloSharding,
+    HostBufferSemantics,
+    array_result_handler,
+    batched_block_until_ready,
+    batched_copy_array_to_devices_with_sharding,
+    batched_device_put,
+    to_numpy,
+)
+from .errors import DeletedBufferError
+
+__all__ = [
+    "Buffer",
+    "Placement",
+    "aligned_empty",
+    "block_until_ready",
+    "copy_to",
+    "default_placement",
+    "delete",
+    "is_deleted",
+    "is_ready",
+    "on_device_nbytes",
+    "placement",
+    "put",
+    "put_copy",
+    "result_handler",
+    "to_host",
+    "unsafe_pointer",
+]
+
+#: XLA's CPU runtime aliases host memory only at multiples of this.
+ALIGNMENT = 64
+
+
+class ArrayType(Protocol):
+    """What the runtime asks of an array's type."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> Any: ...
+    @property
+    def weak_type(self) -> bool: ...
+
+
+# -- placements ---
+
+
+class Placement:
+    """Where an array lives. Interned: one object for a device, compared by identity.
+
+    Attributes:
+        device: the device (the first one, if there are several).
+        devices: all devices, a tuple.
+        sharding: how the runtime is told.
+        platform: ``"cpu"``, ``"gpu"``, ``"tpu"``, ...
+        is_host: whether the memory is host memory, so that NumPy can see it.
+        table: room for what `core` caches per placement; dies with the client.
+    """
+
+    __slots__ = (
+        "_device_list",
+        "_devices",
+        "device",
+        "devices",
+        "is_host",
+        "platform",
+        "sharding",
+        "table",
+    )
+
+    device: Device
+    devices: tuple[Device, ...]
+    sharding: Any
+    platform: str
+    is_host: bool
+    table: dict[Any, Any]
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.devices = (device,)
+        self.platform = str(device.platform)
+        self.is_host = self.platform == "cpu"
+        self.table = {}
+        self._devices = [device]
+        self._device_list = DeviceList((device,))
+        # GSPMDSharding needs no Python subclass, and a put is 20 % faster with it
+        # than with a SingleDeviceSharding.
+        self.sharding = GSPMDSharding(self._device_list, HloSharding.replicate())
+
+    def __repr__(self) -> str:
+        return f"{self.platform}:{self.device.id}"
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"placement {self!r} cannot be pickled: it belongs to this process"
+        )
+
+
+_placements: dict[Device, Placement] = {}
+_first_placement: Placement | None = None
+
+
+def placement(device: Device) -> Placement:
+    """Return the placement on `device`."""
+    known = _placements.get(device)
+    if known is None:
+        if not isinstance(device, Device):
+            raise TypeError(f"expected a Device, got {type(device).__name__}")
+        known = _placements.setdefault(device, Placement(device))
+    return known
+
+
+def default_placement() -> Placement:
+    """Return the placement on the default device."""
+    chosen = clients._thread.chosen or clients._default.device
+    if chosen is not None:
+        return placement(chosen)
+    if _first_placement is not None:
+        return _first_placement
+    return _find_first()
+
+
+def _find_first() -> Placement:
+    global _first_placement
+    _first_placement = placement(clients.client().local_devices()[0])
+    return _first_placement
+
+
+def _forget() -> None:
+    global _first_placement
+    _first_placement = None
+    _placements.clear()
+
+
+clients.on_clear(_forget)
+
+
+# -- in ---
+
+
+def result_handler(aval: ArrayType, placement: Placement, committed: bool) -> Any:
+    """Return what turns one raw result of an executable into a buffer.
+
+    Args:
+        aval: type of the result.
+        placement: where it lives.
+        committed: whether it must stay there.
+    """
+    return array_result_handler(aval, placement.sharding, committed)
+
+
+def put(
+    aval: ArrayType, host: np.ndarray[Any, Any], placement: Placement
+) -> Buffer:
+    """Return a buffer with the values of `host`, aliasing its memory if possible.
+
+    `host` must not be written to any more. It is kept alive as long as needed.
+
+    Args:
+        aval: type of the buffer; shape and dtype are those of `host`.
+        host: any strides.
+        placement: where to put it.
+    """
+    return batched_device_put(
+        aval, placement.sharding, [host], placement._devices, enable_x64=True
+    )
+
+
+def put_copy(
+    aval: ArrayType, host: np.ndarray[Any, Any], placement: Placement
+) -> Buffer:
+    """Return a buffer with a copy of `host`, which may be changed afterwards.
+
+    Args:
+        aval: type of the buffer; shape and dtype are those of `host`.
+        host: any strides.
+        placement: where to put it.
+    """
+    return batched_device_put(
+        aval,
+        placement.sharding,
+        [host],
+        placement._devices,
+        True,
+        True,
+        HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL,
+        True,
+    )
+
+
+def aligned_empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
+    """Return an uninitialised NumPy array that `put` can alias on the CPU.
+
+    Args:
+        shape: lengths of the axes.
+        dtype: any NumPy dtype.
+
+    Returns:
+        A writable, C-contiguous array that starts at a multiple of 64 bytes.
+    """
+    dtype = np.dtype(dtype)
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+# -- out ---
+
+
+def to_host(buffer: Buffer) -> np.ndarray[Any, Any]:
+    """Return the values as a read-only NumPy array; waits for them.
+
+    On the CPU it is a view of the buffer's memory, which stays alive with the view.
+
+    Raises:
+        DeletedBufferError: the buffer was deleted or donated.
+    """
+    try:
+        array: np.ndarray[Any, Any] = to_numpy(buffer)[0]
+    except RuntimeError:
+        _check_alive(buffer)
+        raise
+    return array
+
+
+def copy_to(aval: ArrayType, buffer: Buffer, placement: Placement) -> Buffer:
+    """Return the values of `buffer` at `placement`; always new memory.
+
+    Args:
+        aval: type of the buffer.
+        buffer: on any device, of the same platform or another.
+        placement: where the copy goes.
+
+    Raises:
+        DeletedBufferError: the buffer was deleted or donated.
+    """
+    _check_alive(buffer)
+    device = buffer._sharding._devices[0]
+    if device.client is placement.device.client:
+        return batched_copy_array_to_devices_with_sharding(
+            [buffer],
+            [placement._device_list],
+            [placement.sharding],
+            [ArrayCopySemantics.ALWAYS_COPY],
+        )[0]
+    # Between platforms the values pass through the host. A view of CPU memory may be
+    # taken over by `put`, because it holds the memory and cannot be written to.
+    return put(aval, to_host(buffer), placement)
+
+
+# -- life ---
+
+
+def block_until_ready(buffers: Sequence[Buffer]) -> None:
+    """Wait until all `buffers` are computed.
+
+    Raises:
+        RuntimeError: a computation failed (`RuntimeFailure`), or a buffer was deleted.
+    """
+    batched_block_until_ready(buffers)
+
+
+def is_ready(buffer: Buffer) -> bool:
+    """Return whether the values are computed."""
+    return bool(buffer.is_ready())
+
+
+def delete(buffer: Buffer) -> None:
+    """Free the memory now; views and exports of it stay valid. May be repeated."""
+    buffer.delete()
+
+
+def is_deleted(buffer: Buffer) -> bool:
+    """Return whether the buffer was deleted or donated."""
+    return bool(buffer.is_deleted())
+
+
+def unsafe_pointer(buffer: Buffer) -> int:
+    """Return the address of the memory on the device; waits for nothing."""
+    return int(buffer.unsafe_buffer_pointer())
+
+
+def on_device_nbytes(buffer: Buffer) -> int:
+    """Return the bytes the buffer takes on its device, with padding."""
+    return int(buffer.on_device_size_in_bytes())
+
+
+def _check_alive(buffer: Buffer) -> None:
+    if buffer.is_deleted():
+        raise DeletedBufferError("the buffer was deleted or donated")

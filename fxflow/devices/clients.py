@@ -1,0 +1,378 @@
+"""Clients: the connection to a platform's runtime, made when first asked for.
+
+One client serves one platform ("cpu", "gpu", "tpu" or the name of a PJRT plug-in) and
+owns its devices. Nothing here runs at import. The CPU client is made by itself when
+only the CPU is asked for, so that host work never waits for an accelerator to start.
+
+Which platform is the default: the first of ``config.platforms`` if that is set, and
+then a platform that cannot be used is an error that says why. Otherwise the first
+accelerator that starts; one that does not start is passed over quietly, and
+`fxflow.devices.doctor` explains it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from fxflow._config import config
+
+from . import plugins
+from ._jaxlib import Client, Device, RuntimeFailure, xla_client
+from .errors import BackendError
+
+__all__ = [
+    "Device",
+    "client",
+    "clear_backends",
+    "cpu_device",
+    "default_backend",
+    "default_device",
+    "device_count",
+    "devices",
+    "failures",
+    "local_device_count",
+    "local_devices",
+    "on_clear",
+    "platforms",
+    "process_count",
+    "process_index",
+    "set_default_device",
+]
+
+_lock = threading.RLock()
+_clients: dict[str, Client] = {}
+_failures: dict[str, str] = {}
+_order: list[str] | None = None
+_on_clear: list[Callable[[], None]] = []
+#: What `make_cpu_client` is given besides the number of devices: the distributed
+#: runtime's client, this process's number and the collectives. See `configure_cpu`.
+_cpu_arguments: dict[str, Any] = {}
+
+# "gpu" means whichever of these is there.
+_GPU = ("cuda", "rocm")
+
+
+# -- making clients ---
+
+
+def _number_of_cpu_devices() -> int:
+    if config.num_cpu_devices:
+        return config.num_cpu_devices
+    found = re.findall(
+        r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", "")
+    )
+    return max(1, int(found[-1])) if found else 1
+
+
+def _make(platform: str) -> Client:
+    if platform == "cpu":
+        return xla_client.make_cpu_client(
+            num_devices=_number_of_cpu_devices(), **_cpu_arguments
+        )
+    return plugins.make_client(platform)
+
+
+def _start(platform: str) -> Client | None:
+    """Return the client of `platform`; None if it failed, now or before."""
+    with _lock:
+        known = _clients.get(platform)
+        if known is None and platform not in _failures:
+            try:
+                known = _make(platform)
+                if not known.devices():
+                    raise BackendError("it started but has no devices")
+                _clients[platform] = known
+            except (BackendError, RuntimeFailure, OSError, ImportError) as error:
+                known = None
+                _failures[platform] = str(error) or type(error).__name__
+        return known
+
+
+def _canonical(platform: str) -> str:
+    """Return the name under which a platform's client is kept."""
+    name = platform.strip().lower()
+    if name == "gpu":
+        available = [p for p in _GPU if p in _clients or plugins.is_present(p)]
+        return available[0] if available else "cuda"
+    return name
+
+
+def platforms() -> tuple[str, ...]:
+    """Return the platforms in use, the default one first; starts their clients.
+
+    Raises:
+        BackendError: a platform named by ``config.platforms`` cannot be used.
+    """
+    global _order
+    if _order is not None:
+        return tuple(_order)
+    with _lock:
+        if _order is None:
+            named = [_canonical(p) for p in config.platforms.split(",") if p.strip()]
+            if named:
+                for platform in named:
+                    if _start(platform) is None:
+                        raise BackendError(_why_not(platform, "config.platforms"))
+                _order = list(dict.fromkeys(named))
+            else:
+                found = [p for p in plugins.present() if _start(p) is not None]
+                _start("cpu")
+                _order = [*found, "cpu"]
+        return tuple(_order)
+
+
+def _why_not(platform: str, asked_by: str) -> str:
+    reason = _failures.get(platform, "unknown platform")
+    known = ", ".join(sorted({"cpu", *plugins.present()}))
+    return (
+        f"platform {platform!r} was asked for by {asked_by} but cannot be used: "
+        f"{reason}\nPlatforms installed here: {known}. "
+        "fxflow.devices.doctor() explains more."
+    )
+
+
+def client(platform: str | None = None) -> Client:
+    """Return the client of a platform, starting it if need be.
+
+    Args:
+        platform: ``"cpu"``, ``"gpu"``, ``"cuda"``, ``"tpu"`` or a plug-in's name; None
+            is the default one.
+
+    Raises:
+        BackendError: the platform cannot be used; the message says why.
+    """
+    if platform is None:
+        return _clients[platforms()[0]]
+    name = _canonical(platform)
+    known = _clients.get(name) or _start(name)
+    if known is None:
+        raise BackendError(_why_not(name, "the caller"))
+    return known
+
+
+def failures() -> dict[str, str]:
+    """Return, for each platform that was tried and did not start, the reason."""
+    return dict(_failures)
+
+
+def configure_cpu(**arguments: Any) -> None:
+    """Set what the next CPU client is made with, for several processes.
+
+    Args:
+        **arguments: ``distributed_client``, ``node_id``, ``num_nodes``, ``collectives``
+            as jaxlib's ``make_cpu_client`` takes them; none returns to one process.
+
+    Raises:
+        RuntimeError: the CPU client is there already; call `clear_backends` first.
+    """
+    with _lock:
+        if "cpu" in _clients:
+            raise RuntimeError(
+                "the CPU client has started already; call clear_backends() before "
+                "configure_cpu()"
+            )
+        _cpu_arguments.clear()
+        _cpu_arguments.update(arguments)
+
+
+def on_clear(callback: Callable[[], None]) -> None:
+    """Call `callback` whenever the clients are dropped, to drop what hangs on them."""
+    _on_clear.append(callback)
+
+
+def clear_backends() -> None:
+    """Drop all clients; the next use makes new ones. For tests and re-forming.
+
+    Arrays and executables made before keep their old client alive and must not be
+    mixed with new ones.
+    """
+    global _order
+    with _lock:
+        for callback in tuple(_on_clear):
+            callback()
+        _clients.clear()
+        _failures.clear()
+        _order = None
+        _default.device = None
+
+
+# -- devices ---
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """Return all devices of a platform, of every process.
+
+    Args:
+        backend: the platform; None is the default one.
+
+    Raises:
+        BackendError: the platform cannot be used.
+    """
+    return list(client(backend).devices())
+
+
+def local_devices(
+    process_index: int | None = None,
+    backend: str | None = None,
+    host_id: int | None = None,
+) -> list[Device]:
+    """Return the devices that belong to one process.
+
+    Args:
+        process_index: the process; None is this one.
+        backend: the platform; None is the default one.
+        host_id: older name of `process_index`.
+
+    Raises:
+        ValueError: there is no such process.
+        BackendError: the platform cannot be used.
+    """
+    if process_index is None:
+        process_index = host_id
+    owner = client(backend)
+    if process_index is None:
+        return list(owner.local_devices())
+    found = [d for d in owner.devices() if d.process_index == process_index]
+    if not found:
+        count = process_count(backend)
+        raise ValueError(
+            f"process_index {process_index} does not exist: there are {count} "
+            f"processes, 0 to {count - 1}"
+        )
+    return found
+
+
+def device_count(backend: str | None = None) -> int:
+    """Return the number of devices of a platform over all processes."""
+    return int(client(backend).device_count())
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """Return the number of devices of a platform in this process."""
+    return int(client(backend).local_device_count())
+
+
+def process_index(backend: str | None = None) -> int:
+    """Return the number of this process."""
+    return int(client(backend).process_index())
+
+
+def process_count(backend: str | None = None) -> int:
+    """Return the number of processes that share the platform's devices."""
+    return 1 + max(int(d.process_index) for d in client(backend).devices())
+
+
+def default_backend() -> str:
+    """Return the name of the default platform: ``"cpu"``, ``"gpu"`` or ``"tpu"``."""
+    return str(client().platform)
+
+
+def cpu_device(index: int = 0) -> Device:
+    """Return one of this process's CPU devices, starting only the CPU client."""
+    return client("cpu").local_devices()[index]
+
+
+# -- the default device ---
+
+
+class _Default(threading.local):
+    """The device a ``with`` block of this thread chose; None outside of one."""
+
+    chosen: Device | None = None
+
+
+class _ProcessDefault:
+    """The device that `set_default_device` chose."""
+
+    __slots__ = ("device",)
+
+    def __init__(self) -> None:
+        self.device: Device | None = None
+
+
+_thread = _Default()
+_default = _ProcessDefault()
+
+
+def _as_device(device: Device | str | None) -> Device | None:
+    if device is None or isinstance(device, Device):
+        return device
+    if isinstance(device, str):
+        name, _, index = device.partition(":")
+        local = client(name).local_devices()
+        try:
+            return local[int(index or 0)]
+        except (ValueError, IndexError):
+            raise ValueError(
+                f"no device {device!r}; {name} has {', '.join(map(str, local))}"
+            ) from None
+    raise TypeError(
+        f"a device must be a Device, a platform name such as 'cpu', or None; "
+        f"got {device!r}"
+    )
+
+
+class _DefaultDevice:
+    """The context manager of `default_device`."""
+
+    __slots__ = ("_before", "_device")
+
+    def __init__(self, device: Device | None) -> None:
+        self._device = device
+        self._before: list[Device | None] = []
+
+    def __enter__(self) -> Device | None:
+        self._before.append(_thread.chosen)
+        _thread.chosen = self._device
+        return self._device
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _thread.chosen = self._before.pop()
+
+
+_UNSET: Any = object()
+
+
+def default_device(device: Device | str | None = _UNSET) -> Any:
+    """Return the default device, or a ``with`` block that changes it in this thread.
+
+    Arrays that are made without saying where, and functions of such arrays, live on
+    the default device.
+
+    Args:
+        device: a `Device`, or the name of a platform (``"cpu"``, ``"gpu:1"``), or None
+            for the process's default. Left out: nothing changes.
+
+    Returns:
+        The current default `Device` if `device` is left out, else a context manager.
+
+    Raises:
+        ValueError: the platform has no such device.
+        BackendError: the platform cannot be used.
+    """
+    if device is not _UNSET:
+        return _DefaultDevice(_as_device(device))
+    current = _thread.chosen or _default.device
+    return client().local_devices()[0] if current is None else current
+
+
+def set_default_device(device: Device | str | None) -> None:
+    """Set the default device of the process.
+
+    Args:
+        device: a `Device`, a platform's name, or None for the first device of the
+            default platform.
+    """
+    _default.device = _as_device(device)
+
+

@@ -1,0 +1,23 @@
+"""What can go wrong at the seam to the runtime."""
+
+from __future__ import annotations
+
+__all__ = ["BackendError", "CompileError", "DeletedBufferError"]
+
+
+class BackendError(RuntimeError):
+    """A platform was asked for that cannot be used; the message says why."""
+
+
+class CompileError(RuntimeError):
+    """XLA refused or failed to compile a program.
+
+    Attributes:
+        module_text: the program, or None if it was not text.
+    """
+
+    module_text: str | None = None
+
+
+class DeletedBufferError(RuntimeError):
+    """A buffer was used after it was deleted or donated."""

@@ -1,0 +1,106 @@
+"""The registry of pytree containers, on jaxlib's C++ implementation.
+
+fxflow has a registry of its own. jaxlib's default one is shared with every other user
+of jaxlib in the process, and registering one class there twice is an error.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+from ._jaxlib import PyTreeDef, PyTreeRegistry, pytree
+
+__all__ = [
+    "DictKey",
+    "FlattenedIndexKey",
+    "GetAttrKey",
+    "PyTreeDef",
+    "PyTreeRegistry",
+    "SequenceKey",
+    "all_leaves",
+    "flatten",
+    "registry",
+    "treedef_tuple",
+]
+
+SequenceKey = pytree.SequenceKey
+DictKey = pytree.DictKey
+GetAttrKey = pytree.GetAttrKey
+FlattenedIndexKey = pytree.FlattenedIndexKey
+
+#: None is a node without children; tuple, namedtuple, list and dict are built in.
+registry = PyTreeRegistry(
+    enable_none=True,
+    enable_tuple=True,
+    enable_namedtuple=True,
+    enable_list=True,
+    enable_dict=True,
+)
+
+#: ``flatten(tree, leaf_predicate=None) -> (leaves, treedef)``, bound once: it is hot.
+flatten: Callable[..., tuple[list[Any], PyTreeDef]] = registry.flatten
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """Return the structure of a tuple whose items have the structures `treedefs`."""
+    return pytree.treedef_tuple(registry, list(treedefs))
+
+
+def all_leaves(values: Iterable[Any]) -> bool:
+    """Return whether no item of `values` is a container."""
+    return bool(pytree.all_leaves(registry, values))
+
+
+# -- dictionaries of the standard library that keep more than their items ---
+
+
+def _flatten_ordered(
+    tree: OrderedDict[Hashable, Any],
+) -> tuple[tuple[Any, ...], tuple[Hashable, ...]]:
+    return tuple(tree.values()), tuple(tree.keys())
+
+
+def _flatten_ordered_with_keys(
+    tree: OrderedDict[Hashable, Any],
+) -> tuple[tuple[tuple[Any, Any], ...], tuple[Hashable, ...]]:
+    return tuple((DictKey(k), v) for k, v in tree.items()), tuple(tree.keys())
+
+
+def _unflatten_ordered(
+    keys: tuple[Hashable, ...], values: Iterable[Any]
+) -> OrderedDict[Hashable, Any]:
+    return OrderedDict(zip(keys, values, strict=True))
+
+
+_DefaultAux = tuple[Callable[[], Any] | None, tuple[Any, ...]]
+
+
+def _flatten_default(
+    tree: defaultdict[Any, Any],
+) -> tuple[tuple[Any, ...], _DefaultAux]:
+    # Sorted as plain dictionaries are, so that equal trees have equal leaves.
+    keys = tuple(sorted(tree))
+    return tuple(tree[k] for k in keys), (tree.default_factory, keys)
+
+
+def _flatten_default_with_keys(
+    tree: defaultdict[Any, Any],
+) -> tuple[tuple[tuple[Any, Any], ...], _DefaultAux]:
+    keys = tuple(sorted(tree))
+    return tuple((DictKey(k), tree[k]) for k in keys), (tree.default_factory, keys)
+
+
+def _unflatten_default(
+    aux: _DefaultAux, values: Iterable[Any]
+) -> defaultdict[Any, Any]:
+    return defaultdict(aux[0], zip(aux[1], values, strict=True))
+
+
+registry.register_node(
+    OrderedDict, _flatten_ordered, _unflatten_ordered, _flatten_ordered_with_keys
+)
+registry.register_node(
+    defaultdict, _flatten_default, _unflatten_default, _flatten_default_with_keys
+)

@@ -1,0 +1,1 @@
+"""Primitive operations: one file for each family."""

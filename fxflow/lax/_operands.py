@@ -1,0 +1,137 @@
+"""What users may pass to an elementwise function, made what its primitive takes.
+
+Primitives know neither promotion nor broadcasting. The public functions of `lax` accept
+a little more than they do: Python numbers beside arrays (which take the array's dtype
+and stay 0-d constants), 0-d arrays beside larger ones, and axes of length one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxflow.core import arith, dtypes
+from fxflow.core.array import put_host
+from fxflow.core.aval import Aval, Shape
+from fxflow.core.convert import typeof
+from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.core.primitive import table
+from fxflow.core.promotion import result_type
+from fxflow.core.trace import Tracer
+
+PYTHON_SCALARS = frozenset((bool, int, float, complex))
+
+_RANK = {bool: 0, int: 1, float: 2, complex: 3}
+_CONVERTS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+
+
+def constant_like(value: Any, aval: Aval, name: str = "constant") -> Any:
+    """Returns a Python number as a 0-d constant of an array's dtype.
+
+    Args:
+      value: a bool, int, float or complex.
+      aval: type of the array it stands beside.
+      name: of the operation, for messages.
+
+    Raises:
+      DtypeError: the dtype has no such values.
+      OverflowError: the integer does not fit.
+    """
+    dtype = aval.dtype
+    if dtypes.is_key(dtype) or _RANK[type(value)] > _rank(dtype):
+        raise DtypeError(
+            f"{name}: the number {value!r} cannot become {dtypes.short_name(dtype)} "
+            f"to go with {aval}: convert the array with .astype(...) first"
+        )
+    if isinstance(value, int) and dtypes.is_integer(dtype):
+        dtypes.of_python(int(value), dtype)
+    scalar = arith.constant(value, dtype)
+    if not aval.weak_type:
+        return scalar
+    return put_host(typeof_host(scalar), Aval((), dtype, True))
+
+
+def typeof_host(scalar: Any) -> Any:
+    """Returns the NumPy array behind a constant."""
+    host = getattr(scalar, "_host", None)
+    return scalar if host is None else host
+
+
+def _rank(dtype: Any) -> int:
+    if dtypes.is_bool(dtype):
+        return 0
+    if dtypes.is_integer(dtype):
+        return 1
+    return 3 if dtypes.is_complex(dtype) else 2
+
+
+def operands(name: str, *args: Any) -> list[Any]:
+    """Returns the operands of an elementwise operation, as its primitive takes them.
+
+    Args:
+      name: of the operation, for messages.
+      *args: arrays of one dtype and of shapes that are equal, 0-d or equal but for axes
+        of length one; and Python numbers.
+
+    Returns:
+      Arrays of one dtype and shape, and 0-d constants.
+
+    Raises:
+      DtypeError: a number does not fit the arrays' dtype.
+      ShapeError: the shapes do not go together.
+    """
+    out = list(args)
+    numbers = [i for i, a in enumerate(out) if type(a) in PYTHON_SCALARS]
+    if numbers:
+        if len(numbers) == len(out):
+            dtype = result_type(*out)
+            like = Aval((), dtype, type(out[0]) is not bool)
+        else:
+            like = next(typeof(a) for a in out if type(a) not in PYTHON_SCALARS)
+        for i in numbers:
+            out[i] = constant_like(out[i], like, name)
+        if len(out) - len(numbers) <= 1:
+            return out
+    avals = [typeof(a) for a in out]
+    shape = avals[0].shape
+    for aval in avals:
+        if aval.shape != shape:
+            break
+    else:
+        return out
+    shape = common_shape(name, avals)
+    return [
+        a
+        if aval.shape == shape or not (aval.ndim or isinstance(a, Tracer))
+        else broadcast(a, aval, shape)
+        for a, aval in zip(out, avals, strict=True)
+    ]
+
+
+def common_shape(name: str, avals: list[Aval]) -> Shape:
+    """Returns the shape to which operands are broadcast.
+
+    Raises:
+      ShapeError: there is none.
+    """
+    full = [a.shape for a in avals if a.ndim]
+    if len({len(shape) for shape in full}) == 1:
+        out = tuple(
+            next((n for n in sizes if n != 1), 1) for sizes in zip(*full, strict=True)
+        )
+        if all(
+            n in (1, m) for shape in full for n, m in zip(shape, out, strict=True)
+        ):
+            return out
+    raise ShapeError(
+        f"{name}: operands must have one shape, got {', '.join(map(str, avals))}: "
+        "reshape or broadcast one, or use the function of fxflow.numpy, which "
+        "broadcasts"
+    )
+
+
+def broadcast(value: Any, aval: Aval, shape: Shape) -> Any:
+    """Returns a 0-d array, or one with axes of length one, repeated to a shape."""
+    dims = tuple(range(aval.ndim))
+    return table["broadcast_in_dim"].bind(
+        value, shape=shape, broadcast_dimensions=dims
+    )

@@ -1,0 +1,220 @@
+"""Positions of extrema: `argmax` and `argmin`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fxflow.core import dtypes
+from fxflow.core.aval import Aval
+from fxflow.core.convert import typeof
+from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.lax.arguments import axis_index
+from fxflow.lax.families import ORDERED, require_kind
+from fxflow.lax.pairwise import without
+from fxflow.lax.reduction import NATIVE, highest, lowest
+
+
+class ArgExtremum(Primitive):
+    """Index of an extremum along one axis."""
+
+    better: ClassVar[str]
+
+    def identity(self, dtype: Any) -> Any:
+        """Returns a value that is never better."""
+        raise NotImplementedError
+
+    def abstract(self, operand: Aval, *, axis: int, index_dtype: Any) -> Aval:  # type: ignore[override]
+        """The operand's shape without the axis."""
+        require_kind(self.name, operand, ORDERED)
+        if not dtypes.is_integer(index_dtype):
+            raise DtypeError(
+                f"{self.name}: index_dtype must be an integer dtype, got "
+                f"{dtypes.short_name(index_dtype)}: use int32"
+            )
+        if not operand.shape[axis]:
+            raise ShapeError(
+                f"{self.name}: axis {axis} of {operand} is empty and has no extremum: "
+                "reduce along an axis of at least one element"
+            )
+        return Aval(without(operand.shape, (axis,)), index_dtype)
+
+    def lower(self, ctx: Any, *operands: str, axis: int, index_dtype: Any) -> str:  # type: ignore[override]
+        """`reduce` of values and their indices."""
+        (operand,) = ctx.avals_in
+        (out,) = ctx.avals_out
+        indices = Aval(operand.shape, index_dtype)
+        value, index = Aval((), operand.dtype), Aval((), index_dtype)
+        iota = ctx.emit(f"stablehlo.iota dim = {axis} : {indices.mlir}")
+        start = ctx.constant(self.identity(operand.dtype), value)
+        first = ctx.constant(np.zeros((), index_dtype), index)
+        region = ctx.region(
+            [value, index, value, index],
+            lambda inner, names: self._pick(inner, names, value, index),
+            [value, index],
+        )
+        best = out.update(dtype=operand.dtype)
+        names = ctx.emit_many(
+            2,
+            f'"stablehlo.reduce"({operands[0]}, {iota}, {start}, {first}) '
+            f"({region}) {{dimensions = array<i64: {axis}>}} : "
+            f"({operand.mlir}, {indices.mlir}, {value.mlir}, {index.mlir}) -> "
+            f"({best.mlir}, {out.mlir})",
+        )
+        return str(names[1])
+
+    def _pick(self, ctx: Any, names: list[str], value: Aval, index: Aval) -> list[str]:
+        """NaN is best of all; among equals the lower index is."""
+        x, i, y, j = names
+        flag = Aval((), dtypes.bool_).mlir
+
+        def compare(how: str, a: str, b: str, aval: Aval) -> str:
+            pair = f"({aval.mlir}, {aval.mlir}) -> {flag}"
+            return str(ctx.emit(f"stablehlo.compare {how}, {a}, {b} : {pair}"))
+
+        def both(op: str, a: str, b: str) -> str:
+            return str(ctx.emit(f"stablehlo.{op} {a}, {b} : {flag}"))
+
+        better = compare(self.better, x, y, value)
+        same = compare("EQ", x, y, value)
+        if dtypes.is_floating(value.dtype):
+            x_nan = compare("NE", x, x, value)
+            y_nan = compare("NE", y, y, value)
+            better = both("or", better, both("and", x_nan, compare("EQ", y, y, value)))
+            same = both("or", same, both("and", x_nan, y_nan))
+        earlier = compare("LT", i, j, index)
+        pick = both("or", better, both("and", same, earlier))
+        types = f"{flag}, {value.mlir}"
+        best = ctx.emit(f"stablehlo.select {pick}, {x}, {y} : {types}")
+        where = ctx.emit(f"stablehlo.select {pick}, {i}, {j} : {flag}, {index.mlir}")
+        return [best, where]
+
+    def evaluate(self, operand: Any, *, axis: int, index_dtype: Any) -> Any:  # type: ignore[override]
+        """`numpy.argmax` or `argmin`: they take the first NaN, too."""
+        if operand.dtype.char not in NATIVE:
+            wide = np.float32 if dtypes.is_floating(operand.dtype) else np.int32
+            operand = operand.astype(wide)
+        numpy = np.argmax if self.better == "GT" else np.argmin
+        return np.asarray(numpy(operand, axis)).astype(index_dtype)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """An index does not change."""
+        out = self.bind(*primals, **params)
+        return out, Zero(typeof(out).tangent())
+
+    def batch(  # type: ignore[override]
+        self,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        *,
+        axis: int,
+        index_dtype: Any,
+    ) -> tuple[Any, bool]:
+        """The axis moves up by one."""
+        return self.bind(args[0], axis=axis + 1, index_dtype=index_dtype), True
+
+    def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:
+        """One comparison an element."""
+        return {**super().cost(*avals, **params), "flops": float(avals[0].size)}
+
+
+@register
+class ArgMax(ArgExtremum):
+    """Index of the greatest element. dtypes: bool, integer, float. StableHLO: reduce.
+
+    The first of equals; the first NaN if there is one.
+    """
+
+    name = "argmax"
+    better = "GT"
+
+    def identity(self, dtype: Any) -> Any:
+        """The least value."""
+        return lowest(dtype)
+
+
+@register
+class ArgMin(ArgExtremum):
+    """Index of the least element. dtypes: bool, integer, float. StableHLO: reduce.
+
+    The first of equals; the first NaN if there is one.
+    """
+
+    name = "argmin"
+    better = "LT"
+
+    def identity(self, dtype: Any) -> Any:
+        """The greatest value."""
+        return highest(dtype)
+
+
+def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """Returns the index of the greatest element along an axis.
+
+    Args:
+      operand: bool, integer or float[...].
+      axis: along which; of at least one element.
+      index_dtype: integer dtype of the result.
+
+    Returns:
+      index_dtype[...] without the axis.
+
+    Raises:
+      AxisError: the axis is out of range.
+      DtypeError: the array is complex, or `index_dtype` is no integer dtype.
+      ShapeError: the axis is empty.
+
+    Special cases:
+      The first of equal elements; the first NaN if there is one.
+
+    Example:
+      >>> import numpy as np
+      >>> print(argmax(np.float32([[1, 2], [4, 3]]), 1, np.int32))
+      [1 0]
+
+    Source: StableHLO reduce.
+    """
+    return ArgMax.bind(
+        operand,
+        axis=axis_index("argmax", axis, typeof(operand).ndim),
+        index_dtype=dtypes.dtype(index_dtype),
+    )
+
+
+def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """Returns the index of the least element along an axis.
+
+    Args:
+      operand: bool, integer or float[...].
+      axis: along which; of at least one element.
+      index_dtype: integer dtype of the result.
+
+    Returns:
+      index_dtype[...] without the axis.
+
+    Raises:
+      AxisError: the axis is out of range.
+      DtypeError: the array is complex, or `index_dtype` is no integer dtype.
+      ShapeError: the axis is empty.
+
+    Special cases:
+      The first of equal elements; the first NaN if there is one.
+
+    Example:
+      >>> import numpy as np
+      >>> print(argmin(np.float32([[1, 2], [4, 3]]), 1, np.int32))
+      [0 1]
+
+    Source: StableHLO reduce.
+    """
+    return ArgMin.bind(
+        operand,
+        axis=axis_index("argmin", axis, typeof(operand).ndim),
+        index_dtype=dtypes.dtype(index_dtype),
+    )

@@ -1,0 +1,302 @@
+"""`reduce`: a reduction by any associative computation.
+
+Where the computation and the initial value are those of a named reduction, it becomes
+that one, whose derivative is cheaper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import arith, tree
+from fxflow.core.aval import Aval
+from fxflow.core.batching import batch_flat
+from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.graph import Graph
+from fxflow.core.jvp import jvp_flat
+from fxflow.core.primitive import Primitive, register
+from fxflow.core.staging import trace_flat
+from fxflow.core.trace import Tracer
+from fxflow.lax.arguments import axis_indices
+from fxflow.lax.pairwise import host_evaluate, kept_axes, tree_reduce, without
+from fxflow.lax.reduction import (
+    ReduceAnd,
+    ReduceMax,
+    ReduceMin,
+    ReduceOr,
+    ReduceProd,
+    ReduceSum,
+    ReduceXor,
+    Reduction,
+)
+
+
+@register
+class Reduce(Primitive):
+    """Reduction by a given associative computation. dtypes: all. StableHLO: reduce.
+
+    Operands are the arrays, then as many 0-d initial values.
+
+    Params:
+      graph: takes two elements of each array, gives one of each.
+      axes: to reduce.
+    """
+
+    name = "reduce"
+    multi = True
+    host_safe = False
+
+    def abstract(self, *avals: Aval, graph: Graph, axes: tuple[int, ...]) -> list[Aval]:  # type: ignore[override]
+        """The types of the arrays without the axes."""
+        count = len(avals) // 2
+        return [Aval(without(a.shape, axes), a.dtype) for a in avals[:count]]
+
+    def lower(  # type: ignore[override]
+        self, ctx: Any, *operands: str, graph: Graph, axes: tuple[int, ...]
+    ) -> list[str]:
+        """`reduce` with the graph as its region."""
+        scalars = [Aval((), a.dtype) for a in ctx.avals_in[len(operands) // 2 :]]
+        region = ctx.region(
+            [*scalars, *scalars],
+            lambda inner, names: inner.graph(graph, names),
+            scalars,
+        )
+        ins = ", ".join(a.mlir for a in ctx.avals_in)
+        outs = ", ".join(a.mlir for a in ctx.avals_out)
+        dims = f"array<i64: {', '.join(map(str, axes))}>" if axes else "array<i64>"
+        names: list[str] = ctx.emit_many(
+            len(scalars),
+            f'"stablehlo.reduce"({", ".join(operands)}) ({region}) '
+            f"{{dimensions = {dims}}} : ({ins}) -> ({outs})",
+        )
+        return names
+
+    def evaluate(  # type: ignore[override]
+        self, *values: Any, graph: Graph, axes: tuple[int, ...]
+    ) -> list[np.ndarray[Any, Any]]:
+        """One element after the other."""
+        count = len(values) // 2
+        arrays, inits = values[:count], values[count:]
+        kept = kept_axes(arrays[0].ndim, axes)
+        shape = tuple(arrays[0].shape[a] for a in kept)
+        rows = [
+            np.transpose(a, (*kept, *axes)).reshape(*shape, -1)
+            if a.size
+            else np.zeros((*shape, 0), a.dtype)
+            for a in arrays
+        ]
+        outs = [np.full(shape, i, i.dtype) for i in inits]
+        for place in np.ndindex(*shape):
+            for step in range(rows[0].shape[-1]):
+                given = [out[place] for out in outs]
+                given += [row[(*place, step)] for row in rows]
+                for out, new in zip(outs, host_evaluate(graph, given), strict=True):
+                    out[place] = new
+        return outs
+
+    def jvp(  # type: ignore[override]
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        graph: Graph,
+        axes: tuple[int, ...],
+    ) -> tuple[Any, Any]:
+        """Derivative of a tree of applications of the graph."""
+        return jvp_flat(
+            lambda *values: tree_reduce(graph, values, axes), primals, tangents
+        )
+
+    def batch(  # type: ignore[override]
+        self,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        *,
+        graph: Graph,
+        axes: tuple[int, ...],
+    ) -> tuple[list[Any], list[bool]]:
+        """The axes move up by one; a tree if initial values are mapped."""
+        count = len(args) // 2
+        if any(mapped[count:]):
+            return batch_flat(
+                lambda *values: tree_reduce(graph, values, axes), size, args, mapped
+            )
+        arrays = [
+            a if m else arith.broadcast_front(a, typeof(a), size)
+            for a, m in zip(args[:count], mapped, strict=False)
+        ]
+        moved = tuple(a + 1 for a in axes)
+        outs = self.bind(*arrays, *args[count:], graph=graph, axes=moved)
+        return outs, [True] * count
+
+    def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:
+        """The graph, for each element."""
+        flops = float(avals[0].size * max(1, len(params["graph"].nodes)))
+        return {**super().cost(*avals, **params), "flops": flops}
+
+
+# -- public ------------------------------------------------------------------------
+
+_NAMED: dict[str, Reduction] = {
+    "add": ReduceSum,
+    "mul": ReduceProd,
+    "max": ReduceMax,
+    "min": ReduceMin,
+    "and": ReduceAnd,
+    "or": ReduceOr,
+    "xor": ReduceXor,
+}
+
+
+def named_operation(graph: Graph) -> str | None:
+    """Returns the name of the one operation that combines both inputs, or None."""
+    if len(graph.nodes) != 1 or len(graph.inputs) != 2:
+        return None
+    (node,) = graph.nodes
+    if set(map(id, node.inputs)) != set(map(id, graph.inputs)):
+        return None
+    if list(graph.outputs) != list(node.outputs) or node.params:
+        return None
+    return node.primitive.name
+
+
+def _is_identity(reduction: Reduction, init: Any) -> bool:
+    if isinstance(init, Tracer):
+        return False
+    identity = reduction.identity(typeof(init).dtype)
+    return bool(np.asarray(init) == identity)
+
+
+def scalar_graph(
+    name: str, computation: Callable[..., Any], avals: Sequence[Aval], treedef: Any
+) -> Graph:
+    """Traces a computation on pairs of 0-d values.
+
+    Args:
+      name: of the operation, for messages.
+      computation: takes two pytrees of elements, returns one.
+      avals: 0-d types of the leaves of one of them.
+      treedef: their structure.
+
+    Raises:
+      ArgumentError: it captures an array, or does not give what it takes.
+    """
+    count = len(avals)
+
+    def flat(*values: Any) -> Sequence[Any]:
+        out = computation(
+            treedef.unflatten(values[:count]), treedef.unflatten(values[count:])
+        )
+        leaves, structure = tree.flatten(out)
+        if structure != treedef:
+            raise ArgumentError(
+                f"{name}: the computation must return the structure it is given, "
+                f"{treedef}, got {structure}"
+            )
+        return leaves
+
+    graph, consts = trace_flat(flat, [*avals, *avals], name=f"{name}_computation")
+    if consts:
+        raise ArgumentError(
+            f"{name}: the computation may not capture arrays "
+            f"({', '.join(str(typeof(c)) for c in consts)}): pass them as operands"
+        )
+    if [a.strong() for a in graph.out_avals] != list(avals):
+        given = ", ".join(map(str, avals))
+        got = ", ".join(map(str, graph.out_avals))
+        raise DtypeError(
+            f"{name}: the computation must give elements of the types it takes, "
+            f"{given}, got {got}"
+        )
+    return graph
+
+
+def checked_operands(
+    name: str, operands: Any, init_values: Any
+) -> tuple[list[Any], list[Any], Any]:
+    """Returns the leaves of operands and initial values, and their structure.
+
+    Raises:
+      ArgumentError: the structures differ, or a leaf is no array.
+      ShapeError: operands differ in shape, or an initial value is not 0-d.
+      DtypeError: an initial value has not the dtype of its operand.
+    """
+    arrays, treedef = tree.flatten(operands)
+    inits, init_tree = tree.flatten(init_values)
+    if treedef != init_tree:
+        raise ArgumentError(
+            f"{name}: operands and initial values must have one structure, got "
+            f"{treedef} and {init_tree}"
+        )
+    if not arrays:
+        raise ArgumentError(f"{name}: there must be at least one operand")
+    for value in (*arrays, *inits):
+        if not is_arraylike(value):
+            raise not_an_array(value, f"{name}: got")
+    avals = [typeof(a) for a in arrays]
+    if any(a.shape != avals[0].shape for a in avals):
+        raise ShapeError(
+            f"{name}: operands must have one shape, got {', '.join(map(str, avals))}"
+        )
+    starts = []
+    for init, aval in zip(inits, avals, strict=True):
+        start = typeof(init)
+        if start.shape:
+            raise ShapeError(f"{name}: an initial value must be 0-d, got {start}")
+        if start.dtype != aval.dtype:
+            if not start.weak_type or isinstance(init, Tracer):
+                raise DtypeError(
+                    f"{name}: the initial value {start} must have the dtype of its "
+                    f"operand {aval}: convert one with .astype(...)"
+                )
+            init = np.asarray(init, aval.dtype)
+        starts.append(init)
+    return arrays, starts, treedef
+
+
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+) -> Any:
+    """Reduces arrays along axes by an associative computation.
+
+    Args:
+      operands: pytree of arrays of one shape.
+      init_values: pytree of 0-d values, identities of the computation: how often they
+        enter is up to the compiler.
+      computation: takes two pytrees of 0-d values and returns one; associative and
+        commutative.
+      dimensions: axes to reduce.
+
+    Returns:
+      A pytree of arrays of the operands' shape without `dimensions`.
+
+    Raises:
+      ArgumentError: structures differ, or the computation captures arrays.
+      ShapeError, DtypeError, AxisError: operands, initial values or axes do not fit.
+
+    Example:
+      >>> import numpy as np
+      >>> from fxflow import lax
+      >>> x = np.float32([[1, 2], [3, 4]])
+      >>> print(reduce(x, np.float32(0), lambda a, b: lax.max(a, b), (1,)))
+      [2. 4.]
+
+    Source: StableHLO reduce.
+    """
+    arrays, inits, treedef = checked_operands("reduce", operands, init_values)
+    axes = axis_indices("reduce", dimensions, typeof(arrays[0]).ndim)
+    scalars = [Aval((), typeof(a).dtype) for a in arrays]
+    graph = scalar_graph("reduce", computation, scalars, treedef)
+    named = _NAMED.get(named_operation(graph) or "")
+    if named is not None and _is_identity(named, inits[0]):
+        return treedef.unflatten([named.bind(arrays[0], axes=tuple(sorted(axes)))])
+    outs = Reduce.bind(*arrays, *inits, graph=graph, axes=tuple(sorted(axes)))
+    return treedef.unflatten(outs)

@@ -1,0 +1,553 @@
+"""Products of arrays: `dot_general` and what is said in its terms."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow._config import config
+from fxflow.core import dtypes
+from fxflow.core.aval import Aval
+from fxflow.core.convert import typeof
+from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.core.primitive import register
+from fxflow.lax.arguments import axis_index
+from fxflow.lax.conversion import convert_element_type
+from fxflow.lax.families import Bilinear, kind
+from fxflow.lax.shape import transpose
+
+# (contracting axes of lhs, of rhs), (batch axes of lhs, of rhs)
+DotDimensionNumbers = tuple[
+    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+]
+_Pair = tuple[tuple[int, ...], tuple[int, ...]]
+_Dims = tuple[_Pair, _Pair]
+
+# What NumPy multiplies in its own precision and fast enough.
+_NATIVE = frozenset("bhilqBHILQfdFD")
+
+
+class Precision(enum.Enum):
+    """How exactly accelerators multiply 32-bit floats; the CPU is always exact.
+
+    Attributes:
+      DEFAULT: as fast as possible (bfloat16 on TPU, TF32 on GPU).
+      HIGH: in between (three bfloat16 passes on TPU, TF32 on GPU).
+      HIGHEST: as exact as 32-bit floats are.
+    """
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_PRECISIONS = {
+    "default": Precision.DEFAULT,
+    "fastest": Precision.DEFAULT,
+    "bfloat16": Precision.DEFAULT,
+    "high": Precision.HIGH,
+    "bfloat16_3x": Precision.HIGH,
+    "tensorfloat32": Precision.HIGH,
+    "highest": Precision.HIGHEST,
+    "float32": Precision.HIGHEST,
+}
+
+
+class DotAlgorithmPreset(enum.Enum):
+    """Which types the hardware multiplies and accumulates in.
+
+    The value is `(operand type, accumulator type, primitive products, components,
+    imprecise accumulation)`; names say operands and accumulator. A device that does not
+    know an algorithm refuses to compile it.
+    """
+
+    DEFAULT = None
+    F16_F16_F16 = ("f16", "f16", 1, 1, False)
+    F16_F16_F32 = ("f16", "f32", 1, 1, False)
+    BF16_BF16_BF16 = ("bf16", "bf16", 1, 1, False)
+    BF16_BF16_F32 = ("bf16", "f32", 1, 1, False)
+    BF16_BF16_F32_X3 = ("bf16", "f32", 3, 1, False)
+    BF16_BF16_F32_X6 = ("bf16", "f32", 6, 1, False)
+    BF16_BF16_F32_X9 = ("bf16", "f32", 9, 1, False)
+    TF32_TF32_F32 = ("tf32", "f32", 1, 1, False)
+    TF32_TF32_F32_X3 = ("tf32", "f32", 3, 1, False)
+    F32_F32_F32 = ("f32", "f32", 1, 1, False)
+    F64_F64_F64 = ("f64", "f64", 1, 1, False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+PrecisionPair = tuple[Precision, Precision] | DotAlgorithmPreset | None
+
+
+def canonical_precision(name: str, precision: Any) -> PrecisionPair:
+    """Returns the precision of each operand, or None for the compiler's choice.
+
+    Args:
+      name: of the operation, for messages.
+      precision: None, a `Precision` or its name, a pair of them, or a
+        `DotAlgorithmPreset` or its name.
+
+    Raises:
+      ArgumentError: it is none of these.
+    """
+    if precision is None:
+        precision = config.default_matmul_precision
+        if precision is None:
+            return None
+    if isinstance(precision, DotAlgorithmPreset):
+        return None if precision is DotAlgorithmPreset.DEFAULT else precision
+    if isinstance(precision, str) and precision in DotAlgorithmPreset.__members__:
+        return canonical_precision(name, DotAlgorithmPreset[precision])
+    if isinstance(precision, tuple | list):
+        if len(precision) == 2:
+            left, right = (_one_precision(name, p) for p in precision)
+            return left, right
+    else:
+        one = _one_precision(name, precision)
+        return one, one
+    raise ArgumentError(
+        f"{name}: precision is one for both operands or a pair, got {precision!r}"
+    )
+
+
+def _one_precision(name: str, precision: Any) -> Precision:
+    if precision is None:
+        return Precision.DEFAULT
+    if isinstance(precision, Precision):
+        return precision
+    if isinstance(precision, str) and precision.lower() in _PRECISIONS:
+        return _PRECISIONS[precision.lower()]
+    raise ArgumentError(
+        f"{name}: unknown precision {precision!r}: use one of lax.Precision.DEFAULT, "
+        f"HIGH and HIGHEST, or {', '.join(map(repr, _PRECISIONS))}"
+    )
+
+
+def precision_text(precision: PrecisionPair) -> str:
+    """Returns the precision as StableHLO's attribute of a product, with its comma."""
+    if precision is None:
+        return ""
+    if isinstance(precision, tuple):
+        return f", precision = [{precision[0]}, {precision[1]}]"
+    operand, accumulator, products, components, imprecise = precision.value
+    return (
+        f", algorithm = <lhs_precision_type = {operand}, "
+        f"rhs_precision_type = {operand}, accumulation_type = {accumulator}, "
+        f"lhs_component_count = {components}, rhs_component_count = {components}, "
+        f"num_primitive_operations = {products}, "
+        f"allow_imprecise_accumulation = {str(imprecise).lower()}>"
+    )
+
+
+def product_dtype(name: str, lhs: Aval, rhs: Aval, preferred: Any) -> Any:
+    """Returns the dtype of a product.
+
+    Args:
+      name: of the operation, for messages.
+      lhs: type of the left operand.
+      rhs: type of the right operand.
+      preferred: the dtype asked for, or None.
+
+    Raises:
+      DtypeError: the operands' dtypes differ or do not go with the one asked for.
+    """
+    left, right = kind(lhs.dtype), kind(rhs.dtype)
+    both_small = left == right == "f" and dtypes.bits(lhs.dtype) <= 8
+    if "k" in (left, right):
+        raise DtypeError(f"{name}: keys have no product, got {lhs} and {rhs}")
+    if lhs.dtype != rhs.dtype and not (both_small and dtypes.bits(rhs.dtype) <= 8):
+        raise DtypeError(
+            f"{name}: operands must have one dtype, got {lhs} and {rhs}: convert one "
+            "with .astype(...), or use the function of fxflow.numpy, which promotes"
+        )
+    if preferred is None:
+        return lhs.dtype
+    wanted = kind(preferred)
+    fits = wanted == left or (left == "f" and wanted == "c") or left == "b"
+    if not fits or dtypes.bits(preferred) < dtypes.bits(lhs.dtype):
+        raise DtypeError(
+            f"{name}: preferred_element_type {dtypes.short_name(preferred)} does not "
+            f"hold products of {lhs} and {rhs}: use a dtype of the same kind, at least "
+            "as wide"
+        )
+    return preferred
+
+
+@register
+class DotGeneral(Bilinear):
+    """Product summed over contracting axes, for each index of the batch axes.
+
+    dtypes: bool and numeric. StableHLO: dot_general. Axes of the result: batch, rest of
+    lhs, rest of rhs.
+
+    Params:
+      dimension_numbers: ((contracting lhs, rhs), (batch lhs, rhs)).
+      precision: pair of `Precision`, a `DotAlgorithmPreset` or None.
+      preferred_element_type: dtype of the result, or None for that of the operands.
+    """
+
+    name = "dot_general"
+
+    def abstract(  # type: ignore[override]
+        self,
+        lhs: Aval,
+        rhs: Aval,
+        *,
+        dimension_numbers: _Dims,
+        precision: PrecisionPair,
+        preferred_element_type: Any,
+    ) -> Aval:
+        """Batch axes, then what is left of each operand."""
+        (lc, rc), (lb, rb) = dimension_numbers
+        for what, left, right in (("contracting", lc, rc), ("batch", lb, rb)):
+            for i, j in zip(left, right, strict=True):
+                if lhs.shape[i] != rhs.shape[j]:
+                    raise ShapeError(
+                        f"{self.name}: {what} dimensions differ: lhs {lhs} axis {i} "
+                        f"is {lhs.shape[i]}, rhs {rhs} axis {j} is {rhs.shape[j]}"
+                    )
+        dtype = product_dtype(self.name, lhs, rhs, preferred_element_type)
+        shape = tuple(lhs.shape[i] for i in lb)
+        shape += tuple(lhs.shape[i] for i in _rest(lhs.ndim, lc, lb))
+        shape += tuple(rhs.shape[i] for i in _rest(rhs.ndim, rc, rb))
+        return Aval(shape, dtype)
+
+    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+        """`dot_general`."""
+        (lc, rc), (lb, rb) = params["dimension_numbers"]
+        batching = f"batching_dims = {list(lb)} x {list(rb)}, " if lb else ""
+        ins = ", ".join(a.mlir for a in ctx.avals_in)
+        return str(
+            ctx.emit(
+                f"stablehlo.dot_general {', '.join(operands)}, {batching}"
+                f"contracting_dims = {list(lc)} x {list(rc)}"
+                f"{precision_text(params['precision'])} : "
+                f"({ins}) -> {ctx.avals_out[0].mlir}"
+            )
+        )
+
+    def evaluate(self, *values: Any, **params: Any) -> Any:
+        """`numpy.matmul`."""
+        return self.host_function(**params)(*values)
+
+    def host_function(self, **params: Any) -> Callable[..., Any]:
+        """`numpy.matmul` of the operands with their axes in its order."""
+        dims: _Dims = params["dimension_numbers"]
+        preferred = params["preferred_element_type"]
+        plain = dims == (((1,), (0,)), ((), ()))
+
+        def call(x: Any, y: Any) -> Any:
+            if (
+                plain
+                and preferred is None
+                and x.dtype.char in _NATIVE
+                and x.ndim == y.ndim == 2
+            ):
+                return np.matmul(x, y)
+            out_dtype = x.dtype if preferred is None else preferred
+            wide = out_dtype
+            if x.dtype.char not in _NATIVE or wide.char not in _NATIVE:
+                wide = _accumulator(x.dtype, out_dtype)
+            out = _matmul(x.astype(wide, copy=False), y.astype(wide, copy=False), dims)
+            return np.asarray(out).astype(out_dtype, copy=False)
+
+        return call
+
+    def transpose_left(self, ct: Any, y: Any, x_aval: Aval, **params: Any) -> Any:
+        """Product of the cotangent and the right operand."""
+        (lc, rc), (lb, rb) = params["dimension_numbers"]
+        batch = tuple(range(len(lb)))
+        left, right = _rest(x_aval.ndim, lc, lb), _rest(typeof(y).ndim, rc, rb)
+        start = len(batch) + len(left)
+        dims = ((tuple(range(start, start + len(right))), right), (batch, rb))
+        axes = (*lb, *left, *(lc[rc.index(c)] for c in sorted(rc)))
+        return _cotangent(ct, y, dims, axes, x_aval, params, ct_first=True)
+
+    def transpose_right(self, ct: Any, x: Any, y_aval: Aval, **params: Any) -> Any:
+        """Product of the left operand and the cotangent."""
+        (lc, rc), (lb, rb) = params["dimension_numbers"]
+        batch = tuple(range(len(lb)))
+        left, right = _rest(typeof(x).ndim, lc, lb), _rest(y_aval.ndim, rc, rb)
+        start = len(batch)
+        dims = ((left, tuple(range(start, start + len(left)))), (lb, batch))
+        axes = (*rb, *(rc[lc.index(c)] for c in sorted(lc)), *right)
+        return _cotangent(ct, x, dims, axes, y_aval, params, ct_first=False)
+
+    def batch(
+        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
+    ) -> tuple[Any, bool]:
+        """One more batch axis, or one more free axis of the mapped operand."""
+        x, y = args
+        (lc, rc), (lb, rb) = params["dimension_numbers"]
+        left, right = mapped
+        if left:
+            lc, lb = _up(lc), _up(lb)
+        if right:
+            rc, rb = _up(rc), _up(rb)
+        if left and right:
+            lb, rb = (0, *lb), (0, *rb)
+        params = {**params, "dimension_numbers": ((lc, rc), (lb, rb))}
+        out = self.bind(x, y, **params)
+        if left and right:
+            return out, True
+        # The mapped axis is the first free one of its operand.
+        place = len(lb)
+        if right:
+            place += len(_rest(typeof(x).ndim, lc, lb))
+        if place:
+            ndim = typeof(out).ndim
+            others = tuple(i for i in range(ndim) if i != place)
+            out = transpose(out, (place, *others))
+        return out, True
+
+    def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:
+        """Two operations a product."""
+        (lc, _), _ = params["dimension_numbers"]
+        out = self.abstract(*avals, **params)
+        flops = 2.0 * out.size
+        for axis in lc:
+            flops *= avals[0].shape[axis]
+        return {**super().cost(*avals, **params), "flops": flops}
+
+
+def _rest(ndim: int, *taken: Sequence[int]) -> tuple[int, ...]:
+    used = {i for axes in taken for i in axes}
+    return tuple(i for i in range(ndim) if i not in used)
+
+
+def _up(axes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(i + 1 for i in axes)
+
+
+def _accumulator(dtype: Any, out_dtype: Any) -> Any:
+    if dtypes.is_floating(dtype):
+        wide = dtypes.bits(out_dtype) == 64
+        return np.dtype(np.float64 if wide else np.float32)
+    if dtypes.is_bool(dtype):
+        return out_dtype
+    return np.dtype(np.int32) if out_dtype.char not in _NATIVE else out_dtype
+
+
+def _matmul(x: Any, y: Any, dims: _Dims) -> Any:
+    (lc, rc), (lb, rb) = dims
+    left, right = _rest(x.ndim, lc, lb), _rest(y.ndim, rc, rb)
+    batch = tuple(x.shape[i] for i in lb)
+    rows = tuple(x.shape[i] for i in left)
+    columns = tuple(y.shape[i] for i in right)
+    inner = int(np.prod([x.shape[i] for i in lc], dtype=int))
+    a = x.transpose(*lb, *left, *lc).reshape(
+        *batch, int(np.prod(rows, dtype=int)), inner
+    )
+    b = y.transpose(*rb, *rc, *right).reshape(
+        *batch, inner, int(np.prod(columns, dtype=int))
+    )
+    return np.matmul(a, b).reshape(batch + rows + columns)
+
+
+def _cotangent(
+    ct: Any,
+    value: Any,
+    dims: Any,
+    axes: tuple[int, ...],
+    aval: Aval,
+    params: dict[str, Any],
+    *,
+    ct_first: bool,
+) -> Any:
+    """Returns a cotangent as a product, its axes and dtype as the operand's.
+
+    Args:
+      ct: cotangent of the result.
+      value: the other operand.
+      dims: dimension numbers of the product.
+      axes: of the operand, for each axis of the product.
+      aval: type of the operand.
+      params: of the original product.
+      ct_first: whether the cotangent is the left operand.
+    """
+    dtype = typeof(ct).dtype
+    if typeof(value).dtype != dtype:
+        value = convert_element_type(value, dtype)
+    pair = (ct, value) if ct_first else (value, ct)
+    out = DotGeneral.bind(
+        *pair,
+        dimension_numbers=dims,
+        precision=params["precision"],
+        preferred_element_type=None,
+    )
+    if axes != tuple(range(len(axes))):
+        out = transpose(out, tuple(int(i) for i in np.argsort(axes)))
+    return out if dtype == aval.dtype else convert_element_type(out, aval.dtype)
+
+
+# -- public ------------------------------------------------------------------------
+
+
+def _canonical_dims(name: str, numbers: Any, lhs: Aval, rhs: Aval) -> _Dims:
+    try:
+        (lc, rc), (lb, rb) = numbers
+        groups = [tuple(g) for g in (lc, rc, lb, rb)]
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{name}: dimension_numbers must be ((contracting axes of lhs, of rhs), "
+            f"(batch axes of lhs, of rhs)), got {numbers!r}"
+        ) from None
+    for what, left, right in (
+        ("contracting", groups[0], groups[1]),
+        ("batch", groups[2], groups[3]),
+    ):
+        if len(left) != len(right):
+            raise ShapeError(
+                f"{name}: as many {what} axes of lhs as of rhs are needed, got "
+                f"{left} of {lhs} and {right} of {rhs}"
+            )
+    found = []
+    for group, aval in zip(groups, (lhs, rhs, lhs, rhs), strict=True):
+        found.append(tuple(axis_index(name, a, aval.ndim) for a in group))
+    for aval, used in ((lhs, found[0] + found[2]), (rhs, found[1] + found[3])):
+        if len(set(used)) != len(used):
+            raise AxisError(
+                f"{name}: an axis of {aval} is named twice in dimension_numbers "
+                f"{numbers}: an axis contracts once, or is a batch axis"
+            )
+    return (found[0], found[1]), (found[2], found[3])
+
+
+def dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: DotDimensionNumbers,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Multiplies arrays and sums over contracting axes, for each batch index.
+
+    Args:
+      lhs: bool or numeric[...].
+      rhs: of the same dtype.
+      dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`.
+      precision: a `Precision` or its name, a pair of them, or a `DotAlgorithmPreset`;
+        None is `config.default_matmul_precision`.
+      preferred_element_type: dtype to accumulate in and to return; None is that of the
+        operands.
+
+    Returns:
+      An array with the batch axes, then the rest of lhs, then the rest of rhs.
+
+    Raises:
+      ShapeError: lengths of paired axes differ.
+      AxisError: an axis is out of range or named twice.
+      DtypeError: dtypes differ, or the preferred one is narrower.
+      ArgumentError: dimension numbers or precision make no sense.
+
+    Special cases:
+      Integers wrap around. A contraction over nothing gives 0.
+
+    Example:
+      >>> import numpy as np
+      >>> x, y = np.ones((5, 2, 3), "f4"), np.ones((5, 3, 4), "f4")
+      >>> dot_general(x, y, (((2,), (1,)), ((0,), (0,)))).shape
+      (5, 2, 4)
+
+    Source: StableHLO dot_general.
+    """
+    left, right = typeof(lhs), typeof(rhs)
+    dims = _canonical_dims("dot_general", dimension_numbers, left, right)
+    return DotGeneral.bind(
+        lhs,
+        rhs,
+        dimension_numbers=dims,
+        precision=canonical_precision("dot_general", precision),
+        preferred_element_type=None
+        if preferred_element_type is None
+        else dtypes.dtype(preferred_element_type),
+    )
+
+
+def dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: DotDimensionNumbers | None = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Multiplies vectors and matrices.
+
+    Args:
+      lhs: bool or numeric[k] or [m, k] (any, with `dimension_numbers`).
+      rhs: of the same dtype, [k] or [k, n].
+      dimension_numbers: as for `dot_general`; None contracts the last axis of lhs with
+        the first of rhs.
+      precision: as for `dot_general`.
+      preferred_element_type: as for `dot_general`.
+
+    Returns:
+      An array with the remaining axis of each: [], [m], [n] or [m, n].
+
+    Raises:
+      ShapeError: an operand is no vector or matrix, or lengths differ.
+      DtypeError: dtypes differ.
+
+    Example:
+      >>> import numpy as np
+      >>> print(dot(np.float32([1, 2]), np.float32([3, 4])))
+      11.0
+
+    Source: StableHLO dot_general.
+    """
+    if dimension_numbers is None:
+        left, right = typeof(lhs), typeof(rhs)
+        if left.ndim not in (1, 2) or right.ndim not in (1, 2):
+            raise ShapeError(
+                f"dot: takes vectors and matrices, got {left} and {right}: use "
+                "dot_general, batch_matmul or fxflow.numpy.matmul"
+            )
+        if left.shape[-1] != right.shape[0]:
+            raise ShapeError(
+                f"dot: contracting dimensions differ: lhs {left} axis {left.ndim - 1} "
+                f"is {left.shape[-1]}, rhs {right} axis 0 is {right.shape[0]}"
+            )
+        dimension_numbers = (((left.ndim - 1,), (0,)), ((), ()))
+    return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+
+
+def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+    """Multiplies matrices in the last two axes, pair by pair.
+
+    Args:
+      lhs: bool or numeric[..., m, k].
+      rhs: of the same dtype and number of axes, [..., k, n].
+      precision: as for `dot_general`.
+
+    Returns:
+      An array [..., m, n].
+
+    Raises:
+      ShapeError: the shapes do not fit.
+      DtypeError: dtypes differ.
+
+    Example:
+      >>> import numpy as np
+      >>> batch_matmul(np.ones((5, 2, 3), "f4"), np.ones((5, 3, 4), "f4")).shape
+      (5, 2, 4)
+
+    Source: StableHLO dot_general.
+    """
+    left, right = typeof(lhs), typeof(rhs)
+    if left.ndim < 2 or right.ndim != left.ndim:
+        raise ShapeError(
+            "batch_matmul: operands need one number of axes, at least 2, got "
+            f"{left} and {right}: use fxflow.numpy.matmul, which broadcasts"
+        )
+    batch = tuple(range(left.ndim - 2))
+    dims = (((left.ndim - 1,), (right.ndim - 2,)), (batch, batch))
+    return dot_general(lhs, rhs, dims, precision)

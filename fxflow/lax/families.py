@@ -1,0 +1,288 @@
+"""Families of primitives: what is true of many operations, written once.
+
+- `Elementwise`: each element of the result depends on the elements in the same place.
+  Operands have one shape; a *constant* operand may be 0-d and stands for all places
+  (never a traced one: so it has no tangent and is never mapped).
+- `Structural`: one operand, linear, moves data.
+- `Linear`: linear in all operands together.
+- `Bilinear`: linear in each of two operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fxflow.core import arith, dtypes
+from fxflow.core.aval import Aval
+from fxflow.core.convert import typeof
+from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.core.graph import Var
+from fxflow.core.primitive import Primitive, Zero
+from fxflow.core.trace import Tracer
+
+# -- which dtypes an operation takes -------------------------------------------
+
+Kinds = frozenset[str]
+ANY: Kinds = frozenset("biufc")
+NUMERIC: Kinds = frozenset("iufc")
+INEXACT: Kinds = frozenset("fc")
+FLOAT: Kinds = frozenset("f")
+COMPLEX: Kinds = frozenset("c")
+INTEGER: Kinds = frozenset("iu")
+REAL: Kinds = frozenset("iuf")
+BITS: Kinds = frozenset("biu")
+ORDERED: Kinds = frozenset("biuf")
+
+_WORDS = {
+    "b": "bool",
+    "i": "signed integer",
+    "u": "unsigned integer",
+    "f": "floating point",
+    "c": "complex",
+}
+
+
+def kind(dtype: Any) -> str:
+    """Returns the kind of a dtype as one letter: b, i, u, f, c or k (keys)."""
+    known = _kinds.get(dtype)
+    if known is None:
+        if dtypes.is_key(dtype):
+            known = "k"
+        elif dtypes.is_bool(dtype):
+            known = "b"
+        elif dtypes.is_complex(dtype):
+            known = "c"
+        elif dtypes.is_floating(dtype):
+            known = "f"
+        elif dtypes.issubdtype(dtype, np.unsignedinteger):
+            known = "u"
+        elif dtypes.is_integer(dtype):
+            known = "i"
+        else:
+            known = "v"
+        _kinds[dtype] = known
+    return known
+
+
+_kinds: dict[Any, str] = {}
+
+
+def require_kind(name: str, aval: Aval, kinds: Kinds) -> None:
+    """Checks the dtype of an operand.
+
+    Raises:
+      DtypeError: the operation does not take it.
+    """
+    if kind(aval.dtype) not in kinds:
+        accepted = ", ".join(word for letter, word in _WORDS.items() if letter in kinds)
+        raise DtypeError(
+            f"{name}: takes {accepted} arrays, got {aval}: convert it with "
+            ".astype(...) first"
+        )
+
+
+# -- elementwise -----------------------------------------------------------------
+
+Partial = Callable[..., Any] | int | None
+
+
+class Elementwise(Primitive):
+    """Acts on each place by itself.
+
+    Attributes:
+      kinds: dtypes it takes; all operands have the same one.
+      hlo: name of the StableHLO (or CHLO) operation.
+      numpy: the NumPy function that computes it.
+      partials: for each operand the derivative with respect to it: a function of
+        `(result, *operands)`, the number 1 or -1, or None where it is zero. An empty
+        table needs `nondifferentiable` or an own `jvp`.
+    """
+
+    kinds: ClassVar[Kinds] = ANY
+    hlo: ClassVar[str] = ""
+    numpy: ClassVar[Callable[..., Any] | None] = None
+    partials: ClassVar[tuple[Partial, ...]] = ()
+
+    def result_dtype(self, dtype: Any) -> Any:
+        """Returns the dtype of the result from that of the operands."""
+        return dtype
+
+    def abstract(self, *avals: Aval, **params: Any) -> Aval:
+        """Same shape and dtype for all operands (constants may be 0-d)."""
+        first = avals[0]
+        if kind(first.dtype) not in self.kinds:
+            require_kind(self.name, first, self.kinds)
+        shape = first.shape
+        weak = first.weak_type
+        for other in avals[1:]:
+            if other is first:
+                continue
+            if other.dtype != first.dtype:
+                raise DtypeError(
+                    f"{self.name}: operands must have one dtype, got "
+                    f"{', '.join(map(str, avals))}: convert one with .astype(...), or "
+                    "use the function of fxflow.numpy, which promotes"
+                )
+            if other.shape != shape:
+                if not shape:
+                    shape = other.shape
+                elif other.shape:
+                    raise ShapeError(
+                        f"{self.name}: operands must have one shape, got "
+                        f"{', '.join(map(str, avals))}: reshape or broadcast one, or "
+                        "use the function of fxflow.numpy, which broadcasts"
+                    )
+            weak = weak and other.weak_type
+        return Aval(shape, self.result_dtype(first.dtype), weak)
+
+    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+        """`op %x, %y : type`, with 0-d operands repeated."""
+        out = ctx.avals_out[0]
+        operands = self.aligned(ctx, operands)
+        result_type = out.mlir
+        operand_type = ctx.avals_in[0].update(shape=out.shape).mlir
+        text = f"{self.hlo} {', '.join(operands)} : "
+        if self.hlo.startswith("chlo."):
+            types = ", ".join([operand_type] * len(operands))
+            return str(ctx.emit(f"{text}{types} -> {result_type}"))
+        if result_type == operand_type:
+            return str(ctx.emit(text + result_type))
+        types = ", ".join([operand_type] * len(operands))
+        return str(ctx.emit(f"{text}({types}) -> {result_type}"))
+
+    def aligned(self, ctx: Any, operands: Sequence[str]) -> tuple[str, ...]:
+        """Returns the operands' names, 0-d ones repeated to the result's shape."""
+        shape = ctx.avals_out[0].shape
+        if not shape:
+            return tuple(operands)
+        return tuple(
+            name if aval.shape else ctx.broadcast(name, aval, shape)
+            for name, aval in zip(operands, ctx.avals_in, strict=True)
+        )
+
+    def evaluate(self, *values: Any, **params: Any) -> Any:
+        """Calls NumPy."""
+        assert self.numpy is not None
+        return type(self).numpy(*values)  # type: ignore[misc]
+
+    def host_function(self, **params: Any) -> Callable[..., Any]:
+        """The NumPy function itself where there is nothing to add."""
+        if type(self).evaluate is Elementwise.evaluate and self.numpy is not None:
+            return type(self).__dict__.get("numpy") or type(self).numpy  # type: ignore[return-value]
+        return super().host_function(**params)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """Sum of tangents times partial derivatives."""
+        out = self.bind(*primals, **params)
+        if not self.partials:
+            if self.nondifferentiable:
+                return out, Zero(typeof(out).tangent())
+            return super().jvp(primals, tangents, **params)
+        total: Any = None
+        for tangent, partial in zip(tangents, self.partials, strict=True):
+            if type(tangent) is Zero or partial is None:
+                continue
+            if partial == 1:
+                term = tangent
+            elif partial == -1:
+                term = arith.neg(tangent)
+            else:
+                factor = partial(out, *primals, **params)  # type: ignore[operator]
+                term = arith.mul(tangent, factor)
+            total = arith.add(total, term)
+        if total is None:
+            return out, Zero(typeof(out).tangent())
+        return out, total
+
+    def batch(
+        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
+    ) -> tuple[Any, bool]:
+        """The operation on whole batches; unmapped operands are repeated."""
+        if not all(mapped):
+            args = [
+                a if m or not must_repeat(a) else arith.broadcast_front(a, typeof(a), size)
+                for a, m in zip(args, mapped, strict=True)
+            ]
+        return self.bind(*args, **params), True
+
+
+def must_repeat(value: Any) -> bool:
+    """Returns whether an operand may not stay 0-d beside larger ones."""
+    return isinstance(value, Tracer) or typeof(value).ndim > 0
+
+
+# -- linear ------------------------------------------------------------------------
+
+
+class Linear(Primitive):
+    """Linear in all its array operands together."""
+
+    linear = True
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """The operation itself, on the tangents."""
+        out = self.bind(*primals, **params)
+        return out, self.bind(*map(arith.instantiate, tangents), **params)
+
+
+class Structural(Linear):
+    """Moves the elements of one operand.
+
+    `is_view`: whether NumPy does it without a copy.
+    """
+
+    def batch(
+        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
+    ) -> tuple[Any, bool]:
+        """The same movement behind the mapped axis."""
+        return self.bind(args[0], **self.batched_params(args[0], size, **params)), True
+
+    def batched_params(self, value: Any, size: int, **params: Any) -> dict[str, Any]:
+        """Returns the parameters that move what lies behind axis 0.
+
+        Args:
+          value: the operand, mapped axis in front.
+          size: length of the mapped axis.
+          **params: those of one slice.
+        """
+        raise NotImplementedError
+
+
+class Bilinear(Primitive):
+    """Linear in each of two operands.
+
+    Subclasses give `transpose_left(ct, y, x_aval)` and `transpose_right`.
+    """
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """The product rule."""
+        x, y = primals
+        tx, ty = tangents
+        out = self.bind(x, y, **params)
+        left = None if type(tx) is Zero else self.bind(tx, y, **params)
+        right = None if type(ty) is Zero else self.bind(x, ty, **params)
+        return out, arith.add(left, right)
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        """The cotangent of the one linear operand."""
+        x, y = args
+        if type(x) is Var:
+            return [self.transpose_left(cotangent, y, x.aval, **params), None]
+        return [None, self.transpose_right(cotangent, x, y.aval, **params)]
+
+    def transpose_left(self, ct: Any, y: Any, x_aval: Aval, **params: Any) -> Any:
+        """Returns the cotangent of the first operand."""
+        raise NotImplementedError
+
+    def transpose_right(self, ct: Any, x: Any, y_aval: Aval, **params: Any) -> Any:
+        """Returns the cotangent of the second operand."""
+        raise NotImplementedError

@@ -1,0 +1,256 @@
+"""Joining and splitting: arrays one behind the other along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import arith
+from fxflow.core.array import Array
+from fxflow.core.aval import Aval
+from fxflow.core.batching import materialize
+from fxflow.core.convert import typeof
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.graph import Var
+from fxflow.core.primitive import Zero, register
+from fxflow.lax.arguments import (
+    all_weak,
+    axis_index,
+    is_words,
+    on_words,
+    shape_tuple,
+)
+from fxflow.lax.families import Linear
+from fxflow.lax.shape import squeeze
+
+
+@register
+class Concatenate(Linear):
+    """Arrays one behind the other along an axis. All dtypes. StableHLO: concatenate."""
+
+    name = "concatenate"
+
+    def abstract(self, *avals: Aval, dimension: int) -> Aval:
+        """The lengths along the axis added up."""
+        first = avals[0]
+        shape = first.shape
+        rest = shape[:dimension] + shape[dimension + 1 :]
+        total = 0
+        for aval in avals:
+            other = aval.shape
+            if len(other) != len(shape) or (
+                other[:dimension] + other[dimension + 1 :] != rest
+            ):
+                raise ShapeError(
+                    "concatenate: operands may differ in length only along axis "
+                    f"{dimension}, got {', '.join(map(str, avals))}"
+                )
+            if aval.dtype != first.dtype:
+                raise DtypeError(
+                    "concatenate: operands must have one dtype, got "
+                    f"{', '.join(map(str, avals))}: convert some with .astype(...), or "
+                    "use fxflow.numpy.concatenate, which promotes"
+                )
+            total += other[dimension]
+        shape = (*shape[:dimension], total, *shape[dimension + 1 :])
+        return Aval(shape, first.dtype, all_weak(avals))
+
+    def lower(self, ctx: Any, *operands: str, dimension: int) -> str:
+        """`concatenate`."""
+        types = ", ".join(a.mlir for a in ctx.avals_in)
+        return str(
+            ctx.emit(
+                f"stablehlo.concatenate {', '.join(operands)}, dim = {dimension} : "
+                f"({types}) -> {ctx.avals_out[0].mlir}"
+            )
+        )
+
+    def evaluate(self, *values: Any, dimension: int) -> Any:
+        """`np.concatenate`."""
+        return np.concatenate(values, dimension)
+
+    def host_function(self, **params: Any) -> Callable[..., Any]:
+        """`np.concatenate`."""
+        dimension = params["dimension"]
+        join = np.concatenate
+        return lambda *values: join(values, dimension)
+
+    def transpose(self, cotangent: Any, *args: Any, dimension: int) -> Sequence[Any]:
+        """The pieces."""
+        sizes = tuple(typeof(a).shape[dimension] for a in args)
+        pieces = Split.bind(cotangent, sizes=sizes, axis=dimension)
+        return [
+            p if type(a) is Var else None for p, a in zip(pieces, args, strict=True)
+        ]
+
+    def batch(
+        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
+    ) -> tuple[Any, bool]:
+        """One axis further back."""
+        wide = [materialize(a, size, m) for a, m in zip(args, mapped, strict=True)]
+        return self.bind(*wide, dimension=params["dimension"] + 1), True
+
+
+def concatenate(operands: Sequence[Any], dimension: int) -> Array:
+    """Joins arrays along an axis.
+
+    Args:
+      operands: arrays of one dtype whose shapes agree apart from `dimension`.
+      dimension: the axis.
+
+    Returns:
+      Array whose length along `dimension` is the sum of theirs.
+
+    Raises:
+      ArgumentError: there are no operands.
+      AxisError: they have no such axis.
+      ShapeError: another length differs.
+      DtypeError: dtypes differ.
+
+    Example:
+      >>> concatenate([np.ones(1, "f4"), np.zeros(2, "f4")], 0)
+      Array([1., 0., 0.], dtype=float32)
+
+    Source: StableHLO `concatenate`.
+    """
+    values = list(operands)
+    if not values:
+        raise ArgumentError("concatenate: needs at least one array, got none")
+    aval = typeof(values[0])
+    axis = axis_index("concatenate", dimension, aval.ndim, "dimension")
+    if len(values) == 1 and isinstance(values[0], Array):
+        return values[0]
+    if is_words(aval):
+        Concatenate.abstract(*map(typeof, values), dimension=axis)
+        return on_words(lambda *w: Concatenate.bind(*w, dimension=axis), *values)
+    return Concatenate.bind(*values, dimension=axis)
+
+
+@register
+class Split(Linear):
+    """Consecutive pieces along an axis. All dtypes. StableHLO: slice, one for each."""
+
+    name = "split"
+    multi = True
+    is_view = True
+
+    def abstract(self, x: Aval, *, sizes: tuple[int, ...], axis: int) -> list[Aval]:
+        """One type for each piece."""
+        if sum(sizes) != x.shape[axis]:
+            raise ShapeError(
+                f"split: sizes {sizes} add up to {sum(sizes)}, but axis {axis} of {x} "
+                f"has length {x.shape[axis]}"
+            )
+        before, after = x.shape[:axis], x.shape[axis + 1 :]
+        return [Aval((*before, n, *after), x.dtype, x.weak_type) for n in sizes]
+
+    def lower(
+        self, ctx: Any, x: str, *, sizes: tuple[int, ...], axis: int
+    ) -> list[str]:
+        """One `slice` for each piece."""
+        aval = ctx.avals_in[0]
+        names = []
+        start = 0
+        for n, out in zip(sizes, ctx.avals_out, strict=True):
+            ranges = [f"0:{length}" for length in aval.shape]
+            ranges[axis] = f"{start}:{start + n}"
+            start += n
+            names.append(
+                ctx.emit(
+                    f"stablehlo.slice {x} [{', '.join(ranges)}] : ({aval.mlir}) -> "
+                    f"{out.mlir}"
+                )
+            )
+        return names
+
+    def evaluate(self, x: Any, *, sizes: tuple[int, ...], axis: int) -> list[Any]:
+        """Views."""
+        pieces: list[Any] = self.host_function(sizes=sizes, axis=axis)(x)
+        return pieces
+
+    def host_function(self, **params: Any) -> Callable[..., Any]:
+        """Indexing by prepared slices."""
+        whole = (slice(None),) * params["axis"]
+        indices = []
+        start = 0
+        for n in params["sizes"]:
+            indices.append((*whole, slice(start, start + n)))
+            start += n
+        return lambda x: [x[index] for index in indices]
+
+    def transpose(
+        self, cotangent: Any, x: Any, *, sizes: tuple[int, ...], axis: int
+    ) -> Sequence[Any]:
+        """The pieces joined."""
+        return [
+            Concatenate.bind(*map(arith.instantiate, cotangent), dimension=axis)
+            if cotangent
+            else Zero(x.aval)
+        ]
+
+    def batch(
+        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
+    ) -> tuple[Any, Any]:
+        """One axis further back."""
+        sizes = params["sizes"]
+        pieces = self.bind(args[0], sizes=sizes, axis=params["axis"] + 1)
+        return pieces, [True] * len(sizes)
+
+
+def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
+    """Cuts an array into consecutive pieces along an axis.
+
+    Args:
+      operand: array of any dtype.
+      sizes: lengths of the pieces; they add up to the length of the axis.
+      axis: the axis.
+
+    Returns:
+      One array for each piece.
+
+    Raises:
+      ShapeError: the lengths do not add up.
+      AxisError: there is no such axis.
+
+    Example:
+      >>> [piece.shape for piece in split(np.zeros(5, "f4"), (2, 3))]
+      [(2,), (3,)]
+
+    Source: StableHLO `slice`.
+    """
+    aval = typeof(operand)
+    at = axis_index("split", axis, aval.ndim)
+    lengths = shape_tuple("split", sizes, "sizes")
+    if is_words(aval):
+        Split.abstract(aval, sizes=lengths, axis=at)
+        pieces = on_words(lambda w: Split.bind(w, sizes=lengths, axis=at), operand)
+    else:
+        pieces = Split.bind(operand, sizes=lengths, axis=at)
+    return list(pieces)
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
+    """Returns the slices of an array along an axis, which disappears.
+
+    Args:
+      x: array of any dtype.
+      axis: the axis.
+
+    Returns:
+      As many arrays as the axis is long.
+
+    Raises:
+      AxisError: there is no such axis.
+
+    Example:
+      >>> unstack(np.array([1, 2], "i4"))
+      (Array(1, dtype=int32), Array(2, dtype=int32))
+
+    Source: the array API standard, `unstack`.
+    """
+    aval = typeof(x)
+    at = axis_index("unstack", axis, aval.ndim)
+    pieces = split(x, (1,) * aval.shape[at], at)
+    return tuple(squeeze(piece, (at,)) for piece in pieces)

@@ -1,0 +1,112 @@
+"""Combining elements in pairs: a balanced tree of whole-array operations.
+
+What XLA reduces in one operation has no derivative by itself; the tree has, from the
+derivatives of what combines two elements. It costs O(n) work in O(log n) operations and
+keeps the order of the elements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core.aval import Shape
+from fxflow.core.batching import batch_graph
+from fxflow.core.convert import typeof
+from fxflow.core.graph import Graph, Literal
+from fxflow.lax.joining import concatenate
+from fxflow.lax.shape import broadcast_in_dim, reshape, transpose
+from fxflow.lax.slicing import slice as slice_
+
+
+def without(shape: Shape, axes: Sequence[int]) -> Shape:
+    """Returns a shape without some of its axes."""
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+def kept_axes(ndim: int, axes: Sequence[int]) -> tuple[int, ...]:
+    """Returns the axes that are not among `axes`."""
+    return tuple(i for i in range(ndim) if i not in axes)
+
+
+def host_evaluate(graph: Graph, values: Sequence[Any]) -> list[Any]:
+    """Evaluates a graph with the NumPy rules of its operations."""
+    env: dict[Any, Any] = dict(zip(graph.inputs, map(np.asarray, values), strict=True))
+
+    def read(atom: Any) -> Any:
+        return np.asarray(atom.value) if type(atom) is Literal else env[atom]
+
+    for node in graph.nodes:
+        out = node.primitive.evaluate(*map(read, node.inputs), **node.params)
+        outs = out if node.primitive.multi else [out]
+        env.update(zip(node.outputs, outs, strict=True))
+    return [read(atom) for atom in graph.outputs]
+
+
+def apply_elements(graph: Graph, values: Sequence[Any]) -> list[Any]:
+    """Applies a graph of 0-d values to arrays, element by element.
+
+    Args:
+      graph: of 0-d inputs and outputs.
+      values: arrays of one shape.
+    """
+    shape = typeof(values[0]).shape
+    size = math.prod(shape)
+    wide, _ = batch_graph(graph, size, (True,) * len(values), force=True)
+    outs = wide.evaluate(*(reshape(v, (size,)) for v in values))
+    return [reshape(out, shape) for out in outs]
+
+
+def rows_of(values: Sequence[Any], axes: Sequence[int]) -> list[Any]:
+    """Returns arrays with the reduced axes made one, in front, and the others one."""
+    rows = []
+    for value in values:
+        shape = typeof(value).shape
+        kept = kept_axes(len(shape), axes)
+        length = math.prod(shape[a] for a in axes)
+        width = math.prod(shape[a] for a in kept)
+        moved = transpose(value, (*axes, *kept))
+        rows.append(reshape(moved, (length, width)))
+    return rows
+
+
+def halve(
+    rows: list[Any], combine: Callable[[list[Any], list[Any]], list[Any]]
+) -> list[Any]:
+    """Combines neighbours until one row is left."""
+    length, width = typeof(rows[0]).shape
+    while length > 1:
+        half = length // 2
+        even = [slice_(r, (0, 0), (2 * half, width), (2, 1)) for r in rows]
+        odd = [slice_(r, (1, 0), (2 * half, width), (2, 1)) for r in rows]
+        pairs = combine(even, odd)
+        if length % 2:
+            last = [slice_(r, (length - 1, 0), (length, width)) for r in rows]
+            pairs = [
+                concatenate([pair, rest], 0)
+                for pair, rest in zip(pairs, last, strict=True)
+            ]
+        rows, length = pairs, half + length % 2
+    return rows
+
+
+def tree_reduce(graph: Graph, values: Sequence[Any], axes: Sequence[int]) -> list[Any]:
+    """Reduces by a balanced tree of array operations, as derivatives need it.
+
+    Args:
+      graph: takes two elements of each array, gives one of each.
+      values: arrays, then their 0-d initial values.
+      axes: to reduce.
+    """
+    count = len(values) // 2
+    arrays, inits = values[:count], values[count:]
+    shape = typeof(arrays[0]).shape
+    out_shape = without(shape, axes)
+    outs = [broadcast_in_dim(i, out_shape, ()) for i in inits]
+    if not all(shape[a] for a in axes):
+        return outs
+    rows = halve(rows_of(arrays, axes), lambda a, b: apply_elements(graph, [*a, *b]))
+    return apply_elements(graph, [*outs, *(reshape(r, out_shape) for r in rows)])

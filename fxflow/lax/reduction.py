@@ -1,0 +1,496 @@
+"""Reductions: sum, product, extrema and bitwise ones.
+
+Accumulation of 16-bit floats is left to XLA (`fxflow.numpy.sum` accumulates them in 32
+bits). `custom_reduction` reduces by any computation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fxflow.core import dtypes
+from fxflow.core.aval import Aval, Shape
+from fxflow.core.convert import typeof
+from fxflow.core.jvp import jvp_flat
+from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.lax.arguments import axis_indices
+from fxflow.lax.comparison import eq
+from fxflow.lax.conversion import convert_element_type
+from fxflow.lax.elementwise import div, mul
+from fxflow.lax.families import (
+    ANY,
+    BITS,
+    NUMERIC,
+    Kinds,
+    Linear,
+    kind,
+    require_kind,
+)
+from fxflow.lax.pairwise import halve, kept_axes, rows_of, without
+from fxflow.lax.shape import broadcast_in_dim, reshape
+
+# NumPy reduces these itself, in their own precision.
+NATIVE = frozenset("?bhilqBHILQfdFD")
+
+
+def lowest(dtype: Any) -> Any:
+    """Returns the least value of a dtype: the identity of the maximum."""
+    if dtypes.is_bool(dtype):
+        return np.False_
+    if dtypes.is_integer(dtype):
+        return np.asarray(dtypes.iinfo(dtype).min, dtype)[()]
+    if dtypes.is_complex(dtype):
+        return np.asarray(complex(-np.inf, -np.inf), dtype)[()]
+    if dtypes.finfo(dtype).dtype.kind in "fV" and not has_infinity(dtype):
+        return np.asarray(dtypes.finfo(dtype).min, dtype)[()]
+    return np.asarray(-np.inf, dtype)[()]
+
+
+def highest(dtype: Any) -> Any:
+    """Returns the greatest value of a dtype: the identity of the minimum."""
+    if dtypes.is_bool(dtype):
+        return np.True_
+    if dtypes.is_integer(dtype):
+        return np.asarray(dtypes.iinfo(dtype).max, dtype)[()]
+    if dtypes.is_complex(dtype):
+        return np.asarray(complex(np.inf, np.inf), dtype)[()]
+    if not has_infinity(dtype):
+        return np.asarray(dtypes.finfo(dtype).max, dtype)[()]
+    return np.asarray(np.inf, dtype)[()]
+
+
+def has_infinity(dtype: Any) -> bool:
+    """Returns whether a float dtype has an infinity (several of 8 bits have not)."""
+    return bool(np.isinf(np.asarray(np.inf, np.float32).astype(dtype).astype("f4")))
+
+
+class Reduction(Primitive):
+    """Combines the elements along some axes.
+
+    Attributes:
+      kinds: dtypes it takes.
+      hlo: the StableHLO operation that combines two elements.
+      ufunc: NumPy's.
+    """
+
+    kinds: ClassVar[Kinds] = NUMERIC
+    hlo: ClassVar[str]
+    ufunc: ClassVar[np.ufunc]
+
+    def identity(self, dtype: Any) -> Any:
+        """Returns what a reduction of nothing gives."""
+        raise NotImplementedError
+
+    def abstract(self, operand: Aval, *, axes: tuple[int, ...]) -> Aval:  # type: ignore[override]
+        """The operand's type without the axes."""
+        if kind(operand.dtype) not in self.kinds:
+            require_kind(self.name, operand, self.kinds)
+        return operand.update(shape=without(operand.shape, axes))
+
+    def lower(self, ctx: Any, *operands: str, axes: tuple[int, ...]) -> str:  # type: ignore[override]
+        """`reduce`, with the operation by name."""
+        (operand,) = ctx.avals_in
+        if not axes:
+            return operands[0]
+        scalar = Aval((), operand.dtype)
+        init = ctx.constant(self.identity(operand.dtype), scalar)
+        return str(
+            ctx.emit(
+                f"stablehlo.reduce({operands[0]} init: {init}) applies {self.hlo} "
+                f"across dimensions = {list(axes)} : "
+                f"({operand.mlir}, {scalar.mlir}) -> {ctx.avals_out[0].mlir}"
+            )
+        )
+
+    def evaluate(self, operand: Any, *, axes: tuple[int, ...]) -> Any:  # type: ignore[override]
+        """The ufunc's `reduce`; 16-bit floats accumulate in 32 bits."""
+        return self.host_function(axes=axes)(operand)
+
+    def host_function(self, *, axes: tuple[int, ...]) -> Callable[..., Any]:  # type: ignore[override]
+        """The ufunc's `reduce` with the axes filled in."""
+        reduce_ = self.ufunc.reduce
+        identity = self.identity
+
+        def call(operand: Any) -> Any:
+            dtype = operand.dtype
+            if dtype.char in NATIVE and operand.size:
+                return reduce_(operand, axes, dtype)
+            wide = np.float32 if dtypes.is_floating(dtype) else np.int32
+            if dtype.char in NATIVE:
+                wide = dtype
+            start = np.asarray(identity(dtype)).astype(wide)
+            out = reduce_(operand.astype(wide), axes, wide, initial=start)
+            return np.asarray(out).astype(dtype)
+
+        return call
+
+    def batch(  # type: ignore[override]
+        self,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        *,
+        axes: tuple[int, ...],
+    ) -> tuple[Any, bool]:
+        """The axes move up by one."""
+        return self.bind(args[0], axes=tuple(a + 1 for a in axes)), True
+
+    def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:
+        """One operation an element."""
+        return {**super().cost(*avals, **params), "flops": float(avals[0].size)}
+
+
+@register
+class ReduceSum(Reduction, Linear):
+    """Sum along axes. dtypes: numeric. StableHLO: reduce, add. Of nothing: 0."""
+
+    name = "reduce_sum"
+    hlo = "stablehlo.add"
+    ufunc = np.add
+
+    def identity(self, dtype: Any) -> Any:
+        """Zero."""
+        return np.zeros((), dtype)[()]
+
+    def transpose(  # type: ignore[override]
+        self, cotangent: Any, *args: Any, axes: tuple[int, ...]
+    ) -> Sequence[Any]:
+        """The cotangent, repeated along the axes."""
+        (operand,) = args
+        return [repeat(cotangent, operand.aval.shape, axes)]
+
+
+@register
+class ReduceProd(Reduction):
+    """Product along axes. dtypes: numeric. StableHLO: reduce. Of nothing: 1."""
+
+    name = "reduce_prod"
+    hlo = "stablehlo.multiply"
+    ufunc = np.multiply
+
+    def identity(self, dtype: Any) -> Any:
+        """One."""
+        return np.ones((), dtype)[()]
+
+    def jvp(  # type: ignore[override]
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]
+    ) -> tuple[Any, Any]:
+        """Derivative of a tree of products: right at zeros, and O(n)."""
+        out = self.bind(*primals, axes=axes)
+
+        def product(x: Any) -> list[Any]:
+            rows = rows_of([x], axes)
+            (row,) = halve(rows, lambda a, b: [mul(a[0], b[0])])
+            return [reshape(row, typeof(out).shape)]
+
+        if not all(typeof(primals[0]).shape[a] for a in axes):
+            return out, Zero(typeof(out).tangent())
+        return out, jvp_flat(product, primals, tangents)[1][0]
+
+
+class Extremum(Reduction):
+    """Greatest or least element along axes."""
+
+    kinds = ANY
+
+    def jvp(  # type: ignore[override]
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]
+    ) -> tuple[Any, Any]:
+        """The mean of the tangents of all elements that are the extremum."""
+        (x,), (t,) = primals, tangents
+        out = self.bind(x, axes=axes)
+        shape = typeof(x).shape
+        hits = convert_element_type(eq(x, repeat(out, shape, axes)), typeof(x).dtype)
+        count = ReduceSum.bind(hits, axes=axes)
+        return out, div(ReduceSum.bind(mul(t, hits), axes=axes), count)
+
+
+@register
+class ReduceMax(Extremum):
+    """Greatest element along axes. dtypes: all. StableHLO: reduce, maximum.
+
+    Of nothing: -inf or the least integer. NaN, if there is one. Complex numbers are
+    ordered by real part, then by imaginary part.
+    """
+
+    name = "reduce_max"
+    hlo = "stablehlo.maximum"
+    ufunc = np.maximum
+
+    def identity(self, dtype: Any) -> Any:
+        """The least value."""
+        return lowest(dtype)
+
+
+@register
+class ReduceMin(Extremum):
+    """Least element along axes. dtypes: all. StableHLO: reduce, minimum.
+
+    Of nothing: inf or the greatest integer. NaN, if there is one. Complex numbers are
+    ordered by real part, then by imaginary part.
+    """
+
+    name = "reduce_min"
+    hlo = "stablehlo.minimum"
+    ufunc = np.minimum
+
+    def identity(self, dtype: Any) -> Any:
+        """The greatest value."""
+        return highest(dtype)
+
+
+class Bitwise(Reduction):
+    """Bits combined along axes."""
+
+    kinds = BITS
+    nondifferentiable = "its operands are integers or booleans"
+
+
+@register
+class ReduceAnd(Bitwise):
+    """Bitwise and along axes. dtypes: bool, integer. StableHLO: reduce, and."""
+
+    name = "reduce_and"
+    hlo = "stablehlo.and"
+    ufunc = np.bitwise_and
+
+    def identity(self, dtype: Any) -> Any:
+        """All bits set."""
+        if dtypes.is_bool(dtype):
+            return np.True_
+        low, high = dtypes.iinfo(dtype).min, dtypes.iinfo(dtype).max
+        return np.asarray(-1 if low < 0 else high, dtype)[()]
+
+
+@register
+class ReduceOr(Bitwise):
+    """Bitwise or along axes. dtypes: bool, integer. StableHLO: reduce, or."""
+
+    name = "reduce_or"
+    hlo = "stablehlo.or"
+    ufunc = np.bitwise_or
+
+    def identity(self, dtype: Any) -> Any:
+        """No bit set."""
+        return np.zeros((), dtype)[()]
+
+
+@register
+class ReduceXor(Bitwise):
+    """Exclusive or along axes. dtypes: bool, integer. StableHLO: reduce, xor."""
+
+    name = "reduce_xor"
+    hlo = "stablehlo.xor"
+    ufunc = np.bitwise_xor
+
+    def identity(self, dtype: Any) -> Any:
+        """No bit set."""
+        return np.zeros((), dtype)[()]
+
+
+def repeat(value: Any, shape: Shape, axes: Sequence[int]) -> Any:
+    """Returns a reduced value repeated along the axes it was reduced over.
+
+    Args:
+      value: of `shape` without `axes`.
+      shape: of the result.
+      axes: that were reduced.
+    """
+    return broadcast_in_dim(value, shape, kept_axes(len(shape), axes))
+
+
+# -- public ------------------------------------------------------------------------
+
+
+def _axes(name: str, axes: Any, operand: Any) -> tuple[int, ...]:
+    return tuple(sorted(axis_indices(name, axes, typeof(operand).ndim, "axes")))
+
+
+def reduce_sum(operand: Any, axes: Sequence[int]) -> Any:
+    """Sums elements along axes.
+
+    Args:
+      operand: numeric[...].
+      axes: to reduce.
+
+    Returns:
+      An array of the operand's dtype, without the axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      DtypeError: the array is not numeric.
+
+    Special cases:
+      Of no elements: 0. Integers wrap around.
+
+    Example:
+      >>> import numpy as np
+      >>> print(reduce_sum(np.float32([[1, 2], [3, 4]]), (1,)))
+      [3. 7.]
+
+    Source: StableHLO reduce with add.
+    """
+    return ReduceSum.bind(operand, axes=_axes("reduce_sum", axes, operand))
+
+
+def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
+    """Multiplies elements along axes.
+
+    Args:
+      operand: numeric[...].
+      axes: to reduce.
+
+    Returns:
+      An array of the operand's dtype, without the axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      DtypeError: the array is not numeric.
+
+    Special cases:
+      Of no elements: 1. Integers wrap around.
+
+    Example:
+      >>> import numpy as np
+      >>> print(reduce_prod(np.float32([[1, 2], [3, 4]]), (1,)))
+      [ 2. 12.]
+
+    Source: StableHLO reduce with multiply.
+    """
+    return ReduceProd.bind(operand, axes=_axes("reduce_prod", axes, operand))
+
+
+def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
+    """Returns the greatest elements along axes.
+
+    Args:
+      operand: any dtype[...].
+      axes: to reduce.
+
+    Returns:
+      An array of the operand's dtype, without the axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+
+    Special cases:
+      Of no elements: -inf, or the dtype's least value. NaN wins.
+
+    Example:
+      >>> import numpy as np
+      >>> print(reduce_max(np.float32([[1, 2], [3, 4]]), (1,)))
+      [2. 4.]
+
+    Source: StableHLO reduce with maximum.
+    """
+    return ReduceMax.bind(operand, axes=_axes("reduce_max", axes, operand))
+
+
+def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
+    """Returns the least elements along axes.
+
+    Args:
+      operand: any dtype[...].
+      axes: to reduce.
+
+    Returns:
+      An array of the operand's dtype, without the axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+
+    Special cases:
+      Of no elements: inf, or the dtype's greatest value. NaN wins.
+
+    Example:
+      >>> import numpy as np
+      >>> print(reduce_min(np.float32([[1, 2], [3, 4]]), (1,)))
+      [1. 3.]
+
+    Source: StableHLO reduce with minimum.
+    """
+    return ReduceMin.bind(operand, axes=_axes("reduce_min", axes, operand))
+
+
+def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
+    """Combines the bits of elements by and along axes.
+
+    Args:
+      operand: bool or integer[...].
+      axes: to reduce.
+
+    Returns:
+      An array of the operand's dtype, without the axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      DtypeError: the array is not bool or integer.
+
+    Special cases:
+      Of no elements: True, or all bits set.
+
+    Example:
+      >>> import numpy as np
+      >>> print(reduce_and(np.array([[True, True], [True, False]]), (1,)))
+      [ True False]
+
+    Source: StableHLO reduce with and.
+    """
+    return ReduceAnd.bind(operand, axes=_axes("reduce_and", axes, operand))
+
+
+def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
+    """Combines the bits of elements by or along axes.
+
+    Args:
+      operand: bool or integer[...].
+      axes: to reduce.
+
+    Returns:
+      An array of the operand's dtype, without the axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      DtypeError: the array is not bool or integer.
+
+    Special cases:
+      Of no elements: False, or no bit set.
+
+    Example:
+      >>> import numpy as np
+      >>> print(reduce_or(np.array([[True, True], [True, False]]), (1,)))
+      [ True  True]
+
+    Source: StableHLO reduce with or.
+    """
+    return ReduceOr.bind(operand, axes=_axes("reduce_or", axes, operand))
+
+
+def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
+    """Combines the bits of elements by exclusive or along axes.
+
+    Args:
+      operand: bool or integer[...].
+      axes: to reduce.
+
+    Returns:
+      An array of the operand's dtype, without the axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      DtypeError: the array is not bool or integer.
+
+    Special cases:
+      Of no elements: False, or no bit set.
+
+    Example:
+      >>> import numpy as np
+      >>> print(reduce_xor(np.array([[True, True], [True, False]]), (1,)))
+      [False  True]
+
+    Source: StableHLO reduce with xor.
+    """
+    return ReduceXor.bind(operand, axes=_axes("reduce_xor", axes, operand))

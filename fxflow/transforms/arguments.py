@@ -1,0 +1,152 @@
+"""The arguments of transformed functions: which are chosen, and what they are called."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from fxflow.core import tree
+from fxflow.core.errors import ArgumentError
+
+
+def name_of(function: Any) -> str:
+    """Returns a function's name for messages, graphs and profiles."""
+    name = getattr(function, "__name__", None)
+    if name is None:
+        inner = getattr(function, "func", None) or getattr(function, "__wrapped__", None)
+        return name_of(inner) if inner is not None else type(function).__name__
+    return "lambda_" if name == "<lambda>" else str(name)
+
+
+def require_callable(function: Any, transform: str) -> None:
+    """Checks that a transform is given a function.
+
+    Raises:
+      ArgumentError: it is something else (the usual mistake: its result).
+    """
+    if not callable(function):
+        raise ArgumentError(
+            f"{transform} takes a function, got {type(function).__name__} "
+            f"{str(function)[:60]}: pass the function itself, not its result"
+        )
+
+
+def signature_of(function: Any) -> inspect.Signature | None:
+    """Returns a function's signature, or None where Python cannot tell."""
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def as_indices(value: Any, what: str) -> tuple[int, ...]:
+    """Returns positions as a tuple.
+
+    Args:
+      value: an int, a sequence of ints, or None.
+      what: name of the option, for messages.
+
+    Raises:
+      ArgumentError: it is something else.
+    """
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        raise ArgumentError(f"{what} takes positions (ints), got the name {value!r}")
+    items = tuple(value) if isinstance(value, Iterable) else (value,)
+    try:
+        return tuple(i.__index__() for i in items)
+    except (AttributeError, TypeError):
+        raise ArgumentError(
+            f"{what} takes an int or a sequence of ints, got {value!r}"
+        ) from None
+
+
+def as_names(value: Any, what: str) -> tuple[str, ...]:
+    """Returns names as a tuple.
+
+    Raises:
+      ArgumentError: `value` is no string or sequence of strings.
+    """
+    if value is None:
+        return ()
+    items = (value,) if isinstance(value, str) else tuple(value)
+    for item in items:
+        if not isinstance(item, str):
+            raise ArgumentError(f"{what} takes argument names, got {item!r}")
+    return items
+
+
+def normalize_indices(
+    indices: Sequence[int], count: int, what: str, name: str
+) -> tuple[int, ...]:
+    """Returns positions counted from the front.
+
+    Args:
+      indices: positions, possibly negative.
+      count: number of positional arguments.
+      what: name of the option, for messages.
+      name: of the function, for messages.
+
+    Raises:
+      ArgumentError: a position is out of range or named twice.
+    """
+    result = []
+    for index in indices:
+        if not -count <= index < count:
+            raise ArgumentError(
+                f"{what}={index} is out of range: {name} was called with {count} "
+                f"positional argument{'s' * (count != 1)}"
+            )
+        result.append(index % count)
+    if len(set(result)) != len(result):
+        raise ArgumentError(f"{what}={tuple(indices)} names an argument of {name} twice")
+    return tuple(result)
+
+
+def parameter_names(function: Any, count: int) -> list[str]:
+    """Returns the names of the first `count` positional parameters."""
+    signature = signature_of(function)
+    names: list[str] = []
+    if signature is not None:
+        for parameter in signature.parameters.values():
+            if parameter.kind in (
+                parameter.POSITIONAL_ONLY,
+                parameter.POSITIONAL_OR_KEYWORD,
+            ):
+                names.append(parameter.name)
+            elif parameter.kind is parameter.VAR_POSITIONAL:
+                names += [
+                    f"{parameter.name}[{i}]" for i in range(count - len(names))
+                ]
+    names += [f"#{i}" for i in range(len(names), count)]
+    return names[:count]
+
+
+def leaf_labels(
+    function: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None
+) -> list[str]:
+    """Returns for each leaf of the arguments its name, as in `params['w']`."""
+    names = parameter_names(function, len(args))
+    labels = []
+    pairs = [*zip(names, args, strict=True), *sorted((kwargs or {}).items())]
+    for name, arg in pairs:
+        for path, _ in tree.leaves_with_path(arg):
+            labels.append(f"{name}{tree.keystr(path)}")
+    return labels
+
+
+def pick(
+    args: Sequence[Any], indices: Sequence[int]
+) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
+    """Returns the chosen arguments, and how to put others in their place."""
+    fixed = list(args)
+
+    def put_back(chosen: Sequence[Any]) -> list[Any]:
+        out = list(fixed)
+        for index, value in zip(indices, chosen, strict=True):
+            out[index] = value
+        return out
+
+    return [args[i] for i in indices], put_back

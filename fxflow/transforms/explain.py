@@ -1,0 +1,109 @@
+"""Why a jitted function was traced again: which argument changed, and how."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from fxflow._config import config
+from fxflow.core import source
+from fxflow.core.aval import Aval
+from fxflow.core.errors import RetraceWarning
+
+# From this many traces of one function on, silence would cost the user more.
+WARN_FROM = 10
+
+
+class Signature:
+    """What one trace of a function depended on.
+
+    Attributes:
+      labels: names of the leaves of the arguments.
+      avals: their types.
+      structure: of the arguments.
+      static: the static arguments by name.
+      context: named axes and options.
+    """
+
+    __slots__ = ("avals", "context", "labels", "static", "structure")
+
+    def __init__(
+        self,
+        labels: list[str],
+        avals: tuple[Aval, ...],
+        structure: Any,
+        static: dict[str, Any],
+        context: Any,
+    ) -> None:
+        self.labels, self.avals = labels, avals
+        self.structure, self.static, self.context = structure, static, context
+
+    def differences(self, other: Signature) -> list[str]:
+        """Returns in words what differs from another signature to this one."""
+        found = []
+        for name, value in self.static.items():
+            before = other.static.get(name, _MISSING)
+            if before is _MISSING:
+                found.append(f"static argument {name} is new: {value!r}")
+            elif before != value:
+                found.append(f"static argument {name} changed from {before!r} to {value!r}")
+        before_avals = dict(zip(other.labels, other.avals, strict=False))
+        if self.structure != other.structure and self.labels == other.labels:
+            found.append(f"structure changed from {other.structure} to {self.structure}")
+        for label, aval in zip(self.labels, self.avals, strict=False):
+            earlier = before_avals.pop(label, None)
+            if earlier is None:
+                found.append(f"argument {label} is new: {aval}")
+            elif earlier is not aval:
+                found.append(f"argument {label} changed from {earlier} to {aval}")
+        found += [f"argument {label} is gone" for label in before_avals]
+        if self.context != other.context:
+            found.append("an option or a named axis around the call changed")
+        return found
+
+
+_MISSING = object()
+_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
+
+
+def explain_retrace(name: str, new: Signature, earlier: list[Signature]) -> None:
+    """Says why a function is traced again, if that was asked for or happens often.
+
+    Args:
+      name: of the function.
+      new: what it is traced for now.
+      earlier: what it was traced for before.
+    """
+    count = len(earlier) + 1
+    often = count >= WARN_FROM
+    if not earlier or not (config.explain_retraces or often):
+        return
+    closest = min(earlier, key=lambda old: len(new.differences(old)))
+    differences = new.differences(closest)
+    if differences:
+        why = "; ".join(differences)
+    else:
+        why = (
+            "nothing in the arguments changed: the function is a new object (a lambda or "
+            "a function defined in a loop), or it closes over traced values"
+        )
+    message = f"{name} is traced for the {_ordinal(count)} time: {why}"
+    if often:
+        message += (
+            ". Each trace compiles a new program: pad arrays to a few shapes, pass "
+            "changing numbers as arrays rather than static arguments, define the "
+            "function once"
+        )
+    frame = source.user_frame()
+    if frame is None:
+        warnings.warn(message, RetraceWarning, stacklevel=2)
+        return
+    warnings.warn_explicit(
+        message, RetraceWarning, frame.f_code.co_filename, frame.f_lineno
+    )
+
+
+def _ordinal(number: int) -> str:
+    if 10 <= number % 100 <= 20:
+        return f"{number}th"
+    return f"{number}{_ENDINGS.get(number % 10, 'th')}"

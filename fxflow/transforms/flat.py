@@ -1,0 +1,80 @@
+"""A function of pytrees as a function of leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fxflow.core import tree
+from fxflow.core.convert import is_arraylike, not_an_array
+from fxflow.core.errors import ArgumentError
+
+
+class FlatFunction:
+    """Takes and returns flat lists; remembers the structure of what was returned.
+
+    Args:
+      fun: function of pytrees.
+      in_tree: structure of `(args, kwargs)` if `keywords`, else of `args`.
+      name: of the function, for messages.
+      has_aux: whether it returns `(result, aux)`.
+      keywords: see `in_tree`.
+    """
+
+    __slots__ = ("aux_tree", "count", "fun", "has_aux", "in_tree", "keywords", "name", "out_tree")
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        in_tree: Any,
+        name: str,
+        *,
+        has_aux: bool = False,
+        keywords: bool = False,
+    ) -> None:
+        self.fun, self.in_tree, self.name = fun, in_tree, name
+        self.has_aux, self.keywords = has_aux, keywords
+        self.out_tree: Any = None
+        self.aux_tree: Any = None
+        self.count = 0
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        """Returns the leaves of the result, then those of `aux`.
+
+        Raises:
+          ArgumentError: a leaf is no array, or there is no pair although `has_aux`.
+        """
+        if self.keywords:
+            args, kwargs = self.in_tree.unflatten(leaves)
+            out = self.fun(*args, **kwargs)
+        else:
+            out = self.fun(*self.in_tree.unflatten(leaves))
+        aux: Any = None
+        if self.has_aux:
+            if not (isinstance(out, tuple) and len(out) == 2):
+                raise ArgumentError(
+                    f"has_aux=True needs {self.name} to return a pair (result, aux), "
+                    f"got {type(out).__name__}"
+                )
+            out, aux = out
+        flat, self.out_tree = tree.flatten(out)
+        self.count = len(flat)
+        for i, leaf in enumerate(flat):
+            if not is_arraylike(leaf):
+                path = tree.leaves_with_path(out)[i][0]
+                place = tree.keystr(path)
+                raise not_an_array(
+                    leaf, f"{self.name} returned{f' at {place}' if place else ''}"
+                )
+        if self.has_aux:
+            extra, self.aux_tree = tree.flatten(aux)
+            flat = [*flat, *extra]
+        return flat
+
+    def result(self, outs: Sequence[Any]) -> Any:
+        """Returns the result from the flat list."""
+        return self.out_tree.unflatten(outs[: self.count])
+
+    def aux(self, outs: Sequence[Any]) -> Any:
+        """Returns `aux` from the flat list."""
+        return self.aux_tree.unflatten(outs[self.count :])

@@ -1,0 +1,466 @@
+"""`grad`, `value_and_grad`, Jacobians and Hessians."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import arith, dtypes, tree
+from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.linearize import linearize_flat
+from fxflow.core.primitive import Zero
+from fxflow.core.transpose import backward
+from fxflow.transforms.arguments import (
+    as_indices,
+    leaf_labels,
+    name_of,
+    normalize_indices,
+    require_callable,
+)
+from fxflow.transforms.flat import FlatFunction
+from fxflow.transforms.jvp import jvp
+from fxflow.transforms.vjp import vjp
+from fxflow.transforms.vmap import vmap
+
+
+class _Differentiated(FlatFunction):
+    """A function of the chosen arguments only."""
+
+    __slots__ = ("args", "inner", "indices", "kwargs")
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        name: str,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        indices: tuple[int, ...],
+        in_tree: Any,
+        has_aux: bool,
+    ) -> None:
+        super().__init__(self.call, in_tree, name, has_aux=has_aux)
+        self.args, self.kwargs, self.indices = args, kwargs, indices
+        self.inner = fun
+
+    def call(self, *chosen: Any) -> Any:
+        full = list(self.args)
+        for index, value in zip(self.indices, chosen, strict=True):
+            full[index] = value
+        return self.inner(*full, **self.kwargs)
+
+
+def _check_input(value: Any, what: str, holomorphic: bool, allow_int: bool) -> bool:
+    """Checks an argument; returns whether it has a tangent."""
+    if not is_arraylike(value):
+        raise not_an_array(value, f"{what} is")
+    aval = typeof(value)
+    dtype = aval.dtype
+    if holomorphic:
+        if not dtypes.is_complex(dtype):
+            raise DtypeError(
+                f"{what} is {aval}, but holomorphic=True needs a complex one: convert it "
+                "with .astype(complex), or drop holomorphic=True"
+            )
+        return True
+    if dtypes.is_floating(dtype):
+        return True
+    if dtypes.is_complex(dtype):
+        return True
+    if allow_int:
+        return False
+    raise DtypeError(
+        f"{what} is {aval}, which has no derivative: pass a floating-point value "
+        "(.astype(float)), differentiate another argument (argnums), or pass "
+        "allow_int=True for a derivative of dtype float0"
+    )
+
+
+def _check_loss(value: Any, name: str, holomorphic: bool) -> None:
+    aval = typeof(value)
+    if aval.shape != ():
+        raise ShapeError(
+            f"grad needs a function with a scalar result, but {name} returned {aval}: "
+            "reduce it (.sum(), .mean()), or use fxflow.jacrev, fxflow.vjp or "
+            "fxflow.vmap(fxflow.grad(...))"
+        )
+    if holomorphic:
+        if not dtypes.is_complex(aval.dtype):
+            raise DtypeError(
+                f"holomorphic=True needs a complex result, but {name} returned {aval}"
+            )
+    elif dtypes.is_complex(aval.dtype):
+        raise DtypeError(
+            f"grad needs a real result, but {name} returned {aval}: return its real part "
+            "or its absolute value, or pass holomorphic=True for a holomorphic function"
+        )
+    elif not dtypes.is_floating(aval.dtype):
+        raise DtypeError(
+            f"grad needs a floating-point result, but {name} returned {aval}: it has no "
+            "derivative; convert it with .astype(float)"
+        )
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """Makes a function that returns the value of `fun` and its gradient.
+
+    Args:
+      fun: function of arrays or pytrees of them, with a scalar real result.
+      argnums: which positional arguments to differentiate by.
+      has_aux: whether `fun` returns `(result, aux)`, `aux` not being differentiated.
+      holomorphic: whether `fun` is a holomorphic function of complex arguments.
+      allow_int: whether integer arguments are allowed; their gradient has dtype float0.
+
+    Returns:
+      A function of the same arguments that returns `(value, gradient)`, or
+      `((value, aux), gradient)`. The gradient has the structure, shapes and dtypes of
+      the argument, or is a tuple if `argnums` is a sequence.
+
+    Raises:
+      ArgumentError: `argnums` is out of range or an argument is no array.
+      DtypeError: an argument or the result has no derivative.
+      ShapeError: the result is not a scalar.
+
+    Example:
+      >>> value, slope = value_and_grad(lambda x: x * x)(3.0)
+      >>> float(value), float(slope)
+      (9.0, 6.0)
+    """
+    require_callable(fun, "grad")
+    indices = as_indices(argnums, "argnums")
+    single = not isinstance(argnums, Sequence)
+    name = name_of(fun)
+
+    @functools.wraps(fun)
+    def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
+        chosen_indices = normalize_indices(indices, len(args), "argnums", name)
+        chosen = tuple(args[i] for i in chosen_indices)
+        leaves, in_tree = tree.flatten(chosen)
+        active = []
+        for i, leaf in enumerate(leaves):
+            if not (is_arraylike(leaf) and dtypes.is_floating(typeof(leaf).dtype)) or (
+                holomorphic
+            ):
+                label = _label(fun, args, chosen_indices, i)
+                what = f"grad: argument {label} of {name}"
+                active.append(_check_input(leaf, what, holomorphic, allow_int))
+            else:
+                active.append(True)
+        flat = _Differentiated(fun, name, args, kwargs, chosen_indices, in_tree, has_aux)
+        lin = linearize_flat(flat, leaves, active)
+        if flat.count != 1 or flat.out_tree.num_nodes != 1:
+            raise ShapeError(
+                f"grad needs a function with one scalar result, but {name} returned "
+                f"{flat.out_tree}: return only the loss, or pass has_aux=True for "
+                "(loss, aux)"
+            )
+        loss = lin.outs[0]
+        _check_loss(loss, name, holomorphic)
+        aval = typeof(loss)
+        one = np.ones((), aval.dtype)
+        found = backward(lin.nodes, lin.inputs, lin.tangents[:1], [one])
+        given = iter(found)
+        cotangents = [
+            arith.instantiate(next(given) if a else Zero(typeof(p).tangent()))
+            for p, a in zip(leaves, active, strict=True)
+        ]
+        gradient = in_tree.unflatten(cotangents)
+        value = as_array(loss)
+        if has_aux:
+            value = value, flat.aux(lin.outs)
+        return value, (gradient[0] if single else gradient)
+
+    return value_and_grad_fun
+
+
+def _label(
+    fun: Any, args: Sequence[Any], indices: Sequence[int], position: int
+) -> str:
+    marked = leaf_labels(fun, args)
+    start = 0
+    chosen: list[str] = []
+    for i, arg in enumerate(args):
+        count = len(tree.leaves(arg))
+        if i in indices:
+            chosen += marked[start : start + count]
+        start += count
+    return chosen[position]
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """Makes a function that returns the gradient of `fun`.
+
+    Args:
+      fun: function of arrays or pytrees of them, with a scalar real result.
+      argnums: which positional arguments to differentiate by.
+      has_aux: whether `fun` returns `(result, aux)`, `aux` not being differentiated.
+      holomorphic: whether `fun` is a holomorphic function of complex arguments.
+      allow_int: whether integer arguments are allowed; their gradient has dtype float0.
+
+    Returns:
+      A function of the same arguments that returns the gradient, or `(gradient, aux)`;
+      see `value_and_grad`.
+
+    Raises:
+      ArgumentError: `argnums` is out of range or an argument is no array.
+      DtypeError: an argument or the result has no derivative.
+      ShapeError: the result is not a scalar.
+
+    Example:
+      >>> import fxflow.numpy as fnp
+      >>> float(grad(fnp.sin)(0.0))
+      1.0
+    """
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+
+    @functools.wraps(fun)
+    def grad_fun(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return grad_fun
+
+
+# -- Jacobians ---------------------------------------------------------------------
+
+
+def _prepare(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    transform: str,
+    holomorphic: bool,
+    allow_int: bool,
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    name = name_of(fun)
+    indices = normalize_indices(
+        as_indices(argnums, "argnums"), len(args), "argnums", name
+    )
+    chosen = tuple(args[i] for i in indices)
+    for i, leaf in enumerate(tree.leaves(chosen)):
+        what = f"{transform}: argument {_label(fun, args, indices, i)} of {name}"
+        _check_input(leaf, what, holomorphic, allow_int)
+
+    def partial(*values: Any) -> Any:
+        full = list(args)
+        for index, value in zip(indices, values, strict=True):
+            full[index] = value
+        return fun(*full, **kwargs)
+
+    return partial, chosen
+
+
+def _basis(leaves: Sequence[Any]) -> list[Any]:
+    """Returns for each leaf the stack of all unit tangents, as host arrays."""
+    total = sum(typeof(leaf).size for leaf in leaves)
+    basis = []
+    start = 0
+    for leaf in leaves:
+        aval = typeof(leaf)
+        block = np.zeros((total, *aval.shape), aval.tangent().dtype)
+        if block.dtype != dtypes.float0:
+            rows = block.reshape(total, aval.size)
+            rows[np.arange(start, start + aval.size), np.arange(aval.size)] = 1
+        start += aval.size
+        basis.append(block)
+    return basis
+
+
+def jacfwd(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """Makes a function that returns the Jacobian of `fun`, column by column.
+
+    Cheaper than `jacrev` when there are fewer inputs than outputs.
+
+    Args:
+      fun: function of arrays or pytrees of them.
+      argnums: which positional arguments to differentiate by.
+      has_aux: whether `fun` returns `(result, aux)`.
+      holomorphic: whether `fun` is a holomorphic function of complex arguments.
+
+    Returns:
+      A function of the same arguments that returns the Jacobian: for each leaf of the
+      result, the structure of the argument with leaves of shape
+      `result.shape + argument.shape`; or `(jacobian, aux)`.
+
+    Raises:
+      ArgumentError, DtypeError: as `grad`.
+
+    Example:
+      >>> import fxflow.numpy as fnp
+      >>> jacfwd(lambda x: x * x)(fnp.array([1.0, 2.0])).tolist()
+      [[2.0, 0.0], [0.0, 4.0]]
+    """
+    require_callable(fun, "jacfwd")
+
+    @functools.wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = _prepare(
+            fun, argnums, args, kwargs, "jacfwd", holomorphic, allow_int=False
+        )
+        leaves, in_tree = tree.flatten(chosen)
+        aux: list[Any] = []
+
+        def push(*tangents: Any) -> Any:
+            out = jvp(partial, chosen, in_tree.unflatten(tangents), has_aux=has_aux)
+            return out[1:] if has_aux else (out[1], None)
+
+        if has_aux:
+            columns, found = vmap(push, out_axes=(-1, None))(*_basis(leaves))
+            aux.append(found)
+        else:
+            columns, _ = vmap(push, out_axes=(-1, None))(*_basis(leaves))
+        result = tree.map(
+            lambda column: _split_axis(column, leaves, in_tree, -1), columns
+        )
+        result = _unwrap(result, columns, argnums)
+        return (result, aux[0]) if has_aux else result
+
+    return jacobian
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """Makes a function that returns the Jacobian of `fun`, row by row.
+
+    Cheaper than `jacfwd` when there are fewer outputs than inputs.
+
+    Args:
+      fun: function of arrays or pytrees of them.
+      argnums: which positional arguments to differentiate by.
+      has_aux: whether `fun` returns `(result, aux)`.
+      holomorphic: whether `fun` is a holomorphic function of complex arguments.
+      allow_int: whether integer arguments are allowed.
+
+    Returns:
+      As `jacfwd`.
+
+    Raises:
+      ArgumentError, DtypeError: as `grad`.
+
+    Example:
+      >>> import fxflow.numpy as fnp
+      >>> jacrev(lambda x: x * x)(fnp.array([1.0, 2.0])).tolist()
+      [[2.0, 0.0], [0.0, 4.0]]
+    """
+    require_callable(fun, "jacrev")
+
+    @functools.wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = _prepare(
+            fun, argnums, args, kwargs, "jacrev", holomorphic, allow_int
+        )
+        out = vjp(partial, *chosen, has_aux=has_aux)
+        result, back = out[0], out[1]
+        leaves, out_tree = tree.flatten(result)
+        for leaf in leaves:
+            if dtypes.is_complex(typeof(leaf).dtype) and not holomorphic:
+                raise DtypeError(
+                    f"jacrev: {name_of(fun)} returned {typeof(leaf)}: pass "
+                    "holomorphic=True for a holomorphic function, or use jacfwd"
+                )
+
+        def pull(*cotangents: Any) -> Any:
+            return back(out_tree.unflatten(cotangents))
+
+        rows = vmap(pull)(*_basis(leaves))
+        # rows: structure of the arguments, leaves [outputs, *argument.shape].
+        flat_rows, row_tree = tree.flatten(rows)
+        per_out: list[list[Any]] = [[] for _ in leaves]
+        for row in flat_rows:
+            pieces = _pieces(row, leaves, 0)
+            for i, piece in enumerate(pieces):
+                per_out[i].append(piece)
+        single = not isinstance(argnums, Sequence)
+        blocks = []
+        for pieces in per_out:
+            block = row_tree.unflatten(pieces)
+            blocks.append(block[0] if single else block)
+        jac = out_tree.unflatten(blocks)
+        return (jac, out[2]) if has_aux else jac
+
+    return jacobian
+
+
+def _pieces(array: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
+    """Splits the axis that runs over all elements of `leaves` into their shapes."""
+    out = []
+    start = 0
+    for leaf in leaves:
+        shape = typeof(leaf).shape
+        size = typeof(leaf).size
+        if axis == 0:
+            out.append(array[start : start + size].reshape(shape + array.shape[1:]))
+        else:
+            out.append(
+                array[..., start : start + size].reshape(array.shape[:-1] + shape)
+            )
+        start += size
+    return out
+
+
+def _split_axis(column: Any, leaves: Sequence[Any], in_tree: Any, axis: int) -> Any:
+    return in_tree.unflatten(_pieces(column, leaves, axis))
+
+
+def _unwrap(result: Any, like: Any, argnums: int | Sequence[int]) -> Any:
+    """Drops the tuple over arguments where `argnums` is one number."""
+    if isinstance(argnums, Sequence):
+        return result
+    out_tree = tree.structure(like)
+    return out_tree.unflatten([block[0] for block in out_tree.flatten_up_to(result)])
+
+
+def hessian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """Makes a function that returns the matrix of second derivatives of `fun`.
+
+    Args:
+      fun: function of arrays or pytrees of them.
+      argnums: which positional arguments to differentiate by.
+      has_aux: whether `fun` returns `(result, aux)`.
+      holomorphic: whether `fun` is a holomorphic function of complex arguments.
+
+    Returns:
+      A function of the same arguments that returns the Jacobian of the gradient; or
+      `(hessian, aux)`.
+
+    Raises:
+      ArgumentError, DtypeError: as `grad`.
+
+    Example:
+      >>> import fxflow.numpy as fnp
+      >>> hessian(lambda x: (x**3).sum())(fnp.array([1.0, 2.0])).tolist()
+      [[6.0, 0.0], [0.0, 12.0]]
+    """
+    inner = jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic)
+    return jacfwd(inner, argnums, has_aux=has_aux, holomorphic=holomorphic)

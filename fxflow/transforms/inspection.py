@@ -1,0 +1,210 @@
+"""Looking at functions without running them: graphs, shapes, scopes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ContextDecorator, contextmanager
+from typing import Any
+
+from fxflow.core import tree
+from fxflow.core.aval import ShapeDtypeStruct
+from fxflow.core.eager import EVAL
+from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.graph import Graph, format_graph
+from fxflow.core.staging import trace_flat
+from fxflow.core.trace import state
+from fxflow.transforms.arguments import (
+    as_indices,
+    leaf_labels,
+    name_of,
+    normalize_indices,
+    require_callable,
+)
+from fxflow.transforms.flat import FlatFunction
+
+
+class FunctionGraph:
+    """The dataflow graph of a function for arguments of given types.
+
+    Attributes:
+      graph: nodes, inputs (captured values first) and outputs.
+      consts: the captured values.
+      in_tree: structure of `(args, kwargs)`.
+      out_tree: structure of the result.
+    """
+
+    __slots__ = ("consts", "graph", "in_tree", "out_tree")
+
+    def __init__(
+        self, graph: Graph, consts: Sequence[Any], in_tree: Any, out_tree: Any
+    ) -> None:
+        self.graph, self.consts = graph, list(consts)
+        self.in_tree, self.out_tree = in_tree, out_tree
+
+    @property
+    def in_avals(self) -> list[Any]:
+        """Types of the arguments' leaves."""
+        return self.graph.in_avals[self.graph.num_consts :]
+
+    @property
+    def out_avals(self) -> list[Any]:
+        """Types of the result's leaves."""
+        return self.graph.out_avals
+
+    @property
+    def nodes(self) -> list[Any]:
+        """The operations, in an order that can be run."""
+        return self.graph.nodes
+
+    @property
+    def effects(self) -> frozenset[Any]:
+        """What running it does besides computing its results."""
+        return self.graph.effects
+
+    def check(self) -> None:
+        """Derives every type again; see `Graph.check`."""
+        self.graph.check()
+
+    def to_text(self, *, lines: bool = False) -> str:
+        """Returns the graph as text, one node a line.
+
+        Args:
+          lines: whether to add the user's line to each node.
+        """
+        return format_graph(self.graph, lines=lines)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Evaluates the graph; see `make_graph`."""
+        leaves = tree.leaves((args, kwargs))
+        return self.out_tree.unflatten(self.graph.evaluate(*self.consts, *leaves))
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    __repr__ = __str__
+
+
+def make_graph(
+    fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()
+) -> Callable[..., FunctionGraph]:
+    """Makes a function that returns the dataflow graph of `fun`.
+
+    Args:
+      fun: function of arrays or pytrees of them.
+      static_argnums: positions of arguments that are Python values, not arrays.
+
+    Returns:
+      A function of the same arguments (arrays or `ShapeDtypeStruct`s) that returns a
+      `FunctionGraph`, which prints as text and can be called.
+
+    Raises:
+      ArgumentError: an argument is no array.
+
+    Example:
+      >>> import fxflow.numpy as fnp
+      >>> print(make_graph(lambda x: fnp.sin(x) * 2)(1.0))
+      graph lambda_(a: f32[]~) {
+        b: f32[]~ = sin a
+        c: f32[]~ = mul b 2.0:f32[]~
+        return c
+      }
+    """
+    require_callable(fun, "make_graph")
+    name = name_of(fun)
+    indices = as_indices(static_argnums, "static_argnums")
+
+    @functools.wraps(fun)
+    def graph_of(*args: Any, **kwargs: Any) -> FunctionGraph:
+        fixed = normalize_indices(indices, len(args), "static_argnums", name)
+        dynamic = tuple(a for i, a in enumerate(args) if i not in fixed)
+
+        def partial(*values: Any, **named: Any) -> Any:
+            given = iter(values)
+            full = [a if i in fixed else next(given) for i, a in enumerate(args)]
+            return fun(*full, **named)
+
+        leaves, in_tree = tree.flatten((dynamic, kwargs))
+        for leaf in leaves:
+            if not is_arraylike(leaf) and not isinstance(leaf, ShapeDtypeStruct):
+                raise not_an_array(leaf, f"make_graph: an argument of {name} is")
+        labels = leaf_labels(partial if fixed else fun, dynamic, kwargs)
+        flat = FlatFunction(partial, in_tree, name, keywords=True)
+        graph, consts = trace_flat(
+            flat, [typeof(x) for x in leaves], name=name, labels=labels
+        )
+        return FunctionGraph(graph, consts, in_tree, flat.out_tree)
+
+    return graph_of
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Returns shapes and dtypes of a function's result, without computing it.
+
+    Args:
+      fun: function of arrays or pytrees of them.
+      *args: arrays or `ShapeDtypeStruct`s.
+      **kwargs: likewise.
+
+    Returns:
+      The result with a `ShapeDtypeStruct` for each array.
+
+    Raises:
+      ArgumentError: an argument is no array.
+
+    Example:
+      >>> import fxflow.numpy as fnp
+      >>> eval_shape(fnp.dot, ShapeDtypeStruct((3, 4), float), fnp.ones((4, 5)))
+      ShapeDtypeStruct(f32[3,5])
+    """
+    graph = make_graph(fun)(*args, **kwargs)
+    outs = [
+        ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+        for a in graph.out_avals
+    ]
+    return graph.out_tree.unflatten(outs)
+
+
+class named_scope(ContextDecorator):  # noqa: N801 (a context manager reads as a verb)
+    """Names the operations within a `with` block, in graphs and profiles.
+
+    Args:
+      name: of the scope; scopes nest.
+
+    Raises:
+      TypeError: the name is no string.
+
+    Example:
+      >>> with named_scope("attention"):
+      ...     pass
+    """
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"named_scope: the name is a string, got {name!r}")
+        self.name = name.replace('"', "'").replace("\\", "/")
+        self._previous: list[tuple[str, ...]] = []
+
+    def __enter__(self) -> named_scope:
+        self._previous.append(state.scope)
+        state.scope = (*state.scope, self.name)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        state.scope = self._previous.pop()
+
+
+@contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """Runs operations on concrete values at once, even while tracing.
+
+    Example:
+      >>> with ensure_compile_time_eval():
+      ...     pass
+    """
+    previous = state.trace
+    state.trace = EVAL
+    try:
+        yield
+    finally:
+        state.trace = previous

@@ -1,0 +1,539 @@
+"""`jit`: a function compiled whole, once for each signature.
+
+Three paths, from fast to slow. Positional concrete arrays: the tuple of their interned
+types-and-places is the key, nothing is flattened. Pytrees of concrete arrays: the same
+after flattening. Everything else (static arguments, numbers, NumPy arrays, traced values,
+the first call) goes the long way, which also explains and checks.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+from fxflow._config import config
+from fxflow.core import tree
+from fxflow.core.array import Array
+from fxflow.core.aval import ShapeDtypeStruct
+from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
+from fxflow.core.eager import EVAL
+from fxflow.core.errors import ArgumentError, NonFiniteError, NonHashableStaticError
+from fxflow.core.execute import buffer_at, check_finite
+from fxflow.core.placed import Placed
+from fxflow.core.staging import trace_flat
+from fxflow.core.trace import Tracer, state
+from fxflow.lax.calls import JitCall
+from fxflow.transforms.arguments import (
+    as_indices,
+    as_names,
+    leaf_labels,
+    name_of,
+    parameter_names,
+    require_callable,
+    signature_of,
+)
+from fxflow.transforms.explain import Signature, explain_retrace
+from fxflow.transforms.flat import FlatFunction
+from fxflow.transforms.stages import Compiled, Lowered, Traced
+
+_get_placed = attrgetter("_placed")
+_get_buffer = attrgetter("_buffer")
+
+
+class _Caches:
+    """What was traced and compiled for one function and one set of options."""
+
+    __slots__ = ("__weakref__", "positional", "signatures", "traced", "trees")
+
+    def __init__(self) -> None:
+        self.positional: dict[Any, Callable[[list[Any]], Any]] = {}
+        self.trees: dict[Any, Callable[[list[Any]], Any]] = {}
+        self.traced: dict[Any, Traced] = {}
+        self.signatures: list[Signature] = []
+
+    def clear(self) -> None:
+        self.positional.clear()
+        self.trees.clear()
+        self.traced.clear()
+
+
+_shared: weakref.WeakKeyDictionary[Any, dict[Any, _Caches]] = (
+    weakref.WeakKeyDictionary()
+)
+_all_caches: weakref.WeakSet[_Caches] = weakref.WeakSet()
+
+
+def clear_caches(*_: Any) -> None:
+    """Drops everything that was traced and compiled in this process."""
+    for caches in list(_all_caches):
+        caches.clear()
+
+
+for _option in (
+    "disable_jit",
+    "debug_nans",
+    "debug_infs",
+    "x64",
+    "default_matmul_precision",
+):
+    config.on_change(_option, clear_caches)
+
+
+def _caches_for(fun: Any, options: Any) -> _Caches:
+    """Returns the caches that all `jit(fun)` with the same options share."""
+    try:
+        table = _shared.setdefault(fun, {})
+        caches = table.get(options)
+    except TypeError:  # not hashable, or no weak references
+        caches, table = None, {}
+    if caches is None:
+        caches = table[options] = _Caches()
+        _all_caches.add(caches)
+    return caches
+
+
+class JitFunction:
+    """A function compiled for each signature it is called with. Made by `jit`."""
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        static_argnums: tuple[int, ...],
+        static_argnames: tuple[str, ...],
+        donate_argnums: tuple[int, ...],
+        donate_argnames: tuple[str, ...],
+        keep_unused: bool,
+        inline: bool,
+        compiler_options: Mapping[str, Any] | None,
+    ) -> None:
+        functools.update_wrapper(self, fun)
+        self._fun = fun
+        self._name = name_of(fun)
+        self._keep_unused, self._inline = keep_unused, inline
+        self._options = dict(compiler_options) if compiler_options else None
+        self._static_argnums, self._static_argnames = resolve_names(
+            fun, static_argnums, static_argnames, "static"
+        )
+        self._donate_argnums, self._donate_argnames = resolve_names(
+            fun, donate_argnums, donate_argnames, "donate"
+        )
+        both = set(self._static_argnums) & set(self._donate_argnums)
+        if both or set(self._static_argnames) & set(self._donate_argnames):
+            raise ArgumentError(
+                f"jit: an argument of {self._name} is both static and donated: a static "
+                "argument has no memory to donate"
+            )
+        self._plain = not (self._static_argnums or self._static_argnames)
+        options = (
+            self._static_argnums,
+            self._static_argnames,
+            self._donate_argnums,
+            self._donate_argnames,
+            keep_unused,
+            inline,
+            tuple(sorted((compiler_options or {}).items())),
+        )
+        self._caches = _caches_for(fun, options)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if state.trace is EVAL:
+            caches = self._caches
+            if not kwargs:
+                try:
+                    run = caches.positional[tuple(map(_get_placed, args))]
+                    return run(list(map(_get_buffer, args)))
+                except (KeyError, AttributeError):
+                    pass
+            if self._plain and not config.disable_jit:
+                leaves, treedef = tree.flatten((args, kwargs))
+                try:
+                    run = caches.trees[(treedef, *map(_get_placed, leaves))]
+                    return run(list(map(_get_buffer, leaves)))
+                except (KeyError, AttributeError):
+                    pass
+        return self._call(args, kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<jit of {self._name}>"
+
+    # -- the long way ------------------------------------------------------------
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if config.disable_jit:
+            return self._fun(*args, **kwargs)
+        bound = self._bind(args, kwargs)
+        arrays = [as_array(leaf) for leaf in bound.leaves]
+        traced = self._traced(bound, [a.aval for a in arrays])
+        if state.trace is not EVAL or any(isinstance(c, Tracer) for c in traced.consts):
+            if self._inline:
+                outs = traced.graph.evaluate(*traced.consts, *arrays)
+            else:
+                outs = JitCall.bind(*traced.consts, *arrays, graph=traced.graph)
+            return traced.out_tree.unflatten(outs)
+        for array, label in zip(arrays, bound.labels(), strict=True):
+            if isinstance(array, Tracer):
+                raise ArgumentError(
+                    f"{self._name}: argument {label} is a leaked traced value. "
+                    f"{array.origin()}"
+                )
+        placeds = [a._placed for a in arrays]
+        compiled = self._compiled(bound, traced, placeds)
+        if self._plain and not any(traced.donated):
+            self._keep_fast(args, kwargs, bound, compiled)
+        outs = compiled.run(arrays)
+        if config.debug_nans or config.debug_infs:
+            self._check(outs, traced, arrays)
+        return traced.out_tree.unflatten(outs)
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Bound:
+        return _Bound(self, args, kwargs)
+
+    def _traced(self, bound: _Bound, avals: Sequence[Any]) -> Traced:
+        caches = self._caches
+        key = (bound.treedef, bound.static_key(), tuple(avals), state.axes)
+        traced = caches.traced.get(key)
+        if traced is not None:
+            return traced
+        labels = bound.labels()
+        signature = Signature(
+            labels, tuple(avals), bound.treedef, bound.static_named(), state.axes
+        )
+        explain_retrace(self._name, signature, caches.signatures)
+        caches.signatures.append(signature)
+        flat = FlatFunction(bound.partial(), bound.treedef, self._name, keywords=True)
+        graph, consts = trace_flat(flat, avals, name=self._name, labels=labels)
+        traced = Traced(
+            graph,
+            consts,
+            bound.treedef,
+            flat.out_tree,
+            name=self._name,
+            labels=labels,
+            donated=bound.donated(),
+            keep_unused=self._keep_unused,
+            options=self._options,
+        )
+        if not any(isinstance(c, Tracer) for c in consts):
+            caches.traced[key] = traced
+        return traced
+
+    def _compiled(
+        self, bound: _Bound, traced: Traced, placeds: Sequence[Placed]
+    ) -> Compiled:
+        key = ("compiled", *placeds)
+        known = traced.graph.memo.get(key)
+        if known is None:
+            known = Lowered(traced, placeds).compile()
+            traced.graph.memo[key] = known
+        compiled: Compiled = known
+        return compiled
+
+    def _keep_fast(
+        self, args: Any, kwargs: Any, bound: _Bound, compiled: Compiled
+    ) -> None:
+        """Enters the function from buffers to result into the fast tables."""
+        leaves = bound.leaves
+        if not all(type(leaf) is Array for leaf in leaves):
+            return
+        placement = compiled.program.placement
+        if any(leaf._placed.placement is not placement for leaf in leaves):
+            return
+        if config.debug_nans or config.debug_infs:
+            return
+        run = _fast_runner(compiled, len(leaves))
+        placeds = tuple(leaf._placed for leaf in leaves)
+        if not kwargs and all(type(a) is Array for a in args):
+            self._caches.positional[placeds] = run
+        else:
+            self._caches.trees[(bound.treedef, *placeds)] = run
+
+    def _check(
+        self, outs: Sequence[Array], traced: Traced, arrays: Sequence[Array]
+    ) -> None:
+        try:
+            check_finite(self._name, outs)
+        except NonFiniteError:
+            if not any(traced.donated):
+                # Again, one operation at a time: the error then names the operation.
+                traced.graph.evaluate(*traced.consts, *arrays)
+            raise
+
+    # -- stages ------------------------------------------------------------------
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Traces for arguments of these types (arrays or `ShapeDtypeStruct`s).
+
+        Returns:
+          The traced function, with its graph.
+        """
+        bound = self._bind(args, kwargs)
+        return self._traced(bound, [typeof(leaf) for leaf in bound.leaves])
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Traces and lowers for arguments of these types; see `Traced.lower`."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns shapes and dtypes of the result, without compiling."""
+        return self.trace(*args, **kwargs).out_info
+
+    def clear_cache(self) -> None:
+        """Drops what was traced and compiled for this function."""
+        self._caches.clear()
+        self._caches.signatures.clear()
+
+
+def _fast_runner(compiled: Compiled, count: int) -> Callable[[list[Any]], Any]:
+    program = compiled.program
+    run = program.run
+    out_tree = compiled.out_tree
+    constants = [buffer_at(c, program.placement) for c in compiled.constants]
+    kept = compiled.lowered.kept
+    unflatten = out_tree.unflatten
+    if constants or kept != list(range(count)):
+
+        def run_some(raw: list[Any]) -> Any:
+            return unflatten(run([*constants, *[raw[i] for i in kept]]))
+
+        return run_some
+    if tree.treedef_is_leaf(out_tree):
+        start = program.executable.loaded.execute_sharded
+        (placed,) = program.out_placeds
+        handlers = [placed.handler]
+
+        def run_leaf(raw: list[Any]) -> Any:
+            return Array(start(raw).consume_with_handlers(handlers)[0], placed)
+
+        return run_leaf
+
+    def run_tree(raw: list[Any]) -> Any:
+        return unflatten(run(raw))
+
+    return run_tree
+
+
+class _Bound:
+    """The arguments of one call, static ones apart."""
+
+    __slots__ = ("args", "jitted", "kwargs", "leaves", "positions", "statics", "treedef")
+
+    def __init__(
+        self, jitted: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        self.jitted, self.args, self.kwargs = jitted, args, kwargs
+        self.statics: dict[Any, Any] = {}
+        self.positions: list[int] = list(range(len(args)))
+        if not jitted._plain:
+            fixed = {
+                i % len(args) if -len(args) <= i < 0 else i
+                for i in jitted._static_argnums
+            }
+            self.positions = [i for i in self.positions if i not in fixed]
+            self.statics = {i: args[i] for i in sorted(fixed) if 0 <= i < len(args)}
+            self.statics.update(
+                (name, kwargs[name])
+                for name in jitted._static_argnames
+                if name in kwargs
+            )
+        dynamic = tuple(args[i] for i in self.positions)
+        named = {k: v for k, v in kwargs.items() if k not in self.statics}
+        self.leaves, self.treedef = tree.flatten((dynamic, named))
+        for i, leaf in enumerate(self.leaves):
+            if type(leaf) is Array:
+                continue
+            if not is_arraylike(leaf) and not isinstance(leaf, ShapeDtypeStruct):
+                label = self.labels()[i]
+                error = not_an_array(
+                    leaf, f"{jitted._name}: argument {label} of a jitted function is"
+                )
+                if isinstance(leaf, str) or callable(leaf):
+                    raise ArgumentError(
+                        f"{error}, or make it static: static_argnames"
+                    )
+                raise error
+
+    def static_key(self) -> tuple[Any, ...]:
+        """Returns the static arguments as part of a cache key."""
+        key = tuple((name, type(v), v) for name, v in self.statics.items())
+        try:
+            hash(key)
+        except TypeError:
+            for name, value in self.static_named().items():
+                try:
+                    hash(value)
+                except TypeError:
+                    raise NonHashableStaticError(
+                        f"{self.jitted._name}: static argument {name} of type "
+                        f"{type(value).__name__} cannot be hashed: pass a tuple instead "
+                        "of a list, or make it an ordinary argument if it is an array"
+                    ) from None
+            raise
+        return key
+
+    def static_named(self) -> dict[str, Any]:
+        """Returns the static arguments by name."""
+        names = parameter_names(self.jitted._fun, len(self.args))
+        return {
+            names[k] if isinstance(k, int) else k: v for k, v in self.statics.items()
+        }
+
+    def partial(self) -> Callable[..., Any]:
+        """Returns the function of the other arguments."""
+        fun = self.jitted._fun
+        if not self.statics:
+            return fun
+        fixed = {k: v for k, v in self.statics.items() if isinstance(k, str)}
+        args, positions = list(self.args), self.positions
+
+        def call(*dynamic: Any, **named: Any) -> Any:
+            full = list(args)
+            for i, value in zip(positions, dynamic, strict=True):
+                full[i] = value
+            return fun(*full, **fixed, **named)
+
+        return call
+
+    def labels(self) -> list[str]:
+        """Returns the names of the leaves."""
+        all_labels = leaf_labels(self.jitted._fun, self.args, {})
+        found = []
+        start = 0
+        for i, arg in enumerate(self.args):
+            count = len(tree.leaves(arg))
+            if i in self.positions:
+                found += all_labels[start : start + count]
+            start += count
+        named = {k: v for k, v in self.kwargs.items() if k not in self.statics}
+        return found + leaf_labels(self.jitted._fun, (), named)
+
+    def donated(self) -> list[bool]:
+        """Returns which leaves are donated."""
+        count = len(self.args)
+        give = {i % count if i < 0 else i for i in self.jitted._donate_argnums}
+        found: list[bool] = []
+        for i in self.positions:
+            found += [i in give] * len(tree.leaves(self.args[i]))
+        for name in sorted(k for k in self.kwargs if k not in self.statics):
+            leaves = tree.leaves(self.kwargs[name])
+            found += [name in self.jitted._donate_argnames] * len(leaves)
+        return found
+
+
+def resolve_names(
+    fun: Any, argnums: Sequence[int], argnames: Sequence[str], what: str
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Returns positions and names of the same arguments, completed from each other.
+
+    Args:
+      fun: the function.
+      argnums: positions.
+      argnames: names.
+      what: `static` or `donate`, for messages.
+
+    Raises:
+      ArgumentError: the function has no such parameter.
+    """
+    signature = signature_of(fun)
+    if signature is None or not (argnums or argnames):
+        return tuple(argnums), tuple(argnames)
+    parameters = list(signature.parameters.values())
+    positional = [
+        p.name
+        for p in parameters
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    keywords = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    names = [p.name for p in parameters]
+    for name in argnames:
+        if name not in names and not keywords:
+            raise ArgumentError(
+                f"jit: {what}_argnames={name!r} is no parameter of {name_of(fun)}, which "
+                f"has {', '.join(names) or 'none'}"
+            )
+    for index in argnums:
+        if not variadic and not -len(positional) <= index < len(positional):
+            raise ArgumentError(
+                f"jit: {what}_argnums={index} is out of range for {name_of(fun)}, which "
+                f"has {len(positional)} positional parameters"
+            )
+    numbers = set(argnums) | {
+        positional.index(name) for name in argnames if name in positional
+    }
+    named = set(argnames) | {
+        positional[i]
+        for i in numbers
+        if -len(positional) <= i < len(positional)
+        and signature.parameters[positional[i]].kind is not inspect.Parameter.POSITIONAL_ONLY
+    }
+    return tuple(sorted(numbers)), tuple(sorted(named))
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    inline: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Compiles a function with XLA, once for each signature it is called with.
+
+    The function is traced: run once on values that have a type (shape and dtype) but no
+    data. It must be pure; prints and other side effects happen when tracing only.
+
+    Args:
+      fun: function of arrays or pytrees of them. Left out, `jit` returns a decorator.
+      static_argnums: positions of arguments that are Python values, not arrays. They must
+        be hashable; each new value is a new signature.
+      static_argnames: names of such arguments.
+      donate_argnums: positions of arguments whose memory the results may reuse. The
+        caller must not use them any more.
+      donate_argnames: names of such arguments.
+      keep_unused: whether the compiled program takes arguments that it does not need.
+      inline: whether a call inside another traced function leaves no call in its graph.
+      compiler_options: XLA's options by name, as in
+        `{"xla_cpu_enable_fast_math": True}`.
+
+    Returns:
+      A function of the same arguments, with methods `trace`, `lower`, `eval_shape` and
+      `clear_cache`.
+
+    Raises:
+      ArgumentError: an option names no parameter, or an argument is no array.
+      NonHashableStaticError: a static argument cannot be hashed.
+      DonationError: a donated argument cannot be reused.
+
+    Example:
+      >>> import fxflow.numpy as fnp
+      >>> @jit
+      ... def loss(x):
+      ...     return fnp.sum(x**2)
+      >>> float(loss(fnp.array([1.0, 2.0])))
+      5.0
+    """
+    options = {
+        "static_argnums": as_indices(static_argnums, "static_argnums"),
+        "static_argnames": as_names(static_argnames, "static_argnames"),
+        "donate_argnums": as_indices(donate_argnums, "donate_argnums"),
+        "donate_argnames": as_names(donate_argnames, "donate_argnames"),
+        "keep_unused": keep_unused,
+        "inline": inline,
+        "compiler_options": compiler_options,
+    }
+
+    def decorate(function: Callable[..., Any]) -> JitFunction:
+        require_callable(function, "jit")
+        return JitFunction(function, **options)  # type: ignore[arg-type]
+
+    return decorate if fun is None else decorate(fun)

@@ -1,0 +1,75 @@
+"""`jvp`: the derivative along a direction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fxflow.core import arith, tree
+from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.errors import ArgumentError
+from fxflow.core.jvp import jvp_flat
+from fxflow.transforms.arguments import name_of, require_callable
+from fxflow.transforms.flat import FlatFunction
+from fxflow.transforms.vjp import matched
+
+
+def jvp(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool = False,
+) -> Any:
+    """Computes a function's value and its derivative along a direction.
+
+    Args:
+      fun: function of arrays (or pytrees of them).
+      primals: tuple or list of arguments: where.
+      tangents: of the structure and shapes of `primals`: the direction. The tangent of
+        an integer argument has dtype float0.
+      has_aux: whether `fun` returns `(result, aux)`, `aux` not being differentiated.
+
+    Returns:
+      `(result, tangent)` or `(result, tangent, aux)`.
+
+    Raises:
+      ArgumentError: `primals` and `tangents` differ in structure, shape or dtype.
+
+    Example:
+      >>> import fxflow.numpy as fnp
+      >>> y, dy = jvp(fnp.sin, (0.0,), (2.0,))
+      >>> float(dy)
+      2.0
+
+    Source: forward mode; Griewank & Walther, Evaluating Derivatives, 2008.
+    """
+    require_callable(fun, "jvp")
+    for what, value in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(value, tuple | list):
+            raise ArgumentError(
+                f"jvp: {what} must be a tuple or list with one entry for each argument, "
+                f"got {type(value).__name__}"
+            )
+    name = name_of(fun)
+    leaves, in_tree = tree.flatten(tuple(primals))
+    tangent_leaves, tangent_tree = tree.flatten(tuple(tangents))
+    if in_tree != tangent_tree:
+        raise ArgumentError(
+            f"jvp: primals and tangents of {name} differ in structure: {in_tree} and "
+            f"{tangent_tree}"
+        )
+    for leaf in (*leaves, *tangent_leaves):
+        if not is_arraylike(leaf):
+            raise not_an_array(leaf, f"jvp: an argument or tangent of {name} is")
+    directions = [
+        matched(t, typeof(p), f"jvp: a tangent of {name}")
+        for p, t in zip(leaves, tangent_leaves, strict=True)
+    ]
+    flat = FlatFunction(fun, in_tree, name, has_aux=has_aux)
+    outs, out_tangents = jvp_flat(flat, leaves, directions)
+    tangent = flat.out_tree.unflatten(
+        map(arith.instantiate, out_tangents[: flat.count])
+    )
+    if has_aux:
+        return flat.result(outs), tangent, flat.aux(outs)
+    return flat.result(outs), tangent

@@ -1,0 +1,379 @@
+"""The stages of compilation: traced, lowered, compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fxflow.core import tree
+from fxflow.core.array import Array, forget, own_memory
+from fxflow.core.aval import Aval, ShapeDtypeStruct
+from fxflow.core.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.errors import ArgumentError, DonationError
+from fxflow.core.execute import Program, common_place, load_text
+from fxflow.core.graph import Graph, used_inputs
+from fxflow.core.lowering import Module, lower_graph
+from fxflow.core.placed import Placed, placed_on
+from fxflow.core.trace import Tracer
+
+
+class Traced:
+    """A function traced for arguments of given types.
+
+    Attributes:
+      graph: the dataflow graph; its first inputs are captured values.
+      consts: the captured values.
+      in_tree: structure of `(args, kwargs)` without the static ones.
+      out_tree: structure of the result.
+      name: of the function.
+      labels: names of the leaves of the arguments.
+      donated: which leaves are donated.
+      keep_unused: whether the program takes arguments that it does not need.
+    """
+
+    __slots__ = (
+        "consts",
+        "donated",
+        "graph",
+        "in_tree",
+        "keep_unused",
+        "labels",
+        "name",
+        "options",
+        "out_tree",
+    )
+
+    def __init__(
+        self,
+        graph: Graph,
+        consts: Sequence[Any],
+        in_tree: Any,
+        out_tree: Any,
+        *,
+        name: str,
+        labels: Sequence[str],
+        donated: Sequence[bool],
+        keep_unused: bool,
+        options: Mapping[str, Any] | None,
+    ) -> None:
+        self.graph, self.consts = graph, list(consts)
+        self.in_tree, self.out_tree, self.name = in_tree, out_tree, name
+        self.labels, self.donated = list(labels), tuple(donated)
+        self.keep_unused, self.options = keep_unused, options
+
+    @property
+    def in_avals(self) -> tuple[Aval, ...]:
+        """Types of the leaves of the arguments."""
+        return tuple(self.graph.in_avals[self.graph.num_consts :])
+
+    @property
+    def out_info(self) -> Any:
+        """The result with each leaf's shape and dtype."""
+        return self.out_tree.unflatten(
+            [
+                ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+                for a in self.graph.out_avals
+            ]
+        )
+
+    def lower(self, *, platforms: Sequence[str] | None = None) -> Lowered:
+        """Writes the program as StableHLO.
+
+        Args:
+          platforms: one of `("cpu",)`, `("gpu",)`, `("tpu",)`; None is that of the
+            default device.
+
+        Returns:
+          The lowered program.
+
+        Raises:
+          ArgumentError: several platforms, or a captured value is traced.
+          DonationError: a donated leaf cannot be reused.
+        """
+        placeds = [placed_on(aval) for aval in self.in_avals]
+        if platforms is not None:
+            if isinstance(platforms, str) or len(platforms) != 1:
+                raise ArgumentError(
+                    f"lower takes one platform, as in platforms=('tpu',), got {platforms!r}"
+                )
+            (platform,) = platforms
+            if platform not in ("cpu", "gpu", "cuda", "tpu"):
+                raise ArgumentError(
+                    f"unknown platform {platform!r}: use 'cpu', 'gpu' or 'tpu'"
+                )
+            return Lowered(self, placeds, "gpu" if platform == "cuda" else platform)
+        return Lowered(self, placeds)
+
+
+class Lowered:
+    """A program as StableHLO, not yet compiled.
+
+    Args:
+      traced: the traced function.
+      placeds: types and places of the leaves.
+      platform: to lower for; None is that of the arguments.
+    """
+
+    __slots__ = ("_text", "committed", "kept", "module", "placement", "platform", "traced")
+
+    def __init__(
+        self, traced: Traced, placeds: Sequence[Placed], platform: str | None = None
+    ) -> None:
+        self.traced = traced
+        for const in traced.consts:
+            if isinstance(const, Tracer):
+                raise ArgumentError(
+                    f"{traced.name} captures a traced value {const.aval} and cannot be "
+                    f"compiled by itself. {const.origin()} Pass it as an argument."
+                )
+        constants = [as_array(c)._placed for c in traced.consts]
+        self.placement, self.committed = common_place(
+            [*constants, *placeds], traced.name
+        )
+        self.platform = platform or self.placement.platform
+        graph = traced.graph
+        used = used_inputs(graph)
+        count = graph.num_consts
+        self.kept = [
+            i
+            for i, u in enumerate(used[count:])
+            if u or traced.keep_unused or traced.donated[i]
+        ]
+        inputs = [*graph.inputs[:count], *(graph.inputs[count + i] for i in self.kept)]
+        attributes = [""] * count + donation_attributes(
+            [graph.inputs[count + i].aval for i in self.kept],
+            [traced.donated[i] for i in self.kept],
+            graph.out_avals,
+            [traced.labels[i] for i in self.kept],
+            traced.name,
+        )
+        pruned = Graph(inputs, graph.nodes, graph.outputs, graph.name, count)
+        self._text, self.module = lower_graph(
+            pruned,
+            name=f"jit_{traced.name}",
+            platform=self.platform,
+            attributes=attributes,
+        )
+
+    @property
+    def in_tree(self) -> Any:
+        """Structure of the arguments."""
+        return self.traced.in_tree
+
+    @property
+    def out_tree(self) -> Any:
+        """Structure of the result."""
+        return self.traced.out_tree
+
+    @property
+    def out_info(self) -> Any:
+        """The result with each leaf's shape and dtype."""
+        return self.traced.out_info
+
+    def as_text(self, dialect: str = "stablehlo") -> str:
+        """Returns the program as text.
+
+        Args:
+          dialect: `stablehlo`.
+
+        Raises:
+          ArgumentError: another dialect is asked for.
+        """
+        if dialect != "stablehlo":
+            raise ArgumentError(
+                f"as_text: dialect is 'stablehlo', got {dialect!r}; compiled HLO is "
+                ".compile().as_text()"
+            )
+        return self._text
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Returns an estimate of the work before compiling: `flops` and `bytes`."""
+        total: dict[str, float] = {"flops": 0.0, "bytes": 0.0}
+        for node in self.traced.graph.nodes:
+            cost = node.primitive.cost(*[a.aval for a in node.inputs], **node.params)
+            for key, value in cost.items():
+                total[key] = total.get(key, 0.0) + value
+        return total
+
+    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
+        """Compiles the program.
+
+        Args:
+          compiler_options: XLA's options by name.
+
+        Returns:
+          The compiled program, to be called with arguments of the same types.
+
+        Raises:
+          CompileError: the compiler rejects the program or an option.
+        """
+        options = {**(self.traced.options or {}), **(compiler_options or {})}
+        program = load_text(
+            self._text,
+            self.module,
+            self.traced.graph,
+            self.placement,
+            self.committed,
+            name=self.traced.name,
+            options=options or None,
+        )
+        return Compiled(self, program)
+
+
+class Compiled:
+    """A compiled program, called like the function it came from."""
+
+    __slots__ = ("constants", "lowered", "program")
+
+    def __init__(self, lowered: Lowered, program: Program) -> None:
+        self.lowered, self.program = lowered, program
+        self.constants: list[Array] = [as_array(c) for c in lowered.traced.consts]
+
+    @property
+    def in_tree(self) -> Any:
+        """Structure of the arguments."""
+        return self.lowered.in_tree
+
+    @property
+    def out_tree(self) -> Any:
+        """Structure of the result."""
+        return self.lowered.out_tree
+
+    @property
+    def in_avals(self) -> tuple[Aval, ...]:
+        """Types of the leaves of the arguments."""
+        return self.lowered.traced.in_avals
+
+    @property
+    def out_info(self) -> Any:
+        """The result with each leaf's shape and dtype."""
+        return self.lowered.out_info
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program.
+
+        Args:
+          *args: of the types it was traced for, static ones left out.
+          **kwargs: likewise.
+
+        Raises:
+          ArgumentError: structure or types differ.
+        """
+        traced = self.lowered.traced
+        leaves, treedef = tree.flatten((args, kwargs))
+        if treedef != traced.in_tree:
+            raise ArgumentError(
+                f"{traced.name} was compiled for arguments of the structure "
+                f"{traced.in_tree}, got {treedef}"
+            )
+        arrays = []
+        for leaf, aval, label in zip(leaves, self.in_avals, traced.labels, strict=True):
+            if not is_arraylike(leaf):
+                raise not_an_array(leaf, f"{traced.name}: argument {label} is")
+            array = as_array(leaf)
+            given = array.aval
+            if given.shape != aval.shape or given.dtype != aval.dtype:
+                raise ArgumentError(
+                    f"{traced.name} was compiled for {aval} as argument {label}, got "
+                    f"{given}"
+                )
+            arrays.append(array)
+        if any(isinstance(array, Tracer) for array in arrays):
+            raise ArgumentError(
+                f"the compiled program {traced.name} takes concrete arrays; inside a "
+                "transformed function call the jitted function itself"
+            )
+        return traced.out_tree.unflatten(self.run(arrays))
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        """Runs the program on the leaves of its arguments; donated ones are given up."""
+        kept = [arrays[i] for i in self.lowered.kept]
+        donated = self.lowered.traced.donated
+        chosen = [a for a, d in zip(arrays, donated, strict=True) if d]
+        return run_donating(
+            self.program, [*self.constants, *kept], chosen, self.lowered.traced.name
+        )
+
+    def as_text(self) -> str:
+        """Returns the optimised HLO."""
+        return self.program.executable.hlo_text()
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Returns the compiler's estimate of the work: `flops`, `bytes accessed`, …"""
+        return self.program.executable.cost_analysis()
+
+    def memory_analysis(self) -> Any:
+        """Returns the sizes of arguments, results, temporaries and code, in bytes."""
+        return self.program.executable.memory_analysis()
+
+
+def donation_attributes(
+    avals: Sequence[Aval],
+    donated: Sequence[bool],
+    out_avals: Sequence[Aval],
+    labels: Sequence[str],
+    name: str,
+) -> list[str]:
+    """Returns the attributes that make results reuse donated arguments.
+
+    Args:
+      avals: types of the program's arguments.
+      donated: which are donated.
+      out_avals: types of its results.
+      labels: names of the arguments.
+      name: of the function.
+
+    Raises:
+      DonationError: no result is left that can reuse a donated argument.
+    """
+    free: dict[Aval, list[int]] = {}
+    for i, aval in enumerate(out_avals):
+        free.setdefault(aval.physical.strong(), []).append(i)
+    attributes = []
+    for aval, give, label in zip(avals, donated, labels, strict=True):
+        if not give:
+            attributes.append("")
+            continue
+        places = free.get(aval.physical.strong())
+        if not places:
+            raise DonationError(
+                f"{name}: the donated argument {label} {aval} cannot be reused: no "
+                "result of that shape and dtype is left; do not donate it "
+                "(donate_argnums, donate_argnames), or return its new value"
+            )
+        attributes.append(f"{{tf.aliasing_output = {places.pop(0)} : i32}}")
+    return attributes
+
+
+def run_donating(
+    program: Callable[[Sequence[Array]], list[Array]],
+    arrays: Sequence[Array],
+    donated: Sequence[Array],
+    name: str,
+) -> list[Array]:
+    """Runs a program and takes the donated arrays from their owner.
+
+    Args:
+      program: to run.
+      arrays: its arguments.
+      donated: those among them that are given up.
+      name: of the function.
+
+    Raises:
+      DonationError: one array is given twice, once of it donated.
+    """
+    if not donated:
+        return program(arrays)
+    seen = {id(array) for array in donated}
+    repeated = len(seen) != len(donated)
+    if repeated or sum(id(array) in seen for array in arrays) != len(donated):
+        raise DonationError(
+            f"{name}: an array is donated and also passed as another argument: pass a "
+            "copy (x.copy()) or do not donate it"
+        )
+    for array in donated:
+        own_memory(array)
+    outs = program(arrays)
+    for array in donated:
+        forget(array)
+    return outs

@@ -1,0 +1,279 @@
+"""`vjp`, `linearize`, `linear_transpose`: derivatives as linear functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fxflow.core import arith, dtypes, tree
+from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.errors import ArgumentError
+from fxflow.core.graph import Graph, Var
+from fxflow.core.linearize import Linearized, linearize_flat, tape_to_graph
+from fxflow.core.primitive import Zero
+from fxflow.core.staging import trace_flat
+from fxflow.core.transpose import backward, backward_with_values
+from fxflow.transforms.arguments import leaf_labels, name_of, require_callable
+from fxflow.transforms.flat import FlatFunction
+
+
+def check_cotangent(ct: Any, aval: Any, what: str) -> None:
+    """Checks the type of a tangent or cotangent.
+
+    Raises:
+      ArgumentError: shape or dtype differ from what is expected.
+    """
+    given = typeof(ct)
+    expected = aval.tangent()
+    if given.shape != expected.shape or (
+        given.dtype != expected.dtype and not given.weak_type
+    ):
+        raise ArgumentError(
+            f"{what} must be {expected.strong()} for a value of type {aval}, got {given}"
+        )
+
+
+def matched(ct: Any, aval: Any, what: str) -> Any:
+    """Returns a given tangent or cotangent, checked; one of an integer is `Zero`."""
+    expected = aval.tangent()
+    if type(ct) is Zero:
+        return ct
+    if expected.dtype == dtypes.float0:
+        return Zero(expected)
+    check_cotangent(ct, aval, what)
+    if typeof(ct).dtype != expected.dtype:
+        return arith.cast(ct, expected.dtype)
+    return ct
+
+
+class VJPFunction:
+    """The function from cotangents of the results to cotangents of the arguments.
+
+    A pytree: its leaves are the residuals, so it may be returned from transformed
+    functions.
+    """
+
+    __slots__ = ("_avals", "_graph", "_in_tree", "_lin", "_out_tree", "_residuals", "name")
+
+    def __init__(
+        self, lin: Linearized, avals: Sequence[Any], in_tree: Any, out_tree: Any, name: str
+    ) -> None:
+        self._lin: Linearized | None = lin
+        self._avals = tuple(avals)
+        self._in_tree, self._out_tree, self.name = in_tree, out_tree, name
+        self._graph: Graph | None = None
+        self._residuals: list[Any] = []
+
+    def __call__(self, cotangents: Any) -> Any:
+        """Applies the transposed derivative.
+
+        Args:
+          cotangents: of the structure, shapes and (tangent) dtypes of the results.
+
+        Returns:
+          A tuple with the cotangent of each argument.
+
+        Raises:
+          ArgumentError: structure or types differ from the results'.
+        """
+        leaves, treedef = tree.flatten(cotangents)
+        if treedef != self._out_tree:
+            raise ArgumentError(
+                f"the vjp function of {self.name} takes cotangents of the structure of "
+                f"its result, {self._out_tree}, got {treedef}"
+            )
+        cts = [
+            matched(ct, aval, f"a cotangent of {self.name}")
+            for ct, aval in zip(leaves, self._avals, strict=True)
+        ]
+        if self._lin is not None:
+            lin = self._lin
+            out = backward(lin.nodes, lin.inputs, lin.tangents, cts)
+        else:
+            assert self._graph is not None
+            count = self._graph.num_consts
+            constants = dict(
+                zip(self._graph.inputs[:count], self._residuals, strict=True)
+            )
+            out = backward_with_values(
+                self._graph, constants, self._graph.inputs[count:], cts
+            )
+        return self._in_tree.unflatten([arith.instantiate(ct) for ct in out])
+
+    def _flatten(self) -> tuple[list[Any], tuple[Any, ...]]:
+        if self._lin is not None:
+            self._graph, self._residuals = tape_to_graph(self._lin, f"d_{self.name}")
+            self._lin = None
+        return self._residuals, (
+            self._graph,
+            self._avals,
+            self._in_tree,
+            self._out_tree,
+            self.name,
+        )
+
+    @classmethod
+    def _unflatten(cls, parts: tuple[Any, ...], residuals: Sequence[Any]) -> VJPFunction:
+        self = object.__new__(cls)
+        self._lin = None
+        self._graph, self._avals, self._in_tree, self._out_tree, self.name = parts
+        self._residuals = list(residuals)
+        return self
+
+
+tree.register_pytree_node(
+    VJPFunction, VJPFunction._flatten, VJPFunction._unflatten
+)
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Computes a function's value and its transposed derivative there.
+
+    Args:
+      fun: function of arrays (or pytrees of them).
+      *primals: where; arrays or pytrees of them.
+      has_aux: whether `fun` returns `(result, aux)`, `aux` not being differentiated.
+
+    Returns:
+      `(result, vjp_fun)`, or `(result, vjp_fun, aux)`. `vjp_fun` takes cotangents of the
+      structure of the result and returns a tuple of cotangents of the arguments. The
+      cotangent of an integer argument has dtype float0.
+
+    Raises:
+      ArgumentError: an argument or result is no array.
+
+    Example:
+      >>> import fxflow.numpy as fnp
+      >>> y, back = vjp(fnp.sin, 0.0)
+      >>> float(back(1.0)[0])
+      1.0
+
+    Source: reverse mode; Griewank & Walther, Evaluating Derivatives, 2008.
+    """
+    require_callable(fun, "vjp")
+    name = name_of(fun)
+    leaves, in_tree = tree.flatten(primals)
+    for leaf, label in zip(leaves, leaf_labels(fun, primals), strict=True):
+        if not is_arraylike(leaf):
+            raise not_an_array(leaf, f"vjp: argument {label} of {name} is")
+    flat = FlatFunction(fun, in_tree, name, has_aux=has_aux)
+    lin, outs = linearize_leaves(flat, leaves)
+    avals = [typeof(o) for o in lin.outs]
+    back = VJPFunction(lin, avals, in_tree, flat.out_tree, name)
+    result = flat.result(outs)
+    return (result, back, flat.aux(outs)) if has_aux else (result, back)
+
+
+def linearize_leaves(
+    flat: FlatFunction, leaves: Sequence[Any]
+) -> tuple[Linearized, list[Any]]:
+    """Linearizes in all leaves that have tangents.
+
+    Returns:
+      The linearized function (`aux` left out; a variable for every leaf), and all its
+      values, `aux` included.
+    """
+    active = [typeof(p).tangent().dtype != dtypes.float0 for p in leaves]
+    lin = linearize_flat(flat, leaves, active)
+    outs = lin.outs
+    lin.outs, lin.tangents = outs[: flat.count], lin.tangents[: flat.count]
+    if not all(active):
+        given = iter(lin.inputs)
+        lin.inputs = [
+            next(given) if a else Var(typeof(p).tangent())
+            for p, a in zip(leaves, active, strict=True)
+        ]
+    return lin, outs
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Computes a function's value and its derivative there as a function.
+
+    The derivative is recorded once and may be applied to many tangents.
+
+    Args:
+      fun: function of arrays (or pytrees of them).
+      *primals: where.
+      has_aux: whether `fun` returns `(result, aux)`.
+
+    Returns:
+      `(result, jvp_fun)` or `(result, jvp_fun, aux)`; `jvp_fun` takes one tangent for
+      each argument, of its structure, shape and tangent dtype.
+
+    Raises:
+      ArgumentError: an argument is no array, or a tangent does not fit.
+
+    Example:
+      >>> import fxflow.numpy as fnp
+      >>> y, df = linearize(fnp.sin, 0.0)
+      >>> float(df(2.0))
+      2.0
+    """
+    require_callable(fun, "linearize")
+    name = name_of(fun)
+    leaves, in_tree = tree.flatten(primals)
+    flat = FlatFunction(fun, in_tree, name, has_aux=has_aux)
+    lin, outs = linearize_leaves(flat, leaves)
+    graph, residuals = tape_to_graph(lin, f"d_{name}")
+    avals = [typeof(p) for p in leaves]
+
+    def derivative(*tangents: Any) -> Any:
+        given, treedef = tree.flatten(tangents)
+        if treedef != in_tree:
+            raise ArgumentError(
+                f"the derivative of {name} takes tangents of the structure of its "
+                f"arguments, {in_tree}, got {treedef}"
+            )
+        values = [
+            arith.instantiate(matched(t, aval, f"a tangent of {name}"))
+            for t, aval in zip(given, avals, strict=True)
+        ]
+        return flat.out_tree.unflatten(graph.evaluate(*residuals, *values))
+
+    result = flat.result(outs)
+    return (result, derivative, flat.aux(outs)) if has_aux else (result, derivative)
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
+    """Transposes a linear function, without evaluating it.
+
+    Args:
+      fun: a function that is linear in all its arguments.
+      *primals: arrays or `ShapeDtypeStruct`s: the types of the arguments.
+
+    Returns:
+      The function from cotangents of the result to a tuple of cotangents of the
+      arguments.
+
+    Raises:
+      NotDifferentiableError: `fun` is not linear.
+
+    Example:
+      >>> import fxflow.numpy as fnp
+      >>> double = linear_transpose(lambda x: 2 * x, 1.0)
+      >>> float(double(3.0)[0])
+      6.0
+    """
+    require_callable(fun, "linear_transpose")
+    name = name_of(fun)
+    leaves, in_tree = tree.flatten(primals)
+    flat = FlatFunction(fun, in_tree, name)
+    graph, consts = trace_flat(flat, [typeof(p) for p in leaves], name=name)
+    count = graph.num_consts
+
+    def transposed(cotangents: Any) -> Any:
+        given, treedef = tree.flatten(cotangents)
+        if treedef != flat.out_tree:
+            raise ArgumentError(
+                f"the transpose of {name} takes cotangents of the structure "
+                f"{flat.out_tree}, got {treedef}"
+            )
+        cts = [
+            matched(ct, aval, f"a cotangent of {name}")
+            for ct, aval in zip(given, graph.out_avals, strict=True)
+        ]
+        constants = dict(zip(graph.inputs[:count], consts, strict=True))
+        out = backward_with_values(graph, constants, graph.inputs[count:], cts)
+        return in_tree.unflatten(map(arith.instantiate, out))
+
+    return transposed

@@ -1,0 +1,198 @@
+"""`vmap`: a function of one example as a function of a batch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fxflow.core import tree
+from fxflow.core.batching import batch_flat, materialize
+from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.errors import ArgumentError, AxisError, ShapeError, TreeError
+from fxflow.lax.shape import transpose
+from fxflow.transforms.arguments import leaf_labels, name_of, require_callable
+from fxflow.transforms.flat import FlatFunction
+
+
+def move_axis(value: Any, source: int, target: int) -> Any:
+    """Returns `value` with one axis moved; both are counted from the front."""
+    if source == target:
+        return value
+    order = [i for i in range(typeof(value).ndim) if i != source]
+    order.insert(target, source)
+    return transpose(value, tuple(order))
+
+
+def flat_axes(axes: Any, structure: Any, what: str, name: str) -> list[int | None]:
+    """Returns one axis for each leaf of a pytree.
+
+    Args:
+      axes: an int, None, or a prefix of the tree with ints and Nones.
+      structure: of the tree.
+      what: `in_axes` or `out_axes`, for messages.
+      name: of the function, for messages.
+
+    Raises:
+      ArgumentError: `axes` is no prefix of the tree, or holds something else.
+    """
+    if axes is None or isinstance(axes, int):
+        return [axes] * structure.num_leaves
+    dummy = structure.unflatten([object()] * structure.num_leaves)
+    found: list[Any] = []
+
+    def fill(axis: Any, part: Any) -> None:
+        found.extend([axis] * tree.structure(part).num_leaves)
+
+    try:
+        tree.map(fill, axes, dummy, is_leaf=lambda x: x is None)
+    except (TreeError, ValueError, TypeError) as error:
+        raise ArgumentError(
+            f"vmap: {what}={axes} does not fit the structure of "
+            f"{'the arguments' if what == 'in_axes' else 'the result'} of {name}: "
+            f"{structure}: {error}"
+        ) from None
+    for axis in found:
+        if axis is not None and (not isinstance(axis, int) or isinstance(axis, bool)):
+            raise ArgumentError(
+                f"vmap: {what} holds ints and Nones, got {axis!r} of type "
+                f"{type(axis).__name__}"
+            )
+    return found
+
+
+def checked_axis(axis: int, ndim: int, what: str) -> int:
+    """Returns an axis counted from the front.
+
+    Raises:
+      AxisError: it is out of range.
+    """
+    if not -ndim <= axis < ndim:
+        raise AxisError(f"{what}: axis {axis} is out of range for {ndim} axes")
+    return axis % ndim
+
+
+def common_size(
+    leaves: Sequence[Any],
+    axes: Sequence[int | None],
+    labels: Sequence[str],
+    name: str,
+    axis_size: int | None,
+) -> int:
+    """Returns the length of the mapped axis.
+
+    Raises:
+      ShapeError: it differs between arguments.
+      ArgumentError: nothing is mapped and no size is given.
+    """
+    found: tuple[int, str] | None = None
+    if axis_size is not None:
+        found = int(axis_size), "axis_size"
+    for leaf, axis, label in zip(leaves, axes, labels, strict=True):
+        if axis is None:
+            continue
+        size = typeof(leaf).shape[axis]
+        where = f"axis {axis} of argument {label} ({typeof(leaf)})"
+        if found is None:
+            found = size, where
+        elif found[0] != size:
+            raise ShapeError(
+                f"vmap: mapped axes of {name} differ in length: {found[1]} is "
+                f"{found[0]}, {where} is {size}: use in_axes to say which axes to map"
+            )
+    if found is None:
+        raise ArgumentError(
+            f"vmap: nothing to map over: no argument of {name} has a mapped axis; give "
+            "one in in_axes, or give axis_size"
+        )
+    return found[0]
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+) -> Callable[..., Any]:
+    """Makes a function that applies `fun` to every slice of its arguments at once.
+
+    Args:
+      fun: function of arrays or pytrees of them.
+      in_axes: an int, None (not mapped), or a tuple with an entry for each positional
+        argument, each an int, None or a pytree of them that is a prefix of the argument.
+        Keyword arguments are mapped over axis 0.
+      out_axes: where the mapped axis goes in the results: an int, None (only for results
+        that do not depend on mapped arguments) or a pytree prefix of the result.
+      axis_name: a name under which collectives (`lax.psum`, …) refer to the axis.
+      axis_size: length of the axis; needed only if no argument is mapped.
+
+    Returns:
+      A function of the same arguments, with an extra axis where mapped.
+
+    Raises:
+      ArgumentError: the axes do not fit the arguments or results, or nothing is mapped.
+      ShapeError: mapped axes differ in length.
+      AxisError: an axis is out of range.
+
+    Example:
+      >>> import fxflow.numpy as fnp
+      >>> vmap(fnp.dot)(fnp.ones((2, 3)), fnp.ones((2, 3))).tolist()
+      [3.0, 3.0]
+    """
+    require_callable(fun, "vmap")
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if in_axes is not None and not isinstance(in_axes, int | tuple):
+        raise ArgumentError(
+            "vmap: in_axes is an int, None or a tuple with one entry for each positional "
+            f"argument, got {in_axes!r}"
+        )
+    name = name_of(fun)
+
+    @functools.wraps(fun)
+    def vmapped(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ArgumentError(
+                f"vmap: in_axes has {len(in_axes)} entries, but {name} was called with "
+                f"{len(args)} positional arguments"
+            )
+        leaves, in_tree = tree.flatten((args, kwargs))
+        labels = leaf_labels(fun, args, kwargs)
+        for leaf, label in zip(leaves, labels, strict=True):
+            if not is_arraylike(leaf):
+                raise not_an_array(leaf, f"vmap: argument {label} of {name} is")
+        axes = flat_axes(in_axes, tree.structure(args), "in_axes", name)
+        axes += [0] * (len(leaves) - len(axes))
+        axes = [
+            None
+            if axis is None
+            else checked_axis(axis, typeof(x).ndim, f"vmap: in_axes for {label} of {name}, {typeof(x)}")
+            for axis, x, label in zip(axes, leaves, labels, strict=True)
+        ]
+        size = common_size(leaves, axes, labels, name, axis_size)
+        moved = [
+            x if axis is None else move_axis(x, axis, 0)
+            for x, axis in zip(leaves, axes, strict=True)
+        ]
+        flat = FlatFunction(fun, in_tree, name, keywords=True)
+        mapped = [axis is not None for axis in axes]
+        outs, out_mapped = batch_flat(flat, size, moved, mapped, axis_name)
+        targets = flat_axes(out_axes, flat.out_tree, "out_axes", name)
+        placed = []
+        for out, is_mapped, target in zip(outs, out_mapped, targets, strict=True):
+            if target is None:
+                if is_mapped:
+                    raise ArgumentError(
+                        f"vmap: out_axes is None for a result of {name} that depends on "
+                        "mapped arguments: give it an axis"
+                    )
+                placed.append(out)
+                continue
+            full = materialize(out, size, is_mapped)
+            aval = typeof(full)
+            where = f"vmap: out_axes of {name} for a result of {aval.ndim - 1} axes"
+            placed.append(move_axis(full, 0, checked_axis(target, aval.ndim, where)))
+        return flat.out_tree.unflatten(placed)
+
+    return vmapped
