@@ -1,1 +1,98 @@
-"""fxflow: pure functions over immutable arrays, traced into dataflow graphs, run by XLA."""
+"""fxflow: pure functions over immutable arrays, traced into dataflow graphs, run by XLA.
+
+Importing starts no backend. `fxflow.numpy` comes along, since it gives arrays their
+operators; everything else is imported when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from fxflow._config import config
+from fxflow._version import __version__
+
+# Public name -> module it lives in.
+_PLACES = {
+    "Array": "core.array",
+    "Device": "devices",
+    "ShapeDtypeStruct": "core.aval",
+    "block_until_ready": "transforms.transfer",
+    "checkpoint": "transforms.checkpoint",
+    "checkpoint_policies": "transforms.checkpoint",
+    "clear_caches": "transforms.jit",
+    "closure_convert": "transforms.custom_derivatives",
+    "custom_gradient": "transforms.custom_derivatives",
+    "custom_jvp": "transforms.custom_derivatives",
+    "custom_vjp": "transforms.custom_derivatives",
+    "debug_infs": "transforms.debugging",
+    "debug_nans": "transforms.debugging",
+    "checking_leaks": "transforms.debugging",
+    "disable_jit": "transforms.debugging",
+    "default_backend": "devices",
+    "default_device": "devices",
+    "device_count": "devices",
+    "device_get": "transforms.transfer",
+    "device_put": "transforms.transfer",
+    "devices": "devices",
+    "effects_barrier": "lax.callbacks",
+    "ensure_compile_time_eval": "transforms.inspection",
+    "eval_shape": "transforms.inspection",
+    "grad": "transforms.grad",
+    "hessian": "transforms.grad",
+    "jacfwd": "transforms.grad",
+    "jacrev": "transforms.grad",
+    "jit": "transforms.jit",
+    "jvp": "transforms.jvp",
+    "linear_transpose": "transforms.vjp",
+    "linearize": "transforms.vjp",
+    "local_device_count": "devices",
+    "local_devices": "devices",
+    "make_graph": "transforms.inspection",
+    "named_scope": "transforms.inspection",
+    "process_count": "devices",
+    "process_index": "devices",
+    "pure_callback": "lax.callbacks",
+    "typeof": "core.convert",
+    "value_and_grad": "transforms.grad",
+    "vjp": "transforms.vjp",
+    "vmap": "transforms.vmap",
+}
+
+_PACKAGES = frozenset(
+    {
+        "compat",
+        "devices",
+        "distributed",
+        "lax",
+        "nn",
+        "numpy",
+        "optim",
+        "random",
+        "scipy",
+        "testing",
+        "train",
+        "tree",
+        "flatten_util",
+    }
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"fxflow.{name}")
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module 'fxflow' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"fxflow.{place}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES, *_PACKAGES})
+
+
+from fxflow import numpy  # noqa: E402 (arrays get their operators there)
+
+__all__ = ["config", "numpy", *_PLACES]

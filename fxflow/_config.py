@@ -47,7 +47,7 @@ def _boolean(value: object) -> bool:
 
 def _text(value: object) -> str:
     if isinstance(value, (str, os.PathLike)):
-        return os.fspath(value).strip()  # type: ignore[return-value]
+        return str(os.fspath(value)).strip()
     raise ValueError("expected a string")
 
 
@@ -316,6 +316,10 @@ class Config(threading.local):
         """
         checked = {k: _option(k).check(v, f"config.{k}") for k, v in values.items()}
         return _Override(self, checked)
+
+    def overridden(self) -> bool:
+        """Return whether this thread is inside an ``override``."""
+        return any(self.__dict__["_state"].overrides.values())
 
     def on_change(
         self, name: str, callback: Callable[[Any], None]

@@ -1,3 +1,3 @@
-"""The version, in the one place that the build and the package both read."""
+"""The version, alone in a file so that packaging need not import the library."""
 
 __version__ = "0.1.0"

@@ -21,7 +21,7 @@ from fxflow.core import dtypes
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.errors import ArgumentError, DeletedArrayError
 from fxflow.core.placed import Placed, placed_on
-from fxflow.devices import buffers
+from fxflow.devices import buffers, dlpack
 
 
 class Array:
@@ -121,7 +121,7 @@ class Array:
     def copy_to_host_async(self) -> None:
         """Starts a copy to the host, so that a later conversion need not wait."""
         if hasattr(self, "_buffer"):
-            self._buffer.copy_to_host_async()
+            buffers.start_copy_to_host(self._buffer)
 
     def delete(self) -> None:
         """Frees the memory now; any later use is an error."""
@@ -171,10 +171,10 @@ class Array:
         return value.copy() if copy else value
 
     def __dlpack__(self, **options: Any) -> Any:
-        return buffers.to_dlpack(buffer_of(self), **options)
+        return dlpack.to_dlpack(buffer_of(self), **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return buffers.dlpack_device(buffer_of(self))
+        return dlpack.dlpack_device(buffer_of(self))
 
     def item(self, *args: int) -> Any:
         """Returns one element as a Python scalar."""
@@ -213,7 +213,9 @@ class Array:
 
     def __index__(self) -> int:
         if not dtypes.is_integer(self.aval.dtype):
-            raise ArgumentError(f"an index must be a 0-d integer array, not {self.aval}")
+            raise ArgumentError(
+                f"an index must be a 0-d integer array, not {self.aval}"
+            )
         return int(self._one("an index"))
 
     def __len__(self) -> int:

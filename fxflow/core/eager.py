@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from fxflow._config import config
-from fxflow.core import dtypes, tree
+from fxflow.core import dtypes, source, tree
 from fxflow.core.array import Array, host_of
 from fxflow.core.convert import as_array
 from fxflow.core.execute import check_finite, common_place, compile_graph
@@ -42,9 +42,16 @@ _SCALARS: tuple[type, ...] = (bool, int, float, complex)
 
 
 class EvalTrace(Trace):
-    """Runs each operation at once."""
+    """Runs each operation at once.
 
-    __slots__ = ()
+    Attributes:
+      plans: how, for each operation and types and places of its arguments.
+    """
+
+    __slots__ = ("plans",)
+
+    def __init__(self) -> None:
+        self.plans: dict[Any, Plan] = {}
 
     def process(
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
@@ -52,18 +59,21 @@ class EvalTrace(Trace):
         """Runs one operation; see `Trace.process`."""
         arrays = [a if type(a) is Array else _concrete(a) for a in args]
         key = (primitive, *[a._placed for a in arrays], *params.items())
-        plan = _plans.get(key)
+        plan = self.plans.get(key)
         if plan is None:
             plan = _primitive_plan(primitive, [a._placed for a in arrays], params)
-            remember(_plans, key, plan)
+            remember(self.plans, key, plan)
         return plan(*arrays)
 
 
 EVAL = EvalTrace()
+"""The interpreter of threads without option overrides. Fast paths ask for it: in a
+thread that overrides an option, another `EvalTrace` is current, and everything goes the
+long way, operation by operation."""
 State.trace = EVAL
 
-_plans: dict[Any, Plan] = {}
 _libraries: list[dict[Any, Plan]] = []
+_listeners: list[Callable[[], None]] = []
 
 
 def remember(plans: dict[Any, Plan], key: Any, plan: Plan) -> None:
@@ -74,15 +84,52 @@ def remember(plans: dict[Any, Plan], key: Any, plan: Plan) -> None:
     plans[key] = plan
 
 
-def forget_plans(*_: Any) -> None:
-    """Drops all plans: an option that they were made under has changed."""
-    _plans.clear()
+def forget_plans() -> None:
+    """Drops all plans and what else was made under the options in force."""
+    EVAL.plans.clear()
     for plans in _libraries:
         plans.clear()
+    for listener in _listeners:
+        listener()
 
 
-for _option in ("eager", "debug_nans", "debug_infs", "x64", "default_matmul_precision"):
-    config.on_change(_option, forget_plans)
+def on_forget(listener: Callable[[], None]) -> None:
+    """Calls `listener` whenever an option that plans depend on changes."""
+    _listeners.append(listener)
+
+
+def options() -> tuple[Any, ...]:
+    """Returns the options that plans and traces depend on."""
+    return tuple(getattr(config, name) for name in _OPTIONS)
+
+
+_OPTIONS = (
+    "x64",
+    "default_matmul_precision",
+    "eager",
+    "disable_jit",
+    "debug_nans",
+    "debug_infs",
+)
+_in_force = [options()]
+_overriding: dict[tuple[Any, ...], EvalTrace] = {}
+
+
+def _options_changed(_: Any) -> None:
+    if config.overridden():
+        current = _overriding.setdefault(options(), EvalTrace())
+    else:
+        current = EVAL
+        if _in_force[0] != options():
+            _in_force[0] = options()
+            _overriding.clear()
+            forget_plans()
+    if isinstance(state.trace, EvalTrace):
+        state.trace = current
+
+
+for _name in _OPTIONS:
+    config.on_change(_name, _options_changed)
 
 
 def _concrete(value: Any) -> Array:
@@ -105,12 +152,14 @@ def runs_on_host(graph: Graph, placement: Any) -> bool:
         return False
     for node in graph.nodes:
         primitive = node.primitive
+        if primitive.inlines and runs_on_host(node.params["graph"], placement):
+            continue
         if not primitive.host_safe or node.effects:
             return False
         if primitive.is_view:
             continue
         moved = sum(a.aval.nbytes for a in (*node.inputs, *node.outputs))
-        if moved > HOST_BYTES:
+        if moved > (primitive.host_bytes or HOST_BYTES):
             return False
     return True
 
@@ -118,6 +167,9 @@ def runs_on_host(graph: Graph, placement: Any) -> bool:
 def _primitive_plan(
     primitive: Primitive, placeds: Sequence[Placed], params: dict[str, Any]
 ) -> Plan:
+    own = primitive.plan(placeds, params)
+    if own is not None:
+        return own
     inputs = [Var(p.aval) for p in placeds]
     outputs = [Var(a) for a in primitive.out_avals([p.aval for p in placeds], params)]
     node = Node(primitive, inputs, outputs, params)
@@ -161,7 +213,7 @@ def graph_plan(graph: Graph, placeds: Sequence[Placed], name: str) -> Plan:
 
     def checked(*arrays: Array) -> list[Array]:
         outs: list[Array] = plan(*arrays)
-        check_finite(name, outs)
+        check_finite(f"{name} at {source.user_line()}", outs)
         return outs
 
     return checked
@@ -428,7 +480,9 @@ def _library_plan(
         return leaves
 
     name = function.__name__
-    graph, consts = trace_flat(flat, [a.aval for a in arrays], name=name)
+    graph, consts = trace_flat(
+        flat, [a.aval for a in arrays], name=name, final=True
+    )
     constants = [as_array(c) for c in consts]
     plan = graph_plan(graph, [a._placed for a in (*constants, *arrays)], name)
     treedef = structure[0]
@@ -449,4 +503,3 @@ def _with_constants(plan: Plan, constants: Sequence[Array]) -> Plan:
         return plan(*constants, *arrays)
 
     return call
-

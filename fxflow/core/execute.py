@@ -20,6 +20,7 @@ from fxflow.core.graph import Graph
 from fxflow.core.lowering import lower_graph
 from fxflow.core.placed import Placed, placed_on
 from fxflow.devices import buffers
+from fxflow.devices.callbacks import raise_original
 from fxflow.devices.compile import Executable
 from fxflow.devices.compile import compile as compile_text
 
@@ -68,7 +69,6 @@ class Program:
 
     __slots__ = (
         "executable",
-        "keepalive",
         "out_placeds",
         "placement",
         "run",
@@ -81,18 +81,17 @@ class Program:
         placement: Any,
         out_placeds: Sequence[Placed],
         text: str,
-        keepalive: Any = None,
+        calls_python: bool = False,
     ) -> None:
         self.executable = executable
         self.placement = placement
         self.out_placeds = tuple(out_placeds)
         self.text = text
-        self.keepalive = keepalive
-        self.run = self._runner()
+        self.run = self._waiting_runner() if calls_python else self._runner()
 
     def _runner(self) -> Callable[[list[Any]], list[Array]]:
         """Returns the cheapest function from buffers to arrays."""
-        start = self.executable.loaded.execute_sharded
+        start = self.executable.launch
         placeds = self.out_placeds
         handlers = [placed.handler for placed in placeds]
         if len(placeds) == 1:
@@ -105,6 +104,28 @@ class Program:
 
         def run(raw: list[Any]) -> list[Array]:
             outs = start(raw).consume_with_handlers(handlers)
+            return list(map(Array, outs, placeds))
+
+        return run
+
+    def _waiting_runner(self) -> Callable[[list[Any]], list[Array]]:
+        """Returns the function for a program that calls Python.
+
+        It waits for the end, and raises what the Python function raised.
+        """
+        start = self.executable.launch
+        placeds = self.out_placeds
+        handlers = [placed.handler for placed in placeds]
+
+        def run(raw: list[Any]) -> list[Array]:
+            try:
+                results = start(raw, with_tokens=True)
+                token = results.consume_token()
+                outs = results.consume_with_handlers(handlers)
+                token.block_until_ready()
+            except Exception as error:
+                raise_original(error)
+                raise
             return list(map(Array, outs, placeds))
 
         return run
@@ -172,9 +193,11 @@ def load_text(
     options: Mapping[str, Any] | None = None,
 ) -> Program:
     """Compiles the text of a lowered graph; see `compile_graph`."""
-    executable = compile_text(text, placement, options=options, name=name)
+    executable = compile_text(
+        text, placement, options=options, name=name, callbacks=module.callbacks
+    )
     outs = [placed_on(aval, placement, committed) for aval in graph.out_avals]
-    return Program(executable, placement, outs, text, module.keepalive)
+    return Program(executable, placement, outs, text, bool(module.callbacks))
 
 
 def check_finite(name: str, arrays: Sequence[Array]) -> None:

@@ -44,6 +44,8 @@ class Literal:
 
     __slots__ = ("_array", "aval", "value")
 
+    _array: Any
+
     def __init__(self, value: Any, aval: Aval) -> None:
         self.value, self.aval = value, aval
 
@@ -220,7 +222,7 @@ def last_uses(graph: Graph) -> list[list[Var]]:
 
 def evaluate(graph: Graph, args: Iterable[Any]) -> list[Any]:
     """Binds each node in turn; values are dropped after their last use."""
-    env: dict[Var, Any] = dict(zip(graph.inputs, args, strict=True))
+    env: dict[Any, Any] = dict(zip(graph.inputs, args, strict=True))
     for node, dying in zip(graph.nodes, last_uses(graph), strict=True):
         values = [a.array if type(a) is Literal else env[a] for a in node.inputs]
         result = node.primitive.bind(*values, **node.params)

@@ -17,6 +17,7 @@ import numpy as np
 from fxflow.core import source
 from fxflow.core.arith import instantiate
 from fxflow.core.array import Array
+from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.graph import Graph, Literal, Node, Var, live_nodes
 from fxflow.core.primitive import Primitive, Zero
@@ -75,6 +76,21 @@ class Tape(Trace):
         if primitive.multi:
             return [TangentTracer(self, var) for var in variables]
         return TangentTracer(self, variables[0])
+
+
+    def record(
+        self, primitive: Primitive, inputs: tuple[Any, ...], aval: Aval
+    ) -> TangentTracer:
+        """Writes down an operation of one result whose type is known.
+
+        Args:
+          primitive: the operation.
+          inputs: variables of the tape, and values.
+          aval: type of the result.
+        """
+        var = Var(aval)
+        self.nodes.append(Node(primitive, inputs, (var,), {}))
+        return TangentTracer(self, var)
 
 
 class LinearizeTracer(Tracer):
@@ -198,9 +214,12 @@ def linearize_flat(
     if active is None:
         active = (True,) * len(primals)
     args = [
-        trace.argument(p) if live else p for p, live in zip(primals, active, strict=True)
+        trace.argument(p) if live else p
+        for p, live in zip(primals, active, strict=True)
     ]
-    inputs = [a.tangent.var for a in args if type(a) is LinearizeTracer and a.trace is trace]
+    inputs = [
+        a.tangent.var for a in args if type(a) is LinearizeTracer and a.trace is trace
+    ]
     state.trace = trace
     try:
         outs = function(*args)
@@ -299,7 +318,11 @@ def _split(
                 known = residuals[id(value.var)] = value, Var(value.aval)
             return known[1]
         recorded = trace.atom(value)
-        return recorded if type(recorded) is Literal else atom(GraphTracer(trace, recorded))
+        return (
+            recorded
+            if type(recorded) is Literal
+            else atom(GraphTracer(trace, recorded))
+        )
 
     tangent_nodes = [
         node.replace(inputs=[atom(value) for value in node.inputs]) for node in nodes

@@ -16,6 +16,7 @@ import numpy as np
 
 from fxflow.core import dtypes
 from fxflow.core.aval import Aval
+from fxflow.core.effects import ORDERED, TOKEN
 from fxflow.core.graph import Graph, Literal, Var
 from fxflow.core.staging import trace_flat
 
@@ -27,16 +28,24 @@ class Module:
       platform: `cpu`, `gpu` or `tpu`.
       functions: texts of the private functions.
       callbacks: what compiled code calls back, in the order of their indices.
-      keepalive: objects that must live as long as the program.
+      ordered: whether the program has ordered effects; then every call, loop and branch
+        passes a token through.
     """
 
-    __slots__ = ("_called", "_names", "callbacks", "functions", "keepalive", "platform")
+    __slots__ = (
+        "_called",
+        "_names",
+        "callbacks",
+        "functions",
+        "ordered",
+        "platform",
+    )
 
-    def __init__(self, platform: str) -> None:
+    def __init__(self, platform: str, ordered: bool = False) -> None:
         self.platform = platform
+        self.ordered = ordered
         self.functions: list[str] = []
         self.callbacks: list[Any] = []
-        self.keepalive: list[Any] = []
         self._called: dict[Any, str] = {}
         self._names: dict[str, int] = {}
 
@@ -57,6 +66,20 @@ class Module:
             )
         return name
 
+    def helper(self, key: Any, name: str, write: Callable[[str], str]) -> str:
+        """Returns the name of a private function that a primitive writes itself.
+
+        Args:
+          key: hashable; functions of one key are the same.
+          name: to call it by, if that is not taken.
+          write: from its name to its text (`func.func private @name ...`).
+        """
+        known = self._called.get(key)
+        if known is None:
+            known = self._called[key] = self.unique(name)
+            self.functions.append(write(known))
+        return known
+
 
 class Context:
     """Writes operations into one block.
@@ -68,7 +91,16 @@ class Context:
       scope: prefix of the operations' names in profiles.
     """
 
-    __slots__ = ("_counter", "avals_in", "avals_out", "lines", "loc", "module", "scope")
+    __slots__ = (
+        "_counter",
+        "_token",
+        "avals_in",
+        "avals_out",
+        "lines",
+        "loc",
+        "module",
+        "scope",
+    )
 
     def __init__(self, module: Module, counter: list[int], scope: str = "") -> None:
         self.module = module
@@ -78,6 +110,18 @@ class Context:
         self.loc = ""
         self.avals_in: Sequence[Aval] = ()
         self.avals_out: Sequence[Aval] = ()
+        self._token = ""
+
+    @property
+    def token(self) -> str:
+        """The token that the next ordered effect takes; it sets the one it gives."""
+        if not self._token:
+            self._token = self.emit(f"stablehlo.create_token : {TOKEN}")
+        return self._token
+
+    @token.setter
+    def token(self, name: str) -> None:
+        self._token = name
 
     @property
     def platform(self) -> str:
@@ -129,15 +173,15 @@ class Context:
 
     def region(
         self,
-        avals: Sequence[Aval],
+        avals: Sequence[Aval | str],
         body: Callable[[Context, list[str]], Sequence[str]],
-        out_avals: Sequence[Aval],
+        out_avals: Sequence[Aval | str],
         terminator: str = "stablehlo.return",
     ) -> str:
         """Returns the text of a region `{ ^bb0(...): ... }`.
 
         Args:
-          avals: types of the block's arguments.
+          avals: types of the block's arguments (as text where they are no arrays).
           body: writes the block; takes its context and the arguments' names.
           out_avals: types of what the block returns.
           terminator: the returning operation.
@@ -149,13 +193,13 @@ class Context:
             names.append(f"%b{self._counter[0]}")
             self._counter[0] += 1
         head = ", ".join(
-            f"{n}: {a.mlir}" for n, a in zip(names, avals, strict=True)
+            f"{n}: {type_text(a)}" for n, a in zip(names, avals, strict=True)
         )
         results = list(body(inner, names))
         lines = "\n".join(inner.lines)
         block = f"^bb0({head}):\n" if names else ""
         values = ", ".join(results)
-        types = ", ".join(a.mlir for a in out_avals)
+        types = ", ".join(map(type_text, out_avals))
         end = f"{terminator} {values} : {types}" if results else terminator
         return f"{{\n{block}{lines}\n{end}\n}}"
 
@@ -187,12 +231,21 @@ class Context:
     def call(self, graph: Graph, operands: Sequence[str]) -> list[str]:
         """Writes a call of a graph's private function; returns the results' names."""
         name = self.module.function(graph, self.scope)
-        ins = ", ".join(a.physical.mlir for a in graph.in_avals)
+        operands = list(operands)
+        ins = [a.mlir for a in graph.in_avals]
         outs = [a.mlir for a in graph.out_avals]
-        return self.emit_many(
+        if self.module.ordered:
+            operands.append(self.token)
+            ins.append(TOKEN)
+            outs.append(TOKEN)
+        results = self.emit_many(
             len(outs),
-            f"func.call @{name}({', '.join(operands)}) : ({ins}) -> ({', '.join(outs)})",
+            f"func.call @{name}({', '.join(operands)}) : "
+            f"({', '.join(ins)}) -> ({', '.join(outs)})",
         )
+        if self.module.ordered:
+            self.token = results.pop()
+        return results
 
     def compose(
         self,
@@ -215,6 +268,11 @@ class Context:
         graph, consts = trace_flat(flat, list(avals or self.avals_in))
         constants = [self.constant(np.asarray(c)) for c in consts]
         return self.graph(graph, [*constants, *operands])
+
+
+def type_text(aval: Aval | str) -> str:
+    """Returns a type in StableHLO's notation."""
+    return aval if isinstance(aval, str) else aval.mlir
 
 
 def number(value: Any, dtype: Any) -> str:
@@ -277,8 +335,15 @@ def function_text(
         f"{n}: {a.mlir} {attribute}".rstrip()
         for n, a, attribute in zip(names, graph.in_avals, attributes, strict=True)
     )
+    private = module.ordered and head.startswith("private")
+    if private:
+        ctx.token = "%token"
+        arguments = f"{arguments}, %token: {TOKEN}" if names else f"%token: {TOKEN}"
     outs = ctx.graph(graph, names)
     types = ", ".join(a.mlir for a in graph.out_avals)
+    if private:
+        outs.append(ctx.token)
+        types = f"{types}, {TOKEN}" if types else TOKEN
     body = "\n".join(ctx.lines)
     end = f"return {', '.join(outs)} : {types}" if outs else "return"
     return f"func.func {head}({arguments}) -> ({types}) {{\n{body}\n{end}\n}}\n"
@@ -302,7 +367,7 @@ def lower_graph(
     Returns:
       The module's text, and the module for its callbacks.
     """
-    module = Module(platform)
+    module = Module(platform, ORDERED in graph.effects)
     module.unique("main")
     main = function_text(
         module, graph, "public @main", attributes=attributes, scope=name

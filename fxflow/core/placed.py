@@ -45,9 +45,7 @@ class Placed:
         return f"{self.aval}@{self.placement}"
 
 
-def placed_on(
-    aval: Aval, placement: Any = None, committed: bool = False
-) -> Placed:
+def placed_on(aval: Aval, placement: Any = None, committed: bool = False) -> Placed:
     """Returns the one `Placed` of these parts.
 
     Args:

@@ -17,7 +17,7 @@ Conventions of the rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from fxflow.core.aval import Aval
 from fxflow.core.errors import NotDifferentiableError
@@ -33,6 +33,16 @@ class Zero:
     def __init__(self, aval: Aval) -> None:
         self.aval = aval
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return self.aval.dtype
+
     def __repr__(self) -> str:
         return f"Zero({self.aval})"
 
@@ -47,6 +57,9 @@ class Primitive:
       linear: whether the operation is linear in all its array arguments.
       is_view: whether its NumPy evaluation only makes a view (so size does not matter).
       host_safe: whether `evaluate` gives what XLA gives and may replace it when eager.
+      host_bytes: bytes in and out above which XLA runs it when eager, if less than usual.
+      inlines: whether it only runs the graph in its parameter `graph`, so that NumPy may
+        run it where it may run that graph.
       axis_params: names of parameters that hold named axes.
     """
 
@@ -56,19 +69,29 @@ class Primitive:
     linear: ClassVar[bool] = False
     is_view: ClassVar[bool] = False
     host_safe: ClassVar[bool] = True
+    host_bytes: ClassVar[int | None] = None
+    inlines: ClassVar[bool] = False
     axis_params: ClassVar[tuple[str, ...]] = ()
 
-    def bind(self, *args: Any, **params: Any) -> Any:
-        """Interprets the operation under the current interpreter.
+    if TYPE_CHECKING:
+        # `register` puts the instance in the class's place, which mypy does not see.
+        @classmethod
+        def bind(cls, *args: Any, **params: Any) -> Any:
+            """See below."""
 
-        Args:
-          *args: arrays, tracers or scalars.
-          **params: hashable values known when tracing.
+    else:
 
-        Returns:
-          One result, or a list of results if `multi`.
-        """
-        return state.trace.process(self, args, params)
+        def bind(self, *args: Any, **params: Any) -> Any:
+            """Interprets the operation under the current interpreter.
+
+            Args:
+              *args: arrays, tracers or scalars.
+              **params: hashable values known when tracing.
+
+            Returns:
+              One result, or a list of results if `multi`.
+            """
+            return state.trace.process(self, args, params)
 
     # -- types -----------------------------------------------------------------
 
@@ -123,6 +146,20 @@ class Primitive:
             return evaluate(*values, **params)
 
         return call
+
+    def plan(
+        self, placeds: Sequence[Any], params: dict[str, Any]
+    ) -> Callable[..., Any] | None:
+        """Returns an own way to run eagerly, or None for the usual one.
+
+        Args:
+          placeds: types and places of the arguments.
+          params: as bound.
+
+        Returns:
+          A function of concrete arrays that gives what `bind` gives.
+        """
+        return None
 
     # -- derivatives -----------------------------------------------------------
 

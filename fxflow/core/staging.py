@@ -51,10 +51,11 @@ class GraphTrace(Trace):
       consts: captured values, each with its variable.
     """
 
-    __slots__ = ("arguments", "consts", "name", "nodes", "open")
+    __slots__ = ("arguments", "consts", "final", "name", "nodes", "open")
 
-    def __init__(self, name: str = "graph") -> None:
+    def __init__(self, name: str = "graph", *, final: bool = False) -> None:
         self.name = name
+        self.final = final
         self.nodes: list[Node] = []
         self.consts: dict[int, tuple[Var, Array, Any]] = {}
         self.arguments: dict[Var, str] = {}
@@ -161,6 +162,7 @@ def trace_flat(
     *,
     name: str = "graph",
     labels: Sequence[str] = (),
+    final: bool = False,
 ) -> tuple[Graph, list[Any]]:
     """Traces a function of flat arguments.
 
@@ -169,6 +171,7 @@ def trace_flat(
       avals: types of the arguments.
       name: of the graph.
       labels: names of the arguments in messages.
+      final: see `Trace`.
 
     Returns:
       The graph, whose first `num_consts` inputs are captured values, and those values.
@@ -176,7 +179,7 @@ def trace_flat(
     Raises:
       LeakedTracerError: `config.check_leaks` is on and a traced value survives.
     """
-    trace = GraphTrace(name)
+    trace = GraphTrace(name, final=final)
     tracers = [
         trace.argument(aval, label)
         for aval, label in zip(
@@ -210,5 +213,3 @@ def _check_leaks(trace: GraphTrace) -> None:
     ]
     if alive:
         raise leaked(alive[0])
-
-

@@ -30,9 +30,15 @@ if TYPE_CHECKING:
 
 
 class Trace:
-    """An interpreter of primitives."""
+    """An interpreter of primitives.
+
+    Attributes:
+      final: whether what is recorded is run as it is, never differentiated or
+        vectorised: then 0-d operands of elementwise operations need no broadcast.
+    """
 
     __slots__ = ()
+    final = False
 
     def process(
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
@@ -118,7 +124,7 @@ class Tracer(Array):
 
     __slots__ = ("aval", "trace")
 
-    aval: Aval  # type: ignore[assignment]
+    aval: Aval
     trace: Any
 
     @property

@@ -33,16 +33,17 @@ def backward(
       The cotangent of each input: a value, or `Zero`.
     """
     known: dict[Var, Any] = {}
-    for out, ct in zip(outputs, cotangents, strict=True):
-        if type(out) is Var and type(ct) is not Zero:
-            known[out] = add(known.get(out), ct)
+    for out, given in zip(outputs, cotangents, strict=True):
+        if type(out) is Var and type(given) is not Zero:
+            known[out] = add(known.get(out), given)
     for node in reversed(nodes):
         primitive = node.primitive
+        ct: Any
         if primitive.multi:
             cts = [known.pop(var, None) for var in node.outputs]
             if all(ct is None for ct in cts):
                 continue
-            ct: Any = [
+            ct = [
                 Zero(var.aval) if c is None else c
                 for c, var in zip(cts, node.outputs, strict=True)
             ]

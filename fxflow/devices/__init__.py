@@ -1,8 +1,21 @@
 """The seam to the runtime: the only folder that imports jaxlib.
 
-Importing it starts no backend.
+Importing it starts no backend. Below is what users see; the layers above use the
+modules: `clients`, `plugins` and `topologies` (connections), `buffers`, `dlpack` and
+`memory` (data), `compile`, `cache`, `callbacks` and `lapack` (programs), `trees`.
+
+``fxflow.devices()`` lists the devices, as in NumPy-like code for accelerators, and
+``fxflow.devices.doctor()`` is a function of this package: so the package is callable.
 """
 
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+from .cache import CacheInfo
+from .cache import clear as clear_cache
+from .cache import info as cache_info
 from .clients import (
     Device,
     clear_backends,
@@ -16,21 +29,42 @@ from .clients import (
     process_index,
     set_default_device,
 )
+from .doctor import doctor
 from .errors import BackendError, CompileError, DeletedBufferError
+from .memory import memory_stats
 
 __all__ = [
+    # what there is
+    "Device",
+    "default_backend",
+    "device_count",
+    "devices",
+    "doctor",
+    "local_device_count",
+    "local_devices",
+    "memory_stats",
+    "process_count",
+    "process_index",
+    # what is used
+    "clear_backends",
+    "default_device",
+    "set_default_device",
+    # the cache of compiled programs
+    "CacheInfo",
+    "cache_info",
+    "clear_cache",
+    # errors
     "BackendError",
     "CompileError",
     "DeletedBufferError",
-    "Device",
-    "clear_backends",
-    "default_backend",
-    "default_device",
-    "device_count",
-    "devices",
-    "local_device_count",
-    "local_devices",
-    "process_count",
-    "process_index",
-    "set_default_device",
 ]
+
+
+class _CallablePackage(ModuleType):
+    """This package, which called as a function is `devices`."""
+
+    def __call__(self, backend: str | None = None) -> list[Device]:
+        return devices(backend)
+
+
+sys.modules[__name__].__class__ = _CallablePackage

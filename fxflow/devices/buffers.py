@@ -16,14 +16,15 @@ the runtime on the CPU
 - writes to new memory and *keeps* the buffer, while a NumPy view (`to_host`) or DLPack
   export of it is alive.
 
-So what the user can see is never overwritten. `donation_hazard` tells beforehand, and
-`delete` afterwards gives the array the same fate in all three cases.
+So what the user can see is never overwritten. `delete` afterwards gives the array the
+same fate in all three cases.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -36,19 +37,25 @@ from ._jaxlib import (
     GSPMDSharding,
     HloSharding,
     HostBufferSemantics,
+    RuntimeFailure,
     array_result_handler,
     batched_block_until_ready,
     batched_copy_array_to_devices_with_sharding,
     batched_device_put,
     to_numpy,
 )
+from .callbacks import raise_original
 from .errors import DeletedBufferError
 
 __all__ = [
     "Buffer",
+    "BufferType",
     "Placement",
     "aligned_empty",
     "block_until_ready",
+    "can_donate",
+    "check_alive",
+    "copy",
     "copy_to",
     "default_placement",
     "delete",
@@ -56,9 +63,11 @@ __all__ = [
     "is_ready",
     "on_device_nbytes",
     "placement",
+    "placement_of",
     "put",
     "put_copy",
     "result_handler",
+    "start_copy_to_host",
     "to_host",
     "unsafe_pointer",
 ]
@@ -76,6 +85,14 @@ class ArrayType(Protocol):
     def dtype(self) -> Any: ...
     @property
     def weak_type(self) -> bool: ...
+
+
+class BufferType(NamedTuple):
+    """The plainest `ArrayType`, for buffers that come from elsewhere."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    weak_type: bool = False
 
 
 # -- placements ---
@@ -146,6 +163,11 @@ def placement(device: Device) -> Placement:
     return known
 
 
+def placement_of(buffer: Buffer) -> Placement:
+    """Return the placement of a buffer on one device."""
+    return placement(buffer._sharding._devices[0])
+
+
 def default_placement() -> Placement:
     """Return the placement on the default device."""
     chosen = clients._thread.chosen or clients._default.device
@@ -185,9 +207,7 @@ def result_handler(aval: ArrayType, placement: Placement, committed: bool) -> An
     return array_result_handler(aval, placement.sharding, committed)
 
 
-def put(
-    aval: ArrayType, host: np.ndarray[Any, Any], placement: Placement
-) -> Buffer:
+def put(aval: ArrayType, host: np.ndarray[Any, Any], placement: Placement) -> Buffer:
     """Return a buffer with the values of `host`, aliasing its memory if possible.
 
     `host` must not be written to any more. It is kept alive as long as needed.
@@ -238,7 +258,8 @@ def aligned_empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     memory = np.empty(size + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
-    return memory[start : start + size].view(dtype).reshape(shape)
+    aligned: np.ndarray[Any, Any] = memory[start : start + size].view(dtype)
+    return aligned.reshape(shape)
 
 
 # -- out ---
@@ -254,10 +275,25 @@ def to_host(buffer: Buffer) -> np.ndarray[Any, Any]:
     """
     try:
         array: np.ndarray[Any, Any] = to_numpy(buffer)[0]
-    except RuntimeError:
-        _check_alive(buffer)
+    except RuntimeFailure as error:
+        raise_original(error)
+        check_alive(buffer)
         raise
     return array
+
+
+def start_copy_to_host(buffer: Buffer) -> None:
+    """Begin the copy that `to_host` will wait for; nothing to do on the CPU."""
+    buffer._copy_single_device_array_to_host_async()
+
+
+def copy(aval: ArrayType, buffer: Buffer) -> Buffer:
+    """Return the values in new memory on the same device.
+
+    Raises:
+        DeletedBufferError: the buffer was deleted or donated.
+    """
+    return copy_to(aval, buffer, placement_of(buffer))
 
 
 def copy_to(aval: ArrayType, buffer: Buffer, placement: Placement) -> Buffer:
@@ -271,7 +307,7 @@ def copy_to(aval: ArrayType, buffer: Buffer, placement: Placement) -> Buffer:
     Raises:
         DeletedBufferError: the buffer was deleted or donated.
     """
-    _check_alive(buffer)
+    check_alive(buffer)
     device = buffer._sharding._devices[0]
     if device.client is placement.device.client:
         return batched_copy_array_to_devices_with_sharding(
@@ -292,9 +328,17 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
     """Wait until all `buffers` are computed.
 
     Raises:
-        RuntimeError: a computation failed (`RuntimeFailure`), or a buffer was deleted.
+        BaseException: what a Python callback raised, if that made a computation fail.
+        RuntimeFailure: a computation failed otherwise.
+        DeletedBufferError: a buffer was deleted or donated.
     """
-    batched_block_until_ready(buffers)
+    try:
+        batched_block_until_ready(buffers)
+    except RuntimeFailure as error:
+        raise_original(error)
+        for buffer in buffers:
+            check_alive(buffer)
+        raise
 
 
 def is_ready(buffer: Buffer) -> bool:
@@ -303,8 +347,33 @@ def is_ready(buffer: Buffer) -> bool:
 
 
 def delete(buffer: Buffer) -> None:
-    """Free the memory now; views and exports of it stay valid. May be repeated."""
-    buffer.delete()
+    """Free the memory now, or once the last view or export of it goes.
+
+    May be repeated.
+    """
+    # The runtime aborts the process if an exported buffer is deleted under its
+    # consumer: then the memory goes with the last reference.
+    if not _exported or id(buffer) not in _exported:
+        buffer.delete()
+
+
+#: Buffers that were exported by DLPack, by identity: they cannot be hashed.
+_exported: dict[int, weakref.ref[Buffer]] = {}
+
+
+def note_export(buffer: Buffer) -> None:
+    """Remember that foreign code refers to the buffer's memory; see `delete`."""
+    key = id(buffer)
+    _exported[key] = weakref.ref(buffer, lambda _: _exported.pop(key, None))
+
+
+def can_donate(buffer: Buffer) -> bool:
+    """Return whether the buffer may be given to a program that reuses its memory.
+
+    Memory that NumPy or a DLPack consumer can see is safe: the runtime leaves it as it
+    is and uses new memory (see the top of this file).
+    """
+    return not buffer.is_deleted()
 
 
 def is_deleted(buffer: Buffer) -> bool:
@@ -322,6 +391,7 @@ def on_device_nbytes(buffer: Buffer) -> int:
     return int(buffer.on_device_size_in_bytes())
 
 
-def _check_alive(buffer: Buffer) -> None:
+def check_alive(buffer: Buffer) -> None:
+    """Raise `DeletedBufferError` if the buffer was deleted or donated."""
     if buffer.is_deleted():
         raise DeletedBufferError("the buffer was deleted or donated")

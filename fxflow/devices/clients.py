@@ -102,6 +102,11 @@ def _canonical(platform: str) -> str:
     return name
 
 
+def requested() -> list[str]:
+    """Return the platforms that ``config.platforms`` names, under their own names."""
+    return [_canonical(p) for p in config.platforms.split(",") if p.strip()]
+
+
 def platforms() -> tuple[str, ...]:
     """Return the platforms in use, the default one first; starts their clients.
 
@@ -113,7 +118,7 @@ def platforms() -> tuple[str, ...]:
         return tuple(_order)
     with _lock:
         if _order is None:
-            named = [_canonical(p) for p in config.platforms.split(",") if p.strip()]
+            named = requested()
             if named:
                 for platform in named:
                     if _start(platform) is None:
@@ -186,7 +191,7 @@ def on_clear(callback: Callable[[], None]) -> None:
 
 
 def clear_backends() -> None:
-    """Drop all clients; the next use makes new ones. For tests and re-forming.
+    """Drop all clients; the next use makes new ones.
 
     Arrays and executables made before keep their old client alive and must not be
     mixed with new ones.
@@ -210,6 +215,9 @@ def devices(backend: str | None = None) -> list[Device]:
     Args:
         backend: the platform; None is the default one.
 
+    Returns:
+        A new list, in the order of the devices' numbers.
+
     Raises:
         BackendError: the platform cannot be used.
     """
@@ -227,6 +235,9 @@ def local_devices(
         process_index: the process; None is this one.
         backend: the platform; None is the default one.
         host_id: older name of `process_index`.
+
+    Returns:
+        A new list, in the order of the devices' numbers.
 
     Raises:
         ValueError: there is no such process.
@@ -248,27 +259,59 @@ def local_devices(
 
 
 def device_count(backend: str | None = None) -> int:
-    """Return the number of devices of a platform over all processes."""
+    """Return the number of devices of a platform over all processes.
+
+    Args:
+        backend: the platform; None is the default one.
+
+    Returns:
+        At least 1.
+    """
     return int(client(backend).device_count())
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """Return the number of devices of a platform in this process."""
+    """Return the number of devices of a platform in this process.
+
+    Args:
+        backend: the platform; None is the default one.
+
+    Returns:
+        At least 1.
+    """
     return int(client(backend).local_device_count())
 
 
 def process_index(backend: str | None = None) -> int:
-    """Return the number of this process."""
+    """Return the number of this process.
+
+    Args:
+        backend: the platform; None is the default one.
+
+    Returns:
+        From 0 to ``process_count(backend) - 1``.
+    """
     return int(client(backend).process_index())
 
 
 def process_count(backend: str | None = None) -> int:
-    """Return the number of processes that share the platform's devices."""
+    """Return the number of processes that share the platform's devices.
+
+    Args:
+        backend: the platform; None is the default one.
+
+    Returns:
+        1 unless the process joined others.
+    """
     return 1 + max(int(d.process_index) for d in client(backend).devices())
 
 
 def default_backend() -> str:
-    """Return the name of the default platform: ``"cpu"``, ``"gpu"`` or ``"tpu"``."""
+    """Return the name of the default platform.
+
+    Returns:
+        ``"cpu"``, ``"gpu"``, ``"tpu"`` or the name of a plug-in.
+    """
     return str(client().platform)
 
 
@@ -374,5 +417,3 @@ def set_default_device(device: Device | str | None) -> None:
             default platform.
     """
     _default.device = _as_device(device)
-
-

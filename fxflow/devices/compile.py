@@ -6,27 +6,46 @@ no import of the bindings (16 ms) and gives the disk cache its key at once.
 
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from fxflow._config import config
+
+from . import cache
 from ._jaxlib import (
     Buffer,
+    CompileOnlyClient,
     CompileOptions,
     Device,
     DeviceAssignment,
     DeviceList,
-    Executable as CompiledOnly,
     LoadedExecutable,
     RuntimeFailure,
 )
+from ._jaxlib import (
+    Executable as CompiledOnly,
+)
 from .buffers import Placement
+from .callbacks import HostCallback, raise_original
 from .errors import CompileError
 
-__all__ = ["Executable", "compile"]
+__all__ = ["Executable", "build_options", "compile"]
 
 OptionValue = str | int | float | bool
+
+#: Options of the build, which XLA keeps apart from its debug options. The first two are
+#: not in every jaxlib.
+_BUILD_OPTIONS = (
+    "exec_time_optimization_effort",
+    "memory_fitting_effort",
+    "memory_fitting_level",
+    "optimization_level",
+)
+_COLLECTIVE_TIMEOUT = "xla_cpu_collective_timeout_seconds"
 
 
 class Executable:
@@ -73,9 +92,41 @@ class Executable:
 
         Returns:
             What each handler made: a list of buffers.
+
+        Raises:
+            BaseException: what a callback of the program raised, if it did.
+            RuntimeFailure: the runtime failed.
         """
-        results: list[Any] = self.launch(buffers).consume_with_handlers(handlers)
+        try:
+            results: list[Any] = self.launch(buffers).consume_with_handlers(handlers)
+        except RuntimeFailure as error:
+            raise_original(error)
+            raise
         return results
+
+    def execute_with_token(
+        self, buffers: Sequence[Buffer], handlers: Sequence[Any]
+    ) -> tuple[list[Any], Any]:
+        """Run the program; also return what to wait on until its effects are done.
+
+        Args:
+            buffers: the arguments, each on the program's device.
+            handlers: one `buffers.result_handler` for each result.
+
+        Returns:
+            The results, and a token with ``block_until_ready()``.
+
+        Raises:
+            BaseException: what a callback of the program raised, if it did.
+            RuntimeFailure: the runtime failed.
+        """
+        try:
+            raw = self.launch(buffers, with_tokens=True)
+            token = raw.consume_token()
+            return raw.consume_with_handlers(handlers), token
+        except RuntimeFailure as error:
+            raise_original(error)
+            raise
 
     def hlo_text(self) -> str:
         """Return the optimised HLO."""
@@ -108,7 +159,8 @@ class Executable:
         return bytes(self._program.serialize())
 
     def __repr__(self) -> str:
-        return f"Executable({self.name or 'unnamed'} on {', '.join(map(str, self.devices))})"
+        where = ", ".join(map(str, self.devices))
+        return f"Executable({self.name or 'unnamed'} on {where})"
 
 
 def build_options(
@@ -146,13 +198,24 @@ def build_options(
     build.use_shardy_partitioner = use_shardy
     if num_partitions > 1:
         build.use_spmd_partitioning = True
+    overrides: list[tuple[str, OptionValue]] = []
+    if len(devices) > 1 and devices[0].platform == "cpu":
+        # Without a bound, one lost peer makes all others wait for ever.
+        if _COLLECTIVE_TIMEOUT not in os.environ.get("XLA_FLAGS", ""):
+            seconds = max(1, round(config.collective_timeout))
+            overrides.append((_COLLECTIVE_TIMEOUT, seconds))
     if options:
-        overrides = []
         for name, value in options.items():
-            if hasattr(build, name) and name != "debug_options":
-                setattr(build, name, value)
-            else:
+            if name not in _BUILD_OPTIONS or not hasattr(build, name):
                 overrides.append((name, value))
+                continue
+            try:
+                setattr(build, name, value)
+            except TypeError:
+                raise CompileError(
+                    f"compiler option {name!r} cannot be {value!r}"
+                ) from None
+    if overrides:
         result.env_option_overrides = overrides
     return result
 
@@ -165,9 +228,10 @@ def compile(
     num_replicas: int = 1,
     num_partitions: int = 1,
     use_shardy: bool = False,
+    callbacks: Sequence[HostCallback] = (),
     name: str = "",
 ) -> Executable:
-    """Compile a StableHLO module.
+    """Compile a StableHLO module, or load it from the disk cache.
 
     Args:
         module_text: the module as text or bytecode, with ``func.func @main``.
@@ -176,6 +240,7 @@ def compile(
         num_replicas: copies of the program.
         num_partitions: parts of each copy.
         use_shardy: whether the program is partitioned by Shardy.
+        callbacks: the Python functions it calls; see `callbacks.custom_call`.
         name: for messages.
 
     Returns:
@@ -197,15 +262,70 @@ def compile(
         num_partitions=num_partitions,
         use_shardy=use_shardy,
     )
-    client: Any = devices[0].client
     try:
-        if type(client).__name__ == "CompileOnlyPyClient":
-            program = client.compile(module_text, DeviceList(devices), settings)
-        else:
-            program = client.compile_and_load(module_text, DeviceList(devices), settings)
+        program, from_cache = _program(module_text, devices, settings, callbacks)
     except (RuntimeFailure, ValueError) as error:
         raise _compile_error(error, module_text, name) from None
-    return Executable(program, name, devices, from_cache=False)
+    return Executable(program, name, devices, from_cache)
+
+
+def _program(
+    module_text: str | bytes,
+    devices: tuple[Device, ...],
+    settings: CompileOptions,
+    callbacks: Sequence[HostCallback],
+) -> tuple[LoadedExecutable | CompiledOnly, bool]:
+    """Return the program and whether it came from the disk."""
+    client: Any = devices[0].client
+    if isinstance(client, CompileOnlyClient):
+        # This client takes modules of the bindings only. They cost an import that a
+        # process which runs its programs need not pay.
+        mlir = importlib.import_module("fxflow.devices.mlir")
+        module = mlir.parse(module_text)
+        return client.compile(module, DeviceList(devices), settings), False
+    # Programs that span processes are compiled together by all of them.
+    here = client.process_index()
+    cached = config.cache and all(d.process_index == here for d in devices)
+    key = b""
+    if cached:
+        extra = f"{len(callbacks)} callbacks"
+        key = cache.key(module_text, settings.SerializeAsString(), devices[0], extra)
+        payload = cache.load(key)
+        if payload is not None:
+            try:
+                return _load(payload, devices, settings, callbacks), True
+            except RuntimeFailure:
+                cache.discard(key)
+    program = client.compile_and_load(module_text, DeviceList(devices), settings)
+    if not cached and not callbacks:
+        return program, False
+    try:
+        payload = bytes(program.serialize())
+    except RuntimeFailure:
+        if callbacks:
+            raise
+        return program, False  # a plug-in need not be able to
+    if cached:
+        cache.store(key, payload)
+    if callbacks:
+        # `compile_and_load` takes callbacks only with a module of the MLIR bindings,
+        # which cost an import. Loading takes them with anything, in half a
+        # millisecond.
+        program = _load(payload, devices, settings, callbacks)
+    return program, False
+
+
+def _load(
+    payload: bytes,
+    devices: tuple[Device, ...],
+    settings: CompileOptions,
+    callbacks: Sequence[HostCallback],
+) -> LoadedExecutable:
+    client: Any = devices[0].client
+    where = DeviceList(devices)
+    if callbacks:
+        return client.deserialize_executable(payload, where, settings, list(callbacks))
+    return client.deserialize_executable(payload, where, settings)
 
 
 def _compile_error(

@@ -1,1 +1,360 @@
-"""Primitive operations: one file for each family."""
+"""Primitive operations: one file for each family.
+
+Functions on arrays of one dtype and shape: no promotion, and no broadcasting but of
+constants. `fxflow.numpy` is made of them.
+"""
+
+from fxflow.core import eager as _eager  # noqa: F401 (operations run once it is here)
+from fxflow.lax.arg_extremum import (
+    argmax,
+    argmin,
+)
+from fxflow.lax.bitcasting import bitcast_convert_type
+from fxflow.lax.bitwise import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    clz,
+    population_count,
+    shift_left,
+    shift_right_arithmetic,
+    shift_right_logical,
+)
+from fxflow.lax.comparison import (
+    eq,
+    ge,
+    gt,
+    le,
+    lt,
+    ne,
+)
+from fxflow.lax.complex import complex, conj, imag, real
+from fxflow.lax.conversion import convert_element_type
+from fxflow.lax.convolution import (
+    conv_general_dilated,
+)
+from fxflow.lax.convolution_dims import (
+    ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
+    conv_dimension_numbers,
+    conv_general_permutations,
+    padtype_to_pads,
+)
+from fxflow.lax.convolution_variants import (
+    conv,
+    conv_general_dilated_local,
+    conv_general_dilated_patches,
+    conv_transpose,
+    conv_with_general_padding,
+)
+from fxflow.lax.copying import copy, optimization_barrier
+from fxflow.lax.creation import broadcasted_iota, empty, full, full_like, iota
+from fxflow.lax.cumulative import (
+    cumlogsumexp,
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
+)
+from fxflow.lax.custom_reduction import (
+    reduce,
+)
+from fxflow.lax.dot import (
+    DotAlgorithmPreset,
+    DotDimensionNumbers,
+    Precision,
+    batch_matmul,
+    dot,
+    dot_general,
+)
+from fxflow.lax.dynamic_slicing import (
+    dynamic_index_in_dim,
+    dynamic_slice,
+    dynamic_slice_in_dim,
+    dynamic_update_index_in_dim,
+    dynamic_update_slice,
+    dynamic_update_slice_in_dim,
+)
+from fxflow.lax.elementwise import (
+    abs,
+    add,
+    div,
+    max,
+    min,
+    mul,
+    neg,
+    rem,
+    sign,
+    sub,
+)
+from fxflow.lax.exponential import (
+    exp,
+    exp2,
+    expm1,
+    log,
+    log1p,
+    logistic,
+)
+from fxflow.lax.gather import gather
+from fxflow.lax.hyperbolic import (
+    acosh,
+    asinh,
+    atanh,
+    cosh,
+    sinh,
+    tanh,
+)
+from fxflow.lax.joining import concatenate, split, unstack
+from fxflow.lax.padding import pad
+from fxflow.lax.places import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from fxflow.lax.powers import (
+    cbrt,
+    integer_pow,
+    pow,
+    reciprocal,
+    rsqrt,
+    sqrt,
+    square,
+)
+from fxflow.lax.precision import reduce_precision
+from fxflow.lax.random_bits import (
+    random_fold_in,
+    random_seed,
+    random_split,
+    random_unwrap,
+    random_wrap,
+)
+from fxflow.lax.recurrence import (
+    linear_recurrence,
+)
+from fxflow.lax.reduction import (
+    reduce_and,
+    reduce_max,
+    reduce_min,
+    reduce_or,
+    reduce_prod,
+    reduce_sum,
+    reduce_xor,
+)
+from fxflow.lax.rounding import (
+    RoundingMethod,
+    ceil,
+    floor,
+    is_finite,
+    nextafter,
+    round,
+)
+from fxflow.lax.scatter import (
+    scatter,
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+    scatter_sub,
+)
+from fxflow.lax.scatter_apply import scatter_apply
+from fxflow.lax.select import clamp, select, select_n
+from fxflow.lax.shape import (
+    broadcast,
+    broadcast_in_dim,
+    broadcast_shapes,
+    broadcast_to_rank,
+    collapse,
+    expand_dims,
+    reshape,
+    rev,
+    squeeze,
+    tile,
+    transpose,
+)
+from fxflow.lax.slicing import index_in_dim, slice, slice_in_dim
+from fxflow.lax.sort import argsort, sort, sort_key_val, top_k
+from fxflow.lax.threefry import threefry2x32
+from fxflow.lax.trigonometric import (
+    acos,
+    asin,
+    atan,
+    atan2,
+    cos,
+    sin,
+    tan,
+)
+
+__all__ = [
+    # bitcasting
+    "bitcast_convert_type",
+    # bitwise
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "clz",
+    "population_count",
+    "shift_left",
+    "shift_right_arithmetic",
+    "shift_right_logical",
+    # comparison
+    "eq",
+    "ge",
+    "gt",
+    "le",
+    "lt",
+    "ne",
+    # complex
+    "complex",
+    "conj",
+    "imag",
+    "real",
+    # conversion
+    "convert_element_type",
+    # copying
+    "copy",
+    "optimization_barrier",
+    # elementwise
+    "abs",
+    "add",
+    "div",
+    "max",
+    "min",
+    "mul",
+    "neg",
+    "rem",
+    "sign",
+    "sub",
+    # exponential
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log1p",
+    "logistic",
+    # hyperbolic
+    "acosh",
+    "asinh",
+    "atanh",
+    "cosh",
+    "sinh",
+    "tanh",
+    # powers
+    "cbrt",
+    "integer_pow",
+    "pow",
+    "reciprocal",
+    "rsqrt",
+    "sqrt",
+    "square",
+    # precision
+    "reduce_precision",
+    # rounding
+    "RoundingMethod",
+    "ceil",
+    "floor",
+    "is_finite",
+    "nextafter",
+    "round",
+    # select
+    "clamp",
+    "select",
+    "select_n",
+    # trigonometric
+    "acos",
+    "asin",
+    "atan",
+    "atan2",
+    "cos",
+    "sin",
+    "tan",
+    # creation
+    "broadcasted_iota",
+    "empty",
+    "full",
+    "full_like",
+    "iota",
+    # dynamic_slicing
+    "dynamic_index_in_dim",
+    "dynamic_slice",
+    "dynamic_slice_in_dim",
+    "dynamic_update_index_in_dim",
+    "dynamic_update_slice",
+    "dynamic_update_slice_in_dim",
+    # gather
+    "gather",
+    # joining
+    "concatenate",
+    "split",
+    "unstack",
+    # padding
+    "pad",
+    # places
+    "GatherDimensionNumbers",
+    "GatherScatterMode",
+    "ScatterDimensionNumbers",
+    # scatter
+    "scatter",
+    "scatter_add",
+    "scatter_max",
+    "scatter_min",
+    "scatter_mul",
+    "scatter_sub",
+    # scatter_apply
+    "scatter_apply",
+    # shape
+    "broadcast",
+    "broadcast_in_dim",
+    "broadcast_shapes",
+    "broadcast_to_rank",
+    "collapse",
+    "expand_dims",
+    "reshape",
+    "rev",
+    "squeeze",
+    "tile",
+    "transpose",
+    # slicing
+    "index_in_dim",
+    "slice",
+    "slice_in_dim",
+    # sort
+    "argsort",
+    "sort",
+    "sort_key_val",
+    "top_k",
+    "argmax",
+    "argmin",
+    "conv_general_dilated",
+    "ConvDimensionNumbers",
+    "ConvGeneralDilatedDimensionNumbers",
+    "conv_dimension_numbers",
+    "conv_general_permutations",
+    "padtype_to_pads",
+    "conv",
+    "conv_general_dilated_local",
+    "conv_general_dilated_patches",
+    "conv_transpose",
+    "conv_with_general_padding",
+    "cumlogsumexp",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
+    "reduce",
+    "DotAlgorithmPreset",
+    "DotDimensionNumbers",
+    "Precision",
+    "batch_matmul",
+    "dot",
+    "dot_general",
+    "linear_recurrence",
+    "reduce_and",
+    "reduce_max",
+    "reduce_min",
+    "reduce_or",
+    "reduce_prod",
+    "reduce_sum",
+    "reduce_xor",
+]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from fxflow.core import arith, dtypes
 from fxflow.core.array import put_host
 from fxflow.core.aval import Aval, Shape
@@ -16,12 +18,11 @@ from fxflow.core.convert import typeof
 from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.primitive import table
 from fxflow.core.promotion import result_type
-from fxflow.core.trace import Tracer
+from fxflow.core.trace import Tracer, state
 
 PYTHON_SCALARS = frozenset((bool, int, float, complex))
 
 _RANK = {bool: 0, int: 1, float: 2, complex: 3}
-_CONVERTS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
 def constant_like(value: Any, aval: Aval, name: str = "constant") -> Any:
@@ -44,16 +45,9 @@ def constant_like(value: Any, aval: Aval, name: str = "constant") -> Any:
         )
     if isinstance(value, int) and dtypes.is_integer(dtype):
         dtypes.of_python(int(value), dtype)
-    scalar = arith.constant(value, dtype)
-    if not aval.weak_type:
-        return scalar
-    return put_host(typeof_host(scalar), Aval((), dtype, True))
-
-
-def typeof_host(scalar: Any) -> Any:
-    """Returns the NumPy array behind a constant."""
-    host = getattr(scalar, "_host", None)
-    return scalar if host is None else host
+    if aval.weak_type:
+        return put_host(np.asarray(value).astype(dtype), Aval((), dtype, True))
+    return arith.constant(value, dtype)
 
 
 def _rank(dtype: Any) -> int:
@@ -91,19 +85,31 @@ def operands(name: str, *args: Any) -> list[Any]:
             out[i] = constant_like(out[i], like, name)
         if len(out) - len(numbers) <= 1:
             return out
-    avals = [typeof(a) for a in out]
+    return aligned(name, *out)
+
+
+def aligned(name: str, *args: Any) -> list[Any]:
+    """Returns arrays made of one shape; 0-d constants stay as they are.
+
+    Args:
+      name: of the operation, for messages.
+      *args: arrays of shapes that are equal, 0-d or equal but for axes of length one.
+
+    Raises:
+      ShapeError: the shapes do not go together.
+    """
+    avals = [typeof(a) for a in args]
     shape = avals[0].shape
-    for aval in avals:
-        if aval.shape != shape:
-            break
-    else:
-        return out
+    if all(aval.shape == shape for aval in avals):
+        return list(args)
     shape = common_shape(name, avals)
+    final = state.trace.final
     return [
         a
-        if aval.shape == shape or not (aval.ndim or isinstance(a, Tracer))
+        if aval.shape == shape
+        or not (aval.ndim or (isinstance(a, Tracer) and not final))
         else broadcast(a, aval, shape)
-        for a, aval in zip(out, avals, strict=True)
+        for a, aval in zip(args, avals, strict=True)
     ]
 
 
@@ -118,9 +124,7 @@ def common_shape(name: str, avals: list[Aval]) -> Shape:
         out = tuple(
             next((n for n in sizes if n != 1), 1) for sizes in zip(*full, strict=True)
         )
-        if all(
-            n in (1, m) for shape in full for n, m in zip(shape, out, strict=True)
-        ):
+        if all(n in (1, m) for shape in full for n, m in zip(shape, out, strict=True)):
             return out
     raise ShapeError(
         f"{name}: operands must have one shape, got {', '.join(map(str, avals))}: "
@@ -132,6 +136,4 @@ def common_shape(name: str, avals: list[Aval]) -> Shape:
 def broadcast(value: Any, aval: Aval, shape: Shape) -> Any:
     """Returns a 0-d array, or one with axes of length one, repeated to a shape."""
     dims = tuple(range(aval.ndim))
-    return table["broadcast_in_dim"].bind(
-        value, shape=shape, broadcast_dimensions=dims
-    )
+    return table["broadcast_in_dim"].bind(value, shape=shape, broadcast_dimensions=dims)

@@ -121,6 +121,14 @@ def on_words(function: Callable[..., Any], *keys: Any) -> Any:
     return wrap(out, dtype=dtype)
 
 
+def check(primitive: Any, *avals: Aval, **params: Any) -> Any:
+    """Returns the type an operation would give, having checked the operands' types.
+
+    Keys go through this, since their words would make an error hard to understand.
+    """
+    return primitive.abstract(*avals, **params)
+
+
 def all_weak(avals: Iterable[Aval]) -> bool:
     """Returns whether every type is weak."""
     return all(a.weak_type for a in avals)

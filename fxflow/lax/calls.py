@@ -31,7 +31,7 @@ class JitCall(Primitive):
         """The graph's own types."""
         return graph.out_avals
 
-    def effects(self, graph: Graph) -> frozenset[Any]:  # type: ignore[override]
+    def effects(self, graph: Graph) -> frozenset[Any]:
         """The graph's."""
         return graph.effects
 

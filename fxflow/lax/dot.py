@@ -30,6 +30,10 @@ _Dims = tuple[_Pair, _Pair]
 _NATIVE = frozenset("bhilqBHILQfdFD")
 
 
+# Kinds of dtype that hold products of each kind.
+_HOLDS = {"b": "biufc", "i": "ifc", "u": "iufc", "f": "fc", "c": "c"}
+
+
 class Precision(enum.Enum):
     """How exactly accelerators multiply 32-bit floats; the CPU is always exact.
 
@@ -170,13 +174,10 @@ def product_dtype(name: str, lhs: Aval, rhs: Aval, preferred: Any) -> Any:
         )
     if preferred is None:
         return lhs.dtype
-    wanted = kind(preferred)
-    fits = wanted == left or (left == "f" and wanted == "c") or left == "b"
-    if not fits or dtypes.bits(preferred) < dtypes.bits(lhs.dtype):
+    if kind(preferred) not in _HOLDS[left]:
         raise DtypeError(
             f"{name}: preferred_element_type {dtypes.short_name(preferred)} does not "
-            f"hold products of {lhs} and {rhs}: use a dtype of the same kind, at least "
-            "as wide"
+            f"hold products of {lhs} and {rhs}: use a dtype of the same kind"
         )
     return preferred
 
@@ -445,7 +446,7 @@ def dot_general(
     Raises:
       ShapeError: lengths of paired axes differ.
       AxisError: an axis is out of range or named twice.
-      DtypeError: dtypes differ, or the preferred one is narrower.
+      DtypeError: dtypes differ, or the preferred one does not hold products.
       ArgumentError: dimension numbers or precision make no sense.
 
     Special cases:

@@ -13,17 +13,19 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import arith, dtypes
-from fxflow.core.aval import Aval
+from fxflow.core.array import Array
 from fxflow.core.convert import typeof
 from fxflow.core.graph import Var
 from fxflow.core.primitive import Zero, register
-from fxflow.lax._operands import Array, ArrayLike, operands
-from fxflow.lax.comparison import eq, gt
-from fxflow.lax.complex import conj, real
-from fxflow.lax.families import NUMERIC, ORDERED, REAL, Elementwise, kind
+from fxflow.lax._operands import operands
+from fxflow.lax.bitwise import bitwise_and, bitwise_or
+from fxflow.lax.comparison import eq, ge, gt, lt, ne
+from fxflow.lax.complex import complex as complex_
+from fxflow.lax.complex import conj, imag, real
+from fxflow.lax.families import ANY, NUMERIC, REAL, Elementwise, kind
 from fxflow.lax.select import select
 
-# -- sums and products -----------------------------------------------------------
+# -- linear ------------------------------------------------------------------------
 
 
 @register
@@ -78,6 +80,9 @@ class Sub(Elementwise):
         ]
 
 
+# -- products and quotients ----------------------------------------------------------
+
+
 @register
 class Mul(Elementwise):
     """x * y. dtypes: numeric. StableHLO: multiply. Integers wrap."""
@@ -98,12 +103,17 @@ class Mul(Elementwise):
 
 def _host_div(x: Any, y: Any) -> Any:
     dtype = x.dtype
-    if kind(dtype) not in "iu":
+    letter = kind(dtype)
+    if letter not in "iu":
         return np.divide(x, y)
-    quotient = np.floor_divide(x, y)
-    if kind(dtype) == "i":
-        inexact = np.multiply(quotient, y) != x
-        quotient = quotient + (inexact & ((x < 0) != (y < 0))).astype(dtype)
+    one = np.array(1).astype(dtype)
+    unusual = (y == 0) | (y == -1) if letter == "i" else y == 0
+    safe = np.where(unusual, one, y)
+    quotient = np.floor_divide(x, safe)
+    if letter == "i":
+        inexact = np.multiply(quotient, safe) != x
+        quotient = np.add(quotient, (inexact & ((x < 0) != (safe < 0))).astype(dtype))
+        quotient = np.where(y == -1, np.negative(x), quotient)
     return np.where(y == 0, np.array(-1).astype(dtype), quotient)
 
 
@@ -123,15 +133,14 @@ class Div(Elementwise):
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
-        """dx / y - dy (x / y) / y."""
+        """Dx / y - dy (x / y) / y."""
         x, y = primals
         dx, dy = tangents
         out = self.bind(x, y)
-        left = None if type(dx) is Zero else self.bind(dx, y)
-        right = None
+        total = None if type(dx) is Zero else self.bind(dx, y)
         if type(dy) is not Zero:
-            right = arith.mul(dy, neg(self.bind(out, y)))
-        return out, arith.add(left, right)
+            total = arith.add(total, arith.mul(dy, neg(self.bind(out, y))))
+        return out, total
 
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
         """The cotangent divided by the same."""
@@ -156,29 +165,159 @@ class Rem(Elementwise):
     kinds = REAL
     hlo = "stablehlo.remainder"
     numpy = _host_rem
-    partials = (1, lambda out, x, y: neg(_truncated(div(x, y))))
+    # The quotient that was taken off; what is left over of x is exact.
+    partials = (1, lambda out, x, y: div(sub(out, x), y))
 
 
-def _truncated(x: Any) -> Any:
-    from_zero = floor_p(abs(x))
-    return mul(sign(x), from_zero)
+# -- sign and order --------------------------------------------------------------------
 
 
-def neg(x: ArrayLike, /) -> Array:
+def _host_sign(x: Any) -> Any:
+    if kind(x.dtype) != "f":
+        return np.sign(x)
+    one = np.array(1).astype(x.dtype)
+    return np.where((x == 0) | np.isnan(x), x, np.copysign(one, x))
+
+
+@register
+class Sign(Elementwise):
+    """-1, 0 or 1; x/|x| of complex x. dtypes: numeric. StableHLO: sign.
+
+    ±0 → ±0, nan → nan.
+    """
+
+    name = "sign"
+    kinds = NUMERIC
+    hlo = "stablehlo.sign"
+    numpy = _host_sign
+
+    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+        """`sign`; of unsigned integers, whether they are not zero."""
+        aval = ctx.avals_in[0]
+        if kind(aval.dtype) != "u":
+            return super().lower(ctx, *operands, **params)
+        one = ctx.constant(np.array(1, aval.dtype), aval)
+        return str(ctx.emit(f"stablehlo.minimum {operands[0]}, {one} : {aval.mlir}"))
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """Zero; of complex x, what turns x about the origin, divided by |x|."""
+        (x,), (dx,) = primals, tangents
+        out = self.bind(x)
+        aval = typeof(out).tangent()
+        if not dtypes.is_complex(aval.dtype):
+            return out, Zero(aval)
+        size = abs(x)
+        along = real(Mul.bind(dx, conj(out)))
+        across = sub(dx, Mul.bind(complex_(along, 0.0), out))
+        safe = select(eq(size, 0.0), 1.0, size)
+        inverse = select(eq(size, 0.0), 0.0, div(1.0, safe))
+        return out, Mul.bind(across, complex_(inverse, 0.0))
+
+
+@register
+class Abs(Elementwise):
+    """Absolute value. dtypes: signed, float, complex. StableHLO: abs.
+
+    The smallest integer is its own absolute value. The derivative at 0 is 1; at the
+    complex 0 it is 0.
+    """
+
+    name = "abs"
+    kinds = frozenset("ifc")
+    hlo = "stablehlo.abs"
+    numpy = np.abs
+
+    def result_dtype(self, dtype: Any) -> Any:
+        """Real."""
+        return dtypes.to_real(dtype) if dtypes.is_complex(dtype) else dtype
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """The tangent's part along x."""
+        (x,), (dx,) = primals, tangents
+        out = self.bind(x)
+        if not dtypes.is_complex(typeof(x).dtype):
+            return out, select(ge(x, 0.0), dx, neg(dx))
+        return out, real(Mul.bind(dx, conj(sign(x))))
+
+
+def _share(out: Any, mine: Any, other: Any) -> Any:
+    """Returns what part of a maximum's derivative an operand gets: half of a tie."""
+    tie = select(eq(other, out), 0.5, 1.0)
+    dtype = typeof(out).dtype
+    return select(eq(mine, out), arith.cast(tie, dtype), arith.constant(0, dtype))
+
+
+class _Extremum(Elementwise):
+    """Maximum or minimum. Complex numbers are ordered by real, then imaginary part."""
+
+    kinds = ANY
+    partials = (
+        lambda out, x, y: _share(out, x, y),
+        lambda out, x, y: _share(out, y, x),
+    )
+
+    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+        """One operation; of complex numbers, a comparison of the parts."""
+        if kind(ctx.avals_in[0].dtype) != "c":
+            return super().lower(ctx, *operands, **params)
+        names = self.aligned(ctx, operands)
+        better = gt if self.name == "max" else lt
+
+        def choose(x: Any, y: Any) -> Any:
+            first = bitwise_or(
+                better(real(x), real(y)),
+                bitwise_and(eq(real(x), real(y)), better(imag(x), imag(y))),
+            )
+            return select(bitwise_or(first, ne(x, x)), x, y)
+
+        return str(ctx.compose(choose, names, [ctx.avals_out[0]] * 2)[0])
+
+
+@register
+class Max(_Extremum):
+    """The larger of two. dtypes: any. StableHLO: maximum. nan if either is.
+
+    Each operand of a tie gets half of the derivative.
+    """
+
+    name = "max"
+    hlo = "stablehlo.maximum"
+    numpy = np.maximum
+
+
+@register
+class Min(_Extremum):
+    """The smaller of two. dtypes: any. StableHLO: minimum. nan if either is.
+
+    Each operand of a tie gets half of the derivative.
+    """
+
+    name = "min"
+    hlo = "stablehlo.minimum"
+    numpy = np.minimum
+
+
+# -- functions -------------------------------------------------------------------------
+
+
+def neg(x: Any, /) -> Array:
     """Returns minus x.
 
     Args:
-      x: int, float or complex array, of any shape.
+      x: int, float or complex array.
 
     Returns:
-      An array of the shape and dtype of `x`.
+      An array of the dtype and shape of `x`.
 
     Raises:
       DtypeError: `x` is boolean.
 
     Special cases:
-      Integers wrap: minus the smallest one is itself; of unsigned ones the result is
-      modulo 2ⁿ.
+      Integers wrap: minus the smallest one is itself; unsigned ones are modulo 2ⁿ.
 
     Example:
       >>> neg(2.0)
@@ -186,4 +325,248 @@ def neg(x: ArrayLike, /) -> Array:
 
     Source: StableHLO `negate`.
     """
-    return Neg.bind(x)
+    result: Array = Neg.bind(x)
+    return result
+
+
+def add(x: Any, y: Any, /) -> Array:
+    """Returns x + y.
+
+    Args:
+      x: int, float or complex array, or a Python number.
+      y: of the same dtype, or a Python number.
+
+    Returns:
+      An array of their dtype and common shape.
+
+    Raises:
+      DtypeError: the dtypes differ, or the operation does not take them.
+      ShapeError: the shapes do not go together.
+
+    Special cases:
+      Integers wrap.
+
+    Example:
+      >>> add(np.array([1, 2], "i4"), 1)
+      Array([2, 3], dtype=int32)
+
+    Source: StableHLO `add`.
+    """
+    result: Array = Add.bind(*operands("add", x, y))
+    return result
+
+
+def sub(x: Any, y: Any, /) -> Array:
+    """Returns x - y.
+
+    Args:
+      x: int, float or complex array, or a Python number.
+      y: of the same dtype, or a Python number.
+
+    Returns:
+      An array of their dtype and common shape.
+
+    Raises:
+      DtypeError: the dtypes differ, or the operation does not take them.
+      ShapeError: the shapes do not go together.
+
+    Special cases:
+      Integers wrap.
+
+    Example:
+      >>> sub(np.array([1, 2], "i4"), 1)
+      Array([0, 1], dtype=int32)
+
+    Source: StableHLO `subtract`.
+    """
+    result: Array = Sub.bind(*operands("sub", x, y))
+    return result
+
+
+def mul(x: Any, y: Any, /) -> Array:
+    """Returns x y.
+
+    Args:
+      x: int, float or complex array, or a Python number.
+      y: of the same dtype, or a Python number.
+
+    Returns:
+      An array of their dtype and common shape.
+
+    Raises:
+      DtypeError: the dtypes differ, or the operation does not take them.
+      ShapeError: the shapes do not go together.
+
+    Special cases:
+      Integers wrap. 0 · inf is nan.
+
+    Example:
+      >>> mul(np.array([1, 2], "i4"), 3)
+      Array([3, 6], dtype=int32)
+
+    Source: StableHLO `multiply`.
+    """
+    result: Array = Mul.bind(*operands("mul", x, y))
+    return result
+
+
+def div(x: Any, y: Any, /) -> Array:
+    """Returns x / y.
+
+    Args:
+      x: int, float or complex array, or a Python number.
+      y: of the same dtype, or a Python number.
+
+    Returns:
+      An array of their dtype and common shape.
+
+    Raises:
+      DtypeError: the dtypes differ, or the operation does not take them.
+      ShapeError: the shapes do not go together.
+
+    Special cases:
+      Integer quotients are truncated towards zero. An integer divided by 0 is -1 (all
+      bits set), the smallest integer divided by -1 is itself.
+
+    Example:
+      >>> div(np.array([7, -7, 1], "i4"), np.array([2, 2, 0], "i4"))
+      Array([ 3, -3, -1], dtype=int32)
+
+    Source: StableHLO `divide`.
+    """
+    result: Array = Div.bind(*operands("div", x, y))
+    return result
+
+
+def rem(x: Any, y: Any, /) -> Array:
+    """Returns what truncating division of x by y leaves, with the sign of x.
+
+    Args:
+      x: int or float array, or a Python number.
+      y: of the same dtype, or a Python number.
+
+    Returns:
+      An array of their dtype and common shape.
+
+    Raises:
+      DtypeError: the dtypes differ, or the operation does not take them.
+      ShapeError: the shapes do not go together.
+
+    Special cases:
+      An integer divided by 0 leaves itself; a float divided by 0 leaves nan.
+
+    Example:
+      >>> rem(np.array([7.0, -7.0], "f4"), 4.0)
+      Array([ 3., -3.], dtype=float32)
+
+    Source: StableHLO `remainder`.
+    """
+    result: Array = Rem.bind(*operands("rem", x, y))
+    return result
+
+
+def sign(x: Any, /) -> Array:
+    """Returns -1, 0 or 1; of a complex number, x / |x|.
+
+    Args:
+      x: int, float or complex array.
+
+    Returns:
+      An array of the dtype and shape of `x`.
+
+    Raises:
+      DtypeError: `x` is boolean.
+
+    Special cases:
+      ±0 gives ±0, nan gives nan. The derivative of a real sign is 0 everywhere.
+
+    Example:
+      >>> sign(np.array([-2.0, 0.0, 3.0], "f4"))
+      Array([-1.,  0.,  1.], dtype=float32)
+
+    Source: StableHLO `sign`.
+    """
+    result: Array = Sign.bind(x)
+    return result
+
+
+def abs(x: Any, /) -> Array:
+    """Returns the absolute value.
+
+    Args:
+      x: signed int, float or complex array.
+
+    Returns:
+      An array of the shape of `x`, real where `x` is complex.
+
+    Raises:
+      DtypeError: `x` is boolean or unsigned.
+
+    Special cases:
+      The smallest integer is its own absolute value. The derivative at 0 is 1; at the
+      complex 0 it is 0.
+
+    Example:
+      >>> abs(np.complex64(3 + 4j))
+      Array(5., dtype=float32)
+
+    Source: StableHLO `abs`.
+    """
+    result: Array = Abs.bind(x)
+    return result
+
+
+def max(x: Any, y: Any, /) -> Array:
+    """Returns the larger of x and y.
+
+    Args:
+      x: bool, int, float or complex array, or a Python number.
+      y: of the same dtype, or a Python number.
+
+    Returns:
+      An array of their dtype and common shape.
+
+    Raises:
+      DtypeError: the dtypes differ, or the operation does not take them.
+      ShapeError: the shapes do not go together.
+
+    Special cases:
+      nan where either is nan. Complex numbers are compared by their real, then their
+      imaginary parts. Where the two are equal, each gets half of the derivative.
+
+    Example:
+      >>> max(np.array([1, 5], "i4"), 3)
+      Array([3, 5], dtype=int32)
+
+    Source: StableHLO `maximum`.
+    """
+    result: Array = Max.bind(*operands("max", x, y))
+    return result
+
+
+def min(x: Any, y: Any, /) -> Array:
+    """Returns the smaller of x and y.
+
+    Args:
+      x: bool, int, float or complex array, or a Python number.
+      y: of the same dtype, or a Python number.
+
+    Returns:
+      An array of their dtype and common shape.
+
+    Raises:
+      DtypeError: the dtypes differ, or the operation does not take them.
+      ShapeError: the shapes do not go together.
+
+    Special cases:
+      nan where either is nan. Complex numbers are compared by their real, then their
+      imaginary parts. Where the two are equal, each gets half of the derivative.
+
+    Example:
+      >>> min(np.array([1, 5], "i4"), 3)
+      Array([1, 3], dtype=int32)
+
+    Source: StableHLO `minimum`.
+    """
+    result: Array = Min.bind(*operands("min", x, y))
+    return result

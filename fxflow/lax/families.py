@@ -20,8 +20,9 @@ from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.graph import Var
-from fxflow.core.primitive import Primitive, Zero
-from fxflow.core.trace import Tracer
+from fxflow.core.linearize import TangentTracer, Tape
+from fxflow.core.primitive import Primitive, Zero, table
+from fxflow.core.trace import Tracer, state
 
 # -- which dtypes an operation takes -------------------------------------------
 
@@ -199,13 +200,53 @@ class Elementwise(Primitive):
             return out, Zero(typeof(out).tangent())
         return out, total
 
+    def linearize(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """As `jvp`, written to the tape at once: this is the path of eager gradients."""
+        tape = state.trace
+        if type(self).jvp is not Elementwise.jvp or not self.partials:
+            return self.jvp(primals, tangents, **params)
+        if type(tape) is not Tape:
+            return self.jvp(primals, tangents, **params)
+        product = table["mul"]
+        total: Any = None
+        state.trace = tape.parent
+        try:
+            out = self.bind(*primals, **params)
+            for tangent, partial in zip(tangents, self.partials, strict=True):
+                if type(tangent) is Zero or partial is None:
+                    continue
+                if type(tangent) is not TangentTracer or tangent.trace is not tape:
+                    state.trace = tape
+                    return self.jvp(primals, tangents, **params)
+                if partial == 1:
+                    term = tangent
+                elif partial == -1:
+                    term = tape.record(table["neg"], (tangent.var,), tangent.aval)
+                else:
+                    factor = partial(out, *primals, **params)  # type: ignore[operator]
+                    term = tape.record(product, (tangent.var, factor), tangent.aval)
+                total = (
+                    term
+                    if total is None
+                    else tape.record(table["add"], (total.var, term.var), term.aval)
+                )
+        finally:
+            state.trace = tape
+        if total is None:
+            return out, Zero(typeof(out).tangent())
+        return out, total
+
     def batch(
         self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
     ) -> tuple[Any, bool]:
         """The operation on whole batches; unmapped operands are repeated."""
         if not all(mapped):
             args = [
-                a if m or not must_repeat(a) else arith.broadcast_front(a, typeof(a), size)
+                a
+                if m or not must_repeat(a)
+                else arith.broadcast_front(a, typeof(a), size)
                 for a, m in zip(args, mapped, strict=True)
             ]
         return self.bind(*args, **params), True

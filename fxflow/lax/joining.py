@@ -18,6 +18,7 @@ from fxflow.core.primitive import Zero, register
 from fxflow.lax.arguments import (
     all_weak,
     axis_index,
+    check,
     is_words,
     on_words,
     shape_tuple,
@@ -123,9 +124,11 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
     if len(values) == 1 and isinstance(values[0], Array):
         return values[0]
     if is_words(aval):
-        Concatenate.abstract(*map(typeof, values), dimension=axis)
-        return on_words(lambda *w: Concatenate.bind(*w, dimension=axis), *values)
-    return Concatenate.bind(*values, dimension=axis)
+        check(Concatenate, *map(typeof, values), dimension=axis)
+        keys: Array = on_words(lambda *w: Concatenate.bind(*w, dimension=axis), *values)
+        return keys
+    result: Array = Concatenate.bind(*values, dimension=axis)
+    return result
 
 
 @register
@@ -224,7 +227,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     at = axis_index("split", axis, aval.ndim)
     lengths = shape_tuple("split", sizes, "sizes")
     if is_words(aval):
-        Split.abstract(aval, sizes=lengths, axis=at)
+        check(Split, aval, sizes=lengths, axis=at)
         pieces = on_words(lambda w: Split.bind(w, sizes=lengths, axis=at), operand)
     else:
         pieces = Split.bind(operand, sizes=lengths, axis=at)

@@ -16,6 +16,7 @@ from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.graph import Var
 from fxflow.core.primitive import register, table
 from fxflow.lax.arguments import (
+    check,
     int_tuple,
     is_words,
     listed,
@@ -191,13 +192,14 @@ def pad(
             f"each axis of {aval}, got {padding_config!r}"
         ) from None
     if is_words(aval):
-        Pad.abstract(aval, typeof(padding_value), padding_config=triples)
+        check(Pad, aval, typeof(padding_value), padding_config=triples)
         return _pad_words(operand, padding_value, triples)
     if isinstance(padding_value, bool | int | float | complex) and not isinstance(
         padding_value, np.generic
     ):
         padding_value = arith.constant(padding_value, aval.dtype)
-    return Pad.bind(operand, padding_value, padding_config=triples)
+    result: Array = Pad.bind(operand, padding_value, padding_config=triples)
+    return result
 
 
 def _pad_words(operand: Any, value: Any, config: Padding) -> Array:
@@ -225,7 +227,8 @@ def _pad_words(operand: Any, value: Any, config: Padding) -> Array:
             shape=shape,
             broadcast_dimensions=tuple(range(rank - len(inner), rank)),
         )
-        return table["select_n"].bind(mask, around, padded)
+        result: Array = table["select_n"].bind(mask, around, padded)
+        return result
 
     result: Array = on_words(chosen, operand, value)
     return result

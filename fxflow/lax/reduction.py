@@ -203,6 +203,8 @@ class Extremum(Reduction):
         (x,), (t,) = primals, tangents
         out = self.bind(x, axes=axes)
         shape = typeof(x).shape
+        if not all(shape[a] for a in axes):
+            return out, Zero(typeof(out).tangent())
         hits = convert_element_type(eq(x, repeat(out, shape, axes)), typeof(x).dtype)
         count = ReduceSum.bind(hits, axes=axes)
         return out, div(ReduceSum.bind(mul(t, hits), axes=axes), count)

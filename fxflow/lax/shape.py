@@ -23,6 +23,7 @@ from fxflow.core.primitive import register
 from fxflow.lax.arguments import (
     axis_index,
     axis_indices,
+    check,
     int_tuple,
     is_words,
     listed,
@@ -165,18 +166,22 @@ def broadcast_in_dim(
     if is_words(aval):
         inner = aval.dtype.suffix
         last = tuple(range(len(wanted), len(wanted) + len(inner)))
-        BroadcastInDim.abstract(aval, shape=wanted, broadcast_dimensions=dims)
-        return on_words(
+        check(BroadcastInDim, aval, shape=wanted, broadcast_dimensions=dims)
+        keys: Array = on_words(
             lambda w: BroadcastInDim.bind(
                 w, shape=wanted + inner, broadcast_dimensions=dims + last
             ),
             operand,
         )
+        return keys
     if wanted == aval.shape and isinstance(operand, Array):
         # Dimensions increase, so as many of them as axes leave nothing to do.
-        BroadcastInDim.abstract(aval, shape=wanted, broadcast_dimensions=dims)
+        check(BroadcastInDim, aval, shape=wanted, broadcast_dimensions=dims)
         return operand
-    return BroadcastInDim.bind(operand, shape=wanted, broadcast_dimensions=dims)
+    result: Array = BroadcastInDim.bind(
+        operand, shape=wanted, broadcast_dimensions=dims
+    )
+    return result
 
 
 def broadcast(operand: Any, sizes: Sequence[int]) -> Array:
@@ -357,10 +362,14 @@ def reshape(
     if wanted == aval.shape and isinstance(operand, Array):
         return operand
     if is_words(aval):
-        Reshape.abstract(aval, new_sizes=wanted)
+        check(Reshape, aval, new_sizes=wanted)
         inner = aval.dtype.suffix
-        return on_words(lambda w: Reshape.bind(w, new_sizes=wanted + inner), operand)
-    return Reshape.bind(operand, new_sizes=wanted)
+        keys: Array = on_words(
+            lambda w: Reshape.bind(w, new_sizes=wanted + inner), operand
+        )
+        return keys
+    result: Array = Reshape.bind(operand, new_sizes=wanted)
+    return result
 
 
 def squeeze(array: Any, dimensions: Sequence[int] | None = None) -> Array:
@@ -572,8 +581,12 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Array:
         return operand
     if is_words(aval):
         words = tuple(range(aval.ndim, aval.physical.ndim))
-        return on_words(lambda w: Transpose.bind(w, permutation=axes + words), operand)
-    return Transpose.bind(operand, permutation=axes)
+        keys: Array = on_words(
+            lambda w: Transpose.bind(w, permutation=axes + words), operand
+        )
+        return keys
+    result: Array = Transpose.bind(operand, permutation=axes)
+    return result
 
 
 @register
@@ -644,5 +657,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Array:
     aval = typeof(operand)
     dims = axis_indices("rev", dimensions, aval.ndim)
     if is_words(aval):
-        return on_words(lambda w: Rev.bind(w, dimensions=dims), operand)
-    return Rev.bind(operand, dimensions=dims)
+        keys: Array = on_words(lambda w: Rev.bind(w, dimensions=dims), operand)
+        return keys
+    result: Array = Rev.bind(operand, dimensions=dims)
+    return result

@@ -14,7 +14,9 @@ def name_of(function: Any) -> str:
     """Returns a function's name for messages, graphs and profiles."""
     name = getattr(function, "__name__", None)
     if name is None:
-        inner = getattr(function, "func", None) or getattr(function, "__wrapped__", None)
+        inner = getattr(function, "func", None) or getattr(
+            function, "__wrapped__", None
+        )
         return name_of(inner) if inner is not None else type(function).__name__
     return "lambda_" if name == "<lambda>" else str(name)
 
@@ -101,7 +103,9 @@ def normalize_indices(
             )
         result.append(index % count)
     if len(set(result)) != len(result):
-        raise ArgumentError(f"{what}={tuple(indices)} names an argument of {name} twice")
+        raise ArgumentError(
+            f"{what}={tuple(indices)} names an argument of {name} twice"
+        )
     return tuple(result)
 
 
@@ -117,9 +121,7 @@ def parameter_names(function: Any, count: int) -> list[str]:
             ):
                 names.append(parameter.name)
             elif parameter.kind is parameter.VAR_POSITIONAL:
-                names += [
-                    f"{parameter.name}[{i}]" for i in range(count - len(names))
-                ]
+                names += [f"{parameter.name}[{i}]" for i in range(count - len(names))]
     names += [f"#{i}" for i in range(len(names), count)]
     return names[:count]
 

@@ -46,10 +46,14 @@ class Signature:
             if before is _MISSING:
                 found.append(f"static argument {name} is new: {value!r}")
             elif before != value:
-                found.append(f"static argument {name} changed from {before!r} to {value!r}")
+                found.append(
+                    f"static argument {name} changed from {before!r} to {value!r}"
+                )
         before_avals = dict(zip(other.labels, other.avals, strict=False))
         if self.structure != other.structure and self.labels == other.labels:
-            found.append(f"structure changed from {other.structure} to {self.structure}")
+            found.append(
+                f"structure changed from {other.structure} to {self.structure}"
+            )
         for label, aval in zip(self.labels, self.avals, strict=False):
             earlier = before_avals.pop(label, None)
             if earlier is None:

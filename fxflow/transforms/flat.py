@@ -21,7 +21,16 @@ class FlatFunction:
       keywords: see `in_tree`.
     """
 
-    __slots__ = ("aux_tree", "count", "fun", "has_aux", "in_tree", "keywords", "name", "out_tree")
+    __slots__ = (
+        "aux_tree",
+        "count",
+        "fun",
+        "has_aux",
+        "in_tree",
+        "keywords",
+        "name",
+        "out_tree",
+    )
 
     def __init__(
         self,

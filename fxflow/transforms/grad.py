@@ -10,9 +10,10 @@ import numpy as np
 
 from fxflow.core import arith, dtypes, tree
 from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.linearize import linearize_flat
 from fxflow.core.primitive import Zero
+from fxflow.core.source import boundary
 from fxflow.core.transpose import backward
 from fxflow.transforms.arguments import (
     as_indices,
@@ -30,7 +31,7 @@ from fxflow.transforms.vmap import vmap
 class _Differentiated(FlatFunction):
     """A function of the chosen arguments only."""
 
-    __slots__ = ("args", "inner", "indices", "kwargs")
+    __slots__ = ("args", "indices", "inner", "kwargs")
 
     def __init__(
         self,
@@ -141,6 +142,7 @@ def value_and_grad(
     name = name_of(fun)
 
     @functools.wraps(fun)
+    @boundary
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
         chosen_indices = normalize_indices(indices, len(args), "argnums", name)
         chosen = tuple(args[i] for i in chosen_indices)
@@ -155,7 +157,9 @@ def value_and_grad(
                 active.append(_check_input(leaf, what, holomorphic, allow_int))
             else:
                 active.append(True)
-        flat = _Differentiated(fun, name, args, kwargs, chosen_indices, in_tree, has_aux)
+        flat = _Differentiated(
+            fun, name, args, kwargs, chosen_indices, in_tree, has_aux
+        )
         lin = linearize_flat(flat, leaves, active)
         if flat.count != 1 or flat.out_tree.num_nodes != 1:
             raise ShapeError(
@@ -174,7 +178,7 @@ def value_and_grad(
             for p, a in zip(leaves, active, strict=True)
         ]
         gradient = in_tree.unflatten(cotangents)
-        value = as_array(loss)
+        value: Any = as_array(loss)
         if has_aux:
             value = value, flat.aux(lin.outs)
         return value, (gradient[0] if single else gradient)
@@ -182,9 +186,7 @@ def value_and_grad(
     return value_and_grad_fun
 
 
-def _label(
-    fun: Any, args: Sequence[Any], indices: Sequence[int], position: int
-) -> str:
+def _label(fun: Any, args: Sequence[Any], indices: Sequence[int], position: int) -> str:
     marked = leaf_labels(fun, args)
     start = 0
     chosen: list[str] = []
@@ -314,6 +316,7 @@ def jacfwd(
     require_callable(fun, "jacfwd")
 
     @functools.wraps(fun)
+    @boundary
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _prepare(
             fun, argnums, args, kwargs, "jacfwd", holomorphic, allow_int=False
@@ -371,6 +374,7 @@ def jacrev(
     require_callable(fun, "jacrev")
 
     @functools.wraps(fun)
+    @boundary
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _prepare(
             fun, argnums, args, kwargs, "jacrev", holomorphic, allow_int

@@ -9,8 +9,8 @@ from typing import Any
 
 from fxflow.core import tree
 from fxflow.core.aval import ShapeDtypeStruct
-from fxflow.core.eager import EVAL
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.eager import EVAL
 from fxflow.core.graph import Graph, format_graph
 from fxflow.core.staging import trace_flat
 from fxflow.core.trace import state
@@ -165,7 +165,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return graph.out_tree.unflatten(outs)
 
 
-class named_scope(ContextDecorator):  # noqa: N801 (a context manager reads as a verb)
+class named_scope(ContextDecorator):
     """Names the operations within a `with` block, in graphs and profiles.
 
     Args:

@@ -1,9 +1,9 @@
 """`jit`: a function compiled whole, once for each signature.
 
 Three paths, from fast to slow. Positional concrete arrays: the tuple of their interned
-types-and-places is the key, nothing is flattened. Pytrees of concrete arrays: the same
-after flattening. Everything else (static arguments, numbers, NumPy arrays, traced values,
-the first call) goes the long way, which also explains and checks.
+types-and-places is the key, nothing is flattened. Pytrees of concrete arrays and static
+arguments: the same after flattening. Everything else (numbers, NumPy arrays, traced
+values, the first call) goes the long way, which also explains and checks.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from typing import Any
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.array import Array
+from fxflow.core.array import Array, buffer_of, forget
 from fxflow.core.aval import ShapeDtypeStruct
 from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
-from fxflow.core.eager import EVAL
+from fxflow.core.eager import EVAL, EvalTrace, on_forget, options
 from fxflow.core.errors import ArgumentError, NonFiniteError, NonHashableStaticError
 from fxflow.core.execute import buffer_at, check_finite
 from fxflow.core.placed import Placed
+from fxflow.core.source import boundary
 from fxflow.core.staging import trace_flat
 from fxflow.core.trace import Tracer, state
 from fxflow.lax.calls import JitCall
@@ -47,17 +48,17 @@ _get_buffer = attrgetter("_buffer")
 class _Caches:
     """What was traced and compiled for one function and one set of options."""
 
-    __slots__ = ("__weakref__", "positional", "signatures", "traced", "trees")
+    __slots__ = ("__weakref__", "fast", "signatures", "traced")
 
     def __init__(self) -> None:
-        self.positional: dict[Any, Callable[[list[Any]], Any]] = {}
-        self.trees: dict[Any, Callable[[list[Any]], Any]] = {}
+        # From types and places (and structure, and static arguments) to a function of
+        # the leaves and their buffers.
+        self.fast: dict[Any, Callable[[Sequence[Array], list[Any]], Any]] = {}
         self.traced: dict[Any, Traced] = {}
         self.signatures: list[Signature] = []
 
     def clear(self) -> None:
-        self.positional.clear()
-        self.trees.clear()
+        self.fast.clear()
         self.traced.clear()
 
 
@@ -67,20 +68,18 @@ _shared: weakref.WeakKeyDictionary[Any, dict[Any, _Caches]] = (
 _all_caches: weakref.WeakSet[_Caches] = weakref.WeakSet()
 
 
-def clear_caches(*_: Any) -> None:
+def clear_caches() -> None:
     """Drops everything that was traced and compiled in this process."""
     for caches in list(_all_caches):
         caches.clear()
 
 
-for _option in (
-    "disable_jit",
-    "debug_nans",
-    "debug_infs",
-    "x64",
-    "default_matmul_precision",
-):
-    config.on_change(_option, clear_caches)
+def _forget_fast() -> None:
+    for caches in list(_all_caches):
+        caches.fast.clear()
+
+
+on_forget(_forget_fast)
 
 
 def _caches_for(fun: Any, options: Any) -> _Caches:
@@ -140,21 +139,33 @@ class JitFunction:
         self._caches = _caches_for(fun, options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the compiled function; see `jit`."""
         if state.trace is EVAL:
-            caches = self._caches
+            table = self._caches.fast
             if not kwargs:
                 try:
-                    run = caches.positional[tuple(map(_get_placed, args))]
-                    return run(list(map(_get_buffer, args)))
+                    run = table[tuple(map(_get_placed, args))]
+                    raw = list(map(_get_buffer, args))
                 except (KeyError, AttributeError):
                     pass
-            if self._plain and not config.disable_jit:
+                else:
+                    return run(args, raw)
+            if self._plain:
                 leaves, treedef = tree.flatten((args, kwargs))
+                key: Any = treedef
+            else:
+                bound = _Bound(self, args, kwargs)
+                leaves, key = bound.leaves, (bound.treedef, bound.static_key())
+            try:
+                run = table[(key, *map(_get_placed, leaves))]
+            except (KeyError, AttributeError):
+                pass
+            else:
                 try:
-                    run = caches.trees[(treedef, *map(_get_placed, leaves))]
-                    return run(list(map(_get_buffer, leaves)))
-                except (KeyError, AttributeError):
-                    pass
+                    raw = list(map(_get_buffer, leaves))
+                except AttributeError:  # a leaf lives in host memory only
+                    raw = [buffer_of(leaf) for leaf in leaves]
+                return run(leaves, raw)
         return self._call(args, kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -165,13 +176,15 @@ class JitFunction:
 
     # -- the long way ------------------------------------------------------------
 
+    @boundary
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
             return self._fun(*args, **kwargs)
-        bound = self._bind(args, kwargs)
+        bound = _Bound(self, args, kwargs)
         arrays = [as_array(leaf) for leaf in bound.leaves]
         traced = self._traced(bound, [a.aval for a in arrays])
-        if state.trace is not EVAL or any(isinstance(c, Tracer) for c in traced.consts):
+        eager = isinstance(state.trace, EvalTrace)
+        if not eager or any(isinstance(c, Tracer) for c in traced.consts):
             if self._inline:
                 outs = traced.graph.evaluate(*traced.consts, *arrays)
             else:
@@ -185,25 +198,24 @@ class JitFunction:
                 )
         placeds = [a._placed for a in arrays]
         compiled = self._compiled(bound, traced, placeds)
-        if self._plain and not any(traced.donated):
-            self._keep_fast(args, kwargs, bound, compiled)
+        if state.trace is EVAL:
+            self._keep_fast(args, kwargs, bound, compiled, placeds)
         outs = compiled.run(arrays)
         if config.debug_nans or config.debug_infs:
+            self._caches.fast.clear()
             self._check(outs, traced, arrays)
         return traced.out_tree.unflatten(outs)
 
-    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Bound:
-        return _Bound(self, args, kwargs)
-
     def _traced(self, bound: _Bound, avals: Sequence[Any]) -> Traced:
         caches = self._caches
-        key = (bound.treedef, bound.static_key(), tuple(avals), state.axes)
+        context = (state.axes, options())
+        key = (bound.treedef, bound.static_key(), tuple(avals), context)
         traced = caches.traced.get(key)
         if traced is not None:
             return traced
         labels = bound.labels()
         signature = Signature(
-            labels, tuple(avals), bound.treedef, bound.static_named(), state.axes
+            labels, tuple(avals), bound.treedef, bound.static_named(), context
         )
         explain_retrace(self._name, signature, caches.signatures)
         caches.signatures.append(signature)
@@ -236,23 +248,22 @@ class JitFunction:
         return compiled
 
     def _keep_fast(
-        self, args: Any, kwargs: Any, bound: _Bound, compiled: Compiled
+        self,
+        args: Any,
+        kwargs: Any,
+        bound: _Bound,
+        compiled: Compiled,
+        placeds: Sequence[Placed],
     ) -> None:
-        """Enters the function from buffers to result into the fast tables."""
-        leaves = bound.leaves
-        if not all(type(leaf) is Array for leaf in leaves):
-            return
+        """Enters the function from buffers to result into the fast table."""
         placement = compiled.program.placement
-        if any(leaf._placed.placement is not placement for leaf in leaves):
+        if any(placed.placement is not placement for placed in placeds):
             return
-        if config.debug_nans or config.debug_infs:
-            return
-        run = _fast_runner(compiled, len(leaves))
-        placeds = tuple(leaf._placed for leaf in leaves)
-        if not kwargs and all(type(a) is Array for a in args):
-            self._caches.positional[placeds] = run
-        else:
-            self._caches.trees[(bound.treedef, *placeds)] = run
+        run = _fast_runner(compiled, len(placeds))
+        key = bound.treedef if self._plain else (bound.treedef, bound.static_key())
+        self._caches.fast[(key, *placeds)] = run
+        if self._plain and not kwargs and all(type(a) is Array for a in args):
+            self._caches.fast[tuple(placeds)] = run
 
     def _check(
         self, outs: Sequence[Array], traced: Traced, arrays: Sequence[Array]
@@ -273,7 +284,7 @@ class JitFunction:
         Returns:
           The traced function, with its graph.
         """
-        bound = self._bind(args, kwargs)
+        bound = _Bound(self, args, kwargs)
         return self._traced(bound, [typeof(leaf) for leaf in bound.leaves])
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -290,30 +301,52 @@ class JitFunction:
         self._caches.signatures.clear()
 
 
-def _fast_runner(compiled: Compiled, count: int) -> Callable[[list[Any]], Any]:
+def _fast_runner(
+    compiled: Compiled, count: int
+) -> Callable[[Sequence[Array], list[Any]], Any]:
+    """Returns the cheapest function of the leaves and their buffers.
+
+    Args:
+      compiled: the program.
+      count: number of leaves.
+    """
     program = compiled.program
     run = program.run
     out_tree = compiled.out_tree
     constants = [buffer_at(c, program.placement) for c in compiled.constants]
     kept = compiled.lowered.kept
     unflatten = out_tree.unflatten
+    donated = [i for i, give in enumerate(compiled.lowered.traced.donated) if give]
+    if donated:
+
+        def run_donated(leaves: Sequence[Array], raw: list[Any]) -> Any:
+            given = [leaves[i] for i in donated]
+            compiled.prepare_donation(given, leaves)
+            for i, array in zip(donated, given, strict=True):
+                raw[i] = array._buffer
+            outs = run([*constants, *[raw[i] for i in kept]])
+            for array in given:
+                forget(array)
+            return unflatten(outs)
+
+        return run_donated
     if constants or kept != list(range(count)):
 
-        def run_some(raw: list[Any]) -> Any:
+        def run_some(leaves: Sequence[Array], raw: list[Any]) -> Any:
             return unflatten(run([*constants, *[raw[i] for i in kept]]))
 
         return run_some
     if tree.treedef_is_leaf(out_tree):
-        start = program.executable.loaded.execute_sharded
+        start = program.executable.launch
         (placed,) = program.out_placeds
         handlers = [placed.handler]
 
-        def run_leaf(raw: list[Any]) -> Any:
+        def run_leaf(leaves: Sequence[Array], raw: list[Any]) -> Any:
             return Array(start(raw).consume_with_handlers(handlers)[0], placed)
 
         return run_leaf
 
-    def run_tree(raw: list[Any]) -> Any:
+    def run_tree(leaves: Sequence[Array], raw: list[Any]) -> Any:
         return unflatten(run(raw))
 
     return run_tree
@@ -322,7 +355,15 @@ def _fast_runner(compiled: Compiled, count: int) -> Callable[[list[Any]], Any]:
 class _Bound:
     """The arguments of one call, static ones apart."""
 
-    __slots__ = ("args", "jitted", "kwargs", "leaves", "positions", "statics", "treedef")
+    __slots__ = (
+        "args",
+        "jitted",
+        "kwargs",
+        "leaves",
+        "positions",
+        "statics",
+        "treedef",
+    )
 
     def __init__(
         self, jitted: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -354,9 +395,7 @@ class _Bound:
                     leaf, f"{jitted._name}: argument {label} of a jitted function is"
                 )
                 if isinstance(leaf, str) or callable(leaf):
-                    raise ArgumentError(
-                        f"{error}, or make it static: static_argnames"
-                    )
+                    raise ArgumentError(f"{error}, or make it static: static_argnames")
                 raise error
 
     def static_key(self) -> tuple[Any, ...]:
@@ -471,7 +510,8 @@ def resolve_names(
         positional[i]
         for i in numbers
         if -len(positional) <= i < len(positional)
-        and signature.parameters[positional[i]].kind is not inspect.Parameter.POSITIONAL_ONLY
+        and signature.parameters[positional[i]].kind
+        is not inspect.Parameter.POSITIONAL_ONLY
     }
     return tuple(sorted(numbers)), tuple(sorted(named))
 

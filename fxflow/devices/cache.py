@@ -1,0 +1,355 @@
+"""The disk cache of compiled programs.
+
+Compiling the smallest program takes XLA about 25 ms; loading it back takes 1 ms. So
+compiled programs are kept on disk, on by default, for all processes of a user.
+
+An entry is one file named by its key: the hash of everything that decides what the
+compiler would produce. Its header holds the key and a hash of the payload, and the
+payload is handed to the runtime only if all of it fits: the runtime trusts its input,
+so a truncated, damaged or foreign file must never reach it. Entries are written under
+a temporary name and renamed, so that another process sees a whole entry or none.
+
+The size is bounded (``config.cache_max_bytes``); the least recently used entries go
+first. The directory is counted once a process and again after each eviction; a hit
+refreshes an entry's time only when that is an hour old. If the directory cannot be
+written the cache turns itself off with one warning.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import platform as host_platform
+import struct
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from fxflow._config import config
+
+from . import clients
+from ._jaxlib import RUNTIME_VERSION, Device, jaxlib_version
+
+__all__ = ["CacheInfo", "clear", "directory", "discard", "info", "key", "load", "store"]
+
+#: Raised whenever the header or the meaning of the key changes.
+FORMAT = 1
+SUFFIX = ".fxc"
+_MAGIC = b"fxflow-compiled\n"
+# magic, format, key, hash of the payload, length of the payload
+_HEADER = struct.Struct("<16sI32s32sQ")
+#: Seconds between two refreshes of an entry's time of use.
+_REFRESH = 3600.0
+#: Temporary files older than this were left behind by a process that died.
+_STALE = 3600.0
+
+
+class CacheInfo(NamedTuple):
+    """What `info` returns.
+
+    Attributes:
+        directory: where the entries are.
+        enabled: whether entries are read and written.
+        entries: number of entries on disk.
+        nbytes: their size.
+        hits: programs this process found.
+        misses: programs this process looked for in vain.
+    """
+
+    directory: str
+    enabled: bool
+    entries: int
+    nbytes: int
+    hits: int
+    misses: int
+
+
+class _State:
+    """What this process knows about the directory it uses."""
+
+    def __init__(self, setting: str, path: str) -> None:
+        #: ``config.cache_dir`` that led to `path`.
+        self.setting, self.path = setting, path
+        self.hits = self.misses = 0
+        self.broken = False
+        #: Bytes on disk as far as this process knows; None before the first count.
+        self.nbytes: int | None = None
+
+
+_lock = threading.Lock()
+_state = _State("", "")
+
+
+def directory() -> Path:
+    """Return where entries are kept: ``config.cache_dir`` or the user cache folder."""
+    if config.cache_dir:
+        return Path(config.cache_dir).expanduser()
+    if sys.platform == "darwin":
+        base = Path("~/Library/Caches")
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    try:
+        return base.expanduser() / "fxflow" / "compile"
+    except RuntimeError:  # no home directory
+        return Path(tempfile.gettempdir()) / "fxflow-cache" / "compile"
+
+
+def _current() -> _State:
+    """Return the state for the directory in use, a new one if that changed."""
+    global _state
+    setting = config.cache_dir
+    if not _state.path or _state.setting != setting:
+        with _lock:
+            _state = _State(setting, str(directory()))
+    return _state
+
+
+# -- keys ---
+
+
+@functools.cache
+def _cpu_features() -> bytes:
+    """Return what tells this machine's instruction set from another's.
+
+    Programs for the CPU hold machine code made for the instructions found here.
+    """
+    parts = [host_platform.system(), host_platform.machine()]
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+            for line in file:  # the first processor stands for all
+                name, _, value = line.partition(":")
+                if name.strip() in ("model name", "flags", "Features", "CPU part"):
+                    parts.append(value.strip())
+                if not line.strip():
+                    break
+    except OSError:
+        parts += [host_platform.version(), host_platform.processor()]
+    return "\n".join(parts).encode()
+
+
+@functools.cache
+def _device_part(device: Device) -> bytes:
+    client = device.client
+    return "\0".join(
+        (
+            f"fxflow {FORMAT}",
+            f"jaxlib {jaxlib_version} {RUNTIME_VERSION}",
+            str(client.platform),
+            str(client.platform_version),
+            str(client.runtime_type),
+            str(device.device_kind),
+            f"{client.device_count()} devices",
+        )
+    ).encode() + (_cpu_features() if device.platform == "cpu" else b"")
+
+
+# It holds devices, which hold their client.
+clients.on_clear(_device_part.cache_clear)
+
+#: Environment variables that change what the compilers do.
+_ENVIRONMENT = ("XLA_FLAGS", "TF_XLA_FLAGS", "LIBTPU_INIT_ARGS")
+
+
+def key(module: str | bytes, options: bytes, device: Device, extra: str = "") -> bytes:
+    """Return the key of a program: 32 bytes.
+
+    Args:
+        module: the program.
+        options: the compiler's options, serialised.
+        device: the first device it is compiled for.
+        extra: whatever else decides the result.
+    """
+    code = module.encode() if isinstance(module, str) else module
+    parts = (
+        _device_part(device),
+        "\0".join(os.environ.get(n, "") for n in _ENVIRONMENT).encode(),
+        extra.encode(),
+        options,
+        code,
+    )
+    digest = hashlib.sha256()
+    for part in parts:
+        # The length keeps two different splittings of the same bytes apart.
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.digest()
+
+
+# -- entries ---
+
+
+def _path(state: _State, key: bytes) -> str:
+    return os.path.join(state.path, key.hex() + SUFFIX)
+
+
+def load(key: bytes) -> bytes | None:
+    """Return the payload kept under `key`, or None.
+
+    An entry that is not exactly what `store` wrote is removed.
+    """
+    state = _current()
+    path = _path(state, key)
+    try:
+        with open(path, "rb") as file:
+            entry = file.read()
+            modified = os.fstat(file.fileno()).st_mtime
+    except OSError:
+        state.misses += 1
+        return None
+    payload = _payload(entry, key)
+    if payload is None:
+        state.misses += 1
+        _remove(path)
+        return None
+    state.hits += 1
+    if time.time() - modified > _REFRESH:
+        # In somebody else's directory the order of use is theirs.
+        with contextlib.suppress(OSError):
+            os.utime(path)
+    return payload
+
+
+def _payload(entry: bytes, key: bytes) -> bytes | None:
+    if len(entry) < _HEADER.size:
+        return None
+    magic, form, kept, digest, length = _HEADER.unpack_from(entry)
+    if (magic, form, kept) != (_MAGIC, FORMAT, key):
+        return None
+    payload = entry[_HEADER.size :]
+    if len(payload) != length or hashlib.sha256(payload).digest() != digest:
+        return None
+    return payload
+
+
+def store(key: bytes, payload: bytes) -> None:
+    """Keep `payload` under `key`; failing to is no error."""
+    state = _current()
+    size = _HEADER.size + len(payload)
+    limit = config.cache_max_bytes
+    if state.broken or size > limit:
+        return
+    digest = hashlib.sha256(payload).digest()
+    header = _HEADER.pack(_MAGIC, FORMAT, key, digest, len(payload))
+    try:
+        _write(state, _path(state, key), header, payload)
+    except OSError as error:
+        state.broken = True
+        warnings.warn(
+            f"fxflow's compile cache is off: cannot write to {state.path} "
+            f"({error.strerror or error}). Set FXFLOW_CACHE_DIR to a directory that "
+            "can be written, or FXFLOW_CACHE=0 to do without.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return
+    with _lock:
+        if state.nbytes is None:
+            state.nbytes = sum(size for _, size, _ in _entries(state.path))
+        else:
+            state.nbytes += size
+        if state.nbytes > limit:
+            state.nbytes = _evict(state.path, limit)
+
+
+def _write(state: _State, path: str, header: bytes, payload: bytes) -> None:
+    try:
+        handle, temporary = tempfile.mkstemp(".tmp", "write-", state.path)
+    except FileNotFoundError:
+        os.makedirs(state.path, mode=0o700, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(".tmp", "write-", state.path)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(header)
+            file.write(payload)
+        os.replace(temporary, path)
+    except BaseException:
+        _remove(temporary)
+        raise
+
+
+def discard(key: bytes) -> None:
+    """Remove an entry: the runtime could not load it."""
+    state = _current()
+    state.hits -= 1
+    state.misses += 1
+    _remove(_path(state, key))
+
+
+def _remove(path: str) -> None:
+    # Gone already, or not ours to remove: both are fine.
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+# -- size ---
+
+
+def _entries(path: str) -> Iterator[tuple[float, int, str]]:
+    """Yield (time of use, bytes, path) of each entry and of what dead writers left."""
+    try:
+        listing = os.scandir(path)
+    except OSError:
+        return
+    with listing:
+        for file in listing:
+            is_entry = file.name.endswith(SUFFIX)
+            if not is_entry and not file.name.endswith(".tmp"):
+                continue
+            try:
+                stat = file.stat()
+            except OSError:  # another process removed it
+                continue
+            if is_entry:
+                yield stat.st_mtime, stat.st_size, file.path
+            elif time.time() - stat.st_mtime > _STALE:
+                _remove(file.path)
+
+
+def _evict(path: str, limit: int) -> int:
+    """Remove the least recently used entries; return the bytes that are left.
+
+    Goes down to 9/10 of the limit, so that the next entry does not evict again.
+    """
+    entries = sorted(_entries(path))
+    total = sum(size for _, size, _ in entries)
+    for _, size, file in entries:
+        if total <= limit - limit // 10:
+            break
+        _remove(file)
+        total -= size
+    return total
+
+
+def info() -> CacheInfo:
+    """Return where the cache is, how full, and how often this process found things.
+
+    Returns:
+        A named tuple; see `CacheInfo`.
+    """
+    state = _current()
+    sizes = [size for _, size, _ in _entries(state.path)]
+    return CacheInfo(
+        state.path,
+        config.cache and not state.broken,
+        len(sizes),
+        sum(sizes),
+        state.hits,
+        state.misses,
+    )
+
+
+def clear() -> None:
+    """Remove all entries and start counting anew."""
+    global _state
+    state = _current()
+    for _, _, file in list(_entries(state.path)):
+        _remove(file)
+    with _lock:
+        _state = _State(state.setting, state.path)

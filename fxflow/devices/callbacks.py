@@ -1,0 +1,229 @@
+"""How a compiled program calls Python.
+
+A program on the CPU reaches Python through a custom call that jaxlib implements; which
+function is called stands in the call as an index into a list that is given when the
+program is compiled. The runtime checks nothing (a result of a wrong size crashes the
+process), so each function is wrapped in a `HostCallback` that does.
+
+An exception inside a callback cannot cross the runtime as itself: only its text does.
+The wrapper therefore keeps it, and `original_error` finds it again at the caller.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["HostCallback", "custom_call", "original_error", "raise_original", "target"]
+
+_TARGETS = {
+    "cpu": "xla_ffi_python_cpu_callback",
+    "gpu": "xla_ffi_python_gpu_callback",
+    "cuda": "xla_ffi_python_gpu_callback",
+    "rocm": "xla_ffi_python_gpu_callback",
+}
+
+# -- exceptions on their way through the runtime ---
+
+#: Exceptions kept at most. They hold the frames they went through.
+_KEPT = 16
+_raised: OrderedDict[int, BaseException] = OrderedDict()
+_numbers = itertools.count(1)
+_lock = threading.Lock()
+_MARK = re.compile(r"fxflow callback exception (\d+)")
+
+
+class _InCallback(Exception):
+    """What the runtime sees in place of an exception of the user's function."""
+
+
+def _keep(error: BaseException) -> _InCallback:
+    number = next(_numbers)
+    with _lock:
+        _raised[number] = error
+        while len(_raised) > _KEPT:
+            _raised.popitem(last=False)
+    return _InCallback(
+        f"fxflow callback exception {number}: {type(error).__name__}: {error}"
+    )
+
+
+def original_error(error: BaseException) -> BaseException | None:
+    """Return the exception that a callback raised, given what the runtime made of it.
+
+    Args:
+        error: the runtime's error, from running a program or waiting for its results.
+
+    Returns:
+        The exception itself; None if the error did not come from a callback.
+    """
+    found = _MARK.search(str(error))
+    return _raised.get(int(found[1])) if found else None
+
+
+def raise_original(error: BaseException) -> None:
+    """Raise the exception of a Python callback that led to `error`, if one did.
+
+    Args:
+        error: what the runtime raised.
+    """
+    original = original_error(error)
+    if original is not None:
+        raise original.with_traceback(original.__traceback__) from None
+
+
+# -- the function that is called ---
+
+
+class HostCallback:
+    """A Python function as a compiled program may call it.
+
+    The function is given one read-only NumPy array for each operand (its memory may be
+    kept) and returns a sequence of array-likes, one for each result; None is an empty
+    sequence. Results must have the declared shape. Their dtype must be the declared one
+    too, except that Python scalars and lists take it on.
+
+    Args:
+        function: what to call.
+        results: shape and dtype of each result.
+        name: for messages.
+    """
+
+    __slots__ = ("function", "name", "results")
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        results: Sequence[tuple[Sequence[int], Any]] = (),
+        name: str = "",
+    ) -> None:
+        self.function = function
+        self.results = tuple((tuple(s), np.dtype(d)) for s, d in results)
+        self.name = name or str(getattr(function, "__name__", function))
+
+    def __call__(self, *operands: Any) -> tuple[Any, ...]:
+        """Call the function and check what it returns; for the runtime.
+
+        Args:
+            *operands: an array for each operand and None for each token.
+
+        Returns:
+            The results, a tuple of C-contiguous arrays.
+
+        Raises:
+            Exception: whatever went wrong, wrapped for `original_error`.
+        """
+        try:
+            return self.checked_call(*(x for x in operands if x is not None))
+        except BaseException as error:  # also KeyboardInterrupt: it must reach the user
+            raise _keep(error) from None
+
+    def checked_call(self, *operands: Any) -> tuple[Any, ...]:
+        """Call the function and check what it returns; errors come as they are."""
+        return self._checked(self.function(*operands))
+
+    def _checked(self, values: Any) -> tuple[np.ndarray[Any, Any], ...]:
+        if values is None:
+            values = ()
+        if not isinstance(values, (tuple, list)):
+            raise TypeError(
+                f"callback {self.name}: expected a tuple of {len(self.results)} "
+                f"results, got {type(values).__name__}"
+            )
+        if len(values) != len(self.results):
+            raise ValueError(
+                f"callback {self.name}: expected {len(self.results)} results, "
+                f"got {len(values)}"
+            )
+        return tuple(map(self._checked_result, range(len(values)), values))
+
+    def _checked_result(self, index: int, value: Any) -> np.ndarray[Any, Any]:
+        shape, dtype = self.results[index]
+        if hasattr(value, "dtype"):
+            array = np.asarray(value)
+        else:
+            array = np.asarray(value, dtype)
+        if array.shape != shape or array.dtype != dtype:
+            raise ValueError(
+                f"callback {self.name}: result {index} was declared "
+                f"{dtype}{list(shape)}, but the function returned "
+                f"{array.dtype}{list(array.shape)}"
+            )
+        return np.ascontiguousarray(array).reshape(shape)
+
+
+# -- the call in the program's text ---
+
+
+def target(platform: str) -> str:
+    """Return the custom call's name on a platform.
+
+    Raises:
+        ValueError: the platform cannot call Python.
+    """
+    name = _TARGETS.get(platform)
+    if name is None:
+        raise ValueError(
+            f"programs on {platform!r} cannot call Python; "
+            f"only those on {', '.join(sorted(_TARGETS))} can"
+        )
+    return name
+
+
+def custom_call(
+    index: int,
+    operands: Sequence[str],
+    operand_types: Sequence[str],
+    result_types: Sequence[str],
+    *,
+    platform: str = "cpu",
+    has_side_effect: bool = False,
+) -> str:
+    """Return the StableHLO text of a call of the callback number `index`.
+
+    Args:
+        index: position of the `HostCallback` in ``compile(..., callbacks=[...])``.
+        operands: names of the values, such as ``"%3"``.
+        operand_types: their types, such as ``"tensor<3x4xf32>"``;
+            ``"!stablehlo.token"`` is passed by and orders effects.
+        result_types: types of the results.
+        platform: the platform compiled for.
+        has_side_effect: whether the call must happen exactly once even if nobody uses
+            its results.
+
+    Returns:
+        The operation, without the names of its results:
+        ``stablehlo.custom_call @...(...) {...} : (...) -> (...)``.
+
+    Example:
+        >>> custom_call(0, ["%a"], ["tensor<2xf32>"], [], has_side_effect=True)
+        ... # doctest: +ELLIPSIS
+        'stablehlo.custom_call @xla_ffi_python_cpu_callback(%a) {...} : ...'
+    """
+    # Without layouts XLA may hand over a transposed operand as it lies in memory.
+    attributes = (
+        "api_version = 4 : i32, "
+        f"has_side_effect = {str(has_side_effect).lower()}, "
+        f"backend_config = {{index = {index} : ui64}}, "
+        f"operand_layouts = [{', '.join(map(_layout, operand_types))}], "
+        f"result_layouts = [{', '.join(map(_layout, result_types))}]"
+    )
+    results = ", ".join(result_types)
+    return (
+        f"stablehlo.custom_call @{target(platform)}({', '.join(operands)}) "
+        f"{{{attributes}}} : ({', '.join(operand_types)}) -> ({results})"
+    )
+
+
+def _layout(type_text: str) -> str:
+    """Return the row-major layout attribute of ``tensor<3x4xf32>``: [1, 0]."""
+    match = re.match(r"tensor<((?:\d+x)*)", type_text)
+    rank = match[1].count("x") if match else 0
+    order = ", ".join(str(axis) for axis in reversed(range(rank)))
+    return f"dense<[{order}]> : tensor<{rank}xindex>"

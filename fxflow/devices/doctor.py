@@ -1,0 +1,142 @@
+"""`doctor`: says in plain words which devices are used, and why not others."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform as host_platform
+from collections.abc import Iterator
+
+import numpy as np
+
+from fxflow._config import config
+from fxflow._version import __version__
+
+from . import cache, clients, plugins
+from ._jaxlib import jaxlib_version
+from .errors import BackendError
+
+__all__ = ["doctor"]
+
+_KNOWN = ("cuda", "rocm", "tpu")
+_INSTALL = {
+    "cuda": "pip install 'fxflow[cuda13]' (or [cuda12] for older drivers)",
+    "rocm": f"install the wheel jax-rocm7-pjrt {jaxlib_version}",
+    "tpu": "pip install 'fxflow[tpu]'",
+}
+
+
+def doctor(show: bool = True) -> str:
+    """Report which devices fxflow uses and why an accelerator is or is not used.
+
+    Starts the clients if they have not started yet.
+
+    Args:
+        show: whether to print the report as well.
+
+    Returns:
+        The report.
+    """
+    report = "\n".join(_lines())
+    if show:
+        print(report)
+    return report
+
+
+def _lines() -> Iterator[str]:
+    yield (
+        f"fxflow {__version__}, jaxlib {jaxlib_version}, NumPy {np.__version__}, "
+        f"Python {host_platform.python_version()} on {host_platform.platform()}"
+    )
+    try:
+        used = clients.platforms()
+    except BackendError as error:
+        used = ()
+        yield f"NO BACKEND: {error}"
+    for index, name in enumerate(used):
+        found = clients.client(name).devices()
+        kinds = ", ".join(sorted({str(d.device_kind) for d in found}))
+        role = "the default" if index == 0 else "used when asked for"
+        yield f"{name}: {len(found)} device(s) ({kinds}), {role}"
+    yield ""
+    try:
+        installed = plugins.find()
+    except BackendError as error:
+        installed = {}
+        yield str(error)
+    for name in dict.fromkeys([*_KNOWN, *installed]):
+        yield f"{name}: {_verdict(name, installed, used)}"
+    yield ""
+    yield from _settings()
+
+
+def _verdict(
+    name: str, installed: dict[str, plugins.Plugin], used: tuple[str, ...]
+) -> str:
+    plugin = installed.get(name)
+    absent = plugins.missing_device(name)
+    if name in used:
+        assert plugin is not None
+        return f"in use, from {plugin.source} {plugin.version}".rstrip()
+    if plugin is None:
+        if absent:
+            return f"not used: {absent}; no plug-in is installed either"
+        return (
+            "not used: a device may be here, but no plug-in is installed: "
+            f"{_INSTALL[name]}"
+        )
+    if config.platforms and name not in clients.requested():
+        return f"not used: config.platforms is {config.platforms!r}"
+    reason = clients.failures().get(name) or plugins.version_problem(plugin) or absent
+    hints = "".join(f"; {hint}" for hint in _hints(name, plugin))
+    return f"not used, though {plugin.source} is installed: {reason}{hints}"
+
+
+def _hints(name: str, plugin: plugins.Plugin) -> Iterator[str]:
+    """Yield what else may be wrong with a plug-in that did not start."""
+    if name != "cuda":
+        return
+    if plugins.nvidia_folder("cudnn") is None and not os.environ.get("LD_LIBRARY_PATH"):
+        yield "NVIDIA's libraries are not installed as wheels: " + _INSTALL["cuda"]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        yield f"CUDA_VISIBLE_DEVICES is {visible!r}"
+    if plugins.missing_device(name):
+        return
+    try:
+        versions = importlib.import_module(f"{plugin.helper}._versions")
+    except ImportError:
+        yield f"{plugin.helper.replace('_', '-')} is not installed (solvers, callbacks)"
+        return
+    try:
+        driver = versions.cuda_driver_get_version()
+    except RuntimeError:
+        yield "the NVIDIA driver cannot be asked for its version"
+        return
+    built = versions.cuda_runtime_build_version()
+    if driver // 1000 < built // 1000:
+        yield (
+            f"the driver supports CUDA {driver // 1000}.{driver % 1000 // 10}, the "
+            f"plug-in needs {built // 1000}.{built % 1000 // 10}: update the driver"
+        )
+
+
+def _settings() -> Iterator[str]:
+    count = clients._number_of_cpu_devices()
+    origin = (
+        "config.num_cpu_devices"
+        if config.num_cpu_devices
+        else "XLA_FLAGS"
+        if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+        else "the default"
+    )
+    yield f"CPU devices: {count} ({origin}); CPU cores: {os.cpu_count()}"
+    about = cache.info()
+    state = "on" if about.enabled else "off"
+    yield (
+        f"compile cache: {state}, {about.directory}, {about.entries} programs, "
+        f"{about.nbytes / 2**20:.1f} of {config.cache_max_bytes / 2**20:.0f} MiB; "
+        f"this process: {about.hits} found, {about.misses} not"
+    )
+    yield f"XLA_FLAGS: {os.environ.get('XLA_FLAGS') or '(not set)'}"
+    yield f"options that differ from their defaults: {config!r}"

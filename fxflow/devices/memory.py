@@ -1,0 +1,50 @@
+"""How much memory a device has in use."""
+
+from __future__ import annotations
+
+import os
+
+from ._jaxlib import Device
+
+__all__ = ["memory_stats"]
+
+
+def memory_stats(device: Device) -> dict[str, int]:
+    """Return a device's memory statistics in bytes.
+
+    Accelerators report what their allocator knows: ``bytes_in_use``,
+    ``peak_bytes_in_use``, ``bytes_limit``, ``num_allocs``, ... The CPU's runtime counts
+    nothing, so there the live buffers are added up: ``bytes_in_use`` and ``num_allocs``
+    count each memory once, including NumPy memory that a buffer aliases; arrays that
+    have not yet been in a compiled program, temporaries of running programs and freed
+    memory that the allocator keeps are not in it. ``bytes_limit`` is the machine's
+    memory.
+
+    Args:
+        device: a local device.
+
+    Returns:
+        Names and numbers; at least ``bytes_in_use``, ``num_allocs``, ``bytes_limit``.
+    """
+    reported = device.memory_stats()
+    if reported:
+        return dict(reported)
+    sizes: dict[int, int] = {}
+    for buffer in device.client.live_arrays():
+        if buffer.is_deleted():
+            continue
+        for shard in buffer._arrays:
+            if shard._sharding._device is device:
+                sizes[shard.unsafe_buffer_pointer()] = shard.on_device_size_in_bytes()
+    return {
+        "bytes_in_use": sum(sizes.values()),
+        "num_allocs": len(sizes),
+        "bytes_limit": _host_memory(),
+    }
+
+
+def _host_memory() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not on this system
+        return 0

@@ -1,0 +1,37 @@
+"""Modules of the MLIR bindings, for the few calls of the runtime that take no text.
+
+Importing this costs 16 ms, so it is imported where it is needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+from jaxlib.mlir.dialects import sdy, stablehlo
+
+__all__ = ["parse"]
+
+
+def _new_context() -> Any:
+    context = ir.Context()
+    dialects = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(dialects)
+    context.append_dialect_registry(dialects)
+    context.load_all_available_dialects()
+    stablehlo.register_dialect(context)
+    sdy.register_dialect(context)
+    return context
+
+
+_context = _new_context()
+
+
+def parse(module: str | bytes) -> Any:
+    """Return the module of a text or bytecode.
+
+    Raises:
+        ValueError: it is not well-formed.
+    """
+    return ir.Module.parse(module, _context)

@@ -1,0 +1,55 @@
+"""Devices that are not here: compiling ahead of time for a GPU or TPU.
+
+Only the plug-in's wheel is needed. A program compiled for such devices can be looked
+at (its HLO, costs, memory) and serialised, but not run.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from . import plugins
+from ._jaxlib import Device, RuntimeFailure, xla_client
+from .errors import BackendError
+
+__all__ = ["gpu_devices", "tpu_devices"]
+
+
+def gpu_devices(target_config: str, shape: str = "1x1x1") -> list[Device]:
+    """Return compile-only GPUs.
+
+    Args:
+        target_config: the GPU's ``GpuTargetConfigProto`` as text.
+        shape: ``processes x hosts x devices`` of the topology, such as ``"1x1x4"``.
+
+    Raises:
+        BackendError: there is no CUDA plug-in, or it refuses the description.
+    """
+    api = plugins.load("cuda")
+    try:
+        topology: Any = xla_client.make_c_api_device_topology(
+            api, "topology", target_config=target_config, topology=shape
+        )
+    except RuntimeFailure as error:
+        raise BackendError(f"GPU topology {shape!r}: {error}") from None
+    return list(topology._make_compile_only_devices())
+
+
+def tpu_devices(name: str = "v5e:2x2") -> list[Device]:
+    """Return compile-only TPUs.
+
+    Args:
+        name: generation and shape, such as ``"v5e:2x2"``.
+
+    Raises:
+        BackendError: libtpu is not installed, or does not know the topology.
+    """
+    # Otherwise libtpu asks the cloud's metadata server about a TPU that is not here.
+    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
+    plugins.load("tpu")
+    try:
+        topology: Any = xla_client.make_tfrt_tpu_c_api_device_topology(name)
+    except RuntimeFailure as error:
+        raise BackendError(f"TPU topology {name!r}: {error}") from None
+    return list(topology._make_compile_only_devices())

@@ -1,0 +1,151 @@
+"""The bits of one dtype read as another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.aval import Aval
+from fxflow.core.convert import typeof
+from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.lax.families import kind
+
+
+def _host_bitcast(x: Any, dtype: Any) -> Any:
+    x = np.ascontiguousarray(x).reshape(np.shape(x))
+    old, new = dtypes.bits(x.dtype), dtypes.bits(dtype)
+    if old == new and old >= 8:
+        return x.view(dtype)
+    if min(old, new) < 8:
+        return _from_bits(_to_bits(x, old), dtype, old, new)
+    if old > new:
+        return x.reshape(*x.shape, 1).view(dtype)
+    return x.view(dtype).reshape(x.shape[:-1])
+
+
+def _to_bits(x: Any, width: int) -> Any:
+    """Returns the bits of each element on a new last axis, the lowest first."""
+    words = x.reshape(*x.shape, 1).view(np.uint8)
+    return np.unpackbits(words, axis=-1, bitorder="little")[..., :width]
+
+
+def _from_bits(bits: Any, dtype: Any, old: int, new: int) -> Any:
+    if old > new:
+        bits = bits.reshape(*bits.shape[:-1], old // new, new)
+    elif old < new:
+        bits = bits.reshape(*bits.shape[:-2], new)
+    if new >= 8:
+        packed = np.packbits(bits, axis=-1, bitorder="little")
+        return packed.view(dtype).reshape(bits.shape[:-1])
+    word = np.packbits(bits, axis=-1, bitorder="little").reshape(bits.shape[:-1])
+    if dtypes.is_integer(dtype) and dtypes.is_signed(dtype):
+        sign = np.uint8(1 << (new - 1))
+        return ((word ^ sign).astype(np.int8) - np.int8(sign)).astype(dtype)
+    if dtypes.is_integer(dtype):
+        return word.astype(dtype)
+    return word.view(dtype)
+
+
+@register
+class BitcastConvertType(Primitive):
+    """The same bits read as another dtype. StableHLO: bitcast_convert.
+
+    Narrower elements come on a new last axis; wider ones take one up.
+    """
+
+    name = "bitcast_convert_type"
+    nondifferentiable = "it acts on bits"
+
+    def abstract(self, *avals: Aval, **params: Any) -> Aval:
+        """The shape, with a last axis more or less if the widths differ."""
+        (x,) = avals
+        dtype = params["new_dtype"]
+        if x.dtype == dtype:
+            return x.strong()
+        for d in (x.dtype, dtype):
+            if kind(d) not in "iuf":
+                raise DtypeError(
+                    f"bitcast_convert_type: cannot read the bits of {x} as "
+                    f"{dtypes.short_name(dtype)}: bool, complex and key arrays only "
+                    "convert to themselves"
+                )
+        old, new = dtypes.bits(x.dtype), dtypes.bits(dtype)
+        if old == new:
+            return Aval(x.shape, dtype)
+        if old > new:
+            return Aval((*x.shape, old // new), dtype)
+        if not x.ndim or x.shape[-1] != new // old:
+            raise ShapeError(
+                f"bitcast_convert_type: {new // old} elements of {old} bits make one "
+                f"of {new}: expected a last axis of length {new // old}, got {x}"
+            )
+        return Aval(x.shape[:-1], dtype)
+
+    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+        """`bitcast_convert`."""
+        (x,) = operands
+        aval, out = ctx.avals_in[0], ctx.avals_out[0]
+        if aval.dtype == out.dtype:
+            return x
+        return str(
+            ctx.emit(f"stablehlo.bitcast_convert {x} : ({aval.mlir}) -> {out.mlir}")
+        )
+
+    def evaluate(self, *values: Any, **params: Any) -> Any:
+        """`view`."""
+        return _host_bitcast(values[0], params["new_dtype"])
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """Zero, as JAX has it: bits have no derivative."""
+        out = self.bind(*primals, **params)
+        return out, Zero(typeof(out).tangent())
+
+    def batch(
+        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
+    ) -> tuple[Any, bool]:
+        """The same: only the last axis matters."""
+        x = args[0]
+        old = dtypes.bits(typeof(x).dtype)
+        if typeof(x).ndim == 1 and old < dtypes.bits(params["new_dtype"]):
+            raise ShapeError(
+                f"bitcast_convert_type: a 0-d {dtypes.short_name(typeof(x).dtype)} is "
+                f"too narrow for {dtypes.short_name(params['new_dtype'])}"
+            )
+        return self.bind(x, **params), True
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
+    """Returns the same bits read as another dtype.
+
+    Args:
+      operand: int or float array (bool and complex ones only as themselves).
+      new_dtype: what the bits are to be read as.
+
+    Returns:
+      An array of the shape of `operand`; with a last axis more if the new dtype is
+      narrower (the lowest bits first), without its last axis if it is wider.
+
+    Raises:
+      DtypeError: one of the dtypes is bool, complex or of keys, and they differ.
+      ShapeError: the last axis does not hold as many elements as make a wider one.
+
+    Special cases:
+      The derivative is zero.
+
+    Example:
+      >>> bitcast_convert_type(np.float32(1), "uint32")
+      Array(1065353216, dtype=uint32)
+      >>> bitcast_convert_type(np.float32(1), "uint8")
+      Array([  0,   0, 128,  63], dtype=uint8)
+
+    Source: StableHLO `bitcast_convert`.
+    """
+    result: Array = BitcastConvertType.bind(operand, new_dtype=dtypes.dtype(new_dtype))
+    return result

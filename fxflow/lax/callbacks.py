@@ -1,0 +1,418 @@
+"""Calls of Python from within programs.
+
+Eagerly, the function is just called. In a compiled program it is a custom call; such a
+program is waited for, so that an exception in the function is raised by the call that
+caused it, and effects of one program come before those of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import dtypes, tree
+from fxflow.core.array import Array, host_of, put_host
+from fxflow.core.aval import Aval, ShapeDtypeStruct
+from fxflow.core.effects import DEBUG, IO, ORDERED, TOKEN
+from fxflow.core.batching import materialize
+from fxflow.core.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.errors import ArgumentError
+from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.devices.callbacks import HostCallback, custom_call
+from fxflow.lax.joining import concatenate
+from fxflow.lax.scan import scan
+from fxflow.lax.shape import expand_dims, squeeze
+from fxflow.lax.slicing import index_in_dim
+
+VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all")
+
+
+@register
+class PythonCallback(Primitive):
+    """A call of a Python function of arrays.
+
+    Params:
+      function: takes and returns flat lists of arrays.
+      out_avals: types of the results.
+      effect: `io`, `ordered io`, `debug`, or None for a pure function.
+      vmap_method: how it is vectorised (None: it is not).
+    """
+
+    name = "python_callback"
+    multi = True
+    host_safe = False
+    nondifferentiable = (
+        "Python code has no derivative: wrap it with fxflow.custom_jvp or "
+        "fxflow.custom_vjp"
+    )
+
+    def abstract(
+        self, *avals: Aval, out_avals: tuple[Aval, ...], **params: Any
+    ) -> list[Aval]:
+        """What was declared."""
+        return list(out_avals)
+
+    def effects(self, *, effect: str | None, **params: Any) -> frozenset[Any]:
+        """The declared one."""
+        return frozenset() if effect is None else frozenset((effect,))
+
+    def evaluate(self, *values: Any, **params: Any) -> list[Any]:
+        """Calls the function."""
+        return [np.asarray(x) for x in self._call(list(map(as_array, values)), **params)]
+
+    def plan(
+        self, placeds: Sequence[Any], params: dict[str, Any]
+    ) -> Callable[..., list[Array]]:
+        """Calls the function at once."""
+        return lambda *arrays: self._call(list(arrays), **params)
+
+    def _call(
+        self,
+        arrays: list[Array],
+        *,
+        function: Callable[..., Any],
+        out_avals: tuple[Aval, ...],
+        **params: Any,
+    ) -> list[Array]:
+        checked = HostCallback(
+            lambda *operands: _as_host(function(*arrays), out_avals, function),
+            [(a.shape, a.dtype) for a in out_avals],
+            name_of(function),
+        )
+        values = checked.checked_call()
+        return [
+            put_host(np.array(v), a) for v, a in zip(values, out_avals, strict=True)
+        ]
+
+    def lower(
+        self,
+        ctx: Any,
+        *operands: str,
+        function: Callable[..., Any],
+        out_avals: tuple[Aval, ...],
+        effect: str | None,
+        **params: Any,
+    ) -> list[str]:
+        """A custom call that jaxlib answers."""
+        in_avals = ctx.avals_in
+
+        def on_host(*values: Any) -> Any:
+            arrays = [
+                put_host(np.array(v), a) for v, a in zip(values, in_avals, strict=True)
+            ]
+            return _as_host(function(*arrays), out_avals, function)
+
+        index = len(ctx.module.callbacks)
+        ctx.module.callbacks.append(
+            HostCallback(
+                on_host, [(a.shape, a.dtype) for a in out_avals], name_of(function)
+            )
+        )
+        types = [a.mlir for a in in_avals]
+        results = [a.mlir for a in out_avals]
+        names = list(operands)
+        ordered = effect == ORDERED
+        if ordered:
+            names.append(ctx.token)
+            types.append(TOKEN)
+            results.append(TOKEN)
+        out: list[str] = ctx.emit_many(
+            len(results),
+            custom_call(
+                index,
+                names,
+                types,
+                results,
+                platform=ctx.platform,
+                has_side_effect=effect is not None,
+            ),
+        )
+        if ordered:
+            ctx.token = out.pop()
+        return out
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """A call for debugging sees the values; any other has no derivative."""
+        if params["effect"] == DEBUG:
+            return self.bind(*primals, **params), []
+        avals = params["out_avals"]
+        if all(a.tangent().dtype == dtypes.float0 for a in avals):
+            # Results without tangents (integers, or none at all) need no derivative.
+            return self.bind(*primals, **params), [Zero(a.tangent()) for a in avals]
+        return super().jvp(primals, tangents, **params)
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        *,
+        function: Callable[..., Any],
+        out_avals: tuple[Aval, ...],
+        effect: str | None,
+        vmap_method: str | None,
+    ) -> tuple[list[Any], list[bool]]:
+        """As `vmap_method` says."""
+        if effect == ORDERED:
+            raise ArgumentError(
+                f"vmap of the ordered callback {name_of(function)}: slices have no "
+                "order; use ordered=False"
+            )
+        method = "sequential_unrolled" if effect == DEBUG else vmap_method
+        if method is None and effect == IO:
+            method = "sequential"
+        params = {
+            "function": function,
+            "out_avals": out_avals,
+            "effect": effect,
+            "vmap_method": vmap_method,
+        }
+        count = len(out_avals)
+        if method in ("expand_dims", "broadcast_all"):
+            wide = tuple(a.update(shape=(size, *a.shape)) for a in out_avals)
+            if method == "broadcast_all":
+                args = [
+                    materialize(a, size, m) for a, m in zip(args, mapped, strict=True)
+                ]
+            else:
+                args = [
+                    a if m else expand_dims(a, (0,))
+                    for a, m in zip(args, mapped, strict=True)
+                ]
+            return self.bind(*args, **{**params, "out_avals": wide}), [True] * count
+        if method == "sequential":
+
+            def step(carry: Any, slices: Any) -> Any:
+                given = iter(slices)
+                full = [
+                    next(given) if m else a for a, m in zip(args, mapped, strict=True)
+                ]
+                return carry, self.bind(*full, **params)
+
+            stacked = [a for a, m in zip(args, mapped, strict=True) if m]
+            _, outs = scan(step, (), stacked, length=size)
+            return list(outs), [True] * count
+        if method == "sequential_unrolled":
+            rows = []
+            for i in range(size):
+                full = [
+                    squeeze(index_in_dim(a, i, 0), (0,)) if m else a
+                    for a, m in zip(args, mapped, strict=True)
+                ]
+                rows.append(self.bind(*full, **params))
+            columns = [
+                concatenate([expand_dims(row[k], (0,)) for row in rows], 0)
+                for k in range(count)
+            ]
+            return columns, [True] * count
+        raise ArgumentError(
+            f"vmap of the callback {name_of(function)}: say how with vmap_method=, one "
+            f"of {', '.join(map(repr, VMAP_METHODS))}"
+        )
+
+    def show(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The function's name, and the effect."""
+        shown = {"function": name_of(params["function"])}
+        if params["effect"]:
+            shown["effect"] = params["effect"]
+        return shown
+
+
+def name_of(function: Any) -> str:
+    """Returns the name of the user's function."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _as_host(
+    outs: Sequence[Any], out_avals: Sequence[Aval], function: Any
+) -> tuple[Any, ...]:
+    """Returns what a callback gave as NumPy arrays; lists and numbers take the dtype."""
+    if len(outs) != len(out_avals):
+        raise ValueError(
+            f"callback {name_of(function)}: expected {len(out_avals)} results, got "
+            f"{len(outs)}"
+        )
+    return tuple(
+        host_of(x) if isinstance(x, Array) else x for x in outs
+    )
+
+
+def _flatten(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    what: str,
+) -> tuple[Callable[..., Any], tuple[Aval, ...], Any, list[Any]]:
+    if not callable(callback):
+        raise ArgumentError(f"{what} takes a function, got {type(callback).__name__}")
+    leaves, in_tree = tree.flatten((args, kwargs))
+    for leaf in leaves:
+        if not is_arraylike(leaf):
+            raise not_an_array(leaf, f"{what}: an argument of {name_of(callback)} is")
+    specs, out_tree = tree.flatten(result_shape_dtypes)
+    for spec in specs:
+        if not (hasattr(spec, "shape") and hasattr(spec, "dtype")):
+            raise ArgumentError(
+                f"{what}: result_shape_dtypes holds arrays or ShapeDtypeStructs, got "
+                f"{spec!r}"
+            )
+    out_avals = tuple(ShapeDtypeStruct(s.shape, s.dtype).aval for s in specs)
+
+    def flat(*arrays: Any) -> list[Any]:
+        call_args, call_kwargs = in_tree.unflatten(arrays)
+        out = callback(*call_args, **call_kwargs)
+        if not specs:
+            return []
+        out_leaves, treedef = tree.flatten(out)
+        if treedef != out_tree and not (len(specs) == 1 and not hasattr(out, "aval")):
+            raise ValueError(
+                f"callback {name_of(callback)} returned the structure {treedef}, "
+                f"expected {out_tree}"
+            )
+        # A list or number in the place of one array is that array.
+        return [out] if treedef != out_tree else out_leaves
+
+    flat.__name__ = name_of(callback)
+    return flat, out_avals, out_tree, leaves
+
+
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Calls a pure Python function of arrays, also from compiled programs.
+
+    It may be called any number of times, or never if nobody uses its results.
+
+    Args:
+      callback: takes arrays in the structure of the arguments; returns array-likes of
+        the declared structure, shapes and dtypes.
+      result_shape_dtypes: pytree of arrays or `ShapeDtypeStruct`s.
+      *args: arrays or pytrees of them.
+      vmap_method: under `vmap`, `"sequential"` (one call after another),
+        `"sequential_unrolled"`, `"expand_dims"` (one call; arguments that are not
+        mapped get a leading axis of length 1) or `"broadcast_all"` (one call; every
+        argument has the mapped axis in front).
+      **kwargs: likewise.
+
+    Returns:
+      Arrays in the structure of `result_shape_dtypes`.
+
+    Raises:
+      ArgumentError: an argument is no array, or `vmap_method` is unknown.
+      ValueError: the function returned something other than declared.
+      NotDifferentiableError: it is differentiated.
+
+    Example:
+      >>> import numpy as np, fxflow, fxflow.numpy as fnp
+      >>> double = lambda x: np.asarray(x) * 2
+      >>> like = fxflow.ShapeDtypeStruct((2,), "float32")
+      >>> fxflow.jit(lambda x: pure_callback(double, like, x))(fnp.ones(2)).tolist()
+      [2.0, 2.0]
+    """
+    if vmap_method is not None and vmap_method not in VMAP_METHODS:
+        raise ArgumentError(
+            f"pure_callback: vmap_method is one of {', '.join(map(repr, VMAP_METHODS))},"
+            f" got {vmap_method!r}"
+        )
+    flat, out_avals, out_tree, leaves = _flatten(
+        callback, result_shape_dtypes, args, kwargs, "pure_callback"
+    )
+    outs = PythonCallback.bind(
+        *leaves,
+        function=flat,
+        out_avals=out_avals,
+        effect=None,
+        vmap_method=vmap_method,
+    )
+    return out_tree.unflatten(outs)
+
+
+def io_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Calls a Python function that has effects, also from compiled programs.
+
+    It is called exactly once for each time the program runs over it.
+
+    Args:
+      callback: takes arrays in the structure of the arguments; returns array-likes of
+        the declared structure, shapes and dtypes.
+      result_shape_dtypes: pytree of arrays or `ShapeDtypeStruct`s; None if it returns
+        nothing.
+      *args: arrays or pytrees of them.
+      ordered: whether calls keep the order of the program.
+      **kwargs: likewise.
+
+    Returns:
+      Arrays in the structure of `result_shape_dtypes`.
+
+    Raises:
+      ArgumentError: an argument is no array, or an ordered call is vectorised.
+      ValueError: the function returned something other than declared.
+
+    Example:
+      >>> import fxflow
+      >>> seen = []
+      >>> fxflow.jit(lambda x: io_callback(seen.append, None, x))(1.0)
+      >>> seen
+      [Array(1., dtype=float32)]
+    """
+    flat, out_avals, out_tree, leaves = _flatten(
+        callback, result_shape_dtypes, args, kwargs, "io_callback"
+    )
+    outs = PythonCallback.bind(
+        *leaves,
+        function=flat,
+        out_avals=out_avals,
+        effect=ORDERED if ordered else IO,
+        vmap_method=None,
+    )
+    return out_tree.unflatten(outs)
+
+
+def debug_callback(
+    callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any
+) -> None:
+    """Calls a Python function for its effect; transformations see through it.
+
+    Under `grad` it sees the values; under `vmap` it is called for each slice.
+
+    Args:
+      callback: takes arrays in the structure of the arguments; its result is ignored.
+      *args: arrays or pytrees of them.
+      ordered: whether calls keep the order of the program (not under `vmap`).
+      **kwargs: likewise.
+
+    Raises:
+      ArgumentError: an argument is no array.
+    """
+    flat, _, _, leaves = _flatten(callback, None, args, kwargs, "debug.callback")
+    PythonCallback.bind(
+        *leaves,
+        function=flat,
+        out_avals=(),
+        effect=ORDERED if ordered else DEBUG,
+        vmap_method=None,
+    )
+
+
+def effects_barrier() -> None:
+    """Waits until the effects of all programs called so far have happened.
+
+    Programs with effects are waited for when called, so there is never anything left to
+    wait for; programs may still call it.
+    """
+

@@ -1,0 +1,142 @@
+"""What loops and branches share: checked leaves, and types that must agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fxflow.core import dtypes, promotion, tree
+from fxflow.core.aval import Aval
+from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from fxflow.core.primitive import table
+from fxflow.core.tree_paths import difference
+
+
+def name_of(function: Any) -> str:
+    """Returns a function's name for messages and graphs."""
+    name = getattr(function, "__name__", None) or type(function).__name__
+    return "lambda_" if name == "<lambda>" else str(name)
+
+
+def require_callable(function: Any, what: str) -> None:
+    """Checks that an argument is a function.
+
+    Raises:
+      ArgumentError: it is something else.
+    """
+    if not callable(function):
+        raise ArgumentError(
+            f"{what} must be a function, got {type(function).__name__} "
+            f"{str(function)[:60]}"
+        )
+
+
+def leaves_of(value: Any, what: str) -> tuple[list[Any], Any]:
+    """Returns the leaves of a pytree of arrays, and its structure.
+
+    Args:
+      value: the pytree.
+      what: its name, for messages, as in `scan: init`.
+
+    Raises:
+      ArgumentError: a leaf is no array.
+    """
+    leaves, treedef = tree.flatten(value)
+    for i, leaf in enumerate(leaves):
+        if not is_arraylike(leaf):
+            path = tree.keystr(tree.leaves_with_path(value)[i][0])
+            raise not_an_array(leaf, f"{what}{path} is")
+    return leaves, treedef
+
+
+def paths_of(treedef: Any) -> list[str]:
+    """Returns the key path of each leaf of a structure as text."""
+    dummy = treedef.unflatten(range(treedef.num_leaves))
+    return [tree.keystr(path) for path, _ in tree.leaves_with_path(dummy)]
+
+
+def require_structure(
+    expected: Any, given: Any, leaves: Sequence[Any], message: Callable[[str], str]
+) -> None:
+    """Checks that two structures are equal.
+
+    Args:
+      expected: a structure.
+      given: a structure.
+      leaves: those of the second, for the description.
+      message: makes the text of the error from where and how they differ.
+
+    Raises:
+      TreeError: they differ.
+    """
+    if expected == given:
+        return
+    where = difference(expected, given.unflatten(leaves))
+    raise TreeError(message(where or f"expected {expected}, got {given}"))
+
+
+def promoted(ins: Sequence[Aval], outs: Sequence[Aval]) -> list[Aval]:
+    """Returns types for a carry whose weak parts yield to what the body returns.
+
+    Args:
+      ins: types it has.
+      outs: types the body returns.
+    """
+    result = []
+    for a, out in zip(ins, outs, strict=True):
+        aval = a
+        if a.weak_type and (a.dtype != out.dtype or not out.weak_type):
+            try:
+                dtype, weak = promotion.lub((a.dtype, out.dtype), (True, out.weak_type))
+            except DtypeError:
+                pass
+            else:
+                aval = a.update(dtype=dtype, weak_type=weak)
+        result.append(aval)
+    return result
+
+
+def require_carry(
+    name: str, treedef: Any, ins: Sequence[Aval], outs: Sequence[Aval]
+) -> None:
+    """Checks that a body returns a carry of the types it takes.
+
+    Args:
+      name: of the operation.
+      treedef: structure of the carry.
+      ins: types of its leaves.
+      outs: types the body returns.
+
+    Raises:
+      ShapeError, DtypeError: a leaf's type changes; names each one.
+    """
+    wrong = []
+    kind: type[Exception] = DtypeError
+    for path, a, out in zip(paths_of(treedef), ins, outs, strict=True):
+        if a.shape != out.shape or a.dtype != out.dtype:
+            wrong.append(f"carry{path} comes in as {a} and is returned as {out}")
+            if a.shape != out.shape:
+                kind = ShapeError
+    if wrong:
+        fix = (
+            "reshape it, or start with the shape the body returns"
+            if kind is ShapeError
+            else "convert it with .astype(...), or start with the dtype it returns"
+        )
+        raise kind(
+            f"{name}: the body must return a carry of the type it takes, but "
+            f"{'; '.join(wrong)}: {fix}"
+        )
+
+
+def as_type(value: Any, aval: Aval) -> Any:
+    """Returns `value` converted to a dtype and weakness (its shape is right)."""
+    have = typeof(value)
+    if have is aval or (have.dtype == aval.dtype and have.weak_type == aval.weak_type):
+        return value
+    if dtypes.is_key(aval.dtype):
+        return value
+    return table["convert_element_type"].bind(
+        value, new_dtype=aval.dtype, weak_type=aval.weak_type
+    )

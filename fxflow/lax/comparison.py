@@ -1,0 +1,330 @@
+"""Comparisons: arrays of one dtype in, booleans out.
+
+The plain ones follow IEEE 754: nan equals nothing, -0 equals +0. Those named `_to` use
+IEEE's total order: -nan < -inf < ... < -0 < +0 < ... < inf < nan.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.aval import Aval
+from fxflow.core.primitive import register
+from fxflow.lax._operands import operands
+from fxflow.lax.families import ANY, FLOAT, ORDERED, Elementwise, kind
+
+_COMPARE_TYPE = {
+    "b": "UNSIGNED",
+    "u": "UNSIGNED",
+    "i": "SIGNED",
+    "f": "FLOAT",
+    "c": "FLOAT",
+}
+
+
+class Comparison(Elementwise):
+    """Compares elements.
+
+    Attributes:
+      direction: StableHLO's name of the relation.
+      total: whether floats are compared in the total order.
+    """
+
+    kinds = ORDERED
+    nondifferentiable = "a comparison is piecewise constant"
+    direction: ClassVar[str]
+    total: ClassVar[bool] = False
+
+    def abstract(self, *avals: Aval, **params: Any) -> Aval:
+        """Booleans, never weak."""
+        return super().abstract(*avals, **params).strong()
+
+    def result_dtype(self, dtype: Any) -> Any:
+        """Boolean."""
+        return dtypes.bool_
+
+    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+        """`compare` with the kind of comparison of the dtype."""
+        x, y = self.aligned(ctx, operands)
+        out = ctx.avals_out[0]
+        aval = ctx.avals_in[0].update(shape=out.shape)
+        how = "TOTALORDER" if self.total else _COMPARE_TYPE[kind(aval.dtype)]
+        return str(
+            ctx.emit(
+                f"stablehlo.compare {self.direction}, {x}, {y}, {how} : "
+                f"({aval.mlir}, {aval.mlir}) -> {out.mlir}"
+            )
+        )
+
+
+@register
+class Eq(Comparison):
+    """x == y. dtypes: any. StableHLO: compare EQ."""
+
+    name = "eq"
+    kinds = ANY
+    direction = "EQ"
+    numpy = np.equal
+
+
+@register
+class Ne(Comparison):
+    """x != y. dtypes: any. StableHLO: compare NE."""
+
+    name = "ne"
+    kinds = ANY
+    direction = "NE"
+    numpy = np.not_equal
+
+
+@register
+class Lt(Comparison):
+    """x < y. dtypes: ordered. StableHLO: compare LT."""
+
+    name = "lt"
+    direction = "LT"
+    numpy = np.less
+
+
+@register
+class Le(Comparison):
+    """x <= y. dtypes: ordered. StableHLO: compare LE."""
+
+    name = "le"
+    direction = "LE"
+    numpy = np.less_equal
+
+
+@register
+class Gt(Comparison):
+    """x > y. dtypes: ordered. StableHLO: compare GT."""
+
+    name = "gt"
+    direction = "GT"
+    numpy = np.greater
+
+
+@register
+class Ge(Comparison):
+    """x >= y. dtypes: ordered. StableHLO: compare GE."""
+
+    name = "ge"
+    direction = "GE"
+    numpy = np.greater_equal
+
+
+def total_order_key(x: Any) -> Any:
+    """Returns signed integers that are ordered as floats are in the total order.
+
+    Args:
+      x: NumPy array of floats.
+    """
+    width = x.dtype.itemsize
+    bits = np.asarray(x).view(f"i{width}")
+    return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
+
+
+def _in_total_order(relation: Any) -> Any:
+    def compare(x: Any, y: Any) -> Any:
+        return relation(total_order_key(x), total_order_key(y))
+
+    return compare
+
+
+@register
+class EqTo(Comparison):
+    """x == y in the total order. dtypes: float. StableHLO: compare EQ, TOTALORDER."""
+
+    name = "eq_to"
+    kinds = FLOAT
+    direction = "EQ"
+    total = True
+    numpy = _in_total_order(np.equal)
+
+
+@register
+class LeTo(Comparison):
+    """x <= y in the total order. dtypes: float. StableHLO: compare LE, TOTALORDER."""
+
+    name = "le_to"
+    kinds = FLOAT
+    direction = "LE"
+    total = True
+    numpy = _in_total_order(np.less_equal)
+
+
+@register
+class LtTo(Comparison):
+    """x < y in the total order. dtypes: float. StableHLO: compare LT, TOTALORDER."""
+
+    name = "lt_to"
+    kinds = FLOAT
+    direction = "LT"
+    total = True
+    numpy = _in_total_order(np.less)
+
+
+def eq(x: Any, y: Any, /) -> Array:
+    """Returns whether x == y, place by place.
+
+    Args:
+      x: bool, int, float or complex array.
+      y: of the same dtype, or a Python number.
+
+    Returns:
+      A boolean array of their common shape.
+
+    Raises:
+      DtypeError: the dtypes differ.
+      ShapeError: the shapes do not go together.
+
+    Special cases:
+      nan is not equal to anything, itself included; -0 equals +0.
+
+    Example:
+      >>> eq(np.array([1, 2, 3], "i4"), 2)
+      Array([False,  True, False], dtype=bool)
+
+    Source: StableHLO `compare`, direction EQ.
+    """
+    result: Array = Eq.bind(*operands("eq", x, y))
+    return result
+
+
+def ne(x: Any, y: Any, /) -> Array:
+    """Returns whether x != y, place by place.
+
+    Args:
+      x: bool, int, float or complex array.
+      y: of the same dtype, or a Python number.
+
+    Returns:
+      A boolean array of their common shape.
+
+    Raises:
+      DtypeError: the dtypes differ.
+      ShapeError: the shapes do not go together.
+
+    Special cases:
+      nan differs from everything, itself included.
+
+    Example:
+      >>> ne(np.array([1, 2, 3], "i4"), 2)
+      Array([ True, False,  True], dtype=bool)
+
+    Source: StableHLO `compare`, direction NE.
+    """
+    result: Array = Ne.bind(*operands("ne", x, y))
+    return result
+
+
+def lt(x: Any, y: Any, /) -> Array:
+    """Returns whether x < y, place by place.
+
+    Args:
+      x: bool, int or float array.
+      y: of the same dtype, or a Python number.
+
+    Returns:
+      A boolean array of their common shape.
+
+    Raises:
+      DtypeError: the dtypes differ, or have no order (complex).
+      ShapeError: the shapes do not go together.
+
+    Special cases:
+      False where either is nan; -0 is not less than +0.
+
+    Example:
+      >>> lt(np.array([1, 2, 3], "i4"), 2)
+      Array([ True, False, False], dtype=bool)
+
+    Source: StableHLO `compare`, direction LT.
+    """
+    result: Array = Lt.bind(*operands("lt", x, y))
+    return result
+
+
+def le(x: Any, y: Any, /) -> Array:
+    """Returns whether x <= y, place by place.
+
+    Args:
+      x: bool, int or float array.
+      y: of the same dtype, or a Python number.
+
+    Returns:
+      A boolean array of their common shape.
+
+    Raises:
+      DtypeError: the dtypes differ, or have no order (complex).
+      ShapeError: the shapes do not go together.
+
+    Special cases:
+      False where either is nan.
+
+    Example:
+      >>> le(np.array([1, 2, 3], "i4"), 2)
+      Array([ True,  True, False], dtype=bool)
+
+    Source: StableHLO `compare`, direction LE.
+    """
+    result: Array = Le.bind(*operands("le", x, y))
+    return result
+
+
+def gt(x: Any, y: Any, /) -> Array:
+    """Returns whether x > y, place by place.
+
+    Args:
+      x: bool, int or float array.
+      y: of the same dtype, or a Python number.
+
+    Returns:
+      A boolean array of their common shape.
+
+    Raises:
+      DtypeError: the dtypes differ, or have no order (complex).
+      ShapeError: the shapes do not go together.
+
+    Special cases:
+      False where either is nan; +0 is not greater than -0.
+
+    Example:
+      >>> gt(np.array([1, 2, 3], "i4"), 2)
+      Array([False, False,  True], dtype=bool)
+
+    Source: StableHLO `compare`, direction GT.
+    """
+    result: Array = Gt.bind(*operands("gt", x, y))
+    return result
+
+
+def ge(x: Any, y: Any, /) -> Array:
+    """Returns whether x >= y, place by place.
+
+    Args:
+      x: bool, int or float array.
+      y: of the same dtype, or a Python number.
+
+    Returns:
+      A boolean array of their common shape.
+
+    Raises:
+      DtypeError: the dtypes differ, or have no order (complex).
+      ShapeError: the shapes do not go together.
+
+    Special cases:
+      False where either is nan.
+
+    Example:
+      >>> ge(np.array([1, 2, 3], "i4"), 2)
+      Array([False,  True,  True], dtype=bool)
+
+    Source: StableHLO `compare`, direction GE.
+    """
+    result: Array = Ge.bind(*operands("ge", x, y))
+    return result

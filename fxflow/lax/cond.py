@@ -1,0 +1,260 @@
+"""`cond` and `switch`: run one of several functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow._config import config
+from fxflow.core import arith, dtypes, tree
+from fxflow.core.array import Array
+from fxflow.core.aval import Aval
+from fxflow.core.bodies import Body, trace_body
+from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.graph import Graph, Var
+from fxflow.core.higher_order import rewired
+from fxflow.core.primitive import table
+from fxflow.core.trace import Tracer
+from fxflow.lax.carry import (
+    leaves_of,
+    name_of,
+    paths_of,
+    require_callable,
+    require_structure,
+)
+from fxflow.lax.cond_primitive import Cond
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+) -> Any:
+    """Calls one of two functions, as a condition says.
+
+    Only the chosen one runs, unless `pred` is mapped by `vmap`: then both do, and the
+    results are selected. Both are traced, since their results must have one type.
+
+    Args:
+      pred: bool[] (a number is compared with zero).
+      true_fun: called with the operands if `pred` holds.
+      false_fun: called with them if not; returns the same structure, shapes and dtypes.
+      *operands: pytrees of arrays.
+
+    Returns:
+      The result of the one or the other.
+
+    Raises:
+      ArgumentError: `pred` is no number, or a function is not callable.
+      ShapeError, DtypeError, TreeError: the results have different types.
+
+    Example:
+      >>> from fxflow import lax
+      >>> float(cond(True, lax.neg, lambda x: x, 2.0))
+      -2.0
+
+    Source: StableHLO case.
+    """
+    aval = _scalar(pred, "cond: pred")
+    require_callable(true_fun, "cond: true_fun")
+    require_callable(false_fun, "cond: false_fun")
+    if not isinstance(pred, Tracer):
+        index: Any = int(bool(np.asarray(pred)))
+    else:
+        if not dtypes.is_bool(aval.dtype):
+            pred = table["ne"].bind(pred, arith.constant(0, aval.dtype))
+        index = arith.cast(pred, np.dtype(np.int32))
+    return _branch(
+        "cond", ("false_fun", "true_fun"), index, (false_fun, true_fun), operands
+    )
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """Calls one of several functions, as an index says.
+
+    Args:
+      index: integer[]; clamped to the range of branches.
+      branches: functions of the operands; all return the same structure, shapes and
+        dtypes.
+      *operands: pytrees of arrays.
+
+    Returns:
+      The result of `branches[index]`.
+
+    Raises:
+      ArgumentError: there are no branches, or one is not callable.
+      DtypeError: `index` is no integer.
+      ShapeError, DtypeError, TreeError: the results have different types.
+
+    Example:
+      >>> from fxflow import lax
+      >>> float(switch(1, [lax.neg, lax.exp, lax.sin], 0.0))
+      1.0
+
+    Source: StableHLO case.
+    """
+    branches = tuple(branches)
+    if not branches:
+        raise ArgumentError("switch: needs at least one branch, got none")
+    for i, branch in enumerate(branches):
+        require_callable(branch, f"switch: branches[{i}]")
+    aval = _scalar(index, "switch: index")
+    if not dtypes.is_integer(aval.dtype):
+        raise DtypeError(f"switch: index must be an integer, got {aval}")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    last = len(branches) - 1
+    if not isinstance(index, Tracer):
+        index = min(max(int(np.asarray(index)), 0), last)
+    else:
+        index = table["max"].bind(index, arith.constant(0, aval.dtype))
+        if last <= dtypes.iinfo(aval.dtype).max:
+            index = table["min"].bind(index, arith.constant(last, aval.dtype))
+        index = arith.cast(index, np.dtype(np.int32))
+    labels = tuple(f"branches[{i}]" for i in range(len(branches)))
+    return _branch("switch", labels, index, branches, operands)
+
+
+def _scalar(value: Any, what: str) -> Aval:
+    """Returns the type of a condition or index.
+
+    Raises:
+      ArgumentError: it is no array.
+      ShapeError: it has axes.
+      DtypeError: it is no number.
+    """
+    if not is_arraylike(value):
+        raise not_an_array(value, f"{what} is")
+    aval = typeof(value)
+    if aval.shape:
+        raise ShapeError(
+            f"{what} must be a scalar, got {aval}: reduce it with .any() or .all(), or "
+            "use select for a choice in each place"
+        )
+    if dtypes.is_key(aval.dtype) or dtypes.is_complex(aval.dtype):
+        raise DtypeError(f"{what} must be a bool or a real number, got {aval}")
+    return aval
+
+
+def _branch(
+    operation: str,
+    labels: Sequence[str],
+    index: Any,
+    functions: Sequence[Callable[..., Any]],
+    operands: Sequence[Any],
+) -> Any:
+    """Runs the function that an index (an int, or a traced i32[], in range) names."""
+    if config.disable_jit and isinstance(index, int):
+        return functions[index](*operands)
+    leaves, in_tree = leaves_of(tuple(operands), f"{operation}: operands")
+    avals = [typeof(x) for x in leaves]
+    bodies = [
+        trace_body(f, in_tree, avals, name=f"{operation}_{name_of(f)}")
+        for f in functions
+    ]
+    out_tree, outs = _agreed(operation, labels, bodies)
+    if isinstance(index, int):
+        # The choice is known: the branch's operations run where this one would.
+        body = bodies[index]
+        results = body.graph.evaluate(*body.consts, *leaves)
+        values = [_as(value, aval) for value, aval in zip(results, outs, strict=True)]
+        return out_tree.unflatten(values)
+    consts, graphs = _with_common_consts(bodies)
+    typed = tuple(_typed(graph, outs) for graph in graphs)
+    return out_tree.unflatten(Cond.bind(index, *consts, *leaves, branches=typed))
+
+
+def _agreed(
+    operation: str, labels: Sequence[str], bodies: Sequence[Body]
+) -> tuple[Any, list[Aval]]:
+    """Returns the structure and the types that all branches return.
+
+    Raises:
+      ShapeError, DtypeError, TreeError: they differ.
+    """
+    first = bodies[0]
+    avals = list(first.graph.out_avals)
+    for label, body in zip(labels[1:], bodies[1:], strict=True):
+        outs = body.graph.out_avals
+        require_structure(
+            first.out_tree,
+            body.out_tree,
+            outs,
+            lambda where, label=label: (
+                f"{operation}: branches must return one structure, but {label} differs "
+                f"from {labels[0]}: {where}"
+            ),
+        )
+        for i, (a, b) in enumerate(zip(avals, outs, strict=True)):
+            if a.shape != b.shape or a.dtype != b.dtype:
+                kind = ShapeError if a.shape != b.shape else DtypeError
+                path = paths_of(first.out_tree)[i]
+                raise kind(
+                    f"{operation}: branches must return one type, but {labels[0]} "
+                    f"returns {a} and {label} returns {b}"
+                    f"{f' at {path}' if path else ''}: convert or reshape one"
+                )
+            if a.weak_type and not b.weak_type:
+                avals[i] = b
+    return first.out_tree, avals
+
+
+def _as(value: Any, aval: Aval) -> Any:
+    """Returns a branch's result as an array of the agreed type."""
+    have = typeof(value)
+    if isinstance(value, Array) and have.weak_type == aval.weak_type:
+        return value
+    if dtypes.is_key(aval.dtype):
+        return value
+    return table["convert_element_type"].bind(
+        value, new_dtype=aval.dtype, weak_type=aval.weak_type
+    )
+
+
+def _with_common_consts(bodies: Sequence[Body]) -> tuple[list[Any], list[Graph]]:
+    """Returns what any branch captured, and branches that take all of that."""
+    positions: dict[int, int] = {}
+    consts: list[Any] = []
+    for body in bodies:
+        for value in body.consts:
+            if id(value) not in positions:
+                positions[id(value)] = len(consts)
+                consts.append(value)
+    graphs = []
+    for body in bodies:
+        count = len(body.consts)
+        if count == len(consts) and all(
+            a is b for a, b in zip(body.consts, consts, strict=True)
+        ):
+            graphs.append(body.graph)
+            continue
+        variables = [Var(typeof(value)) for value in consts]
+        for var, value in zip(body.graph.inputs, body.consts, strict=False):
+            variables[positions[id(value)]] = var
+        graphs.append(
+            rewired(body.graph, inputs=[*variables, *body.graph.inputs[count:]])
+        )
+    return consts, graphs
+
+
+def _typed(graph: Graph, avals: Sequence[Aval]) -> Graph:
+    """Returns a branch whose results are weak only where all branches' are."""
+    if graph.out_avals == list(avals):
+        return graph
+    key = ("typed", tuple(avals))
+    known: Graph | None = graph.memo.get(key)
+    if known is None:
+        body = trace_body(
+            lambda *values: [
+                _as(v, a) for v, a in zip(graph.evaluate(*values), avals, strict=True)
+            ],
+            tree.structure(tuple(range(len(graph.inputs)))),
+            graph.in_avals,
+            name=graph.name,
+        )
+        known = graph.memo[key] = body.graph
+    return known

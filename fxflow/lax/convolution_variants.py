@@ -1,0 +1,345 @@
+"""Convolutions said in terms of `conv_general_dilated`, and windows as patches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core.convert import typeof
+from fxflow.core.errors import ArgumentError
+from fxflow.lax.convolution import conv_general_dilated
+from fxflow.lax.convolution_dims import (
+    ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
+    conv_dimension_numbers,
+    dilated,
+    explicit_padding,
+    per_axis,
+)
+from fxflow.lax.dot import canonical_precision, dot_general
+from fxflow.lax.shape import rev, transpose
+
+
+def conv(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Convolves with batch and features first.
+
+    Args:
+      lhs: numeric[batch, features, *spatial].
+      rhs: of the same dtype, [out features, features, *window].
+      window_strides: step of the window along each spatial axis.
+      padding: `"SAME"`, `"SAME_LOWER"` or `"VALID"`.
+      precision: as for `conv_general_dilated`.
+      preferred_element_type: as for `conv_general_dilated`.
+
+    Returns:
+      An array [batch, out features, *windows].
+
+    Raises:
+      ShapeError, DtypeError, ArgumentError: as `conv_general_dilated`.
+
+    Source: StableHLO convolution.
+    """
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_with_general_padding(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Convolves with batch and features first, any padding and dilation.
+
+    Args:
+      lhs: numeric[batch, features, *spatial].
+      rhs: of the same dtype, [out features, features, *window].
+      window_strides: step of the window along each spatial axis.
+      padding: a name or pairs.
+      lhs_dilation: distance of neighbouring input elements; None is 1.
+      rhs_dilation: distance of neighbouring kernel elements; None is 1.
+      precision: as for `conv_general_dilated`.
+      preferred_element_type: as for `conv_general_dilated`.
+
+    Returns:
+      An array [batch, out features, *windows].
+
+    Raises:
+      ShapeError, DtypeError, ArgumentError: as `conv_general_dilated`.
+
+    Source: StableHLO convolution.
+    """
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+_CHANNELS_LAST = {
+    3: ("NHC", "HIO", "NHC"),
+    4: ("NHWC", "HWIO", "NHWC"),
+    5: ("NHWDC", "HWDIO", "NHWDC"),
+}
+
+
+def conv_transpose(
+    lhs: Any,
+    rhs: Any,
+    strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
+) -> Any:
+    """Convolves with a fractional stride: the input is spread out ("deconvolution").
+
+    With `transpose_kernel`, this is the derivative of a convolution by its input.
+
+    Args:
+      lhs: numeric input.
+      rhs: kernel of the same dtype.
+      strides: by which the input is spread, for each spatial axis.
+      padding: `"SAME"` (the result is `strides` times as long), `"VALID"` (no input is
+        lost), or a pair for each spatial axis.
+      rhs_dilation: distance of neighbouring kernel elements; None is 1.
+      dimension_numbers: None means features last, as in `("NHWC", "HWIO", "NHWC")`.
+      transpose_kernel: flip the kernel and swap its input and output features.
+      precision: as for `conv_general_dilated`.
+      preferred_element_type: as for `conv_general_dilated`.
+      use_consistent_padding: whether pairs mean the padding of the convolution that
+        this one is the transpose of; otherwise they pad the spread input itself.
+
+    Returns:
+      An array, axes as `dimension_numbers` say.
+
+    Raises:
+      ShapeError, DtypeError, ArgumentError: as `conv_general_dilated`.
+
+    Example:
+      >>> import numpy as np
+      >>> x, w = np.ones((1, 4, 4, 2), "f4"), np.ones((3, 3, 2, 5), "f4")
+      >>> conv_transpose(x, w, (2, 2), "SAME").shape
+      (1, 8, 8, 5)
+
+    Source: Dumoulin and Visin 2016, "A guide to convolution arithmetic".
+    """
+    name = "conv_transpose"
+    left, right = typeof(lhs), typeof(rhs)
+    if dimension_numbers is None:
+        if left.ndim not in _CHANNELS_LAST:
+            raise ArgumentError(
+                f"{name}: give dimension_numbers for an input of {left.ndim} axes, "
+                f"{left}"
+            )
+        dimension_numbers = _CHANNELS_LAST[left.ndim]
+    numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
+    axes = left.ndim - 2
+    strides = per_axis(name, "strides", strides, axes)
+    rhs_dilation = per_axis(name, "rhs_dilation", rhs_dilation, axes)
+    windows = [
+        dilated(right.shape[a], d)
+        for a, d in zip(numbers.rhs_spec[2:], rhs_dilation, strict=True)
+    ]
+    if isinstance(padding, str):
+        padding = [
+            _transposed_padding(window, stride, padding)
+            for window, stride in zip(windows, strides, strict=True)
+        ]
+    else:
+        padding = explicit_padding(name, padding, axes)
+        if use_consistent_padding:
+            padding = [
+                (window - 1 - low, window - 1 - high)
+                for window, (low, high) in zip(windows, padding, strict=True)
+            ]
+    if transpose_kernel:
+        rhs = rev(rhs, numbers.rhs_spec[2:])
+        order = list(range(right.ndim))
+        out, in_ = numbers.rhs_spec[:2]
+        order[out], order[in_] = in_, out
+        rhs = transpose(rhs, order)
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        (1,) * axes,
+        padding,
+        strides,
+        rhs_dilation,
+        numbers,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def _transposed_padding(window: int, stride: int, padding: str) -> tuple[int, int]:
+    kind = padding.upper()
+    if kind == "SAME":
+        total = window + stride - 2
+        low = window - 1 if stride > window - 1 else -(-total // 2)
+    elif kind == "VALID":
+        total = window + stride - 2 + max(window - stride, 0)
+        low = window - 1
+    else:
+        raise ArgumentError(
+            "conv_transpose: padding must be 'SAME', 'VALID' or a pair for each "
+            f"spatial axis, got {padding!r}"
+        )
+    return low, total - low
+
+
+def conv_general_dilated_patches(
+    lhs: Any,
+    filter_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Returns the window at each place as features.
+
+    Args:
+      lhs: numeric input.
+      filter_shape: of the window.
+      window_strides: step of the window along each spatial axis.
+      padding: a name or pairs; padded places are 0.
+      lhs_dilation: distance of neighbouring input elements; None is 1.
+      rhs_dilation: distance of neighbouring window elements; None is 1.
+      dimension_numbers: see `conv_dimension_numbers`.
+      precision: as for `conv_general_dilated`; None is the highest, so that elements
+        are copied exactly.
+      preferred_element_type: dtype of the result.
+
+    Returns:
+      An array with `features * prod(filter_shape)` features, those of one input feature
+      next to each other.
+
+    Raises:
+      ShapeError, DtypeError, ArgumentError: as `conv_general_dilated`.
+
+    Example:
+      >>> import numpy as np
+      >>> x = np.ones((1, 3, 4, 4), "f4")
+      >>> conv_general_dilated_patches(x, (2, 2), (1, 1), "VALID").shape
+      (1, 12, 3, 3)
+
+    Source: StableHLO convolution with a kernel of unit vectors.
+    """
+    aval = typeof(lhs)
+    window = tuple(filter_shape)
+    if dimension_numbers is None:
+        numbers = conv_dimension_numbers(aval.shape, aval.shape, None)
+    else:
+        numbers = conv_dimension_numbers(
+            aval.shape, (1,) * aval.ndim, dimension_numbers
+        )
+    features = aval.shape[numbers.lhs_spec[1]]
+    size = math.prod(window)
+    kernel = np.eye(size, dtype=aval.dtype).reshape(size, 1, *window)
+    kernel = np.tile(kernel, (features,) + (1,) * (kernel.ndim - 1))
+    inverse = np.argsort(numbers.rhs_spec)
+    return conv_general_dilated(
+        lhs,
+        np.ascontiguousarray(kernel.transpose(inverse)),
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        numbers,
+        feature_group_count=features,
+        precision="highest" if precision is None else precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_general_dilated_local(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    filter_shape: Sequence[int],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
+    precision: Any = None,
+) -> Any:
+    """Convolves with an own kernel at each place (a locally connected layer).
+
+    Args:
+      lhs: numeric[batch, features, *spatial], or as `dimension_numbers` say.
+      rhs: of the same dtype, [out features, features * prod(filter_shape), *windows]:
+        the kernel of each place.
+      window_strides: step of the window along each spatial axis.
+      padding: a name or pairs.
+      filter_shape: of the window.
+      lhs_dilation: distance of neighbouring input elements; None is 1.
+      rhs_dilation: distance of neighbouring window elements; None is 1.
+      dimension_numbers: see `conv_dimension_numbers`.
+      precision: as for `conv_general_dilated`.
+
+    Returns:
+      An array [batch, out features, *windows], axes as `dimension_numbers` say.
+
+    Raises:
+      ShapeError, DtypeError, ArgumentError: as `conv_general_dilated`.
+
+    Source: patches and a batched product.
+    """
+    left, right = typeof(lhs), typeof(rhs)
+    numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
+    pair = canonical_precision("conv_general_dilated_local", precision)
+    patches = conv_general_dilated_patches(
+        lhs,
+        filter_shape,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        ConvDimensionNumbers(numbers.lhs_spec, numbers.rhs_spec, numbers.out_spec),
+        precision=pair[0] if isinstance(pair, tuple) else None,
+    )
+    out_spec, rhs_spec = numbers.out_spec, numbers.rhs_spec
+    out = dot_general(
+        rhs,
+        patches,
+        (((rhs_spec[1],), (out_spec[1],)), (rhs_spec[2:], out_spec[2:])),
+        precision=precision,
+    )
+    # The product's axes: places, output features, batch.
+    places = len(out_spec) - 2
+    order = [0] * len(out_spec)
+    order[out_spec[0]], order[out_spec[1]] = places + 1, places
+    for i, axis in enumerate(out_spec[2:]):
+        order[axis] = i
+    return transpose(out, order)

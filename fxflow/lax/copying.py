@@ -1,0 +1,138 @@
+"""Copies, and barriers that the compiler moves nothing across."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import tree
+from fxflow.core.array import Array
+from fxflow.core.aval import Aval
+from fxflow.core.graph import Var
+from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.lax.families import Linear
+
+
+@register
+class Copy(Linear):
+    """The same values in memory of their own. dtypes: any, keys included."""
+
+    name = "copy"
+
+    def abstract(self, *avals: Aval, **params: Any) -> Aval:
+        """The same type."""
+        return avals[0]
+
+    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+        """Nothing: results of a program are never its arguments' memory."""
+        return operands[0]
+
+    def evaluate(self, *values: Any, **params: Any) -> Any:
+        """A copy."""
+        return np.array(values[0])
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        """The cotangent."""
+        return [cotangent]
+
+    def batch(
+        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
+    ) -> tuple[Any, bool]:
+        """The same."""
+        return self.bind(*args), True
+
+
+def copy(x: Any, /) -> Array:
+    """Returns the array in memory of its own.
+
+    Args:
+      x: array of any dtype.
+
+    Returns:
+      An array of the same shape, dtype and values.
+
+    Example:
+      >>> copy(np.float32(1))
+      Array(1., dtype=float32)
+
+    Source: StableHLO has no such operation; the result of a program is a copy.
+    """
+    result: Array = Copy.bind(x)
+    return result
+
+
+@register
+class OptimizationBarrier(Primitive):
+    """Its operands, computed together before anything that uses them.
+
+    dtypes: any. StableHLO: optimization_barrier.
+    """
+
+    name = "optimization_barrier"
+    multi = True
+    linear = True
+
+    def abstract(self, *avals: Aval, **params: Any) -> list[Aval]:
+        """The same types."""
+        return list(avals)
+
+    def lower(self, ctx: Any, *operands: str, **params: Any) -> list[str]:
+        """`optimization_barrier`."""
+        if not operands:
+            return []
+        types = ", ".join(a.mlir for a in ctx.avals_in)
+        names: list[str] = ctx.emit_many(
+            len(operands),
+            f"stablehlo.optimization_barrier {', '.join(operands)} : {types}",
+        )
+        return names
+
+    def evaluate(self, *values: Any, **params: Any) -> list[Any]:
+        """The operands."""
+        return list(values)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """A barrier for the values, and one for the tangents."""
+        outs = self.bind(*primals)
+        live = [t for t in tangents if type(t) is not Zero]
+        kept = iter(self.bind(*live)) if live else iter(())
+        return outs, [t if type(t) is Zero else next(kept) for t in tangents]
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        """A barrier for the cotangents."""
+        live = [c for c in cotangent if type(c) is not Zero]
+        kept = iter(self.bind(*live)) if live else iter(())
+        cts = [c if type(c) is Zero else next(kept) for c in cotangent]
+        return [c if type(a) is Var else None for a, c in zip(args, cts, strict=True)]
+
+    def batch(
+        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
+    ) -> tuple[Any, Any]:
+        """A barrier for the batches."""
+        return self.bind(*args), list(mapped)
+
+
+def optimization_barrier(operand: Any, /) -> Any:
+    """Returns the arrays of a pytree, not to be computed later or twice.
+
+    The compiler moves nothing across: whatever uses one of the results waits for all
+    of them, and what computes them is not merged with an equal computation elsewhere.
+
+    Args:
+      operand: pytree of arrays.
+
+    Returns:
+      The same pytree.
+
+    Example:
+      >>> optimization_barrier((np.float32(1), np.int32(2)))
+      (Array(1., dtype=float32), Array(2, dtype=int32))
+
+    Source: StableHLO `optimization_barrier`.
+    """
+    leaves, treedef = tree.flatten(operand)
+    return treedef.unflatten(OptimizationBarrier.bind(*leaves))

@@ -1,0 +1,214 @@
+"""Creation: arrays from nothing but a shape and a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import arith, dtypes
+from fxflow.core.array import Array
+from fxflow.core.aval import Aval, Shape
+from fxflow.core.convert import typeof
+from fxflow.core.errors import AxisError, DtypeError, ShapeError
+from fxflow.core.primitive import Primitive, register
+from fxflow.lax.arguments import axis_index, is_words, shape_tuple
+from fxflow.lax.conversion import convert
+from fxflow.lax.families import NUMERIC, require_kind
+from fxflow.lax.shape import broadcast_in_dim
+
+
+@register
+class Iota(Primitive):
+    """0, 1, 2, ... along one axis. dtypes: numeric. StableHLO: iota."""
+
+    name = "iota"
+    nondifferentiable = "it has no operand"
+
+    def abstract(self, *, dtype: Any, shape: Shape, dimension: int) -> Aval:
+        """The type asked for."""
+        out = Aval(shape, dtype)
+        require_kind(self.name, out, NUMERIC)
+        if not 0 <= dimension < len(shape):
+            raise AxisError(
+                f"iota: dimension {dimension} is out of range for shape {shape}"
+            )
+        return out
+
+    def lower(self, ctx: Any, *, dtype: Any, shape: Shape, dimension: int) -> str:
+        """`iota`."""
+        return str(
+            ctx.emit(f"stablehlo.iota dim = {dimension} : {ctx.avals_out[0].mlir}")
+        )
+
+    def evaluate(self, *, dtype: Any, shape: Shape, dimension: int) -> Any:
+        """`np.arange`, repeated."""
+        line = np.arange(shape[dimension]).astype(dtype)
+        if len(shape) == 1:
+            return line
+        column = line.reshape((-1,) + (1,) * (len(shape) - 1 - dimension))
+        return np.broadcast_to(column, shape)
+
+    def batch(
+        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
+    ) -> tuple[Any, bool]:
+        """The same for all slices."""
+        return self.bind(**params), False
+
+
+def iota(dtype: Any, size: int) -> Array:
+    """Returns the numbers from 0 to `size - 1`.
+
+    Args:
+      dtype: a numeric dtype.
+      size: how many.
+
+    Returns:
+      `dtype[size]`.
+
+    Raises:
+      DtypeError: not a numeric dtype.
+      ShapeError: `size` is negative.
+
+    Example:
+      >>> iota("int32", 3)
+      Array([0, 1, 2], dtype=int32)
+
+    Source: StableHLO `iota`.
+    """
+    shape = shape_tuple("iota", (size,), "size")
+    result: Array = Iota.bind(dtype=dtypes.dtype(dtype), shape=shape, dimension=0)
+    return result
+
+
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
+    """Returns the index of each element along one axis.
+
+    Args:
+      dtype: a numeric dtype.
+      shape: of the result.
+      dimension: the axis.
+
+    Returns:
+      `dtype[shape]`.
+
+    Raises:
+      DtypeError: not a numeric dtype.
+      AxisError: there is no such axis.
+      ShapeError: a length is negative.
+
+    Example:
+      >>> broadcasted_iota("int32", (2, 2), 1)
+      Array([[0, 1],
+             [0, 1]], dtype=int32)
+
+    Source: StableHLO `iota`.
+    """
+    wanted = shape_tuple("broadcasted_iota", shape)
+    axis = axis_index("broadcasted_iota", dimension, len(wanted), "dimension")
+    result: Array = Iota.bind(dtype=dtypes.dtype(dtype), shape=wanted, dimension=axis)
+    return result
+
+
+def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
+    """Returns an array of one repeated value.
+
+    Args:
+      shape: of the result.
+      fill_value: 0-d array or number.
+      dtype: of the result (None: that of `fill_value`).
+
+    Returns:
+      `dtype[shape]`.
+
+    Raises:
+      ShapeError: `fill_value` is not 0-d, or a length is negative.
+      DtypeError: keys are asked for and `fill_value` is none.
+
+    Example:
+      >>> full((2,), 3, "float32")
+      Array([3., 3.], dtype=float32)
+
+    Source: StableHLO `broadcast_in_dim`.
+    """
+    wanted = shape_tuple("full", shape)
+    return broadcast_in_dim(_scalar("full", fill_value, dtype), wanted, ())
+
+
+def _scalar(name: str, value: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """Returns a number or 0-d array as a 0-d array of a dtype."""
+    aval = typeof(value)
+    if aval.ndim:
+        raise ShapeError(f"{name}: fill_value must be 0-d, got {aval}")
+    if dtype is None:
+        return value
+    wanted = dtypes.dtype(dtype)
+    if is_words(aval) or dtypes.is_key(wanted):
+        if aval.dtype != wanted:
+            raise DtypeError(f"{name}: fill_value {aval} cannot become {wanted}")
+        return value
+    if aval.dtype == wanted and aval.weak_type == weak_type:
+        return value
+    if isinstance(value, bool | int | float | complex | np.generic) and not weak_type:
+        if isinstance(value, int) and dtypes.is_integer(wanted):
+            dtypes.of_python(int(value), wanted)
+        return arith.constant(value, wanted)
+    return convert(value, wanted, weak_type)
+
+
+def full_like(
+    x: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Sequence[int] | None = None,
+) -> Array:
+    """Returns an array like another one, of one repeated value.
+
+    Args:
+      x: array, or anything with a shape and a dtype.
+      fill_value: 0-d array or number.
+      dtype: of the result (None: that of `x`).
+      shape: of the result (None: that of `x`).
+
+    Returns:
+      `dtype[shape]`.
+
+    Raises:
+      ShapeError: `fill_value` is not 0-d, or a length is negative.
+
+    Example:
+      >>> full_like(np.zeros(2, "f4"), 7)
+      Array([7., 7.], dtype=float32)
+
+    Source: `numpy.full_like`.
+    """
+    aval = typeof(x)
+    weak_type = dtype is None and aval.weak_type
+    scalar = _scalar(
+        "full_like", fill_value, aval.dtype if dtype is None else dtype, weak_type
+    )
+    wanted = aval.shape if shape is None else shape_tuple("full_like", shape)
+    return broadcast_in_dim(scalar, wanted, ())
+
+
+def empty(shape: Sequence[int], dtype: Any = None) -> Array:
+    """Returns an array whose values do not matter (they are zero).
+
+    Args:
+      shape: of the result.
+      dtype: of the result (None: the default float).
+
+    Returns:
+      `dtype[shape]`.
+
+    Raises:
+      ShapeError: a length is negative.
+
+    Example:
+      >>> empty((2,), "int32").shape
+      (2,)
+
+    Source: `numpy.empty`.
+    """
+    return full(shape, 0, float if dtype is None else dtype)

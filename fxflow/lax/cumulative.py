@@ -1,0 +1,460 @@
+"""Running sums, products, extrema and log-sums; and what differentiates them.
+
+A running reduction is `y[k] = f(y[k-1], x[k])`. Its derivative is the linear recurrence
+`t[k] = a[k] t[k-1] + b[k] dx[k]`, where a and b are the partial derivatives of f: one
+primitive, `linear_recurrence`, whose own derivatives are linear recurrences again. All
+orders cost O(n), divide by nothing, and are right at zeros.
+
+On the CPU both are a loop over the axis, which XLA runs in place, several times faster
+than compositions of logarithmic depth (measured: 10,000 elements 40 µs against 122). On
+accelerators they are windowed reductions or a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fxflow.core.aval import Aval
+from fxflow.core.convert import typeof
+from fxflow.core.primitive import Primitive, register
+from fxflow.lax.arguments import axis_index
+from fxflow.lax.comparison import eq
+from fxflow.lax.conversion import convert_element_type
+from fxflow.lax.creation import full_like
+from fxflow.lax.elementwise import add, max, min, mul, sub
+from fxflow.lax.exponential import exp, log1p
+from fxflow.lax.families import (
+    FLOAT,
+    NUMERIC,
+    ORDERED,
+    Kinds,
+    Linear,
+    kind,
+    require_kind,
+)
+from fxflow.lax.recurrence import (
+    LinearRecurrence,
+    accumulator,
+    convert_text,
+    loop,
+    shifted,
+    tree_scan,
+)
+from fxflow.lax.reduction import NATIVE, highest, lowest
+from fxflow.lax.select import select
+
+# Above this length a windowed reduction, quadratic unless XLA rewrites it, loses to a
+# tree on GPUs.
+_GPU_WINDOW = 32
+
+
+class Cumulative(Primitive):
+    """Running reduction along one axis.
+
+    Attributes:
+      kinds: dtypes it takes.
+      hlo: the StableHLO operation that combines, or "" if it is a composition.
+      ufunc: NumPy's operation.
+    """
+
+    kinds: ClassVar[Kinds] = NUMERIC
+    hlo: ClassVar[str] = ""
+    ufunc: ClassVar[np.ufunc]
+
+    def identity(self, dtype: Any) -> Any:
+        """Returns what changes nothing when combined."""
+        raise NotImplementedError
+
+    def combine(self, x: Any, y: Any) -> Any:
+        """Returns two values combined, by operations of `lax`."""
+        raise NotImplementedError
+
+    def partials(self, before: Any, x: Any, out: Any) -> tuple[Any, Any]:
+        """Returns the derivatives of `out = combine(before, x)` by both."""
+        raise NotImplementedError
+
+    def abstract(self, operand: Aval, *, axis: int, reverse: bool) -> Aval:  # type: ignore[override]
+        """The operand's type."""
+        if kind(operand.dtype) not in self.kinds:
+            require_kind(self.name, operand, self.kinds)
+        return operand
+
+    def lower(self, ctx: Any, *operands: str, axis: int, reverse: bool) -> str:  # type: ignore[override]
+        """A loop on the CPU, a windowed reduction or a tree elsewhere."""
+        (aval,) = ctx.avals_in
+        (operand,) = operands
+        if aval.size == 0:
+            return operand
+        wide = aval.update(dtype=accumulator(aval.dtype))
+        if wide is not aval:
+            operand = convert_text(ctx, operand, aval, wide)
+        if ctx.platform == "cpu":
+            out = loop(ctx, [operand], wide, self._step, axis, reverse)
+        elif self.hlo and (ctx.platform == "tpu" or aval.shape[axis] <= _GPU_WINDOW):
+            out = self._window(ctx, operand, wide, axis, reverse)
+        else:
+            (out,) = ctx.compose(
+                lambda x: tree_scan(
+                    lambda a, b: [self.combine(a[0], b[0])], [x], axis, reverse
+                ),
+                [operand],
+                [wide],
+            )
+        return out if wide is aval else convert_text(ctx, out, wide, aval)
+
+    def _step(self, ctx: Any, row: Aval, last: str, x: str) -> str:
+        if self.hlo:
+            return str(ctx.emit(f"{self.hlo} {last}, {x} : {row.mlir}"))
+        (out,) = ctx.compose(self.combine, [last, x], [row, row])
+        return str(out)
+
+    def _window(
+        self, ctx: Any, operand: str, aval: Aval, axis: int, reverse: bool
+    ) -> str:
+        scalar = Aval((), aval.dtype)
+        init = ctx.constant(self.identity(aval.dtype), scalar)
+        length = aval.shape[axis]
+        window = [1] * aval.ndim
+        window[axis] = length
+        pads = [[0, 0] for _ in aval.shape]
+        pads[axis] = [0, length - 1] if reverse else [length - 1, 0]
+        region = ctx.region(
+            [scalar, scalar],
+            lambda c, names: [
+                c.emit(f"{self.hlo} {names[0]}, {names[1]} : {scalar.mlir}")
+            ],
+            [scalar],
+        )
+        return str(
+            ctx.emit(
+                f'"stablehlo.reduce_window"({operand}, {init}) ({region}) '
+                f"{{window_dimensions = array<i64: {', '.join(map(str, window))}>, "
+                f"padding = dense<{pads}> : tensor<{aval.ndim}x2xi64>}} : "
+                f"({aval.mlir}, {scalar.mlir}) -> {aval.mlir}"
+            )
+        )
+
+    def evaluate(self, operand: Any, *, axis: int, reverse: bool) -> Any:  # type: ignore[override]
+        """The ufunc's `accumulate`; 16-bit floats accumulate in 32 bits."""
+        return self.host_function(axis=axis, reverse=reverse)(operand)
+
+    def host_function(self, *, axis: int, reverse: bool) -> Callable[..., Any]:  # type: ignore[override]
+        """The ufunc's `accumulate`, on a reversed view if need be."""
+        accumulate = self.ufunc.accumulate
+        flip = (slice(None),) * axis + (slice(None, None, -1),)
+
+        def call(operand: Any) -> Any:
+            dtype = operand.dtype
+            x = operand[flip] if reverse else operand
+            if dtype.char in NATIVE:
+                out = accumulate(x, axis, dtype)
+            else:
+                wide = accumulator(dtype)
+                out = accumulate(x.astype(wide), axis, wide).astype(dtype)
+            return out[flip] if reverse else out
+
+        return call
+
+    def jvp(  # type: ignore[override]
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        axis: int,
+        reverse: bool,
+    ) -> tuple[Any, Any]:
+        """The recurrence of tangents."""
+        (x,), (t,) = primals, tangents
+        out = self.bind(x, axis=axis, reverse=reverse)
+        if not typeof(x).size:
+            return out, t
+        identity = self.identity(typeof(x).dtype)
+        before = shifted(out, axis, reverse, identity)
+        by_before, by_x = self.partials(before, x, out)
+        return out, LinearRecurrence.bind(
+            by_before, mul(t, by_x), axis=axis, reverse=reverse
+        )
+
+    def batch(  # type: ignore[override]
+        self,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        *,
+        axis: int,
+        reverse: bool,
+    ) -> tuple[Any, bool]:
+        """The axis moves up by one."""
+        return self.bind(args[0], axis=axis + 1, reverse=reverse), True
+
+
+@register
+class CumSum(Cumulative, Linear):
+    """Running sum along an axis. dtypes: numeric. 16-bit floats: in 32 bits."""
+
+    name = "cumsum"
+    hlo = "stablehlo.add"
+    ufunc = np.add
+    jvp = Linear.jvp  # type: ignore[assignment]
+
+    def identity(self, dtype: Any) -> Any:
+        """Zero."""
+        return np.zeros((), dtype)[()]
+
+    def combine(self, x: Any, y: Any) -> Any:
+        """The sum."""
+        return add(x, y)
+
+    def transpose(  # type: ignore[override]
+        self, cotangent: Any, *args: Any, axis: int, reverse: bool
+    ) -> Sequence[Any]:
+        """The running sum from the other end."""
+        return [self.bind(cotangent, axis=axis, reverse=not reverse)]
+
+
+@register
+class CumProd(Cumulative):
+    """Running product along an axis. dtypes: numeric. 16-bit floats: in 32 bits."""
+
+    name = "cumprod"
+    hlo = "stablehlo.multiply"
+    ufunc = np.multiply
+
+    def identity(self, dtype: Any) -> Any:
+        """One."""
+        return np.ones((), dtype)[()]
+
+    def combine(self, x: Any, y: Any) -> Any:
+        """The product."""
+        return mul(x, y)
+
+    def partials(self, before: Any, x: Any, out: Any) -> tuple[Any, Any]:
+        """The other factor."""
+        return x, before
+
+
+class CumExtremum(Cumulative):
+    """Running extremum along one axis."""
+
+    kinds = ORDERED
+
+    def partials(self, before: Any, x: Any, out: Any) -> tuple[Any, Any]:
+        """One for the winner; a half for each of two equals."""
+        dtype = typeof(x).dtype
+        old = convert_element_type(eq(before, out), dtype)
+        new = convert_element_type(eq(x, out), dtype)
+        tie = mul(mul(old, new), 0.5)
+        return sub(old, tie), sub(new, tie)
+
+
+@register
+class CumMax(CumExtremum):
+    """Running maximum along an axis. dtypes: bool, real. From a NaN on: NaN."""
+
+    name = "cummax"
+    hlo = "stablehlo.maximum"
+    ufunc = np.maximum
+
+    def identity(self, dtype: Any) -> Any:
+        """The least value."""
+        return lowest(dtype)
+
+    def combine(self, x: Any, y: Any) -> Any:
+        """The greater."""
+        return max(x, y)
+
+
+@register
+class CumMin(CumExtremum):
+    """Running minimum along an axis. dtypes: bool, real. From a NaN on: NaN."""
+
+    name = "cummin"
+    hlo = "stablehlo.minimum"
+    ufunc = np.minimum
+
+    def identity(self, dtype: Any) -> Any:
+        """The greatest value."""
+        return highest(dtype)
+
+    def combine(self, x: Any, y: Any) -> Any:
+        """The less."""
+        return min(x, y)
+
+
+@register
+class CumLogSumExp(Cumulative):
+    """Running log of sums of exponentials. dtypes: float. 16-bit floats: in 32 bits."""
+
+    name = "cumlogsumexp"
+    kinds = FLOAT
+    ufunc = np.logaddexp
+
+    def identity(self, dtype: Any) -> Any:
+        """Minus infinity."""
+        return lowest(dtype)
+
+    def combine(self, x: Any, y: Any) -> Any:
+        """log(exp(x) + exp(y)), without overflow."""
+        large, small = max(x, y), min(x, y)
+        return add(large, log1p(exp(_gap(small, large))))
+
+    def partials(self, before: Any, x: Any, out: Any) -> tuple[Any, Any]:
+        """The shares exp(before - out) and exp(x - out)."""
+        return exp(_gap(before, out)), exp(_gap(x, out))
+
+
+def _gap(x: Any, y: Any) -> Any:
+    """Returns x - y, which is zero even for equal infinities."""
+    difference = sub(x, y)
+    return select(eq(x, y), full_like(x, 0), difference)
+
+
+# -- public ------------------------------------------------------------------------
+
+
+def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Sums the elements up to each one along an axis.
+
+    Args:
+      operand: numeric[...].
+      axis: along which.
+      reverse: whether to start from the end.
+
+    Returns:
+      An array of the operand's shape and dtype.
+
+    Raises:
+      AxisError: the axis is out of range.
+      DtypeError: the array is boolean.
+
+    Special cases:
+      Integers wrap around. 16-bit floats accumulate in 32 bits.
+
+    Example:
+      >>> import numpy as np
+      >>> print(cumsum(np.float32([1, 2, 3])))
+      [1. 3. 6.]
+
+    Source: running sum; on accelerators StableHLO reduce_window.
+    """
+    axis = axis_index("cumsum", axis, typeof(operand).ndim)
+    return CumSum.bind(operand, axis=axis, reverse=bool(reverse))
+
+
+def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Multiplies the elements up to each one along an axis.
+
+    Args:
+      operand: numeric[...].
+      axis: along which.
+      reverse: whether to start from the end.
+
+    Returns:
+      An array of the operand's shape and dtype.
+
+    Raises:
+      AxisError: the axis is out of range.
+      DtypeError: the array is boolean.
+
+    Special cases:
+      Integers wrap around. 16-bit floats accumulate in 32 bits.
+
+    Example:
+      >>> import numpy as np
+      >>> print(cumprod(np.float32([1, 2, 3])))
+      [1. 2. 6.]
+
+    Source: running product; on accelerators StableHLO reduce_window.
+    """
+    axis = axis_index("cumprod", axis, typeof(operand).ndim)
+    return CumProd.bind(operand, axis=axis, reverse=bool(reverse))
+
+
+def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Takes the greatest of the elements up to each one along an axis.
+
+    Args:
+      operand: real[...].
+      axis: along which.
+      reverse: whether to start from the end.
+
+    Returns:
+      An array of the operand's shape and dtype.
+
+    Raises:
+      AxisError: the axis is out of range.
+      DtypeError: the array is complex.
+
+    Special cases:
+      From a NaN on the result is NaN.
+
+    Example:
+      >>> import numpy as np
+      >>> print(cummax(np.float32([1, 2, 3])))
+      [1. 2. 3.]
+
+    Source: running maximum; on accelerators StableHLO reduce_window.
+    """
+    axis = axis_index("cummax", axis, typeof(operand).ndim)
+    return CumMax.bind(operand, axis=axis, reverse=bool(reverse))
+
+
+def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Takes the least of the elements up to each one along an axis.
+
+    Args:
+      operand: real[...].
+      axis: along which.
+      reverse: whether to start from the end.
+
+    Returns:
+      An array of the operand's shape and dtype.
+
+    Raises:
+      AxisError: the axis is out of range.
+      DtypeError: the array is complex.
+
+    Special cases:
+      From a NaN on the result is NaN.
+
+    Example:
+      >>> import numpy as np
+      >>> print(cummin(np.float32([1, 2, 3])))
+      [1. 1. 1.]
+
+    Source: running minimum; on accelerators StableHLO reduce_window.
+    """
+    axis = axis_index("cummin", axis, typeof(operand).ndim)
+    return CumMin.bind(operand, axis=axis, reverse=bool(reverse))
+
+
+def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Adds in logarithms the elements up to each one along an axis.
+
+    Args:
+      operand: float[...].
+      axis: along which.
+      reverse: whether to start from the end.
+
+    Returns:
+      An array of the operand's shape and dtype.
+
+    Raises:
+      AxisError: the axis is out of range.
+      DtypeError: the array is not of floats.
+
+    Special cases:
+      No overflow; -inf is log(0). From a NaN on the result is NaN.
+
+    Example:
+      >>> import numpy as np
+      >>> print(np.asarray(cumlogsumexp(np.float32([1, 2, 3]))).round(4))
+      [1.     2.3133 3.4076]
+
+    Source: running log-sum-exp; on accelerators a tree of pairs.
+    """
+    axis = axis_index("cumlogsumexp", axis, typeof(operand).ndim)
+    return CumLogSumExp.bind(operand, axis=axis, reverse=bool(reverse))

@@ -1,0 +1,374 @@
+"""Calls of functions whose derivatives the user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fxflow.core.aval import Aval
+from fxflow.core.batching import batch_graph
+from fxflow.core.convert import typeof
+from fxflow.core.errors import NotDifferentiableError
+from fxflow.core.graph import Graph, Var
+from fxflow.core.higher_order import (
+    HigherOrder,
+    carries_tangent,
+    chosen,
+    live_flags,
+    run_host,
+    spread,
+)
+from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.core.transpose import transpose_graph
+from fxflow.lax.custom_rules import (
+    Backward,
+    BatchedBackward,
+    BatchedJVPRule,
+    BatchedVJPRule,
+    JVPRule,
+    VJPRule,
+)
+
+
+class CustomCall(HigherOrder):
+    """A call of a graph with a derivative of its own.
+
+    Operands are what the function captured, what the rule captured, and the arguments.
+
+    Params:
+      graph: of the function: inputs what it captured, then the arguments.
+      num_consts: how many values the function captured.
+      num_rule_consts: how many values the rule captured.
+      rule: the derivative.
+    """
+
+    inlines = True
+
+    def abstract(
+        self,
+        *avals: Aval,
+        graph: Graph,
+        num_consts: int,
+        num_rule_consts: int,
+        rule: Any,
+    ) -> list[Aval]:
+        """The graph's own types."""
+        return graph.out_avals
+
+    def lower(
+        self,
+        ctx: Any,
+        *operands: str,
+        graph: Graph,
+        num_consts: int,
+        num_rule_consts: int,
+        rule: Any,
+    ) -> list[str]:
+        """The graph, in place."""
+        arguments = operands[num_consts + num_rule_consts :]
+        names: list[str] = ctx.graph(graph, [*operands[:num_consts], *arguments])
+        return names
+
+    def evaluate(
+        self,
+        *values: Any,
+        graph: Graph,
+        num_consts: int,
+        num_rule_consts: int,
+        rule: Any,
+    ) -> list[Any]:
+        """NumPy's evaluation of the graph."""
+        arguments = values[num_consts + num_rule_consts :]
+        return run_host(graph, [*values[:num_consts], *arguments])
+
+    def transpose(
+        self,
+        cotangent: Sequence[Any],
+        *args: Any,
+        graph: Graph,
+        num_consts: int,
+        num_rule_consts: int,
+        rule: Any,
+    ) -> Sequence[Any]:
+        """The transpose of the graph, if that is linear."""
+        used = [*args[:num_consts], *args[num_consts + num_rule_consts :]]
+        linear = [type(a) is Var for a in used]
+        nonzero = live_flags(cotangent)
+        derived, has = transpose_graph(graph, linear, nonzero)
+        values = [a for a in used if type(a) is not Var]
+        results = iter(derived.evaluate(*values, *chosen(cotangent, nonzero)))
+        have = iter(has)
+        cts = [
+            (next(results) if next(have) else Zero(a.aval)) if type(a) is Var else None
+            for a in used
+        ]
+        return [*cts[:num_consts], *[None] * num_rule_consts, *cts[num_consts:]]
+
+    def require_constants(self, graph: Graph, tangents: Sequence[Any]) -> None:
+        """Checks that nothing the function captured is being differentiated.
+
+        Raises:
+          NotDifferentiableError: the rule says nothing about it.
+        """
+        for t in tangents:
+            if type(t) is not Zero:
+                raise NotDifferentiableError(
+                    f"{self.name}: {graph.name} uses a value {typeof(t)} from outside "
+                    "that is being differentiated, about which its rule says nothing: "
+                    "pass the value as an argument"
+                )
+
+    def show(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The rule by its name."""
+        return {"graph": params["graph"], "rule": _rule_name(params["rule"])}
+
+
+def _rule_name(rule: Any) -> str:
+    while hasattr(rule, "rule"):
+        rule = rule.rule
+    return str(getattr(rule, "name", type(rule).__name__))
+
+
+@register
+class CustomJVPCall(CustomCall):
+    """Call with a forward derivative by the user. dtypes: any. Lowered in place."""
+
+    name = "custom_jvp"
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        graph: Graph,
+        num_consts: int,
+        num_rule_consts: int,
+        rule: JVPRule,
+    ) -> tuple[list[Any], list[Any]]:
+        """The user's rule."""
+        self.require_constants(graph, tangents[:num_consts])
+        first = num_consts + num_rule_consts
+        if not any(live_flags(tangents[first:])):
+            outs = self.bind(
+                *primals,
+                graph=graph,
+                num_consts=num_consts,
+                num_rule_consts=num_rule_consts,
+                rule=rule,
+            )
+            return outs, [Zero(a.tangent()) for a in graph.out_avals]
+        return rule(primals[num_consts:first], primals[first:], tangents[first:])
+
+    def batch_over(
+        self,
+        axis_name: Any,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        *,
+        graph: Graph,
+        num_consts: int,
+        num_rule_consts: int,
+        rule: JVPRule,
+    ) -> tuple[list[Any], list[bool]]:
+        """The vectorised function with the vectorised rule."""
+        first = num_consts + num_rule_consts
+        used = [*mapped[:num_consts], *mapped[first:]]
+        key = ("custom_jvp", rule, size, tuple(mapped), axis_name)
+        batched = graph.memo.get(key)
+        if batched is None:
+            batched = graph.memo[key] = BatchedJVPRule(
+                rule, size, mapped[num_consts:], axis_name
+            )
+        derived, out_mapped = batch_graph(graph, size, used, True, axis_name)
+        outs = self.bind(
+            *args,
+            graph=derived,
+            num_consts=num_consts,
+            num_rule_consts=num_rule_consts,
+            rule=batched,
+        )
+        return outs, out_mapped
+
+
+@register
+class CustomVJPCall(CustomCall):
+    """Call with a reverse derivative by the user. dtypes: any. Lowered in place."""
+
+    name = "custom_vjp"
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[list[Any], list[Any]]:
+        """Raises: the user gave no forward derivative."""
+        raise NotDifferentiableError(
+            f"custom_vjp: {params['graph'].name} cannot be differentiated in forward "
+            "mode (jvp, jacfwd), because its rule is for reverse mode only: use "
+            "custom_jvp, which serves both, or jacrev"
+        )
+
+    def linearize(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        graph: Graph,
+        num_consts: int,
+        num_rule_consts: int,
+        rule: VJPRule,
+    ) -> tuple[list[Any], list[Any]]:
+        """The user's forward pass; a linear operation that knows the backward pass."""
+        self.require_constants(graph, tangents[:num_consts])
+        first = num_consts + num_rule_consts
+        active = live_flags(tangents[first:])
+        if not any(active):
+            outs = self.bind(
+                *primals,
+                graph=graph,
+                num_consts=num_consts,
+                num_rule_consts=num_rule_consts,
+                rule=rule,
+            )
+            return outs, [Zero(a.tangent()) for a in graph.out_avals]
+        outs, residuals, backward = rule.forward(
+            primals[num_consts:first], primals[first:], active
+        )
+        avals = [typeof(o).tangent() for o in outs]
+        has = [carries_tangent(typeof(o)) for o in outs]
+        results = CustomLinear.bind(
+            *residuals,
+            *chosen(tangents[first:], active),
+            backward=backward,
+            num_residuals=len(residuals),
+            active=tuple(active),
+            outs=tuple(avals),
+            name=graph.name,
+        )
+        return outs, spread(results, has, avals)
+
+    def batch_over(
+        self,
+        axis_name: Any,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        *,
+        graph: Graph,
+        num_consts: int,
+        num_rule_consts: int,
+        rule: VJPRule,
+    ) -> tuple[list[Any], list[bool]]:
+        """The vectorised function with the vectorised rule."""
+        first = num_consts + num_rule_consts
+        used = [*mapped[:num_consts], *mapped[first:]]
+        key = ("custom_vjp", rule, size, tuple(mapped), axis_name)
+        batched = graph.memo.get(key)
+        if batched is None:
+            batched = graph.memo[key] = BatchedVJPRule(
+                rule, size, mapped[num_consts:], axis_name
+            )
+        derived, out_mapped = batch_graph(graph, size, used, True, axis_name)
+        outs = self.bind(
+            *args,
+            graph=derived,
+            num_consts=num_consts,
+            num_rule_consts=num_rule_consts,
+            rule=batched,
+        )
+        return outs, out_mapped
+
+
+def _no_forward(name: str) -> NotDifferentiableError:
+    return NotDifferentiableError(
+        f"custom_vjp: the derivative of {name} cannot be applied to tangents, because "
+        "its rule is for reverse mode only: use vjp or grad, or custom_jvp"
+    )
+
+
+@register
+class CustomLinear(Primitive):
+    """The derivative of a `custom_vjp` function: known by its transpose alone.
+
+    Operands are what the backward pass needs, and tangents; it is recorded on tapes and
+    never runs forwards.
+
+    Params:
+      backward: the user's backward pass (see `custom_rules`).
+      num_residuals: how many operands are no tangents.
+      active: which arguments of the function have a tangent.
+      outs: types of the tangents of all the function's results.
+      name: of the function.
+    """
+
+    name = "custom_vjp_linear"
+    multi = True
+    host_safe = False
+
+    def abstract(
+        self, *avals: Aval, outs: tuple[Aval, ...], **params: Any
+    ) -> list[Aval]:
+        """Types of the tangents that are not of integers."""
+        return [a for a in outs if carries_tangent(a)]
+
+    def lower(self, ctx: Any, *operands: str, **params: Any) -> list[str]:
+        """Raises: there is no forward rule."""
+        raise _no_forward(params["name"])
+
+    def evaluate(self, *values: Any, **params: Any) -> list[Any]:
+        """Raises: there is no forward rule."""
+        raise _no_forward(params["name"])
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """Raises: there is no forward rule."""
+        raise _no_forward(params["name"])
+
+    def transpose(
+        self,
+        cotangent: Sequence[Any],
+        *args: Any,
+        backward: Backward,
+        num_residuals: int,
+        active: tuple[bool, ...],
+        outs: tuple[Aval, ...],
+        name: str,
+    ) -> Sequence[Any]:
+        """The user's backward pass."""
+        given = iter(cotangent)
+        cts = [next(given) if carries_tangent(a) else Zero(a) for a in outs]
+        results = backward(args[:num_residuals], cts)
+        return [*[None] * num_residuals, *chosen(results, active)]
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        *,
+        backward: Backward,
+        num_residuals: int,
+        active: tuple[bool, ...],
+        outs: tuple[Aval, ...],
+        name: str,
+    ) -> tuple[list[Any], list[bool]]:
+        """The vectorised backward pass; all results are mapped."""
+        tangents_mapped = iter(mapped[num_residuals:])
+        primals_mapped = [live and next(tangents_mapped) for live in active]
+        batched = BatchedBackward(
+            backward,
+            size,
+            mapped[:num_residuals],
+            [True] * len(outs),
+            primals_mapped,
+            None,
+        )
+        results = self.bind(
+            *args,
+            backward=batched,
+            num_residuals=num_residuals,
+            active=active,
+            outs=tuple(a.update(shape=(size, *a.shape)) for a in outs),
+            name=name,
+        )
+        return results, [True] * len(results)

@@ -1,0 +1,312 @@
+"""Derivatives given by the user, as objects that operations carry.
+
+A *JVP rule* is called as `rule(consts, primals, tangents)` and returns `(outs,
+out_tangents)`. A *VJP rule* has `forward(consts, primals, active)`, which returns
+`(outs, residuals, backward)`; `backward(residuals, cotangents)` returns a cotangent for
+each primal. All are flat; a tangent or cotangent known to be zero is a `Zero`. `consts`
+are values that the rule captured, if it was traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from fxflow.core import arith
+from fxflow.core.aval import Aval
+from fxflow.core.batching import batch_flat, materialize
+from fxflow.core.convert import typeof
+from fxflow.core.graph import Graph
+from fxflow.core.higher_order import carries_tangent, chosen, live_flags, spread
+from fxflow.core.primitive import Zero
+from fxflow.core.staging import trace_flat
+
+Backward = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
+
+
+class JVPRule(Protocol):
+    """See the module."""
+
+    def __call__(
+        self, consts: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Returns results and their tangents."""
+
+
+class VJPRule(Protocol):
+    """See the module."""
+
+    def forward(
+        self, consts: Sequence[Any], primals: Sequence[Any], active: Sequence[bool]
+    ) -> tuple[list[Any], list[Any], Backward]:
+        """Returns results, what the backward pass needs, and the backward pass."""
+
+
+# -- vectorised ------------------------------------------------------------------
+
+
+class BatchedJVPRule:
+    """A JVP rule on whole batches; all its results are mapped.
+
+    Args:
+      rule: of one slice.
+      size: length of the mapped axis.
+      mapped: which of consts and primals are mapped; a tangent is if its primal is.
+      axis_name: name of the axis, or None.
+    """
+
+    def __init__(
+        self, rule: JVPRule, size: int, mapped: Sequence[bool], axis_name: Any
+    ) -> None:
+        self.rule, self.size, self.axis_name = rule, size, axis_name
+        self.mapped = list(mapped)
+
+    def __call__(
+        self, consts: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """See `JVPRule`."""
+        first, count = len(consts), len(consts) + len(primals)
+        live = live_flags(tangents)
+        avals: list[Aval] = []
+        has: list[bool] = []
+
+        def one(*values: Any) -> list[Any]:
+            zeros = [t.aval if type(t) is Zero else None for t in tangents]
+            given = iter(values[count:])
+            slices = [
+                next(given) if z is None else Zero(_row(z, m))
+                for z, m in zip(zeros, self.mapped[first:], strict=True)
+            ]
+            outs, out_tangents = self.rule(values[:first], values[first:count], slices)
+            has[:] = live_flags(out_tangents)
+            avals[:] = [typeof(o) for o in outs]
+            return [*outs, *(t for t in out_tangents if type(t) is not Zero)]
+
+        mapped = self.mapped + chosen(self.mapped[first:], live)
+        args = [*consts, *primals, *(t for t in tangents if type(t) is not Zero)]
+        results, have = batch_flat(one, self.size, args, mapped, self.axis_name)
+        full = [
+            materialize(r, self.size, m) for r, m in zip(results, have, strict=True)
+        ]
+        outs = full[: len(avals)]
+        zeros = [typeof(o).tangent() for o in outs]
+        return outs, spread(full[len(avals) :], has, zeros)
+
+
+class BatchedVJPRule:
+    """A VJP rule on whole batches; see `BatchedJVPRule`."""
+
+    def __init__(
+        self, rule: VJPRule, size: int, mapped: Sequence[bool], axis_name: Any
+    ) -> None:
+        self.rule, self.size, self.axis_name = rule, size, axis_name
+        self.mapped = list(mapped)
+
+    def forward(
+        self, consts: Sequence[Any], primals: Sequence[Any], active: Sequence[bool]
+    ) -> tuple[list[Any], list[Any], Backward]:
+        """See `VJPRule`."""
+        first = len(consts)
+        backwards: list[Backward] = []
+        counts: list[int] = []
+
+        def one(*values: Any) -> list[Any]:
+            outs, residuals, backward = self.rule.forward(
+                values[:first], values[first:], active
+            )
+            backwards.append(backward)
+            counts.append(len(outs))
+            return [*outs, *residuals]
+
+        results, have = batch_flat(
+            one, self.size, [*consts, *primals], self.mapped, self.axis_name
+        )
+        count = counts[0]
+        outs = [
+            materialize(r, self.size, m)
+            for r, m in zip(results[:count], have[:count], strict=True)
+        ]
+        backward = BatchedBackward(
+            backwards[0],
+            self.size,
+            have[count:],
+            [True] * count,
+            self.mapped[first:],
+            self.axis_name,
+        )
+        return outs, results[count:], backward
+
+
+class BatchedBackward:
+    """A backward pass on whole batches.
+
+    Args:
+      backward: of one slice.
+      size: length of the mapped axis.
+      residuals_mapped: which residuals are mapped.
+      cotangents_mapped: which cotangents are mapped.
+      primals_mapped: which primals were; the cotangents of the others are summed.
+      axis_name: name of the axis, or None.
+    """
+
+    def __init__(
+        self,
+        backward: Backward,
+        size: int,
+        residuals_mapped: Sequence[bool],
+        cotangents_mapped: Sequence[bool],
+        primals_mapped: Sequence[bool],
+        axis_name: Any,
+    ) -> None:
+        self.backward, self.size, self.axis_name = backward, size, axis_name
+        self.residuals_mapped = list(residuals_mapped)
+        self.cotangents_mapped = list(cotangents_mapped)
+        self.primals_mapped = list(primals_mapped)
+
+    def __call__(
+        self, residuals: Sequence[Any], cotangents: Sequence[Any]
+    ) -> list[Any]:
+        """Returns a cotangent for each primal."""
+        count = len(residuals)
+        live = live_flags(cotangents)
+        zeros: list[Zero | None] = []
+
+        def one(*values: Any) -> list[Any]:
+            given = iter(values[count:])
+            slices = [
+                Zero(_row(ct.aval, m)) if type(ct) is Zero else next(given)
+                for ct, m in zip(cotangents, self.cotangents_mapped, strict=True)
+            ]
+            cts = self.backward(values[:count], slices)
+            zeros[:] = [ct if type(ct) is Zero else None for ct in cts]
+            return [ct for ct in cts if type(ct) is not Zero]
+
+        mapped = self.residuals_mapped + chosen(self.cotangents_mapped, live)
+        args = [*residuals, *(ct for ct in cotangents if type(ct) is not Zero)]
+        results, have = batch_flat(one, self.size, args, mapped, self.axis_name)
+        rest = iter(zip(results, have, strict=True))
+        out: list[Any] = []
+        for zero, is_mapped in zip(zeros, self.primals_mapped, strict=True):
+            if zero is not None:
+                shape = (self.size, *zero.shape) if is_mapped else zero.shape
+                out.append(Zero(zero.aval.update(shape=shape)))
+                continue
+            value, have_axis = next(rest)
+            value = materialize(value, self.size, have_axis)
+            out.append(value if is_mapped else arith.reduce_sum(value, (0,)))
+        return out
+
+
+def _row(aval: Aval, mapped: bool) -> Aval:
+    return aval.update(shape=aval.shape[1:]) if mapped else aval
+
+
+# -- traced ----------------------------------------------------------------------
+
+
+class TracedJVPRule:
+    """A JVP rule as a graph, because it captured traced values.
+
+    Args:
+      rule: to trace.
+      avals: types of the primals.
+
+    Attributes:
+      consts: what the rule captured: pass them on as operands.
+    """
+
+    def __init__(self, rule: JVPRule, avals: Sequence[Aval]) -> None:
+        count = len(avals)
+        self.active = [carries_tangent(a) for a in avals]
+        self.tangent_avals = [a.tangent() for a in avals]
+        self.has_tangent: list[bool] = []
+
+        def flat(*values: Any) -> list[Any]:
+            tangents = spread(values[count:], self.active, self.tangent_avals)
+            outs, out_tangents = rule([], values[:count], tangents)
+            self.has_tangent = live_flags(out_tangents)
+            return [*outs, *(t for t in out_tangents if type(t) is not Zero)]
+
+        self.graph, self.consts = trace_flat(
+            flat, [*avals, *chosen(self.tangent_avals, self.active)], name="custom_jvp"
+        )
+
+    def __call__(
+        self, consts: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """See `JVPRule`."""
+        live = [arith.instantiate(t) for t in chosen(tangents, self.active)]
+        results = self.graph.evaluate(*consts, *primals, *live)
+        count = len(self.has_tangent)
+        outs = results[:count]
+        zeros = [typeof(o).tangent() for o in outs]
+        return outs, spread(results[count:], self.has_tangent, zeros)
+
+
+class TracedVJPRule:
+    """A VJP rule as two graphs, because it captured traced values.
+
+    Args:
+      rule: to trace.
+      avals: types of the primals.
+      out_avals: types of the results.
+
+    Attributes:
+      consts: what the rule captured: pass them on as operands.
+    """
+
+    def __init__(
+        self, rule: VJPRule, avals: Sequence[Aval], out_avals: Sequence[Aval]
+    ) -> None:
+        self.count = len(out_avals)
+        active = [carries_tangent(a) for a in avals]
+        backwards: list[Backward] = []
+
+        def forward(*values: Any) -> list[Any]:
+            outs, residuals, backward = rule.forward([], values, active)
+            backwards.append(backward)
+            return [*outs, *residuals]
+
+        self.graph, forward_consts = trace_flat(forward, avals, name="custom_fwd")
+        residual_avals = self.graph.out_avals[self.count :]
+        tangent_avals = [a.tangent() for a in out_avals]
+        live = [carries_tangent(a) for a in out_avals]
+        zeros: list[Zero | None] = []
+
+        def backward(*values: Any) -> list[Any]:
+            residuals = values[: len(residual_avals)]
+            cts = spread(values[len(residual_avals) :], live, tangent_avals)
+            results = backwards[0](residuals, cts)
+            zeros[:] = [ct if type(ct) is Zero else None for ct in results]
+            return [ct for ct in results if type(ct) is not Zero]
+
+        graph, backward_consts = trace_flat(
+            backward,
+            [*residual_avals, *chosen(tangent_avals, live)],
+            name="custom_bwd",
+        )
+        self.num_forward = len(forward_consts)
+        self.consts = [*forward_consts, *backward_consts]
+        self.backward = _TracedBackward(graph, live, zeros)
+
+    def forward(
+        self, consts: Sequence[Any], primals: Sequence[Any], active: Sequence[bool]
+    ) -> tuple[list[Any], list[Any], Backward]:
+        """See `VJPRule`."""
+        results = self.graph.evaluate(*consts[: self.num_forward], *primals)
+        residuals = [*consts[self.num_forward :], *results[self.count :]]
+        return results[: self.count], residuals, self.backward
+
+
+class _TracedBackward:
+    def __init__(
+        self, graph: Graph, live: Sequence[bool], zeros: Sequence[Zero | None]
+    ) -> None:
+        self.graph, self.live, self.zeros = graph, live, zeros
+
+    def __call__(
+        self, residuals: Sequence[Any], cotangents: Sequence[Any]
+    ) -> list[Any]:
+        cts = [arith.instantiate(ct) for ct in chosen(cotangents, self.live)]
+        results = iter(self.graph.evaluate(*residuals, *cts))
+        return [next(results) if zero is None else zero for zero in self.zeros]

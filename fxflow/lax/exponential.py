@@ -1,0 +1,246 @@
+"""Exponentials and logarithms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import arith
+from fxflow.core.array import Array
+from fxflow.core.convert import typeof
+from fxflow.core.primitive import register
+from fxflow.lax.elementwise import add, div, mul, sub
+from fxflow.lax.families import INEXACT, Elementwise
+
+
+def _one(x: Any) -> Any:
+    return arith.constant(1, typeof(x).dtype)
+
+
+@register
+class Exp(Elementwise):
+    """eˣ. dtypes: inexact. StableHLO: exponential."""
+
+    name = "exp"
+    kinds = INEXACT
+    hlo = "stablehlo.exponential"
+    numpy = np.exp
+    partials = (lambda out, x: out,)
+
+
+@register
+class Exp2(Elementwise):
+    """2ˣ. dtypes: inexact. StableHLO: exponential, of x log 2."""
+
+    name = "exp2"
+    kinds = INEXACT
+    numpy = np.exp2
+    partials = (lambda out, x: mul(out, arith.constant(math.log(2), typeof(x).dtype)),)
+
+    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+        """`power` with base 2: the product x log 2 would lose digits of large x."""
+        out = ctx.avals_out[0]
+        base = ctx.constant(np.array(2).astype(out.dtype), out)
+        return str(ctx.emit(f"stablehlo.power {base}, {operands[0]} : {out.mlir}"))
+
+
+@register
+class Expm1(Elementwise):
+    """eˣ - 1, exact near 0. dtypes: inexact. StableHLO: exponential_minus_one."""
+
+    name = "expm1"
+    kinds = INEXACT
+    hlo = "stablehlo.exponential_minus_one"
+    numpy = np.expm1
+    partials = (lambda out, x: add(out, _one(x)),)
+
+
+@register
+class Log(Elementwise):
+    """Natural logarithm. dtypes: inexact. StableHLO: log. ±0 → -inf, x < 0 → nan."""
+
+    name = "log"
+    kinds = INEXACT
+    hlo = "stablehlo.log"
+    numpy = np.log
+    partials = (lambda out, x: div(_one(x), x),)
+
+
+@register
+class Log1p(Elementwise):
+    """log(1 + x), exact near 0. dtypes: inexact. StableHLO: log_plus_one."""
+
+    name = "log1p"
+    kinds = INEXACT
+    hlo = "stablehlo.log_plus_one"
+    numpy = np.log1p
+    partials = (lambda out, x: div(_one(x), add(x, _one(x))),)
+
+
+def _host_logistic(x: Any) -> Any:
+    one = np.ones((), x.dtype)
+    return np.divide(one, np.add(one, np.exp(np.negative(x))))
+
+
+@register
+class Logistic(Elementwise):
+    """1 / (1 + e⁻ˣ). dtypes: inexact. StableHLO: logistic."""
+
+    name = "logistic"
+    kinds = INEXACT
+    hlo = "stablehlo.logistic"
+    numpy = _host_logistic
+    partials = (lambda out, x: mul(out, sub(_one(x), out)),)
+
+
+def exp(x: Any, /) -> Array:
+    """Returns eˣ.
+
+    Args:
+      x: float or complex array.
+
+    Returns:
+      An array of the dtype and shape of `x`.
+
+    Raises:
+      DtypeError: `x` is boolean or integer.
+
+    Special cases:
+      -inf gives 0, inf gives inf.
+
+    Example:
+      >>> exp(0.0)
+      Array(1., dtype=float32, weak_type=True)
+
+    Source: StableHLO `exponential`.
+    """
+    result: Array = Exp.bind(x)
+    return result
+
+
+def exp2(x: Any, /) -> Array:
+    """Returns 2ˣ.
+
+    Args:
+      x: float or complex array.
+
+    Returns:
+      An array of the dtype and shape of `x`.
+
+    Raises:
+      DtypeError: `x` is boolean or integer.
+
+    Special cases:
+      Exact where x is an integer. -inf gives 0, inf gives inf.
+
+    Example:
+      >>> exp2(3.0)
+      Array(8., dtype=float32, weak_type=True)
+
+    Source: StableHLO `power`.
+    """
+    result: Array = Exp2.bind(x)
+    return result
+
+
+def expm1(x: Any, /) -> Array:
+    """Returns eˣ - 1, without loss of digits near 0.
+
+    Args:
+      x: float or complex array.
+
+    Returns:
+      An array of the dtype and shape of `x`.
+
+    Raises:
+      DtypeError: `x` is boolean or integer.
+
+    Special cases:
+      ±0 gives ±0, -inf gives -1, inf gives inf.
+
+    Example:
+      >>> expm1(np.float32(1e-8))
+      Array(1.e-08, dtype=float32)
+
+    Source: StableHLO `exponential_minus_one`.
+    """
+    result: Array = Expm1.bind(x)
+    return result
+
+
+def log(x: Any, /) -> Array:
+    """Returns the natural logarithm.
+
+    Args:
+      x: float or complex array.
+
+    Returns:
+      An array of the dtype and shape of `x`.
+
+    Raises:
+      DtypeError: `x` is boolean or integer.
+
+    Special cases:
+      ±0 gives -inf, a negative float nan, inf gives inf. The imaginary part of a
+      complex logarithm is in (-π, π].
+
+    Example:
+      >>> log(1.0)
+      Array(0., dtype=float32, weak_type=True)
+
+    Source: StableHLO `log`.
+    """
+    result: Array = Log.bind(x)
+    return result
+
+
+def log1p(x: Any, /) -> Array:
+    """Returns log(1 + x), without loss of digits near 0.
+
+    Args:
+      x: float or complex array.
+
+    Returns:
+      An array of the dtype and shape of `x`.
+
+    Raises:
+      DtypeError: `x` is boolean or integer.
+
+    Special cases:
+      ±0 gives ±0, -1 gives -inf, what is below -1 nan.
+
+    Example:
+      >>> log1p(np.float32(1e-8))
+      Array(1.e-08, dtype=float32)
+
+    Source: StableHLO `log_plus_one`.
+    """
+    result: Array = Log1p.bind(x)
+    return result
+
+
+def logistic(x: Any, /) -> Array:
+    """Returns the logistic function 1 / (1 + e⁻ˣ).
+
+    Args:
+      x: float or complex array.
+
+    Returns:
+      An array of the dtype and shape of `x`.
+
+    Raises:
+      DtypeError: `x` is boolean or integer.
+
+    Special cases:
+      -inf gives 0, inf gives 1.
+
+    Example:
+      >>> logistic(0.0)
+      Array(0.5, dtype=float32, weak_type=True)
+
+    Source: StableHLO `logistic`.
+    """
+    result: Array = Logistic.bind(x)
+    return result

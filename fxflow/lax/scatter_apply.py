@@ -1,0 +1,201 @@
+"""`scatter_apply`: a function applied to slices of an array at computed places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core.array import Array, host_of
+from fxflow.core.aval import Aval, Shape
+from fxflow.core.batching import materialize
+from fxflow.core.convert import as_array, typeof
+from fxflow.core.eager import EVAL
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.graph import Graph
+from fxflow.core.primitive import Primitive, register
+from fxflow.core.staging import trace_flat
+from fxflow.core.trace import under
+from fxflow.lax.arguments import shape_tuple
+from fxflow.lax.places import GatherScatterMode, ScatterDimensionNumbers
+from fxflow.lax.scatter import (
+    check_scatter,
+    scatter_params,
+    scatter_positions,
+    scatter_text,
+)
+
+
+@register
+class ScatterApply(Primitive):
+    """Applies a graph to elements at computed places. All dtypes. StableHLO: scatter.
+
+    Params:
+      graph: from one element to one of the same type.
+      update_shape: what the shape of updates would be.
+    """
+
+    name = "scatter_apply"
+    nondifferentiable = (
+        "a place may be named several times; gather the elements, apply the function "
+        "and scatter the results instead"
+    )
+    host_safe = False
+
+    def abstract(
+        self, x: Aval, indices: Aval, *, update_shape: Shape, **params: Any
+    ) -> Aval:
+        """The type of the array."""
+        updates = Aval(update_shape, x.dtype)
+        check_scatter(self.name, x, indices, updates, params["dimension_numbers"])
+        return x
+
+    def lower(
+        self,
+        ctx: Any,
+        x: str,
+        indices: str,
+        *,
+        graph: Graph,
+        update_shape: Shape,
+        dimension_numbers: ScatterDimensionNumbers,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+        mode: GatherScatterMode,
+    ) -> str:
+        """`scatter` that looks at the old elements only."""
+        aval, index_aval = ctx.avals_in
+        scalar = Aval((), aval.dtype)
+        updates = Aval(update_shape, aval.dtype)
+        nothing = ctx.constant(np.zeros((), aval.dtype), scalar)
+        nothing = ctx.broadcast(nothing, scalar, update_shape)
+
+        def combine(inner: Any, names: list[str]) -> Sequence[str]:
+            result: list[str] = inner.graph(graph, names[:1])
+            return result
+
+        return scatter_text(
+            ctx,
+            (x, indices, nothing),
+            (aval, index_aval, updates),
+            combine,
+            dimension_numbers,
+            indices_are_sorted,
+            unique_indices,
+            mode,
+        )
+
+    def evaluate(
+        self,
+        x: Any,
+        indices: Any,
+        *,
+        graph: Graph,
+        update_shape: Shape,
+        dimension_numbers: ScatterDimensionNumbers,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+        mode: GatherScatterMode,
+    ) -> Any:
+        """The graph run for one element after the other."""
+        out = np.array(x)
+        clip = mode is GatherScatterMode.CLIP
+        index, values = scatter_positions(
+            dimension_numbers, x, indices, np.zeros(update_shape, x.dtype), clip
+        )
+        if not values.size:
+            return out
+        columns = [np.broadcast_to(i, values.shape).ravel() for i in index]
+        for place in zip(*columns, strict=True) if columns else [()]:
+            (new,) = under(EVAL, graph.evaluate, as_array(out[place]))
+            out[place] = host_of(as_array(new))
+        return out
+
+    def batch(
+        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
+    ) -> tuple[Any, bool]:
+        """One more axis of the slices, or one batching dimension."""
+        x, indices = args
+        params["dimension_numbers"] = params["dimension_numbers"].batched(mapped[1])
+        params["update_shape"] = (size, *params["update_shape"])
+        if mapped[1]:
+            params["indices_are_sorted"] = False
+        return self.bind(materialize(x, size, mapped[0]), indices, **params), True
+
+
+def scatter_apply(
+    operand: Any,
+    scatter_indices: Any,
+    func: Callable[[Any], Any],
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    update_shape: Sequence[int] = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Array:
+    """Applies a function to elements of an array at computed places.
+
+    Args:
+      operand: array.
+      scatter_indices: `int[..., n]`: index vectors along the last axis.
+      func: from one element (0-d) to one of the same dtype. It may not use traced
+        values from outside.
+      dimension_numbers: how the axes correspond.
+      update_shape: the shape that updates would have, see `scatter`.
+      indices_are_sorted: see `scatter`.
+      unique_indices: see `scatter`.
+      mode: see `scatter`.
+
+    Returns:
+      Array of the type of `operand`; a place that is named several times has the
+      function applied as often. There is no derivative.
+
+    Raises:
+      ShapeError, AxisError: shapes and dimension numbers do not fit together, or `func`
+        does not return one element.
+      DtypeError: `func` changes the dtype, or indices are not integers.
+      ArgumentError: unknown mode, or `func` uses a value from outside.
+
+    Example:
+      >>> from fxflow.lax import mul
+      >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+      >>> x, at = np.array([1, 2], "i4"), np.array([[1], [1]])
+      >>> scatter_apply(x, at, lambda e: mul(e, -2), numbers, update_shape=(2,))
+      Array([1, 8], dtype=int32)
+
+    Source: StableHLO `scatter`.
+    """
+    params = scatter_params(
+        "scatter_apply", dimension_numbers, indices_are_sorted, unique_indices, mode
+    )
+    aval = typeof(operand)
+    scalar = Aval((), aval.dtype)
+    graph, consts = trace_flat(
+        lambda element: [func(element)],
+        [scalar],
+        name=getattr(func, "__name__", "func"),
+        labels=("element",),
+    )
+    if consts:
+        raise ArgumentError(
+            "scatter_apply: func uses "
+            f"{', '.join(str(typeof(c)) for c in consts)} from outside, which the "
+            "combination inside a scatter cannot see: use Python numbers"
+        )
+    (out,) = graph.out_avals
+    if out.shape:
+        raise ShapeError(f"scatter_apply: func must return one element, got {out}")
+    if out.dtype != aval.dtype:
+        raise DtypeError(
+            f"scatter_apply: func must keep the dtype of {scalar}, it returns {out}"
+        )
+    result: Array = ScatterApply.bind(
+        operand,
+        scatter_indices,
+        graph=graph,
+        update_shape=shape_tuple("scatter_apply", update_shape, "update_shape"),
+        **params,
+    )
+    return result

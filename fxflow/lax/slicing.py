@@ -1,0 +1,268 @@
+"""Slices at static places: views on the host."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from fxflow.core import arith
+from fxflow.core.array import Array
+from fxflow.core.aval import Aval
+from fxflow.core.convert import typeof
+from fxflow.core.errors import ShapeError
+from fxflow.core.primitive import register
+from fxflow.lax.arguments import (
+    axis_index,
+    check,
+    int_tuple,
+    is_words,
+    on_words,
+)
+from fxflow.lax.families import Structural
+from fxflow.lax.padding import Pad
+from fxflow.lax.shape import squeeze
+
+
+@register
+class Slice(Structural):
+    """The elements between two corners, perhaps in steps. All dtypes.
+
+    StableHLO: slice.
+    """
+
+    name = "slice"
+    is_view = True
+
+    def abstract(
+        self,
+        x: Aval,
+        *,
+        start_indices: tuple[int, ...],
+        limit_indices: tuple[int, ...],
+        strides: tuple[int, ...] | None,
+    ) -> Aval:
+        """One length for each pair of corners."""
+        ndim = x.ndim
+        steps = strides or (1,) * ndim
+        if not len(start_indices) == len(limit_indices) == len(steps) == ndim:
+            raise ShapeError(
+                f"slice: {x} needs one start, limit and stride for each axis, got "
+                f"start_indices {start_indices}, limit_indices {limit_indices}, "
+                f"strides {strides}"
+            )
+        shape = []
+        for d, (n, start, limit, step) in enumerate(
+            zip(x.shape, start_indices, limit_indices, steps, strict=True)
+        ):
+            if not (0 <= start <= limit <= n and step > 0):
+                raise ShapeError(
+                    f"slice: along axis {d} of {x}, start {start} to limit {limit} in "
+                    f"steps of {step} does not lie in 0 to {n} (negative numbers do "
+                    "not count from the end here: see slice_in_dim)"
+                )
+            shape.append(-((start - limit) // step))
+        return Aval(tuple(shape), x.dtype, x.weak_type)
+
+    def lower(
+        self,
+        ctx: Any,
+        x: str,
+        *,
+        start_indices: tuple[int, ...],
+        limit_indices: tuple[int, ...],
+        strides: tuple[int, ...] | None,
+    ) -> str:
+        """`slice`."""
+        ranges = ", ".join(
+            f"{a}:{b}:{c}"
+            for a, b, c in zip(
+                start_indices,
+                limit_indices,
+                strides or (1,) * len(start_indices),
+                strict=True,
+            )
+        )
+        return str(
+            ctx.emit(
+                f"stablehlo.slice {x} [{ranges}] : ({ctx.avals_in[0].mlir}) -> "
+                f"{ctx.avals_out[0].mlir}"
+            )
+        )
+
+    def evaluate(self, x: Any, **params: Any) -> Any:
+        """A view."""
+        return self.host_function(**params)(x)
+
+    def host_function(self, **params: Any) -> Callable[..., Any]:
+        """Indexing by prepared slices."""
+        starts, limits = params["start_indices"], params["limit_indices"]
+        strides = params["strides"] or (None,) * len(starts)
+        return itemgetter(tuple(map(builtins.slice, starts, limits, strides)))
+
+    def transpose(
+        self,
+        cotangent: Any,
+        x: Any,
+        *,
+        start_indices: tuple[int, ...],
+        limit_indices: tuple[int, ...],
+        strides: tuple[int, ...] | None,
+    ) -> Sequence[Any]:
+        """Zeros around and between."""
+        ct = typeof(cotangent)
+        config = []
+        for old, new, start, step in zip(
+            x.aval.shape,
+            ct.shape,
+            start_indices,
+            strides or (1,) * ct.ndim,
+            strict=True,
+        ):
+            covered = new + max(new - 1, 0) * (step - 1)
+            config.append((start, old - start - covered, step - 1))
+        zero = arith.constant(0, ct.dtype)
+        return [Pad.bind(cotangent, zero, padding_config=tuple(config))]
+
+    def batched_params(self, value: Any, size: int, **params: Any) -> dict[str, Any]:
+        """All of axis 0."""
+        strides = params["strides"]
+        return {
+            "start_indices": (0, *params["start_indices"]),
+            "limit_indices": (size, *params["limit_indices"]),
+            "strides": None if strides is None else (1, *strides),
+        }
+
+
+def slice(
+    operand: Any,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> Array:
+    """Returns the elements between two corners.
+
+    Args:
+      operand: array of any dtype.
+      start_indices: for each axis the first index.
+      limit_indices: for each axis the index behind the last.
+      strides: for each axis the step (None: 1).
+
+    Returns:
+      Array of lengths `ceil((limit - start) / stride)`.
+
+    Raises:
+      ShapeError: there is not one number for each axis, or a corner lies outside.
+
+    Example:
+      >>> slice(np.array([0, 1, 2, 3], "i4"), (1,), (4,), (2,))
+      Array([1, 3], dtype=int32)
+
+    Source: StableHLO `slice`.
+    """
+    starts = int_tuple("slice", "start_indices", start_indices)
+    limits = int_tuple("slice", "limit_indices", limit_indices)
+    steps = None if strides is None else int_tuple("slice", "strides", strides)
+    if steps is not None and all(s == 1 for s in steps) and len(steps) == len(starts):
+        steps = None
+    aval = typeof(operand)
+    if is_words(aval):
+        check(Slice, aval, start_indices=starts, limit_indices=limits, strides=steps)
+        inner = aval.dtype.suffix
+        keys: Array = on_words(
+            lambda w: Slice.bind(
+                w,
+                start_indices=starts + (0,) * len(inner),
+                limit_indices=limits + inner,
+                strides=None if steps is None else steps + (1,) * len(inner),
+            ),
+            operand,
+        )
+        return keys
+    result: Array = Slice.bind(
+        operand, start_indices=starts, limit_indices=limits, strides=steps
+    )
+    return result
+
+
+def slice_in_dim(
+    operand: Any,
+    start_index: int | None,
+    limit_index: int | None,
+    stride: int = 1,
+    axis: int = 0,
+) -> Array:
+    """Slices along one axis, as `operand[..., start:limit:stride, ...]` does.
+
+    Args:
+      operand: array of any dtype.
+      start_index: the first index; negative ones count from the end (None: 0).
+      limit_index: the index behind the last, likewise (None: the end).
+      stride: a positive step.
+      axis: the axis.
+
+    Returns:
+      Array that differs from `operand` in the length of `axis`.
+
+    Raises:
+      AxisError: there is no such axis.
+      ShapeError: a corner lies outside.
+
+    Example:
+      >>> slice_in_dim(np.array([0, 1, 2, 3], "i4"), -3, None)
+      Array([1, 2, 3], dtype=int32)
+
+    Source: StableHLO `slice`.
+    """
+    aval = typeof(operand)
+    at = axis_index("slice_in_dim", axis, aval.ndim)
+    n = aval.shape[at]
+    (step,) = int_tuple("slice_in_dim", "stride", (stride,))
+    start = 0 if start_index is None else _from_front(start_index, n)
+    limit = n if limit_index is None else _from_front(limit_index, n)
+    starts, limits, steps = [0] * aval.ndim, list(aval.shape), [1] * aval.ndim
+    starts[at], limits[at], steps[at] = start, limit, step
+    return slice(operand, starts, limits, steps)
+
+
+def _from_front(index: Any, length: int) -> int:
+    (known,) = int_tuple("slice_in_dim", "indices", (index,))
+    return known + length if known < 0 else known
+
+
+def index_in_dim(
+    operand: Any, index: int, axis: int = 0, keepdims: bool = True
+) -> Array:
+    """Returns one static index along an axis.
+
+    Args:
+      operand: array of any dtype.
+      index: which; a negative one counts from the end.
+      axis: the axis.
+      keepdims: whether the axis stays, with length 1.
+
+    Returns:
+      Array whose `axis` has length 1 or is gone.
+
+    Raises:
+      AxisError: there is no such axis.
+      ShapeError: the index is out of range.
+
+    Example:
+      >>> index_in_dim(np.array([5, 6], "i4"), -1, keepdims=False)
+      Array(6, dtype=int32)
+
+    Source: StableHLO `slice`.
+    """
+    aval = typeof(operand)
+    at = axis_index("index_in_dim", axis, aval.ndim)
+    n = aval.shape[at]
+    (known,) = int_tuple("index_in_dim", "index", (index,))
+    if not -n <= known < n:
+        raise ShapeError(
+            f"index_in_dim: index {known} is out of range for axis {at} of {aval}"
+        )
+    known %= n
+    out = slice_in_dim(operand, known, known + 1, axis=at)
+    return out if keepdims else squeeze(out, (at,))

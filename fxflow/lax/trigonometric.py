@@ -1,0 +1,286 @@
+"""Trigonometric functions and their inverses; angles in radians."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import arith, dtypes
+from fxflow.core.array import Array
+from fxflow.core.convert import typeof
+from fxflow.core.primitive import register
+from fxflow.lax._operands import operands
+from fxflow.lax.elementwise import add, div, neg, sub
+from fxflow.lax.families import INEXACT, Elementwise
+from fxflow.lax.powers import rsqrt, square
+
+
+def _one(x: Any) -> Any:
+    return arith.constant(1, typeof(x).dtype)
+
+
+@register
+class Sin(Elementwise):
+    """Sine. dtypes: inexact. StableHLO: sine. ±0 → ±0, ±inf → nan."""
+
+    name = "sin"
+    kinds = INEXACT
+    hlo = "stablehlo.sine"
+    numpy = np.sin
+    partials = (lambda out, x: cos(x),)
+
+
+@register
+class Cos(Elementwise):
+    """Cosine. dtypes: inexact. StableHLO: cosine. ±inf → nan."""
+
+    name = "cos"
+    kinds = INEXACT
+    hlo = "stablehlo.cosine"
+    numpy = np.cos
+    partials = (lambda out, x: neg(sin(x)),)
+
+
+@register
+class Tan(Elementwise):
+    """Tangent. dtypes: inexact. StableHLO: tan. ±0 → ±0, ±inf → nan."""
+
+    name = "tan"
+    kinds = INEXACT
+    hlo = "stablehlo.tan"
+    numpy = np.tan
+    partials = (lambda out, x: add(_one(x), square(out)),)
+
+
+@register
+class Asin(Elementwise):
+    """Inverse sine. dtypes: inexact. CHLO: asin. |x| > 1 → nan."""
+
+    name = "asin"
+    kinds = INEXACT
+    hlo = "chlo.asin"
+    numpy = np.arcsin
+    partials = (lambda out, x: rsqrt(sub(_one(x), square(x))),)
+
+
+@register
+class Acos(Elementwise):
+    """Inverse cosine. dtypes: inexact. CHLO: acos. |x| > 1 → nan."""
+
+    name = "acos"
+    kinds = INEXACT
+    hlo = "chlo.acos"
+    numpy = np.arccos
+    partials = (lambda out, x: neg(rsqrt(sub(_one(x), square(x)))),)
+
+
+@register
+class Atan(Elementwise):
+    """Inverse tangent. dtypes: inexact. CHLO: atan. ±inf → ±π/2."""
+
+    name = "atan"
+    kinds = INEXACT
+    hlo = "chlo.atan"
+    numpy = np.arctan
+    partials = (lambda out, x: div(_one(x), add(_one(x), square(x))),)
+
+
+def _host_atan2(y: Any, x: Any) -> Any:
+    if dtypes.is_complex(y.dtype):
+        size = np.sqrt(np.add(np.square(x), np.square(y)))
+        minus_i = np.array(-1j, y.dtype)
+        return minus_i * np.log(np.divide(x + np.array(1j, y.dtype) * y, size))
+    return np.arctan2(y, x)
+
+
+@register
+class Atan2(Elementwise):
+    """Angle of the point (x, y). dtypes: inexact. StableHLO: atan2."""
+
+    name = "atan2"
+    kinds = INEXACT
+    hlo = "stablehlo.atan2"
+    numpy = _host_atan2
+    partials = (
+        lambda out, y, x: div(x, add(square(x), square(y))),
+        lambda out, y, x: neg(div(y, add(square(x), square(y)))),
+    )
+
+
+def sin(x: Any, /) -> Array:
+    """Returns the sine.
+
+    Args:
+      x: float or complex array.
+
+    Returns:
+      An array of the dtype and shape of `x`.
+
+    Raises:
+      DtypeError: `x` is boolean or integer.
+
+    Special cases:
+      ±0 gives ±0, ±inf gives nan.
+
+    Example:
+      >>> sin(0.0)
+      Array(0., dtype=float32, weak_type=True)
+
+    Source: StableHLO `sine`.
+    """
+    result: Array = Sin.bind(x)
+    return result
+
+
+def cos(x: Any, /) -> Array:
+    """Returns the cosine.
+
+    Args:
+      x: float or complex array.
+
+    Returns:
+      An array of the dtype and shape of `x`.
+
+    Raises:
+      DtypeError: `x` is boolean or integer.
+
+    Special cases:
+      ±inf gives nan.
+
+    Example:
+      >>> cos(0.0)
+      Array(1., dtype=float32, weak_type=True)
+
+    Source: StableHLO `cosine`.
+    """
+    result: Array = Cos.bind(x)
+    return result
+
+
+def tan(x: Any, /) -> Array:
+    """Returns the tangent.
+
+    Args:
+      x: float or complex array.
+
+    Returns:
+      An array of the dtype and shape of `x`.
+
+    Raises:
+      DtypeError: `x` is boolean or integer.
+
+    Special cases:
+      ±0 gives ±0, ±inf gives nan.
+
+    Example:
+      >>> tan(0.0)
+      Array(0., dtype=float32, weak_type=True)
+
+    Source: StableHLO `tan`.
+    """
+    result: Array = Tan.bind(x)
+    return result
+
+
+def asin(x: Any, /) -> Array:
+    """Returns the inverse sine, in [-π/2, π/2].
+
+    Args:
+      x: float or complex array.
+
+    Returns:
+      An array of the dtype and shape of `x`.
+
+    Raises:
+      DtypeError: `x` is boolean or integer.
+
+    Special cases:
+      ±0 gives ±0; floats outside [-1, 1] give nan.
+
+    Example:
+      >>> asin(1.0)
+      Array(1.5707964, dtype=float32, weak_type=True)
+
+    Source: CHLO `asin`.
+    """
+    result: Array = Asin.bind(x)
+    return result
+
+
+def acos(x: Any, /) -> Array:
+    """Returns the inverse cosine, in [0, π].
+
+    Args:
+      x: float or complex array.
+
+    Returns:
+      An array of the dtype and shape of `x`.
+
+    Raises:
+      DtypeError: `x` is boolean or integer.
+
+    Special cases:
+      Floats outside [-1, 1] give nan.
+
+    Example:
+      >>> acos(1.0)
+      Array(0., dtype=float32, weak_type=True)
+
+    Source: CHLO `acos`.
+    """
+    result: Array = Acos.bind(x)
+    return result
+
+
+def atan(x: Any, /) -> Array:
+    """Returns the inverse tangent, in [-π/2, π/2].
+
+    Args:
+      x: float or complex array.
+
+    Returns:
+      An array of the dtype and shape of `x`.
+
+    Raises:
+      DtypeError: `x` is boolean or integer.
+
+    Special cases:
+      ±0 gives ±0, ±inf gives ±π/2.
+
+    Example:
+      >>> atan(0.0)
+      Array(0., dtype=float32, weak_type=True)
+
+    Source: CHLO `atan`.
+    """
+    result: Array = Atan.bind(x)
+    return result
+
+
+def atan2(x: Any, y: Any, /) -> Array:
+    """Returns the angle of the point (second argument, first argument), in [-π, π].
+
+    Args:
+      x: float or complex array, or a Python number: the ordinate of the point.
+      y: of the same dtype, or a Python number: its abscissa.
+
+    Returns:
+      An array of their dtype and common shape.
+
+    Raises:
+      DtypeError: the dtypes differ, or the operation does not take them.
+      ShapeError: the shapes do not go together.
+
+    Special cases:
+      As of C's `atan2`: the signs of zeros tell the quadrant. At the origin the
+      derivative is nan.
+
+    Example:
+      >>> atan2(np.float32(1), -1.0)
+      Array(2.3561945, dtype=float32)
+
+    Source: StableHLO `atan2`.
+    """
+    result: Array = Atan2.bind(*operands("atan2", x, y))
+    return result

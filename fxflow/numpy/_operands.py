@@ -1,0 +1,287 @@
+"""What users may pass to a function of `fxflow.numpy`, made what `lax` takes.
+
+Promotion to one dtype, broadcasting to one shape. Python numbers become 0-d constants of
+the dtype that the arrays have, and stay 0-d: elementwise primitives take them so. The
+common case, operands of one type, costs one comparison.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import dtypes
+from fxflow.core.array import Array, put_host
+from fxflow.core.aval import Aval, Shape
+from fxflow.core.convert import as_array, not_an_array, typeof
+from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.core.placed import placed_on
+from fxflow.core.primitive import table
+from fxflow.core.promotion import lub
+from fxflow.core.trace import Tracer, state
+
+ArrayLike = Array | np.ndarray[Any, Any] | np.generic | bool | int | float | complex
+
+SCALARS: dict[type, Any] = {
+    bool: (False,),
+    int: (True,),
+    float: (True,),
+    complex: (True,),
+}
+
+# -- constants -------------------------------------------------------------------
+
+_constants: dict[Any, Array] = {}
+
+
+def constant(value: Any, dtype: Any, weak: bool = False) -> Array:
+    """Returns a Python number as a 0-d array.
+
+    Args:
+      value: bool, int, float or complex.
+      dtype: of the array.
+      weak: whether the array's dtype yields in promotion.
+
+    Raises:
+      OverflowError: the integer does not fit the dtype.
+    """
+    placed = placed_on(Aval((), dtype, weak))
+    key = (type(value), value, placed)
+    known = _constants.get(key)
+    # 0.0 and -0.0 are one key: only the sign tells them apart.
+    if known is not None and value:
+        return known
+    if isinstance(value, int):
+        dtypes.of_python(value, dtype)
+    made = put_host(np.array(value).astype(dtype), placed.aval)
+    if type(value) in (int, float, bool) and value:
+        if len(_constants) > 4096:
+            _constants.clear()
+        _constants[key] = made
+    return made
+
+
+# -- promotion -------------------------------------------------------------------
+
+
+def convert(value: Any, dtype: Any, weak: bool = False) -> Any:
+    """Returns an array with another dtype; itself if that changes nothing.
+
+    Args:
+      value: array or tracer.
+      dtype: canonical.
+      weak: whether the result's dtype yields in promotion.
+    """
+    aval = value.aval
+    if aval.dtype == dtype and aval.weak_type == weak:
+        return value
+    if aval.dtype == dtype and not aval.ndim and type(value) is Array:
+        return put_host(np.asarray(value), Aval((), dtype, weak))
+    return table["convert_element_type"].bind(value, new_dtype=dtype, weak_type=weak)
+
+
+def array_of(value: Any, name: str) -> Any:
+    """Returns an array or tracer for anything array-like.
+
+    Args:
+      value: what the user passed.
+      name: of the function, for the message.
+
+    Raises:
+      ArgumentError: it is not array-like; lists and tuples are not.
+    """
+    if isinstance(value, Array):
+        return value
+    try:
+        return as_array(value)
+    except TypeError:
+        if isinstance(value, np.ndarray | np.generic):
+            raise
+        raise not_an_array(value, f"{name}: got") from None
+
+
+def host_operand(value: Any, dtype: Any) -> Array:
+    """Returns NumPy data as an array of the dtype that promotion gave.
+
+    64-bit data that meets a 64-bit array is converted from the original values.
+    """
+    if dtypes.is_wide(dtype) or not dtypes.is_wide(dtypes.dtype(value.dtype)):
+        host = np.array(value).astype(dtype)
+    else:
+        host = np.array(dtypes.host_array(value)).astype(dtype)
+    return put_host(host, Aval(host.shape, dtype))
+
+
+def promote_dtypes(name: str, *args: Any) -> list[Any]:
+    """Returns operands of one dtype.
+
+    Args:
+      name: of the function, for messages.
+      *args: array-likes.
+
+    Returns:
+      Arrays and tracers; Python numbers are 0-d constants.
+
+    Raises:
+      ArgumentError: an operand is no array.
+      DtypeError: the dtypes do not combine.
+      OverflowError: an integer does not fit the common dtype.
+    """
+    first = getattr(args[0], "aval", None)
+    if first is not None:
+        for a in args:
+            if getattr(a, "aval", None) is not first:
+                break
+        else:
+            return list(args)
+    out = list(args)
+    given = []
+    weaks = []
+    for i, a in enumerate(out):
+        aval = getattr(a, "aval", None)
+        if aval is not None:
+            given.append(aval.dtype)
+            weaks.append(aval.weak_type)
+        elif type(a) in SCALARS:
+            given.append(dtypes.default(type(a)))
+            weaks.append(type(a) is not bool)
+        elif isinstance(a, np.ndarray | np.generic):
+            given.append(dtypes.host_dtype(a.dtype))
+            weaks.append(False)
+        else:
+            out[i] = a = array_of(a, name)
+            given.append(a.aval.dtype)
+            weaks.append(a.aval.weak_type)
+    try:
+        dtype, weak = lub(tuple(given), tuple(weaks))
+    except DtypeError as error:
+        raise DtypeError(f"{name}: {error}") from None
+    for i, a in enumerate(out):
+        if isinstance(a, Array):
+            if a.aval.dtype != dtype:
+                out[i] = convert(a, dtype, weak)
+        elif isinstance(a, np.ndarray | np.generic):
+            out[i] = host_operand(a, dtype)
+        else:
+            out[i] = constant(a, dtype, weaks[i])
+    return out
+
+
+def promote_inexact(name: str, *args: Any) -> list[Any]:
+    """Returns operands of one dtype, integers and bools being made floats.
+
+    Args:
+      name: of the function, for messages.
+      *args: array-likes.
+
+    Raises:
+      ArgumentError: an operand is no array.
+      DtypeError: the dtypes do not combine or are not numbers.
+    """
+    out = promote_dtypes(name, *args)
+    dtype = dtypes.to_inexact(out[0].aval.dtype)
+    if dtype == out[0].aval.dtype:
+        return out
+    return [convert(a, dtype, a.aval.weak_type) for a in out]
+
+
+# -- broadcasting ----------------------------------------------------------------
+
+
+def joint_shape(name: str, avals: Sequence[Aval]) -> Shape:
+    """Returns the shape that arrays of these types broadcast to.
+
+    Raises:
+      ShapeError: two lengths differ and neither is 1.
+    """
+    ndim = max(a.ndim for a in avals)
+    out = [1] * ndim
+    for aval in avals:
+        for i, length in enumerate(aval.shape, ndim - aval.ndim):
+            if length != 1 and length != out[i]:
+                if out[i] != 1:
+                    raise ShapeError(
+                        f"{name}: operands {', '.join(map(str, avals))} do not "
+                        f"broadcast together: lengths {out[i]} and {length} of axis "
+                        f"{i - ndim} differ and neither is 1; reshape one of them"
+                    )
+                out[i] = length
+    return tuple(out)
+
+
+def repeated(value: Any, shape: Shape) -> Any:
+    """Returns an array broadcast to a shape that it is known to broadcast to."""
+    aval = value.aval
+    if aval.shape == shape:
+        return value
+    if dtypes.is_key(aval.dtype):
+        words = table["random_unwrap"].bind(value)
+        suffix = aval.dtype.suffix
+        lead = len(shape) - aval.ndim
+        wide = table["broadcast_in_dim"].bind(
+            words,
+            shape=shape + suffix,
+            broadcast_dimensions=tuple(range(lead, len(shape) + len(suffix))),
+        )
+        return table["random_wrap"].bind(wide, dtype=aval.dtype)
+    return table["broadcast_in_dim"].bind(
+        value,
+        shape=shape,
+        broadcast_dimensions=tuple(range(len(shape) - aval.ndim, len(shape))),
+    )
+
+
+def broadcast(name: str, args: Sequence[Any]) -> list[Any]:
+    """Returns arrays of one shape; 0-d constants stay as they are.
+
+    Args:
+      name: of the function, for messages.
+      args: arrays and tracers.
+
+    Raises:
+      ShapeError: the shapes do not broadcast together.
+    """
+    shape = args[0].aval.shape
+    for a in args:
+        if a.aval.shape != shape:
+            break
+    else:
+        return list(args)
+    shape = joint_shape(name, [a.aval for a in args])
+    final = state.trace.final
+    return [
+        a
+        if a.aval.shape == shape
+        or not a.aval.ndim
+        and (final or not isinstance(a, Tracer))
+        else repeated(a, shape)
+        for a in args
+    ]
+
+
+def promote(name: str, *args: Any) -> list[Any]:
+    """Returns operands of one dtype and one shape (0-d constants excepted).
+
+    Args:
+      name: of the function, for messages.
+      *args: array-likes.
+
+    Raises:
+      ArgumentError: an operand is no array.
+      DtypeError: the dtypes do not combine.
+      ShapeError: the shapes do not broadcast together.
+    """
+    return broadcast(name, promote_dtypes(name, *args))
+
+
+def shape_of(value: Any) -> Shape:
+    """Returns the shape of anything array-like."""
+    return typeof(value).shape
+
+
+def size_of(shape: Shape) -> int:
+    """Returns the number of elements."""
+    return math.prod(shape)

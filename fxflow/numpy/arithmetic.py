@@ -1,0 +1,312 @@
+"""Arithmetic ufuncs: sums, products, quotients, powers, extremes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.eager import library
+from fxflow.core.errors import DtypeError
+from fxflow.numpy._declare import binary, describe, primitive_binary, unary
+from fxflow.numpy._operands import (
+    array_of,
+    broadcast,
+    convert,
+    promote,
+    promote_dtypes,
+    promote_inexact,
+)
+from fxflow.numpy.ufunc import Binary
+
+# -- sums and products -----------------------------------------------------------
+
+add = primitive_binary(
+    "add", "Sum; of bools, their disjunction.", "add", identity=0, on_bool="or"
+)
+subtract = primitive_binary("subtract", "Difference.", "sub")
+multiply = primitive_binary(
+    "multiply", "Product; of bools, their conjunction.", "mul", identity=1, on_bool="and"
+)
+
+
+@unary("Minus `x`.", kind="numeric")
+def negative(x: Any) -> Any:
+    """Minus x."""
+    return lax.neg(x)
+
+
+@unary("`x` itself.", kind="numeric")
+def positive(x: Any) -> Any:
+    """The number itself."""
+    return x
+
+
+@unary(
+    "Absolute value.",
+    returns="Array of the shape of `x`, of its dtype (of the parts, if complex).",
+    special="the smallest signed integer is itself.",
+)
+def absolute(x: Any) -> Any:
+    """Absolute value."""
+    aval = x.aval
+    if dtypes.is_bool(aval.dtype) or dtypes.is_unsigned(aval.dtype):
+        return x
+    return lax.abs(x)
+
+
+@unary(
+    "Sign: -1, 0 or 1; for complex `x`, `x / abs(x)`.",
+    kind="numeric",
+    special="±0 → ±0; nan → nan.",
+)
+def sign(x: Any) -> Any:
+    """Sign."""
+    return lax.sign(x)
+
+
+@unary("`x * x`.")
+def square(x: Any) -> Any:
+    """Square."""
+    if dtypes.is_bool(x.aval.dtype):
+        return x
+    return lax.square(x)
+
+
+# -- quotients -------------------------------------------------------------------
+
+divide = primitive_binary(
+    "divide",
+    "Quotient, in floats.",
+    "div",
+    promotion=lambda name, x, y: broadcast(name, promote_inexact(name, x, y)),
+    returns="Array of the broadcast shape, of the common dtype or a float one.",
+    special="x/0 → ±inf; 0/0 → nan.",
+)
+
+
+def _numbers(name: str, x: Any, y: Any) -> list[Any]:
+    """Returns promoted operands, bools made int32."""
+    x, y = promote(name, x, y)
+    if dtypes.is_bool(x.aval.dtype):
+        return [convert(x, dtypes.default_int()), convert(y, dtypes.default_int())]
+    return [x, y]
+
+
+def _real_numbers(name: str, x: Any, y: Any) -> list[Any]:
+    x, y = _numbers(name, x, y)
+    if dtypes.is_complex(x.aval.dtype):
+        raise DtypeError(
+            f"{name}: complex numbers have no order, got {x.aval} and {y.aval}"
+        )
+    return [x, y]
+
+
+def _differs_in_sign(x: Any, y: Any) -> Any:
+    return lax.ne(lax.lt(x, 0), lax.lt(y, 0))
+
+
+@binary(
+    "Quotient rounded down.",
+    special="an integer divided by 0 gives -1 or -2 (XLA's division); x/0.0 → ±inf.",
+    promotion=_real_numbers,
+)
+def floor_divide(x: Any, y: Any) -> Any:
+    """Quotient rounded down."""
+    dtype = x.aval.dtype
+    if dtypes.is_unsigned(dtype):
+        return lax.div(x, y)
+    if dtypes.is_integer(dtype):
+        quotient = lax.div(x, y)
+        down = lax.bitwise_and(
+            lax.ne(lax.sign(x), lax.sign(y)), lax.ne(lax.rem(x, y), 0)
+        )
+        return lax.select(down, lax.sub(quotient, 1), quotient)
+    return _float_divmod(x, y)[0]
+
+
+def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
+    """Returns what Python's divmod gives, place by place."""
+    rest = lax.rem(x, y)
+    quotient = lax.div(lax.sub(x, rest), y)
+    wrong = lax.bitwise_and(lax.ne(rest, 0), _differs_in_sign(rest, y))
+    rest = lax.select(wrong, lax.add(rest, y), rest)
+    quotient = lax.round(lax.select(wrong, lax.sub(quotient, 1), quotient))
+    # x / 0 is infinite, though x mod 0 is nan.
+    zero = lax.eq(y, 0)
+    return lax.select(zero, lax.div(x, y), quotient), rest
+
+
+@binary(
+    "Rest of `floor_divide`; it has the sign of `x2`.",
+    special="an integer modulo 0 is 0; x mod 0.0 → nan; x mod ±inf is x or ±inf.",
+    promotion=_real_numbers,
+)
+def remainder(x: Any, y: Any) -> Any:
+    """Rest of the division that rounds down."""
+    if dtypes.is_integer(x.aval.dtype):
+        y = lax.select(lax.eq(y, 0), 1, y)
+    rest = lax.rem(x, y)
+    if dtypes.is_unsigned(x.aval.dtype):
+        return rest
+    wrong = lax.bitwise_and(lax.ne(rest, 0), _differs_in_sign(rest, y))
+    return lax.select(wrong, lax.add(rest, y), rest)
+
+
+@binary(
+    "Rest of the division that rounds towards zero; it has the sign of `x1`.",
+    special="an integer modulo 0 is 0; x mod 0.0 → nan.",
+    promotion=_real_numbers,
+)
+def fmod(x: Any, y: Any) -> Any:
+    """Rest of the division that rounds towards zero."""
+    if dtypes.is_integer(x.aval.dtype):
+        y = lax.select(lax.eq(y, 0), 1, y)
+    return lax.rem(x, y)
+
+
+@binary(
+    "`(floor_divide(x1, x2), remainder(x1, x2))`.",
+    returns="Two arrays of the broadcast shape and the common dtype.",
+    promotion=_real_numbers,
+)
+def divmod(x: Any, y: Any) -> Any:
+    """Quotient and rest."""
+    if dtypes.is_floating(x.aval.dtype):
+        return _float_divmod(x, y)
+    return floor_divide.function(x, y), remainder.function(x, y)
+
+
+divmod.nout, divmod.nargs = 2, 4
+
+
+@unary("`1 / x`.", kind="numeric", special="integers: 0 unless x is ±1; 1/±0 → ±inf.")
+def reciprocal(x: Any) -> Any:
+    """One divided by the number."""
+    return lax.div(1, x)
+
+
+# -- powers ----------------------------------------------------------------------
+
+
+def _power(x: Any, y: Any) -> Any:
+    """Returns `x ** y`; a Python int as exponent is known when tracing."""
+    if type(y) is int:
+        return _integer_power(x, y)
+    x, y = promote_dtypes("power", x, y)
+    dtype = x.aval.dtype
+    if dtypes.is_inexact(dtype):
+        return lax.pow(*broadcast("power", (x, y)))
+    if dtypes.is_bool(dtype):
+        x, y = (convert(a, dtypes.default_int()) for a in (x, y))
+    return _integer_to_integer(*broadcast("power", (x, y)))
+
+
+@library("y")
+def _integer_power(x: Any, y: int) -> Any:
+    """Returns `x ** y` for a Python int."""
+    x = array_of(x, "power")
+    dtype = x.aval.dtype
+    if dtypes.is_bool(dtype):
+        x = convert(x, dtypes.default_int())
+    elif dtypes.is_key(dtype):
+        raise DtypeError(f"power: takes numbers, got {x.aval}")
+    if y < 0 and not dtypes.is_inexact(dtype):
+        raise DtypeError(
+            f"power: integers have no negative powers, got {x.aval} ** {y}: convert "
+            "to floats with .astype(...) first"
+        )
+    if y == 2:
+        return lax.square(x)
+    return x if y == 1 else lax.integer_pow(x, y)
+
+
+def _integer_to_integer(x: Any, y: Any) -> Any:
+    """Returns powers of integers, by squaring as often as the exponent has bits.
+
+    Negative exponents give 0, as 1 / x rounded towards zero is for most x.
+    """
+    dtype = y.aval.dtype
+    bits = dtypes.bits(dtype) - (not dtypes.is_unsigned(dtype))
+    result: Any = 1
+    below = lax.lt(y, 0)
+    for bit in range(bits):
+        odd = lax.ne(lax.bitwise_and(lax.shift_right_logical(y, bit), 1), 0)
+        result = lax.select(odd, lax.mul(x, result) if bit else x, result)
+        if bit + 1 < bits:
+            x = lax.mul(x, x)
+    return lax.select(below, 0, result)
+
+
+class _Power(Binary):
+    """`power`, with a Python int as exponent known when tracing."""
+
+    def __call__(self, x: Any, y: Any, /) -> Any:
+        """Raises each element to a power."""
+        if type(y) is int:
+            return _integer_power(x, y)
+        return super().__call__(x, y)
+
+
+power = _Power(
+    _power,
+    name="power",
+    doc=describe(
+        "power",
+        "`x1` to the power `x2`.",
+        (
+            "x1: array-like; broadcast against `x2`, both converted to one dtype.",
+            "x2: array-like. A Python int is known when tracing: it is done by products.",
+        ),
+        "Array of the broadcast shape and the common dtype.",
+        "x ** 0 is 1; integers to negative powers that are not Python ints give 0; "
+        "negative floats to fractions give nan.",
+        "an integer to a negative Python int.",
+    ),
+)
+
+
+@binary(
+    "`x1` to the power `x2`, in floats.",
+    returns="Array of the broadcast shape, of the common dtype or a float one.",
+    promotion=lambda name, x, y: broadcast(name, promote_inexact(name, x, y)),
+)
+def float_power(x: Any, y: Any) -> Any:
+    """Power in floats."""
+    return lax.pow(x, y)
+
+
+# -- extremes --------------------------------------------------------------------
+
+maximum = primitive_binary(
+    "maximum",
+    "The larger of two numbers; complex ones are ordered by real, then imaginary part.",
+    "max",
+    special="nan if either is nan; the derivative is shared where both are equal.",
+)
+minimum = primitive_binary(
+    "minimum",
+    "The smaller of two numbers; complex ones are ordered by real, then imaginary part.",
+    "min",
+    special="nan if either is nan; the derivative is shared where both are equal.",
+)
+
+
+@binary("The larger of two numbers.", special="nan only if both are nan.")
+def fmax(x: Any, y: Any) -> Any:
+    """The larger number, nan being none."""
+    return _unless_nan(lax.max(x, y), x, y)
+
+
+@binary("The smaller of two numbers.", special="nan only if both are nan.")
+def fmin(x: Any, y: Any) -> Any:
+    """The smaller number, nan being none."""
+    return _unless_nan(lax.min(x, y), x, y)
+
+
+def _unless_nan(best: Any, x: Any, y: Any) -> Any:
+    """Returns `best`, or the other number where one is nan."""
+    if not dtypes.is_inexact(x.aval.dtype):
+        return best
+    best = lax.select(lax.ne(y, y), x, best)
+    return lax.select(lax.ne(x, x), y, best)

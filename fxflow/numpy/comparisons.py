@@ -1,0 +1,190 @@
+"""Comparisons, logic and bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.errors import DtypeError
+from fxflow.core.primitive import table
+from fxflow.numpy._declare import binary, primitive_binary, unary
+from fxflow.numpy._operands import broadcast, constant, convert, promote, promote_dtypes
+
+_BOOLS = "Array of bools of the broadcast shape."
+
+
+# -- equality and order ------------------------------------------------------------
+
+
+def _comparable(name: str, x: Any, y: Any) -> list[Any]:
+    """Returns promoted operands; keys become their words."""
+    aval = getattr(x, "aval", None)
+    if aval is not None and dtypes.is_key(aval.dtype):
+        x, y = broadcast(name, promote_dtypes(name, x, y))
+    else:
+        x, y = promote(name, x, y)
+    return [x, y]
+
+
+def _equality(name: str, summary: str, primitive: str, joined: str) -> Any:
+    bind = table[primitive].bind
+
+    def function(x: Any, y: Any) -> Any:
+        aval = getattr(x, "aval", None)
+        if aval is None or aval is not getattr(y, "aval", None):
+            x, y = _comparable(name, x, y)
+            aval = x.aval
+        if dtypes.is_key(aval.dtype):
+            x, y = (table["random_unwrap"].bind(a) for a in (x, y))
+            return table[joined].bind(bind(x, y), axes=(x.aval.ndim - 1,))
+        return bind(x, y)
+
+    function.__name__ = name
+    made = primitive_binary(
+        name, summary, primitive, returns=_BOOLS, special="nan equals nothing."
+    )
+    return type(made)(function, name=name, doc=made.__doc__)
+
+
+equal = _equality("equal", "Whether `x1 == x2`.", "eq", "reduce_and")
+not_equal = _equality("not_equal", "Whether `x1 != x2`.", "ne", "reduce_or")
+
+
+def _order(name: str, summary: str, primitive: str) -> Any:
+    strict = {"le": "lt", "ge": "gt"}.get(primitive, primitive)
+
+    def compute(x: Any, y: Any) -> Any:
+        if not dtypes.is_complex(x.aval.dtype):
+            return table[primitive].bind(x, y)
+        # By real parts, and where those are equal by imaginary parts.
+        real_x, real_y = lax.real(x), lax.real(y)
+        tie = table[primitive].bind(lax.imag(x), lax.imag(y))
+        first = table[strict].bind(real_x, real_y)
+        return lax.bitwise_or(first, lax.bitwise_and(lax.eq(real_x, real_y), tie))
+
+    compute.__name__ = name
+    return binary(
+        summary,
+        returns=_BOOLS,
+        special="False if either is nan; complex numbers compare by real, then by "
+        "imaginary part.",
+    )(compute)
+
+
+less = _order("less", "Whether `x1 < x2`.", "lt")
+less_equal = _order("less_equal", "Whether `x1 <= x2`.", "le")
+greater = _order("greater", "Whether `x1 > x2`.", "gt")
+greater_equal = _order("greater_equal", "Whether `x1 >= x2`.", "ge")
+
+# -- logic -------------------------------------------------------------------------
+
+
+def truth(name: str, x: Any) -> Any:
+    """Returns whether each element is not zero."""
+    (x,) = promote_dtypes(name, x)
+    if dtypes.is_bool(x.aval.dtype):
+        return x
+    if dtypes.is_key(x.aval.dtype):
+        raise DtypeError(f"{name}: keys are neither true nor false, got {x.aval}")
+    return table["ne"].bind(x, constant(0, x.aval.dtype))
+
+
+def _truths(name: str, x: Any, y: Any) -> list[Any]:
+    return broadcast(name, [truth(name, x), truth(name, y)])
+
+
+def _logical(name: str, summary: str, primitive: str, identity: bool) -> Any:
+    return primitive_binary(
+        name,
+        f"{summary} Numbers that are not zero count as true.",
+        primitive,
+        identity=identity,
+        returns=_BOOLS,
+        promotion=_truths,
+    )
+
+
+logical_and = _logical("logical_and", "Whether both are true.", "and", True)
+logical_or = _logical("logical_or", "Whether one or both are true.", "or", False)
+logical_xor = _logical("logical_xor", "Whether exactly one is true.", "xor", False)
+
+
+@unary("Whether `x` is false, or zero.", returns="Array of bools of the shape of `x`.")
+def logical_not(x: Any) -> Any:
+    """Negation of the truth."""
+    return lax.bitwise_not(truth("logical_not", x))
+
+
+# -- bits --------------------------------------------------------------------------
+
+
+def _bits(name: str, x: Any, y: Any) -> list[Any]:
+    x, y = promote(name, x, y)
+    if dtypes.is_inexact(x.aval.dtype):
+        raise DtypeError(
+            f"{name}: takes integers and bools, got {x.aval} and {y.aval} after "
+            "promotion: convert them with .astype(...) first"
+        )
+    return [x, y]
+
+
+bitwise_and = primitive_binary(
+    "bitwise_and", "Bits that both have.", "and", identity=-1, promotion=_bits
+)
+bitwise_or = primitive_binary(
+    "bitwise_or", "Bits that one or both have.", "or", identity=0, promotion=_bits
+)
+bitwise_xor = primitive_binary(
+    "bitwise_xor", "Bits that exactly one has.", "xor", identity=0, promotion=_bits
+)
+
+
+@unary("All bits turned; of bools, the negation.")
+def bitwise_invert(x: Any) -> Any:
+    """All bits turned."""
+    return lax.bitwise_not(x)
+
+
+@binary(
+    "`x1` shifted to the left by `x2` bits.",
+    special="a shift by as many bits as there are, or more, gives 0.",
+    promotion=_bits,
+)
+def bitwise_left_shift(x: Any, y: Any) -> Any:
+    """Bits shifted up."""
+    return _shift(lax.shift_left, x, y)
+
+
+@binary(
+    "`x1` shifted to the right by `x2` bits; of negative numbers ones come in.",
+    special="a shift by as many bits as there are, or more, gives 0 or -1.",
+    promotion=_bits,
+)
+def bitwise_right_shift(x: Any, y: Any) -> Any:
+    """Bits shifted down."""
+    if dtypes.is_signed(x.aval.dtype) or dtypes.is_bool(x.aval.dtype):
+        return _shift(lax.shift_right_arithmetic, x, y)
+    return _shift(lax.shift_right_logical, x, y)
+
+
+def _shift(function: Any, x: Any, y: Any) -> Any:
+    if dtypes.is_bool(x.aval.dtype):
+        x, y = (convert(a, dtypes.default_int()) for a in (x, y))
+    return function(x, y)
+
+
+@unary(
+    "Number of ones in the bits of the absolute value.",
+    returns="u8 array of the shape of `x`.",
+)
+def bitwise_count(x: Any) -> Any:
+    """Number of ones."""
+    if dtypes.is_inexact(x.aval.dtype):
+        raise DtypeError(f"bitwise_count: takes integers and bools, got {x.aval}")
+    if dtypes.is_bool(x.aval.dtype):
+        return convert(x, np.dtype(np.uint8))
+    magnitude = lax.abs(x) if dtypes.is_signed(x.aval.dtype) else x
+    return convert(lax.population_count(magnitude), np.dtype(np.uint8))

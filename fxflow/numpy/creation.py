@@ -1,0 +1,621 @@
+"""Making arrays: of data, filled, like others."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes, promotion
+from fxflow.core.array import Array, from_host, host_of
+from fxflow.core.aval import Aval, Shape
+from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
+from fxflow.core.eager import EVAL, on_forget
+from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.core.placed import Placed, placed_on
+from fxflow.core.primitive import table
+from fxflow.core.trace import state
+from fxflow.numpy._operands import SCALARS, convert
+
+_new = object.__new__
+
+# -- of data ---------------------------------------------------------------------
+
+_placeds: dict[Any, Placed] = {}
+on_forget(_placeds.clear)
+_PLAIN = frozenset((bool, int, float, complex))
+
+
+def _wrap(host: np.ndarray[Any, Any]) -> Array:
+    """Returns a NumPy array, which nobody else writes to, as an array."""
+    placed = placed_on(Aval(host.shape, host.dtype))
+    if placed.placement.is_host:
+        return from_host(host, placed)
+    return as_array(host)
+
+
+def _from_list(data: Any, dtype: Any) -> Any:
+    """Returns nested lists of numbers, NumPy arrays and arrays as one array."""
+    kinds = set(map(type, data))
+    if not kinds <= _PLAIN and _holds_arrays(data):
+        return _stacked(data, dtype)
+    try:
+        host = np.array(data)
+    except ValueError as error:
+        raise ArgumentError(
+            f"array: nested lists must have one length at each level: {error}"
+        ) from None
+    if host.dtype.kind == "O":
+        if kinds <= _PLAIN | {list, tuple}:
+            host = np.array(data, dtypes.default_int())  # says which integer is too large
+        else:
+            raise not_an_array(data, "array: got")
+    if dtype is None and not host.size:
+        dtype = dtypes.default_float()
+    return _wrap(_host_as(host, dtype))
+
+
+def _host_as(host: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """Returns new NumPy data as data of the dtype it has here."""
+    if dtype is None:
+        if host.dtype.kind == "f" and not dtypes_x64():
+            return host.astype(np.float32) if host.dtype.itemsize == 8 else host
+        return dtypes.host_array(host)
+    if host.dtype.kind in "iu" and dtypes.is_integer(dtype) and host.size:
+        low, high = dtypes.iinfo(dtype).min, dtypes.iinfo(dtype).max
+        least, most = int(host.min()), int(host.max())
+        if least < int(low) or most > int(high):
+            dtypes.of_python(most if most > int(high) else least, dtype)
+    with np.errstate(all="ignore"):
+        return host.astype(dtype, copy=False)
+
+
+def dtypes_x64() -> bool:
+    """Returns whether 64 bits are the default."""
+    return dtypes.default_float() is dtypes.float64
+
+
+def _holds_arrays(data: Any) -> bool:
+    for item in data:
+        if isinstance(item, list | tuple):
+            if _holds_arrays(item):
+                return True
+        elif isinstance(item, Array) or hasattr(item, "__fxflow_array__"):
+            return True
+        elif not isinstance(item, np.ndarray | np.generic | bool | int | float | complex):
+            raise not_an_array(item, "array: a list holds")
+    return False
+
+
+def _stacked(data: Any, dtype: Any) -> Any:
+    """Returns nested lists, some of whose items are arrays, as one array."""
+    leaves: list[Any] = []
+
+    def walk(items: Any) -> Any:
+        if not isinstance(items, list | tuple):
+            leaves.append(items if isinstance(items, Array) else items)
+            return len(leaves) - 1
+        return [walk(item) for item in items]
+
+    structure = walk(data)
+    if dtype is None:
+        chosen, weak = promotion.result_type(*leaves, return_weak=True)
+        weak = False
+    else:
+        chosen, weak = dtype, False
+    arrays = [convert(array(leaf), chosen, weak) for leaf in leaves]
+
+    def join(node: Any) -> Any:
+        if isinstance(node, int):
+            return arrays[node]
+        parts = [join(item) for item in node]
+        if not parts:
+            return zeros(0, chosen)
+        first = parts[0].aval.shape
+        for part in parts:
+            if part.aval.shape != first:
+                raise ShapeError(
+                    f"array: items of one list have shapes {first} and "
+                    f"{part.aval.shape}; they must be equal to be stacked"
+                )
+        rows = [lax.reshape(p, (1, *first)) for p in parts]
+        return rows[0] if len(rows) == 1 else lax.concatenate(rows, 0)
+
+    return join(structure)
+
+
+def array(
+    object: Any,
+    dtype: Any = None,
+    copy: bool | None = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    *,
+    device: Any = None,
+) -> Array:
+    """Makes an array of numbers, NumPy data, arrays or nested lists of them.
+
+    Args:
+      object: data; host memory is always copied.
+      dtype: of the result. None: the data's, 64-bit data becoming 32-bit unless
+        `config.x64`; a Python number gives a weakly typed array.
+      copy: whether an array is copied, which is never needed: arrays do not change.
+        False is refused where host memory has to be copied.
+      order: "K", "A", "C" (None is "K"); memory layout is the compiler's.
+      ndmin: the least number of axes; axes of length 1 come in front.
+      device: where to put it.
+
+    Returns:
+      Array.
+
+    Raises:
+      ArgumentError: the data holds something that is not a number, or a ragged list.
+      OverflowError: an integer does not fit the dtype.
+      ShapeError: arrays in a list differ in shape.
+
+    Example:
+      >>> array([[1, 2], [3, 4]]).dtype
+      dtype('int32')
+
+    Source: `numpy.array`.
+    """
+    if order not in ("K", "A", "C", None):
+        raise ArgumentError(f"array: order must be 'K', 'A' or 'C', got {order!r}")
+    return _array(object, dtype, copy, ndmin, device)
+
+
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+) -> Array:
+    """Makes an array of numbers, NumPy data, arrays or nested lists of them.
+
+    Args:
+      a: data; an array of the dtype asked for is returned itself.
+      dtype: of the result, see `array`.
+      order: "K", "A", "C" or None; memory layout is the compiler's.
+      copy: True makes a copy, False refuses where host memory has to be copied.
+      device: where to put it.
+
+    Returns:
+      Array.
+
+    Raises:
+      ArgumentError: the data holds something that is not a number, or a ragged list.
+      OverflowError: an integer does not fit the dtype.
+      ValueError: `copy=False`, and the memory has to be copied.
+
+    Example:
+      >>> asarray(2.5)
+      Array(2.5, dtype=float32, weak_type=True)
+
+    Source: `numpy.asarray`.
+    """
+    kind = type(a)
+    if dtype is None and copy is None and device is None and state.trace is EVAL:
+        if kind is Array:
+            return a  # type: ignore[no-any-return]
+        if kind is np.ndarray and a.dtype in _UNCHANGED:
+            key = (a.shape, a.dtype)
+            host = np.array(a)
+        elif kind is list and set(map(type, a)) == _FLOATS:
+            host = np.array(a, dtypes.default_float())
+            key = (host.shape, host.dtype)
+        else:
+            return _array(a, None, None, 0, None)
+        placed = _placeds.get(key)
+        if placed is None:
+            return _first_of_type(host)
+        made: Array = _new(Array)
+        made._host = host
+        made._placed = placed
+        return made
+    if order not in ("K", "A", "C", None):
+        raise ArgumentError(f"asarray: order must be 'K', 'A' or 'C', got {order!r}")
+    return _array(a, dtype, copy, 0, device)
+
+
+_FLOATS = {float}
+_UNCHANGED = frozenset(d for d in dtypes.ALL if not dtypes.is_wide(d))
+
+
+def _first_of_type(host: np.ndarray[Any, Any]) -> Array:
+    made = _wrap(host)
+    return made
+
+
+def _array(a: Any, dtype: Any, copy: bool | None, ndmin: int, device: Any) -> Array:
+    chosen = None if dtype is None else dtypes.dtype(dtype)
+    if hasattr(a, "__fxflow_array__"):
+        a = a.__fxflow_array__()
+    out: Any
+    if isinstance(a, Array):
+        out = a
+        if chosen is not None and (a.aval.dtype != chosen or a.aval.weak_type):
+            out = astype_array(a, chosen)
+        elif copy:
+            out = lax.copy(a) if state.trace is not EVAL else _copied(a)
+    elif type(a) in SCALARS or (
+        isinstance(a, bool | int | float | complex) and not isinstance(a, np.generic)
+    ):
+        _refuse_no_copy(copy, a)
+        if chosen is None:
+            out = as_array(a)
+        else:
+            if isinstance(a, int):
+                dtypes.of_python(a, chosen)
+            with np.errstate(all="ignore"):
+                out = _wrap(np.asarray(a).astype(chosen))
+    elif isinstance(a, np.ndarray | np.generic):
+        _refuse_no_copy(copy, a)
+        if chosen is None:
+            out = _wrap(np.array(dtypes.host_array(a)))
+        else:
+            with np.errstate(all="ignore"):
+                out = _wrap(np.array(a).astype(chosen, copy=False))
+    elif isinstance(a, list | tuple):
+        _refuse_no_copy(copy, a)
+        out = _from_list(a, chosen)
+    elif hasattr(a, "__array__") or hasattr(a, "__array_interface__"):
+        return _array(np.asarray(a), dtype, copy, ndmin, device)
+    elif isinstance(a, memoryview | bytearray | range) or hasattr(a, "__buffer__"):
+        return _array(np.array(a), dtype, copy, ndmin, device)
+    else:
+        raise not_an_array(a, "array: got")
+    missing = ndmin - out.aval.ndim
+    if missing > 0:
+        out = lax.reshape(out, (1,) * missing + out.aval.shape)
+    return out if device is None else _to_device(out, device)
+
+
+def _refuse_no_copy(copy: bool | None, a: Any) -> None:
+    if copy is False:
+        raise ValueError(
+            f"array: copy=False, but host memory ({type(a).__name__}) has to be copied: "
+            "leave `copy` out, or use from_dlpack, which shares memory"
+        )
+
+
+def _copied(a: Array) -> Array:
+    """Returns an array with memory of its own."""
+    if hasattr(a, "_host") and not hasattr(a, "_buffer"):
+        return from_host(np.array(host_of(a)), a._placed)
+    return lax.copy(a)
+
+
+def _to_device(a: Array, device: Any) -> Array:
+    return table["device_put"].bind(a, device=device)
+
+
+def astype_array(x: Any, dtype: Any) -> Any:
+    """Returns an array or tracer with another, strong dtype."""
+    aval = x.aval
+    if dtypes.is_key(dtype) or dtypes.is_key(aval.dtype):
+        if dtype == aval.dtype:
+            return x
+        raise ArgumentError(
+            f"astype: {aval} cannot become {dtypes.short_name(dtype)}: keys and numbers "
+            "do not convert; see fxflow.random.key_data and wrap_key_data"
+        )
+    if dtypes.is_complex(aval.dtype) and not dtypes.is_complex(dtype):
+        x = lax.real(x) if not dtypes.is_bool(dtype) else lax.ne(x, 0)
+    return convert(x, dtype)
+
+
+# -- filled ------------------------------------------------------------------------
+
+
+def as_shape(name: str, shape: Any) -> Shape:
+    """Returns a shape as a tuple of Python ints.
+
+    Args:
+      name: of the function, for messages.
+      shape: an int or a sequence of ints.
+
+    Raises:
+      ShapeError: a length is negative.
+      ArgumentError: it is not a shape.
+    """
+    if type(shape) is not tuple:
+        if hasattr(shape, "__index__") and not getattr(shape, "ndim", 0):
+            shape = (shape,)
+        elif isinstance(shape, Array | np.ndarray | list | range) or hasattr(
+            shape, "__iter__"
+        ):
+            shape = tuple(shape)
+        else:
+            raise ArgumentError(
+                f"{name}: shape must be an int or a sequence of ints, got {shape!r}"
+            )
+    out = []
+    for n in shape:
+        if type(n) is not int:
+            try:
+                n = operator.index(n)
+            except TypeError as error:
+                if isinstance(n, Array):
+                    raise
+                raise ArgumentError(
+                    f"{name}: lengths must be integers, got {n!r} in shape {shape}"
+                ) from error
+        if n < 0:
+            raise ShapeError(f"{name}: lengths must not be negative, got {shape}")
+        out.append(n)
+    return tuple(out)
+
+
+def _filled(name: str, shape: Any, value: Any, dtype: Any, device: Any) -> Any:
+    lengths = as_shape(name, shape)
+    out = lax.broadcast_in_dim(_wrap(np.array(value, dtype)), lengths, ())
+    return out if device is None else _to_device(out, device)
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
+    """Makes an array of zeros.
+
+    Args:
+      shape: int or sequence of ints.
+      dtype: of the result (default: the default float).
+      device: where to put it.
+
+    Returns:
+      Array of that shape and dtype.
+
+    Raises:
+      ShapeError: a length is negative.
+
+    Example:
+      >>> zeros(2)
+      Array([0., 0.], dtype=float32)
+
+    Source: `numpy.zeros`.
+    """
+    dtype = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
+    return _filled("zeros", shape, 0, dtype, device)
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
+    """Makes an array of ones.
+
+    Args:
+      shape: int or sequence of ints.
+      dtype: of the result (default: the default float).
+      device: where to put it.
+
+    Returns:
+      Array of that shape and dtype.
+
+    Raises:
+      ShapeError: a length is negative.
+
+    Source: `numpy.ones`.
+    """
+    dtype = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
+    return _filled("ones", shape, 1, dtype, device)
+
+
+def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
+    """Makes an array whose values do not matter; here they are zeros.
+
+    Args:
+      shape: int or sequence of ints.
+      dtype: of the result (default: the default float).
+      device: where to put it.
+
+    Returns:
+      Array of that shape and dtype.
+
+    Raises:
+      ShapeError: a length is negative.
+
+    Source: `numpy.empty`.
+    """
+    dtype = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
+    return _filled("empty", shape, 0, dtype, device)
+
+
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None
+) -> Array:
+    """Makes an array filled with a value.
+
+    Args:
+      shape: int or sequence of ints.
+      fill_value: array-like that broadcasts to the shape.
+      dtype: of the result (default: that of `fill_value`; a Python number gives a
+        weakly typed array).
+      device: where to put it.
+
+    Returns:
+      Array of that shape and dtype.
+
+    Raises:
+      ShapeError: a length is negative, or `fill_value` does not broadcast.
+
+    Example:
+      >>> full(2, 7, "int8")
+      Array([7, 7], dtype=int8)
+
+    Source: `numpy.full`.
+    """
+    lengths = as_shape("full", shape)
+    value = asarray(fill_value, dtype)
+    out = _broadcast_value("full", value, lengths)
+    return out if device is None else _to_device(out, device)
+
+
+def _broadcast_value(name: str, value: Any, shape: Shape) -> Any:
+    aval = value.aval
+    fits = aval.ndim <= len(shape) and all(
+        n in (1, m) for n, m in zip(aval.shape[::-1], shape[::-1], strict=False)
+    )
+    if not fits:
+        raise ShapeError(
+            f"{name}: {aval} does not broadcast to shape {shape}: counted from the last "
+            "axis, lengths must be equal or 1"
+        )
+    return lax.broadcast_in_dim(
+        value, shape, tuple(range(len(shape) - aval.ndim, len(shape)))
+    )
+
+
+def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[Shape, Any, bool]:
+    if isinstance(a, list | tuple):
+        raise not_an_array(a, f"{name}: got")
+    aval = a.aval if hasattr(a, "aval") else typeof(a)
+    lengths = aval.shape if shape is None else as_shape(name, shape)
+    if dtype is None:
+        return lengths, aval.dtype, aval.weak_type
+    return lengths, dtypes.dtype(dtype), False
+
+
+def _full_like(
+    name: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any
+) -> Any:
+    lengths, chosen, weak = _like(name, a, dtype, shape)
+    if dtypes.is_key(chosen):
+        raise ArgumentError(f"{name}: takes numbers, got {typeof(a)}")
+    fill = convert(asarray(value), chosen, weak)
+    out = _broadcast_value(name, fill, lengths)
+    return out if device is None else _to_device(out, device)
+
+
+def zeros_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+) -> Array:
+    """Makes an array of zeros like another array.
+
+    Args:
+      a: array-like, or anything with shape and dtype.
+      dtype: of the result (default: that of `a`).
+      shape: of the result (default: that of `a`).
+      device: where to put it.
+
+    Returns:
+      Array.
+
+    Raises:
+      ArgumentError: `a` is not an array.
+
+    Source: `numpy.zeros_like`.
+    """
+    return _full_like("zeros_like", a, 0, dtype, shape, device)
+
+
+def ones_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+) -> Array:
+    """Makes an array of ones like another array.
+
+    Args:
+      a: array-like, or anything with shape and dtype.
+      dtype: of the result (default: that of `a`).
+      shape: of the result (default: that of `a`).
+      device: where to put it.
+
+    Returns:
+      Array.
+
+    Raises:
+      ArgumentError: `a` is not an array.
+
+    Source: `numpy.ones_like`.
+    """
+    return _full_like("ones_like", a, 1, dtype, shape, device)
+
+
+def empty_like(
+    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+) -> Array:
+    """Makes an array like another whose values do not matter; here they are zeros.
+
+    Args:
+      prototype: array-like, or anything with shape and dtype.
+      dtype: of the result (default: that of `prototype`).
+      shape: of the result (default: that of `prototype`).
+      device: where to put it.
+
+    Returns:
+      Array.
+
+    Raises:
+      ArgumentError: `prototype` is not an array.
+
+    Source: `numpy.empty_like`.
+    """
+    return _full_like("empty_like", prototype, 0, dtype, shape, device)
+
+
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+) -> Array:
+    """Makes an array like another, filled with a value.
+
+    Args:
+      a: array-like, or anything with shape and dtype.
+      fill_value: array-like that broadcasts to the shape.
+      dtype: of the result (default: that of `a`).
+      shape: of the result (default: that of `a`).
+      device: where to put it.
+
+    Returns:
+      Array.
+
+    Raises:
+      ArgumentError: `a` is not an array.
+
+    Source: `numpy.full_like`.
+    """
+    return _full_like("full_like", a, fill_value, dtype, shape, device)
+
+
+# -- copies ------------------------------------------------------------------------
+
+
+def copy(a: Any, order: str | None = None) -> Array:
+    """Returns an array with memory of its own.
+
+    Args:
+      a: data, see `array`.
+      order: see `array`.
+
+    Returns:
+      Array.
+
+    Source: `numpy.copy`.
+    """
+    return array(a, copy=True, order=order)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
+    """Returns an array with another dtype.
+
+    Args:
+      x: array-like.
+      dtype: of the result; complex numbers lose their imaginary part.
+      copy: whether to copy even where nothing changes.
+      device: where to put it.
+
+    Returns:
+      Array of the shape of `x`.
+
+    Raises:
+      DtypeError: there is no such dtype, or keys are involved.
+
+    Source: `numpy.astype`.
+    """
+    if not is_arraylike(x):
+        raise not_an_array(x, "astype: got")
+    chosen = dtypes.dtype(dtype)
+    if not hasattr(x, "aval"):
+        x = asarray(x, chosen if isinstance(x, np.ndarray) else None)
+    out = astype_array(x, chosen)
+    if copy and out is x:
+        out = lax.copy(x)
+    return out if device is None else _to_device(out, device)

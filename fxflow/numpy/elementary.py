@@ -1,0 +1,188 @@
+"""Elementary functions: exponentials, logarithms, trigonometry."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.numpy._declare import binary, float_unary, primitive_binary, unary
+from fxflow.numpy._operands import broadcast, convert, promote_inexact
+
+# -- exponentials and logarithms ---------------------------------------------------
+
+exp = float_unary("exp", "e to the power `x`.", special="-inf → 0; overflow → inf.")
+exp2 = float_unary("exp2", "2 to the power `x`.", special="-inf → 0; overflow → inf.")
+expm1 = float_unary("expm1", "`exp(x) - 1`, accurate near 0.", special="±0 → ±0.")
+log = float_unary(
+    "log", "Natural logarithm.", special="±0 → -inf; negative → nan; inf → inf."
+)
+log1p = float_unary(
+    "log1p", "`log(1 + x)`, accurate near 0.", special="-1 → -inf; below → nan."
+)
+sqrt = float_unary("sqrt", "Square root.", special="-0 → -0; negative → nan.")
+cbrt = float_unary("cbrt", "Cube root, of negative numbers as well.")
+
+
+def _floats(name: str, x: Any) -> Any:
+    return promote_inexact(name, x)[0]
+
+
+@unary("Logarithm to base 2.", kind="float", special="±0 → -inf; negative → nan.")
+def log2(x: Any) -> Any:
+    """Logarithm to base 2."""
+    x = _floats("log2", x)
+    return lax.div(lax.log(x), math.log(2))
+
+
+@unary("Logarithm to base 10.", kind="float", special="±0 → -inf; negative → nan.")
+def log10(x: Any) -> Any:
+    """Logarithm to base 10."""
+    x = _floats("log10", x)
+    return lax.div(lax.log(x), math.log(10))
+
+
+def float_pair(name: str, x: Any, y: Any) -> list[Any]:
+    """Returns two operands of one inexact dtype and one shape."""
+    return broadcast(name, promote_inexact(name, x, y))
+
+
+# -- trigonometry --------------------------------------------------------------------
+
+sin = float_unary("sin", "Sine of `x` in radians.", special="±inf → nan.")
+cos = float_unary("cos", "Cosine of `x` in radians.", special="±inf → nan.")
+tan = float_unary("tan", "Tangent of `x` in radians.", special="±inf → nan.")
+arcsin = float_unary(
+    "arcsin", "Inverse sine, from -π/2 to π/2.", primitive="asin", special="|x|>1 → nan."
+)
+arccos = float_unary(
+    "arccos", "Inverse cosine, from 0 to π.", primitive="acos", special="|x|>1 → nan."
+)
+arctan = float_unary(
+    "arctan", "Inverse tangent, from -π/2 to π/2.", primitive="atan", special="±inf → ±π/2."
+)
+sinh = float_unary("sinh", "Hyperbolic sine.")
+cosh = float_unary("cosh", "Hyperbolic cosine.")
+tanh = float_unary("tanh", "Hyperbolic tangent.", special="±inf → ±1.")
+arcsinh = float_unary("arcsinh", "Inverse hyperbolic sine.", primitive="asinh")
+arccosh = float_unary(
+    "arccosh", "Inverse hyperbolic cosine.", primitive="acosh", special="x<1 → nan."
+)
+arctanh = float_unary(
+    "arctanh",
+    "Inverse hyperbolic tangent.",
+    primitive="atanh",
+    special="±1 → ±inf; |x|>1 → nan.",
+)
+arctan2 = primitive_binary(
+    "arctan2",
+    "Angle of the point (`x2`, `x1`), from -π to π.",
+    "atan2",
+    promotion=float_pair,
+    returns="Float array of the broadcast shape.",
+    special="(±0, -1) → ±π; (±0, +1) → ±0.",
+)
+
+
+@unary("Degrees made radians: `x * π / 180`.", kind="float")
+def deg2rad(x: Any) -> Any:
+    """Degrees made radians."""
+    return lax.mul(_floats("deg2rad", x), math.pi / 180)
+
+
+@unary("Radians made degrees: `x * 180 / π`.", kind="float")
+def rad2deg(x: Any) -> Any:
+    """Radians made degrees."""
+    return lax.mul(_floats("rad2deg", x), 180 / math.pi)
+
+
+@unary("`sin(πx) / (πx)`.", kind="float", special="0 → 1.")
+def sinc(x: Any) -> Any:
+    """Normalised sine cardinal, with its Taylor series at 0 for derivatives."""
+    x = _floats("sinc", x)
+    near = lax.eq(x, 0)
+    turned = lax.mul(x, math.pi)
+    safe = lax.select(near, 1, turned)
+    # 1 - t²/6 has the value and the first derivatives of the function at 0.
+    series = lax.sub(1, lax.div(lax.square(turned), 6))
+    return lax.select(near, series, lax.div(lax.sin(safe), safe))
+
+
+# -- of two numbers --------------------------------------------------------------------
+
+
+@binary(
+    "`sqrt(x1² + x2²)` without overflow.",
+    returns="Float array of the broadcast shape.",
+    special="inf if either is infinite, even beside nan.",
+    promotion=float_pair,
+)
+def hypot(x: Any, y: Any) -> Any:
+    """Length of the hypotenuse."""
+    x, y = lax.abs(x), lax.abs(y)
+    infinite = lax.bitwise_or(*broadcast("hypot", [_is_inf(x), _is_inf(y)]))
+    big, small = lax.max(x, y), lax.min(x, y)
+    zero = lax.eq(big, 0)
+    ratio = lax.div(small, lax.select(zero, 1, big))
+    length = lax.mul(big, lax.sqrt(lax.add(lax.square(ratio), 1)))
+    length = lax.select(zero, big, length)
+    return lax.select(infinite, math.inf, length)
+
+
+def _is_inf(x: Any) -> Any:
+    return lax.eq(lax.abs(x), math.inf)
+
+
+def _log_sum(x: Any, y: Any, base: float | None) -> Any:
+    """Returns the logarithm of the sum of two exponentials."""
+    scale = 1.0 if base is None else math.log(base)
+    if dtypes.is_complex(x.aval.dtype):
+        first = lax.select(lax.ge(lax.real(x), lax.real(y)), x, y)
+        other = lax.sub(lax.add(x, y), first)
+        rest = lax.exp(lax.mul(lax.sub(other, first), scale))
+        return lax.add(first, lax.div(lax.log1p(rest), scale))
+    most = lax.max(x, y)
+    gap = lax.sub(x, y)
+    rest = lax.exp(lax.mul(lax.neg(lax.abs(gap)), scale))
+    total = lax.add(most, lax.div(lax.log1p(rest), scale))
+    # Where both are the same infinity the gap is nan.
+    same = lax.ne(gap, gap)
+    return lax.select(same, lax.add(x, y), total)
+
+
+@binary(
+    "`log(exp(x1) + exp(x2))`.",
+    identity=-math.inf,
+    returns="Float array of the broadcast shape.",
+    special="two infinities of one sign → that infinity.",
+    promotion=float_pair,
+)
+def logaddexp(x: Any, y: Any) -> Any:
+    """Logarithm of the sum of exponentials."""
+    return _log_sum(x, y, None)
+
+
+@binary(
+    "`log2(2**x1 + 2**x2)`.",
+    identity=-math.inf,
+    returns="Float array of the broadcast shape.",
+    special="two infinities of one sign → that infinity.",
+    promotion=float_pair,
+)
+def logaddexp2(x: Any, y: Any) -> Any:
+    """Logarithm to base 2 of the sum of powers of 2."""
+    return _log_sum(x, y, 2.0)
+
+
+@binary(
+    "Step function: 0 below 0, 1 above, `x2` at 0.",
+    returns="Float array of the broadcast shape.",
+    special="nan → nan.",
+    promotion=float_pair,
+)
+def heaviside(x: Any, y: Any) -> Any:
+    """Step function."""
+    step = convert(lax.gt(x, 0), x.aval.dtype)
+    out = lax.select(lax.eq(x, 0), y, step)
+    return lax.select(lax.ne(x, x), x, out)

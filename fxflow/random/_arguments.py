@@ -1,0 +1,211 @@
+"""What users pass to the samplers: keys, shapes, dtypes, parameters.
+
+Inside, a key is its words u32[2] (or u32[n,2], one key for each element).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import arith, dtypes
+from fxflow.core.array import Array
+from fxflow.core.aval import Aval, Shape
+from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+
+MAKE_ONE = "make one of a seed with fxflow.random.key(0)"
+
+
+# -- keys ------------------------------------------------------------------------------
+
+
+def typed_keys(name: str, key: Any) -> tuple[Any, bool]:
+    """Returns typed keys, and whether they came as plain words u32[..., 2].
+
+    Args:
+      name: of the function, for messages.
+      key: what the user gave.
+
+    Raises:
+      ArgumentError: it is no key.
+    """
+    if not is_arraylike(key):
+        raise ArgumentError(
+            f"{name}: expected a random key, got {key!r} of type "
+            f"{type(key).__name__}: {MAKE_ONE}"
+        )
+    aval = typeof(key)
+    if dtypes.is_key(aval.dtype):
+        return key, False
+    if aval.dtype == dtypes.uint32 and aval.shape[-1:] == dtypes.key_fry.suffix:
+        return lax.random_wrap(key), True
+    raise ArgumentError(f"{name}: expected a random key, got {aval}: {MAKE_ONE}")
+
+
+def one_key(name: str, key: Any) -> tuple[Any, bool]:
+    """Returns one typed key, and whether it came as plain words.
+
+    Raises:
+      ArgumentError: it is no key.
+      ShapeError: it is several keys.
+    """
+    typed, raw = typed_keys(name, key)
+    aval = typeof(typed)
+    if aval.ndim:
+        raise ShapeError(
+            f"{name}: expected one random key, got {aval}: index it, or use "
+            "fxflow.vmap to draw with each"
+        )
+    return typed, raw
+
+
+def words_of(name: str, key: Any) -> Any:
+    """Returns the words u32[2] of one key.
+
+    Raises:
+      ArgumentError: it is no key.
+      ShapeError: it is several keys.
+    """
+    return lax.random_unwrap(one_key(name, key)[0])
+
+
+# -- shapes ----------------------------------------------------------------------------
+
+
+def shape_of(name: str, shape: Any) -> Shape:
+    """Returns a shape as a tuple of Python integers; an integer means one axis.
+
+    Raises:
+      ArgumentError: it is neither an integer nor a sequence of them.
+      ShapeError: a length is negative.
+    """
+    try:
+        out = (operator.index(shape),)
+    except TypeError:
+        if isinstance(shape, Array) or not isinstance(shape, Sequence | np.ndarray):
+            raise ArgumentError(
+                f"{name}: shape must be a tuple of integers known when tracing, got "
+                f"{shape!r}"
+            ) from None
+        try:
+            out = tuple(map(operator.index, shape))
+        except TypeError as error:
+            raise ArgumentError(
+                f"{name}: shape must be a tuple of integers, got {shape!r}: {error}"
+            ) from None
+    if any(n < 0 for n in out):
+        raise ShapeError(f"{name}: lengths must not be negative, got shape {out}")
+    return out
+
+
+def result_shape(name: str, shape: Any, *parameters: Any) -> Shape:
+    """Returns the shape of a result from the one asked for and the parameters'.
+
+    Args:
+      name: of the function, for messages.
+      shape: what the user gave; None means the parameters' common shape.
+      *parameters: arrays.
+
+    Raises:
+      ShapeError: the parameters do not broadcast to the shape.
+    """
+    shapes = [typeof(p).shape for p in parameters]
+    if shape is None:
+        return lax.broadcast_shapes(*shapes)
+    wanted = shape_of(name, shape)
+    for given in shapes:
+        tail = wanted[len(wanted) - len(given) :]
+        if len(given) > len(wanted) or any(
+            n not in (1, m) for n, m in zip(given, tail, strict=True)
+        ):
+            listed = ", ".join(map(str, shapes))
+            raise ShapeError(
+                f"{name}: parameters of shapes {listed} do not broadcast to the shape "
+                f"{wanted} asked for: it must end in their common shape"
+            )
+    return wanted
+
+
+def fit(value: Any, shape: Shape) -> Any:
+    """Returns a parameter as an operand beside arrays of a shape: 0-d ones stay."""
+    own = typeof(value).shape
+    return value if not own or own == shape else spread(value, shape)
+
+
+def spread(value: Any, shape: Shape) -> Any:
+    """Returns a parameter repeated to a shape."""
+    own = typeof(value).shape
+    if own == shape:
+        return value
+    start = len(shape) - len(own)
+    return lax.broadcast_in_dim(value, shape, tuple(range(start, len(shape))))
+
+
+# -- dtypes and parameters -------------------------------------------------------------
+
+
+def float_dtype(name: str, dtype: Any) -> Any:
+    """Returns the float dtype asked for (None: the default).
+
+    Raises:
+      DtypeError: it is not a float dtype.
+    """
+    if dtype is None:
+        return dtypes.default_float()
+    chosen = dtypes.dtype(dtype)
+    if not dtypes.is_floating(chosen):
+        raise DtypeError(
+            f"{name}: dtype must be a float dtype, got {dtypes.short_name(chosen)}"
+        )
+    return chosen
+
+
+def int_dtype(name: str, dtype: Any) -> Any:
+    """Returns the integer dtype asked for (None: the default).
+
+    Raises:
+      DtypeError: it is not an integer dtype.
+    """
+    if dtype is None:
+        return dtypes.default_int()
+    chosen = dtypes.dtype(dtype)
+    if not dtypes.is_integer(chosen):
+        raise DtypeError(
+            f"{name}: dtype must be an integer dtype, got {dtypes.short_name(chosen)}"
+        )
+    return chosen
+
+
+def parameter(name: str, value: Any, dtype: Any) -> Any:
+    """Returns a real parameter in a float dtype; a Python number as a constant.
+
+    Raises:
+      ArgumentError: it is no array (a list, for instance).
+      DtypeError: it is complex, or a key.
+    """
+    if type(value) in (bool, int, float):
+        return arith.constant(value, dtype)
+    aval = real_aval(name, value)
+    if aval.dtype == dtype and not aval.weak_type:
+        return value
+    return lax.convert_element_type(value, dtype)
+
+
+def real_aval(name: str, value: Any) -> Aval:
+    """Returns the type of a real parameter.
+
+    Raises:
+      ArgumentError: it is no array (a list, for instance).
+      DtypeError: it is complex, or a key.
+    """
+    if not is_arraylike(value):
+        raise not_an_array(value, f"{name}: a parameter is")
+    aval = typeof(value)
+    if dtypes.is_key(aval.dtype) or dtypes.is_complex(aval.dtype):
+        raise DtypeError(f"{name}: parameters must be real numbers, got {aval}")
+    return aval

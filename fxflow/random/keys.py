@@ -1,0 +1,202 @@
+"""Random keys: made, split, folded, taken apart.
+
+A key is the state of a generator that is never changed: a sampler is a pure function of
+its key, so each draw needs a key of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.convert import typeof
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError
+from fxflow.random._arguments import one_key, shape_of, typed_keys
+
+
+def key_dtype(impl: Any = None) -> Any:
+    """Returns the dtype of the keys of a generator.
+
+    Args:
+      impl: the generator's name, or a key dtype; None means `"threefry2x32"`.
+
+    Returns:
+      A key dtype.
+
+    Raises:
+      DtypeError: there is no such generator.
+
+    Example:
+      >>> key_dtype()
+      key<fry>
+    """
+    if impl is None:
+        return dtypes.key_fry
+    return impl if isinstance(impl, dtypes.KeyDtype) else dtypes.KeyDtype(impl)
+
+
+def key(seed: Any, *, impl: Any = None) -> Array:
+    """Makes a random key of a seed.
+
+    Args:
+      seed: a Python integer of at most 64 bits, or a 0-d integer array. Taken modulo
+        2³², or with `config.x64` modulo 2⁶⁴.
+      impl: the generator's name; None means `"threefry2x32"`.
+
+    Returns:
+      A 0-d array of dtype `key<fry>`.
+
+    Raises:
+      DtypeError: the seed is no integer, or there is no such generator.
+      ShapeError: the seed is not 0-d.
+      OverflowError: the seed needs more than 64 bits.
+
+    Example:
+      >>> normal(key(0), (3,)).shape
+      (3,)
+
+    Source: Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as
+    1, 2, 3".
+    """
+    return lax.random_seed(seed, dtype=key_dtype(impl))
+
+
+@library("num")
+def split(key: Any, num: int | Sequence[int] = 2) -> Array:
+    """Makes new keys of one, which should not be used any more.
+
+    Args:
+      key: one key.
+      num: how many new ones; or the shape of the array of new ones.
+
+    Returns:
+      Keys of shape `(num,)` or `num`; words u32[..., 2] if `key` came as words.
+
+    Raises:
+      ArgumentError: `key` is no key, or `num` no integers.
+      ShapeError: `key` is several keys.
+
+    Example:
+      >>> first, second = split(key(0))
+      >>> first
+      Array(key<fry>[]) overlaying:
+      [1797259609, 2579123966]
+
+    Source: Salmon et al. 2011; key i is the block at counter i.
+    """
+    typed, raw = one_key("split", key)
+    new = lax.random_split(typed, shape_of("split", num))
+    return lax.random_unwrap(new) if raw else new
+
+
+@library()
+def fold_in(key: Any, data: Any) -> Array:
+    """Makes a new key of a key and an integer: a step, a layer, a device.
+
+    Args:
+      key: one key.
+      data: a 0-d integer, taken modulo 2³².
+
+    Returns:
+      One key; words u32[2] if `key` came as words.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `data` is no integer.
+      ShapeError: `key` is several keys, or `data` is not 0-d.
+
+    Example:
+      >>> key_data(fold_in(key(0), 1))
+      Array([ 928981903, 3453687069], dtype=uint32)
+
+    Source: Salmon et al. 2011; the block at the counter that `data` is.
+    """
+    typed, raw = one_key("fold_in", key)
+    new = lax.random_fold_in(typed, data)
+    return lax.random_unwrap(new) if raw else new
+
+
+def key_data(keys: Any) -> Array:
+    """Returns the words of keys.
+
+    Args:
+      keys: keys of any shape.
+
+    Returns:
+      u32[*keys.shape, 2].
+
+    Raises:
+      ArgumentError: they are no keys.
+
+    Example:
+      >>> key_data(key(7))
+      Array([0, 7], dtype=uint32)
+    """
+    return lax.random_unwrap(typed_keys("key_data", keys)[0])
+
+
+def wrap_key_data(data: Any, *, impl: Any = None) -> Array:
+    """Returns keys made of their words.
+
+    Args:
+      data: u32[..., 2].
+      impl: the generator's name; None means `"threefry2x32"`.
+
+    Returns:
+      Keys of shape `data.shape[:-1]`.
+
+    Raises:
+      ShapeError: `data` is not the words of keys.
+
+    Example:
+      >>> wrap_key_data(key_data(key(7))).dtype
+      key<fry>
+    """
+    return lax.random_wrap(data, dtype=key_dtype(impl))
+
+
+def key_impl(keys: Any) -> str:
+    """Returns the name of the generator of keys.
+
+    Args:
+      keys: keys of any shape.
+
+    Returns:
+      Its name.
+
+    Raises:
+      ArgumentError: they are no keys.
+
+    Example:
+      >>> key_impl(key(0))
+      'threefry2x32'
+    """
+    dtype = typeof(typed_keys("key_impl", keys)[0]).dtype
+    return str(dtype.impl)
+
+
+def clone(keys: Any) -> Array:
+    """Returns the same keys, to say that using them twice is meant.
+
+    Args:
+      keys: keys of any shape.
+
+    Returns:
+      `keys`.
+
+    Raises:
+      ArgumentError: they are no keys.
+
+    Example:
+      >>> k = key(0)
+      >>> bool(uniform(k) == uniform(clone(k)))
+      True
+    """
+    typed_keys("clone", keys)
+    if not isinstance(keys, Array):
+        raise ArgumentError(f"clone: expected an array of keys, got {keys!r}")
+    return keys

@@ -1,0 +1,29 @@
+"""Samples of `fxflow.lax.trigonometric`."""
+
+from __future__ import annotations
+
+from tests.conformance.harness import both, elementwise_samples, special_samples
+
+INF, NAN = float("inf"), float("nan")
+
+SAMPLES = {
+    "sin": both(elementwise_samples(1, "fc"), special_samples(1, 0.0, 100.0, INF, NAN)),
+    "cos": both(elementwise_samples(1, "fc"), special_samples(1, 0.0, 100.0, INF, NAN)),
+    "tan": both(
+        elementwise_samples(1, "fc", -1.0, 1.0), special_samples(1, 0.0, INF, NAN)
+    ),
+    "asin": both(
+        elementwise_samples(1, "fc", -0.8, 0.8), special_samples(1, 1.0, -1.0, 2.0, NAN)
+    ),
+    "acos": both(
+        elementwise_samples(1, "fc", -0.8, 0.8), special_samples(1, 1.0, -1.0, 2.0, NAN)
+    ),
+    "atan": both(
+        elementwise_samples(1, "fc", -0.8, 0.8), special_samples(1, 0.0, INF, -INF, NAN)
+    ),
+    "atan2": both(
+        elementwise_samples(2, "fc", 0.3, 2.0, constant=(0, 1)),
+        elementwise_samples(2, "f", -2.0, -0.3),
+        special_samples(2, 0.0, -0.0, 1.0, -1.0, INF, -INF, NAN),
+    ),
+}

@@ -1,0 +1,74 @@
+"""make_graph, eval_shape, named_scope."""
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import ShapeDtypeStruct, eval_shape, jit, make_graph, named_scope
+
+
+def test_graphs_print_check_and_run():
+    table = fnp.arange(3.0)
+    graph = make_graph(lambda x, *, k: fnp.sin(x) * table + k)(fnp.ones(3), k=2.0)
+    graph.check()
+    text = str(graph)
+    assert "sin" in text and "f32[3]" in text and text.count("\n") >= 5
+    np.testing.assert_allclose(
+        graph(fnp.ones(3), k=2.0), np.sin(1.0) * np.arange(3) + 2, rtol=1e-6
+    )
+    assert "test_inspection.py" in graph.to_text(lines=True)
+
+
+def test_dead_code_is_gone_and_static_arguments_work():
+    def fun(x, n):
+        fnp.exp(x)
+        return x * n
+
+    graph = make_graph(fun, static_argnums=1)(1.0, 3)
+    assert [n.primitive.name for n in graph.nodes] == ["mul"]
+
+
+def test_library_functions_are_inlined():
+    names = {n.primitive.name for n in make_graph(fnp.var)(fnp.ones(4)).nodes}
+    assert "jit" not in names
+
+
+def test_eval_shape():
+    out = eval_shape(lambda p: {"y": p["w"] @ p["x"]}, {
+        "w": ShapeDtypeStruct((2, 3), "f4"),
+        "x": ShapeDtypeStruct((3,), "f4"),
+    })
+    assert out == {"y": ShapeDtypeStruct((2,), "f4")}
+    # Nothing is computed: this array would not fit in memory.
+    huge = ShapeDtypeStruct((1 << 20, 1 << 20), "f4")
+    assert eval_shape(lambda x: x.sum(), huge).shape == ()
+
+
+def test_named_scopes_appear_in_programs():
+    def fun(x):
+        with named_scope("outer"), named_scope("inner"):
+            return fnp.sin(x)
+
+    assert "outer/inner/sin" in jit(fun).lower(1.0).as_text()
+    decorated = named_scope("deco")(lambda x: fnp.sin(x))
+    assert "deco/sin" in jit(decorated).lower(1.0).as_text()
+    with pytest.raises(TypeError, match="string"):
+        named_scope(3)
+
+
+def test_compile_time_evaluation():
+    @jit
+    def fun(x):
+        with fxflow.ensure_compile_time_eval():
+            n = int(fnp.arange(4).sum())
+        return x * n
+
+    assert float(fun(2.0)) == 12.0
+
+
+def test_errors():
+    with pytest.raises(TypeError, match="not an array"):
+        make_graph(lambda x: x)("a")
+    with pytest.raises(TypeError, match="takes a function"):
+        make_graph(1.0)

@@ -1,0 +1,294 @@
+"""jit: caching, static and donated arguments, errors, retraces."""
+
+import functools
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import grad, jit, vmap
+from fxflow.core.errors import DonationError, RetraceWarning
+
+
+def counting(fun):
+    @functools.wraps(fun)
+    def counted(*args, **kwargs):
+        counted.traces += 1
+        return fun(*args, **kwargs)
+
+    counted.traces = 0
+    return counted
+
+
+def test_traces_once_for_each_signature():
+    fun = counting(lambda x, y: x + y)
+    jitted = jit(fun)
+    for _ in range(3):
+        assert float(jitted(fnp.array(1.0), fnp.array(2.0))) == 3.0
+    assert fun.traces == 1
+    jitted(fnp.ones(2), fnp.ones(2))
+    assert fun.traces == 2
+    jitted(1.0, 2.0)  # weak types are other types
+    assert fun.traces == 3
+    jitted(1.0, 5.0)
+    jitted(fnp.array(1.0), y=fnp.array(2.0))
+    assert fun.traces == 4
+
+
+def test_jits_of_one_function_share_their_programs():
+    fun = counting(lambda x: x * 2)
+    for _ in range(3):
+        jit(fun)(fnp.ones(3))
+    assert fun.traces == 1
+
+
+def test_a_jitted_function_does_not_outlive_its_last_reference():
+    def make():
+        def local(x):
+            return x + 1
+
+        jit(local)(1.0)
+        return weakref.ref(local)
+
+    reference = make()
+    gc.collect()
+    assert reference() is None
+
+
+def test_pytrees_in_and_out():
+    jitted = jit(lambda d, *rest, k=None: {"s": d["a"] + rest[0], "n": None, "t": (k,)})
+    out = jitted({"a": fnp.ones(2)}, fnp.ones(2), k=np.float32(3))
+    assert out["s"].tolist() == [2.0, 2.0]
+    assert out["n"] is None
+    assert float(out["t"][0]) == 3.0
+
+
+@pytest.mark.parametrize("options", [{"static_argnums": 1}, {"static_argnames": "n"}])
+def test_static_arguments(options):
+    fun = counting(lambda x, n: [x * i for i in range(n)])
+    jitted = jit(fun, **options)
+    assert len(jitted(1.0, 3)) == 3
+    assert len(jitted(1.0, n=3)) == 3
+    assert len(jitted(1.0, 2)) == 2
+    assert len(jitted(1.0, 3)) == 3
+    assert fun.traces <= 3
+
+
+def test_static_values_that_are_equal_but_of_other_types():
+    jitted = jit(lambda x, n: x + (1 if n is True else 2), static_argnums=1)
+    assert float(jitted(0.0, True)) == 1.0
+    assert float(jitted(0.0, 1)) == 2.0
+
+
+def test_decorator_forms_and_methods():
+    @jit
+    def a(x):
+        return x + 1
+
+    @jit(static_argnames=("n",))
+    def b(x, n):
+        return x * n
+
+    class Model:
+        scale = 3.0
+
+        @functools.partial(jit, static_argnums=0)
+        def __call__(self, x):
+            return x * self.scale
+
+    assert float(a(1.0)) == 2.0
+    assert float(b(2.0, n=4)) == 8.0
+    assert float(Model()(2.0)) == 6.0
+    assert a.__name__ == "a"
+
+
+def test_donated_arguments_are_reused_and_gone():
+    jitted = jit(lambda s, x: {"w": s["w"] + x}, donate_argnums=0)
+    state = jitted({"w": fnp.ones(1000)}, 1.0)
+    pointer = state["w"].unsafe_buffer_pointer()
+    new = jitted(state, 1.0)
+    assert new["w"].unsafe_buffer_pointer() == pointer
+    assert state["w"].is_deleted()
+    with pytest.raises(RuntimeError, match=r"f32\[1000\] was deleted.*donate"):
+        state["w"] + 1
+    new = jitted(new, 1.0)
+    assert float(new["w"][0]) == 4.0
+
+
+def test_donation_never_changes_what_numpy_sees():
+    jitted = jit(lambda x: x + 1, donate_argnums=0)
+    x = jit(lambda: fnp.zeros(1000))()
+    view = np.asarray(x)
+    y = jitted(x)
+    assert (view == 0).all() and (np.asarray(y) == 1).all()
+    host = np.zeros(1000, np.float32)
+    z = jitted(fnp.asarray(host))
+    assert (host == 0).all() and (np.asarray(z) == 1).all()
+
+
+def test_donation_by_name_and_errors():
+    jitted = jit(lambda a, b: a + b, donate_argnames="b")
+    a, b = jit(lambda: (fnp.ones(3), fnp.ones(3)))()
+    jitted(a, b=b)
+    assert b.is_deleted() and not a.is_deleted()
+    with pytest.raises(DonationError, match=r"argument b f32\[\] cannot be reused"):
+        jit(lambda a, b: a, donate_argnums=1)(fnp.ones(3), fnp.array(1.0))
+    with pytest.raises(DonationError, match="also passed as another argument"):
+        jit(lambda a, b: (a + 1, b + 1), donate_argnums=0)(a, a)
+
+
+def test_captured_arrays_are_constants_of_the_program():
+    table = fnp.arange(100.0)
+    jitted = jit(lambda i: table[i] * 2)
+    assert float(jitted(3)) == 6.0
+    assert float(jitted(4)) == 8.0
+
+
+def test_arguments_that_are_not_used_and_results_that_are_arguments():
+    out = jit(lambda x, y: (x, x, 3.0))(fnp.ones(2), fnp.ones(1000))
+    assert out[0].tolist() == [1.0, 1.0] and float(out[2]) == 3.0
+    kept = jit(lambda x, y: x, keep_unused=True).lower(1.0, 2.0).as_text()
+    dropped = jit(lambda x, y: x).lower(1.0, 2.0).as_text()
+    assert "%a1" in kept and "%a1" not in dropped
+
+
+def test_inline_leaves_no_call():
+    inner = lambda x: fnp.sin(x) + 1  # noqa: E731
+    with_call = fxflow.make_graph(lambda x: jit(inner)(x))(1.0)
+    without = fxflow.make_graph(lambda x: jit(inner, inline=True)(x))(1.0)
+    assert [n.primitive.name for n in with_call.nodes] == ["jit"]
+    assert "sin" in [n.primitive.name for n in without.nodes]
+
+
+def test_shared_function_is_lowered_once():
+    inner = jit(lambda x: fnp.sin(x))
+    text = jit(lambda x: inner(inner(inner(x)))).lower(1.0).as_text()
+    assert text.count("stablehlo.sine") == 1 and text.count("call @") == 3
+
+
+def test_composition_in_any_order():
+    def fun(x):
+        return fnp.sum(fnp.tanh(x) ** 2)
+
+    x = fnp.linspace(0.0, 1.0, 4)
+    expected = np.asarray(grad(fun)(x))
+    rows = fnp.stack([x, x + 1])
+    for composed in (jit(grad(fun)), grad(jit(fun)), jit(grad(jit(fun)))):
+        np.testing.assert_allclose(composed(x), expected, rtol=1e-6)
+    for composed in (
+        jit(vmap(grad(fun))),
+        vmap(jit(grad(fun))),
+        vmap(grad(jit(fun))),
+        jit(vmap(jit(grad(jit(fun))))),
+    ):
+        np.testing.assert_allclose(composed(rows)[0], expected, rtol=1e-6)
+
+
+def test_x64_is_part_of_the_signature():
+    jitted = jit(lambda: fnp.zeros(3))
+    assert jitted().dtype == np.float32
+    with fxflow.config.override(x64=True):
+        assert jitted().dtype == np.float64
+    assert jitted().dtype == np.float32
+
+
+def test_host_memory_written_to_later():
+    host = np.zeros(4, np.float32)
+    x = fnp.asarray(host)
+    y = jit(lambda v: v + 1)(host)
+    host[:] = 7
+    assert x.tolist() == [0.0] * 4 and y.tolist() == [1.0] * 4
+
+
+def test_retraces_are_explained():
+    def step(x, n):
+        return x * n
+
+    jitted = jit(step, static_argnames="n")
+    jitted(fnp.ones(2), n=1)
+    with (
+        fxflow.config.override(explain_retraces=True),
+        pytest.warns(RetraceWarning, match=r"argument x changed from f32\[2\] to f32\[3\]"),
+    ):
+        jitted(fnp.ones(3), n=1)
+    with (
+        fxflow.config.override(explain_retraces=True),
+        pytest.warns(RetraceWarning, match="static argument n changed from 1 to 5"),
+    ):
+        jitted(fnp.ones(3), n=5)
+
+
+def test_the_tenth_trace_warns_by_itself():
+    jitted = jit(lambda x: x + 1)
+    for n in range(1, 10):
+        jitted(fnp.ones(n))
+    with pytest.warns(RetraceWarning, match="traced for the 10th time"):
+        jitted(fnp.ones(10))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: jit(3), TypeError, "takes a function"),
+        (lambda: jit(lambda x: x)("a"), TypeError, "argument x.*not an array.*static"),
+        (lambda: jit(lambda x: x)({"k": object()}), TypeError, r"x\['k'\]"),
+        (lambda: jit(lambda x: "a")(1.0), TypeError, "returned 'a'"),
+        (lambda: jit(lambda x: {"k": "a"})(1.0), TypeError, r"\['k'\]"),
+        (lambda: jit(lambda x: x, static_argnames="y"), TypeError, "'y' is no parameter"),
+        (lambda: jit(lambda x: x, static_argnums=3), TypeError, "out of range"),
+        (
+            lambda: jit(lambda x: x, static_argnums=0, donate_argnums=0),
+            TypeError,
+            "both static and donated",
+        ),
+        (
+            lambda: jit(lambda x, n: x, static_argnums=1)(1.0, [1]),
+            ValueError,
+            "static argument n of type list cannot be hashed",
+        ),
+        (
+            lambda: jit(lambda x: x if x > 0 else -x)(1.0),
+            TypeError,
+            r"bool\[\].*(lax.cond|fnp.where)",
+        ),
+        (lambda: jit(lambda x: float(x))(1.0), TypeError, "argument x of"),
+        (lambda: jit(lambda x: np.sin(x))(1.0), TypeError, "fxflow.numpy functions"),
+        (lambda: jit(lambda n: fnp.zeros(n))(3), TypeError, "static"),
+        (lambda: jit(lambda n: list(range(n)))(3), TypeError, "Python integer"),
+    ],
+)
+def test_errors(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_leaked_values_are_named():
+    kept = []
+
+    @jit
+    def leaky(x):
+        kept.append(x * 2)
+        return x
+
+    leaky(1.0)
+    with pytest.raises(RuntimeError, match="outside the transformed function"):
+        kept[0] + 1
+    kept.clear()
+    with (
+        fxflow.checking_leaks(),
+        pytest.raises(RuntimeError, match="outside the transformed function"),
+    ):
+        leaky(fnp.ones(7))
+
+
+def test_errors_come_without_own_frames():
+    def inner(x):
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine") as info:
+        jit(grad(inner))(1.0)
+    own = [e for e in info.traceback if "fxflow/core" in str(e.path)]
+    assert not own

@@ -1,0 +1,85 @@
+"""trace, lower, compile."""
+
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import ShapeDtypeStruct, jit
+
+
+def fun(x, y):
+    return fnp.dot(x, y) + 1
+
+
+def test_the_whole_way():
+    x, y = fnp.ones((2, 3)), fnp.ones((3, 4))
+    traced = jit(fun).trace(x, y)
+    assert traced.out_info == ShapeDtypeStruct((2, 4), "float32")
+    assert "dot_general" in str(traced.graph)
+    lowered = traced.lower()
+    assert "stablehlo.dot_general" in lowered.as_text()
+    assert lowered.cost_analysis()["flops"] > 0
+    compiled = lowered.compile()
+    assert (compiled(x, y) == fun(x, y)).all()
+    assert "HloModule" in compiled.as_text()
+    assert compiled.cost_analysis()["flops"] > 0
+    assert compiled.memory_analysis()["output_size_in_bytes"] == 32
+
+
+def test_without_arrays():
+    struct = ShapeDtypeStruct((3,), "bfloat16")
+    assert jit(lambda x: x * 2).eval_shape(struct) == struct
+    compiled = jit(lambda x: x * 2).lower(struct).compile()
+    assert compiled(fnp.ones(3, "bfloat16")).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_static_arguments_are_gone_from_the_compiled_call():
+    compiled = jit(lambda x, n: x * n, static_argnums=1).lower(1.0, 3).compile()
+    assert float(compiled(2.0)) == 6.0
+
+
+def test_other_platforms_need_no_device():
+    for platform in ("gpu", "tpu"):
+        text = jit(fun).trace(fnp.ones((2, 3)), fnp.ones((3, 4))).lower(
+            platforms=(platform,)
+        ).as_text()
+        assert "stablehlo" in text
+
+
+def test_compiler_options():
+    lowered = jit(lambda x: x + 1).lower(1.0)
+    assert float(lowered.compile({"xla_cpu_enable_fast_math": True})(1.0)) == 2.0
+    with pytest.raises(RuntimeError, match="no_such_option"):
+        lowered.compile({"no_such_option": True})
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda c: c(fnp.ones(4)), r"compiled for f32\[3\].*got f32\[4\]"),
+        (lambda c: c({"a": fnp.ones(3)}), "structure"),
+        (lambda c: c("a"), "not an array"),
+        (lambda c: jit(lambda x: c(x))(fnp.ones(3)), "takes concrete arrays"),
+    ],
+)
+def test_errors_of_compiled_calls(call, words):
+    compiled = jit(lambda x: x + 1).lower(fnp.ones(3)).compile()
+    with pytest.raises(TypeError, match=words):
+        call(compiled)
+
+
+def test_errors_of_lowering():
+    with pytest.raises(TypeError, match="one platform"):
+        jit(fun).trace(fnp.ones((2, 2)), fnp.ones((2, 2))).lower(platforms=("a", "b"))
+    with pytest.raises(TypeError, match="unknown platform 'abacus'"):
+        jit(fun).trace(fnp.ones((2, 2)), fnp.ones((2, 2))).lower(platforms=("abacus",))
+    with pytest.raises(TypeError, match="dialect"):
+        jit(lambda x: x).lower(1.0).as_text("hlo")
+    captured = []
+
+    def outer(w):
+        captured.append(jit(lambda x: x * w).trace(1.0))
+        return w
+
+    with pytest.raises(TypeError, match="captures a traced value"):
+        fxflow.grad(lambda w: outer(w) * captured[0].lower().compile()(1.0))(2.0)
