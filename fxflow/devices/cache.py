@@ -19,18 +19,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
+import itertools
 import os
-import platform as host_platform
 import struct
 import sys
-import tempfile
 import threading
 import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fxflow._config import config
 
@@ -97,8 +95,10 @@ def directory() -> Path:
         base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     try:
         return base.expanduser() / "fxflow" / "compile"
-    except RuntimeError:  # no home directory
-        return Path(tempfile.gettempdir()) / "fxflow-cache" / "compile"
+    except RuntimeError:
+        # No home directory. A shared one would let others plant programs, so this is
+        # one that cannot be written: the cache will say so and be off.
+        return Path(os.devnull) / "fxflow"
 
 
 def _current() -> _State:
@@ -111,6 +111,13 @@ def _current() -> _State:
     return _state
 
 
+def _sha256(data: bytes = b"") -> Any:
+    # Loads OpenSSL (3 ms): put off from the import of fxflow to its first program.
+    import hashlib
+
+    return hashlib.sha256(data)
+
+
 # -- keys ---
 
 
@@ -120,7 +127,8 @@ def _cpu_features() -> bytes:
 
     Programs for the CPU hold machine code made for the instructions found here.
     """
-    parts = [host_platform.system(), host_platform.machine()]
+    system = os.uname()
+    parts = [system.sysname, system.machine]
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
             for line in file:  # the first processor stands for all
@@ -130,7 +138,7 @@ def _cpu_features() -> bytes:
                 if not line.strip():
                     break
     except OSError:
-        parts += [host_platform.version(), host_platform.processor()]
+        parts += [system.release, system.version]
     return "\n".join(parts).encode()
 
 
@@ -174,7 +182,7 @@ def key(module: str | bytes, options: bytes, device: Device, extra: str = "") ->
         options,
         code,
     )
-    digest = hashlib.sha256()
+    digest = _sha256()
     for part in parts:
         # The length keeps two different splittings of the same bytes apart.
         digest.update(len(part).to_bytes(8, "little"))
@@ -223,7 +231,7 @@ def _payload(entry: bytes, key: bytes) -> bytes | None:
     if (magic, form, kept) != (_MAGIC, FORMAT, key):
         return None
     payload = entry[_HEADER.size :]
-    if len(payload) != length or hashlib.sha256(payload).digest() != digest:
+    if len(payload) != length or _sha256(payload).digest() != digest:
         return None
     return payload
 
@@ -235,7 +243,7 @@ def store(key: bytes, payload: bytes) -> None:
     limit = config.cache_max_bytes
     if state.broken or size > limit:
         return
-    digest = hashlib.sha256(payload).digest()
+    digest = _sha256(payload).digest()
     header = _HEADER.pack(_MAGIC, FORMAT, key, digest, len(payload))
     try:
         _write(state, _path(state, key), header, payload)
@@ -258,12 +266,19 @@ def store(key: bytes, payload: bytes) -> None:
             state.nbytes = _evict(state.path, limit)
 
 
+_numbers = itertools.count()
+
+
 def _write(state: _State, path: str, header: bytes, payload: bytes) -> None:
+    """Write an entry under a name of this process's own, then rename it."""
+    name = f"write-{os.getpid()}-{next(_numbers)}-{os.urandom(4).hex()}.tmp"
+    temporary = os.path.join(state.path, name)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
-        handle, temporary = tempfile.mkstemp(".tmp", "write-", state.path)
+        handle = os.open(temporary, flags, 0o600)
     except FileNotFoundError:
         os.makedirs(state.path, mode=0o700, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(".tmp", "write-", state.path)
+        handle = os.open(temporary, flags, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(header)

@@ -199,11 +199,11 @@ def build_options(
     if num_partitions > 1:
         build.use_spmd_partitioning = True
     overrides: list[tuple[str, OptionValue]] = []
-    if len(devices) > 1 and devices[0].platform == "cpu":
+    together = len(devices) > 1 and devices[0].platform == "cpu"
+    if together and _COLLECTIVE_TIMEOUT not in os.environ.get("XLA_FLAGS", ""):
         # Without a bound, one lost peer makes all others wait for ever.
-        if _COLLECTIVE_TIMEOUT not in os.environ.get("XLA_FLAGS", ""):
-            seconds = max(1, round(config.collective_timeout))
-            overrides.append((_COLLECTIVE_TIMEOUT, seconds))
+        seconds = max(1, round(config.collective_timeout))
+        overrides.append((_COLLECTIVE_TIMEOUT, seconds))
     if options:
         for name, value in options.items():
             if name not in _BUILD_OPTIONS or not hasattr(build, name):

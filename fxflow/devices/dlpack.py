@@ -19,6 +19,7 @@ from . import clients
 from ._jaxlib import Buffer, Device, RuntimeFailure, raw
 from .buffers import (
     BufferType,
+    block_until_ready,
     check_alive,
     copy,
     copy_to,
@@ -223,8 +224,13 @@ def _take_device(source: Any, home: Device, copied: bool | None) -> Buffer:
     if not row_major:
         # The runtime takes over a transposed layout, which programs would misread.
         return put_copy(kind, to_host(buffer), where)
-    # The runtime takes `copy=True` for a permission only.
-    return _own_copy(buffer) if copied else buffer
+    if not copied:
+        return buffer
+    # The runtime takes `copy=True` for a permission only. Its own copies run behind
+    # our back, and the source may be written to as soon as we return.
+    own = _own_copy(buffer)
+    block_until_ready([own])
+    return own
 
 
 # -- the capsule's description of the array ---

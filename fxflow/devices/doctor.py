@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-import platform as host_platform
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -46,7 +46,8 @@ def doctor(show: bool = True) -> str:
 def _lines() -> Iterator[str]:
     yield (
         f"fxflow {__version__}, jaxlib {jaxlib_version}, NumPy {np.__version__}, "
-        f"Python {host_platform.python_version()} on {host_platform.platform()}"
+        f"Python {'.'.join(map(str, sys.version_info[:3]))} on {sys.platform} "
+        f"{os.uname().machine}"
     )
     try:
         used = clients.platforms()

@@ -14,8 +14,8 @@ from fxflow.core.aval import Aval
 from fxflow.core.bodies import Body, trace_body
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.core.graph import Graph, Var
-from fxflow.core.higher_order import rewired
+from fxflow.core.graph import Graph
+from fxflow.core.higher_order import with_consts
 from fxflow.core.primitive import table
 from fxflow.core.trace import Tracer
 from fxflow.lax.carry import (
@@ -217,28 +217,8 @@ def _as(value: Any, aval: Aval) -> Any:
 
 def _with_common_consts(bodies: Sequence[Body]) -> tuple[list[Any], list[Graph]]:
     """Returns what any branch captured, and branches that take all of that."""
-    positions: dict[int, int] = {}
-    consts: list[Any] = []
-    for body in bodies:
-        for value in body.consts:
-            if id(value) not in positions:
-                positions[id(value)] = len(consts)
-                consts.append(value)
-    graphs = []
-    for body in bodies:
-        count = len(body.consts)
-        if count == len(consts) and all(
-            a is b for a, b in zip(body.consts, consts, strict=True)
-        ):
-            graphs.append(body.graph)
-            continue
-        variables = [Var(typeof(value)) for value in consts]
-        for var, value in zip(body.graph.inputs, body.consts, strict=False):
-            variables[positions[id(value)]] = var
-        graphs.append(
-            rewired(body.graph, inputs=[*variables, *body.graph.inputs[count:]])
-        )
-    return consts, graphs
+    consts = list({id(c): c for body in bodies for c in body.consts}.values())
+    return consts, [with_consts(b.graph, b.consts, consts) for b in bodies]
 
 
 def _typed(graph: Graph, avals: Sequence[Aval]) -> Graph:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.aval import Aval
-from fxflow.core.effects import TOKEN
 from fxflow.core.batching import batch_graph
+from fxflow.core.effects import TOKEN
 from fxflow.core.graph import Graph, Node, Var, prune, used_inputs
 from fxflow.core.higher_order import (
     HigherOrder,

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from fxflow.core.array import put_host
+from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError
 from fxflow.lax.convolution import conv_general_dilated
@@ -268,10 +270,10 @@ def conv_general_dilated_patches(
     size = math.prod(window)
     kernel = np.eye(size, dtype=aval.dtype).reshape(size, 1, *window)
     kernel = np.tile(kernel, (features,) + (1,) * (kernel.ndim - 1))
-    inverse = np.argsort(numbers.rhs_spec)
+    kernel = np.ascontiguousarray(kernel.transpose(np.argsort(numbers.rhs_spec)))
     return conv_general_dilated(
         lhs,
-        np.ascontiguousarray(kernel.transpose(inverse)),
+        put_host(kernel, Aval(kernel.shape, kernel.dtype)),
         window_strides,
         padding,
         lhs_dilation,

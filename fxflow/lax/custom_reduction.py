@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import arith, tree
+from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_flat
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
@@ -33,6 +34,8 @@ from fxflow.lax.reduction import (
     ReduceXor,
     Reduction,
 )
+
+_PYTHON = (bool, int, float, complex)
 
 
 @register
@@ -165,7 +168,8 @@ def named_operation(graph: Graph) -> str | None:
     return node.primitive.name
 
 
-def _is_identity(reduction: Reduction, init: Any) -> bool:
+def is_identity(reduction: Reduction, init: Any) -> bool:
+    """Returns whether an initial value is known to change nothing."""
     if isinstance(init, Tracer):
         return False
     identity = reduction.identity(typeof(init).dtype)
@@ -245,16 +249,18 @@ def checked_operands(
         )
     starts = []
     for init, aval in zip(inits, avals, strict=True):
+        if not isinstance(init, Array) and (
+            isinstance(init, _PYTHON) or np.asarray(init).dtype == aval.dtype
+        ):
+            init = arith.constant(init, aval.dtype)
         start = typeof(init)
         if start.shape:
             raise ShapeError(f"{name}: an initial value must be 0-d, got {start}")
         if start.dtype != aval.dtype:
-            if not start.weak_type or isinstance(init, Tracer):
-                raise DtypeError(
-                    f"{name}: the initial value {start} must have the dtype of its "
-                    f"operand {aval}: convert one with .astype(...)"
-                )
-            init = np.asarray(init, aval.dtype)
+            raise DtypeError(
+                f"{name}: the initial value {start} must have the dtype of its "
+                f"operand {aval}: convert one with .astype(...)"
+            )
         starts.append(init)
     return arrays, starts, treedef
 
@@ -296,7 +302,7 @@ def reduce(
     scalars = [Aval((), typeof(a).dtype) for a in arrays]
     graph = scalar_graph("reduce", computation, scalars, treedef)
     named = _NAMED.get(named_operation(graph) or "")
-    if named is not None and _is_identity(named, inits[0]):
+    if named is not None and is_identity(named, inits[0]):
         return treedef.unflatten([named.bind(arrays[0], axes=tuple(sorted(axes)))])
     outs = Reduce.bind(*arrays, *inits, graph=graph, axes=tuple(sorted(axes)))
     return treedef.unflatten(outs)

@@ -17,7 +17,13 @@ from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_flat, materialize
 from fxflow.core.convert import typeof
 from fxflow.core.graph import Graph
-from fxflow.core.higher_order import carries_tangent, chosen, live_flags, spread
+from fxflow.core.higher_order import (
+    carries_tangent,
+    chosen,
+    live_flags,
+    spread,
+    with_consts,
+)
 from fxflow.core.primitive import Zero
 from fxflow.core.staging import trace_flat
 
@@ -216,20 +222,27 @@ class TracedJVPRule:
     """
 
     def __init__(self, rule: JVPRule, avals: Sequence[Aval]) -> None:
-        count = len(avals)
+        self.rule, self.avals = rule, list(avals)
         self.active = [carries_tangent(a) for a in avals]
-        self.tangent_avals = [a.tangent() for a in avals]
-        self.has_tangent: list[bool] = []
+        self.consts: list[Any] = []
+        self.trace()
+
+    def trace(self) -> None:
+        """Traces the rule, again if it now calls itself as traced."""
+        count = len(self.avals)
+        tangent_avals = [a.tangent() for a in self.avals]
+        has: list[bool] = []
 
         def flat(*values: Any) -> list[Any]:
-            tangents = spread(values[count:], self.active, self.tangent_avals)
-            outs, out_tangents = rule([], values[:count], tangents)
-            self.has_tangent = live_flags(out_tangents)
+            tangents = spread(values[count:], self.active, tangent_avals)
+            outs, out_tangents = self.rule([], values[:count], tangents)
+            has[:] = live_flags(out_tangents)
             return [*outs, *(t for t in out_tangents if type(t) is not Zero)]
 
-        self.graph, self.consts = trace_flat(
-            flat, [*avals, *chosen(self.tangent_avals, self.active)], name="custom_jvp"
-        )
+        avals = [*self.avals, *chosen(tangent_avals, self.active)]
+        graph, consts = trace_flat(flat, avals, name="custom_jvp")
+        self.consts = _union(self.consts, consts)
+        self.graph, self.has_tangent = with_consts(graph, consts, self.consts), has
 
     def __call__(
         self, consts: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any]
@@ -258,19 +271,25 @@ class TracedVJPRule:
     def __init__(
         self, rule: VJPRule, avals: Sequence[Aval], out_avals: Sequence[Aval]
     ) -> None:
-        self.count = len(out_avals)
-        active = [carries_tangent(a) for a in avals]
+        self.rule, self.avals, self.out_avals = rule, list(avals), list(out_avals)
+        self.consts: list[Any] = []
+        self.trace()
+
+    def trace(self) -> None:
+        """Traces the rule, again if it now calls itself as traced."""
+        count = len(self.out_avals)
+        active = [carries_tangent(a) for a in self.avals]
         backwards: list[Backward] = []
 
         def forward(*values: Any) -> list[Any]:
-            outs, residuals, backward = rule.forward([], values, active)
+            outs, residuals, backward = self.rule.forward([], values, active)
             backwards.append(backward)
             return [*outs, *residuals]
 
-        self.graph, forward_consts = trace_flat(forward, avals, name="custom_fwd")
-        residual_avals = self.graph.out_avals[self.count :]
-        tangent_avals = [a.tangent() for a in out_avals]
-        live = [carries_tangent(a) for a in out_avals]
+        graph, forward_consts = trace_flat(forward, self.avals, name="custom_fwd")
+        residual_avals = graph.out_avals[count:]
+        tangent_avals = [a.tangent() for a in self.out_avals]
+        live = [carries_tangent(a) for a in self.out_avals]
         zeros: list[Zero | None] = []
 
         def backward(*values: Any) -> list[Any]:
@@ -280,22 +299,24 @@ class TracedVJPRule:
             zeros[:] = [ct if type(ct) is Zero else None for ct in results]
             return [ct for ct in results if type(ct) is not Zero]
 
-        graph, backward_consts = trace_flat(
+        pullback, backward_consts = trace_flat(
             backward,
             [*residual_avals, *chosen(tangent_avals, live)],
             name="custom_bwd",
         )
-        self.num_forward = len(forward_consts)
-        self.consts = [*forward_consts, *backward_consts]
-        self.backward = _TracedBackward(graph, live, zeros)
+        self.consts = _union(_union(self.consts, forward_consts), backward_consts)
+        self.graph = with_consts(graph, forward_consts, self.consts)
+        self.backward = _TracedBackward(
+            with_consts(pullback, backward_consts, self.consts), live, zeros
+        )
 
     def forward(
         self, consts: Sequence[Any], primals: Sequence[Any], active: Sequence[bool]
     ) -> tuple[list[Any], list[Any], Backward]:
         """See `VJPRule`."""
-        results = self.graph.evaluate(*consts[: self.num_forward], *primals)
-        residuals = [*consts[self.num_forward :], *results[self.count :]]
-        return results[: self.count], residuals, self.backward
+        results = self.graph.evaluate(*consts, *primals)
+        count = len(self.out_avals)
+        return results[:count], [*consts, *results[count:]], self.backward
 
 
 class _TracedBackward:
@@ -310,3 +331,8 @@ class _TracedBackward:
         cts = [arith.instantiate(ct) for ct in chosen(cotangents, self.live)]
         results = iter(self.graph.evaluate(*residuals, *cts))
         return [next(results) if zero is None else zero for zero in self.zeros]
+
+
+def _union(values: Sequence[Any], more: Sequence[Any]) -> list[Any]:
+    """Returns the first values, then those of the second that are new objects."""
+    return list({id(v): v for v in (*values, *more)}.values())

@@ -124,10 +124,11 @@ class Gather(Primitive):
         aval, index_aval = ctx.avals_in
         out = ctx.avals_out[0]
         numbers = dimension_numbers
-        if not out.size:
-            # A slice of length 1 of an empty axis has no meaning to XLA.
-            zero = ctx.constant(np.zeros((), out.dtype), out.update(shape=()))
-            return str(ctx.broadcast(zero, out.update(shape=()), out.shape))
+        if not (aval.size and out.size):
+            # XLA has no slices of length 1 of an empty axis.
+            scalar = out.update(shape=())
+            name = ctx.constant(_outside(mode, fill_value, out.dtype), scalar)
+            return str(ctx.broadcast(name, scalar, out.shape))
         indices, index_aval = wide_indices(ctx, indices, index_aval)
         sorted_text = "true" if indices_are_sorted else "false"
         sizes = ": " * bool(slice_sizes) + ", ".join(map(str, slice_sizes))
@@ -182,14 +183,28 @@ class Gather(Primitive):
         )
         offset_dims = numbers.offset_dims
         inside_dims = frozenset(offset_dims)
+        axis = _taken_axis(numbers)
 
         def call(x: Any, indices: Any) -> Any:
             rank = indices.ndim - 1
+            if axis is not None and _is_take(x, axis, rank, sizes, offset_dims):
+                at = indices[..., 0]
+                if at.dtype == np.uint64:
+                    at = np.minimum(at, np.uint64(x.shape[axis]))
+                at = at.astype(np.intp, copy=False)
+                out = x.take(at, axis, mode="clip")
+                if fills:
+                    inside = (at >= 0) & (at < x.shape[axis])
+                    if not inside.all():
+                        mask = inside.reshape(at.shape + (1,) * (x.ndim - 1 - axis))
+                        out = np.where(mask, out, fill_scalar(fill_value, x.dtype))
+                return out
             index, inside = window.positions(x.shape, indices, not fills)
             ndim = rank + len(offset_dims)
             shape = indices.shape[:-1] + tuple(sizes[d] for d in window.kept)
-            if 0 in shape:
-                out = np.zeros(shape, x.dtype)
+            if 0 in shape or not x.size:
+                value = _outside(params["mode"], fill_value, x.dtype)
+                out, inside = np.broadcast_to(value, shape), None
             elif index:
                 out = x[index]
                 if out.shape != shape:
@@ -272,6 +287,31 @@ def default_fill(dtype: Any) -> Any:
         return np.True_
     info = dtypes.iinfo(dtype)
     return dtype.type(info.min if dtypes.is_signed(dtype) else info.max)
+
+
+def _taken_axis(numbers: GatherDimensionNumbers) -> int | None:
+    """Returns the one axis that is indexed and dropped, if that is all there is."""
+    if len(numbers.start_index_map) != 1 or numbers.operand_batching_dims:
+        return None
+    if numbers.collapsed_slice_dims != numbers.start_index_map:
+        return None
+    return numbers.start_index_map[0]
+
+
+def _is_take(
+    x: Any, axis: int, rank: int, sizes: Shape, offsets: Sequence[int]
+) -> bool:
+    """Returns whether `np.take` along the axis gives the result, already in order."""
+    natural = (*range(axis), *range(axis + rank, x.ndim - 1 + rank))
+    whole = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    return bool(x.size) and sizes == whole and tuple(offsets) == natural
+
+
+def _outside(mode: GatherScatterMode, fill_value: Any, dtype: Any) -> Any:
+    """Returns what a gather from an empty array gives."""
+    if mode is GatherScatterMode.FILL_OR_DROP:
+        return fill_scalar(fill_value, dtype)
+    return np.zeros((), dtype)
 
 
 def fill_scalar(fill_value: Any, dtype: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,9 @@ class GatherDimensionNumbers:
     def __post_init__(self) -> None:
         canonical_fields(self)
 
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined, no-any-return]
+
     def __str__(self) -> str:
         return show_numbers(self)
 
@@ -157,6 +160,9 @@ class ScatterDimensionNumbers:
     def __post_init__(self) -> None:
         canonical_fields(self)
 
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined, no-any-return]
+
     def __str__(self) -> str:
         return show_numbers(self)
 
@@ -215,15 +221,19 @@ class ScatterDimensionNumbers:
 
 def canonical_fields(numbers: Any) -> None:
     """Makes the fields of dimension numbers tuples of ints, so that they hash."""
-    for field, value in vars(numbers).items():
-        known = int_tuple(type(numbers).__name__, field, value)
-        object.__setattr__(numbers, field, known)
+    for field in fields(numbers):
+        value = getattr(numbers, field.name)
+        known = int_tuple(type(numbers).__name__, field.name, value)
+        object.__setattr__(numbers, field.name, known)
+    parts = tuple(getattr(numbers, field.name) for field in fields(numbers))
+    # Every eager call hashes its parameters.
+    object.__setattr__(numbers, "_hash", hash(parts))
 
 
 def show_numbers(numbers: Any) -> str:
     """Returns dimension numbers as they are printed: without empty fields."""
-    fields = ", ".join(f"{k}={v}" for k, v in vars(numbers).items() if v)
-    return f"({fields})"
+    parts = {field.name: getattr(numbers, field.name) for field in fields(numbers)}
+    return f"({', '.join(f'{k}={v}' for k, v in parts.items() if v)})"
 
 
 def shifted(axes: Sequence[int], by: int) -> tuple[int, ...]:

@@ -161,7 +161,7 @@ def shifted(x: Any, axis: int, reverse: bool, first: Any) -> Any:
     aval = typeof(x)
     config = [(0, 0, 0)] * aval.ndim
     config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
-    return pad(x, np.asarray(first, aval.dtype), config)
+    return pad(x, arith.constant(first, aval.dtype), config)
 
 
 def tree_scan(
@@ -211,7 +211,7 @@ def _interleave(even: Any, odd: Any, axis: int) -> Any:
     if length % 2:
         config = [(0, 0, 0)] * len(shape)
         config[axis] = (0, 1, 0)
-        odd = pad(odd, np.zeros((), typeof(odd).dtype), config)
+        odd = pad(odd, arith.constant(0, typeof(odd).dtype), config)
     split = (*shape[: axis + 1], 1, *shape[axis + 1 :])
     both = concatenate([reshape(even, split), reshape(odd, split)], axis + 1)
     merged = reshape(both, (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]))

@@ -123,10 +123,12 @@ class Scattering(Primitive):
             index, values = scatter_positions(numbers, x, indices, updates, clip)
             if not values.size:
                 return out
+            # `at` needs an axis to index.
+            target = out if out.ndim else out.reshape(1)
             if ufunc is None:
-                out[index] = values
+                target[index] = values
             else:
-                ufunc.at(out, index, values)
+                ufunc.at(target, index, values)
             return out
 
         return call
@@ -235,6 +237,26 @@ def scatter_text(
     aval, index_aval, update_aval = avals
     if not (aval.size and update_aval.size):
         return x
+    if not aval.ndim:
+        # XLA's simplifier fails on a scatter into a number: make it a vector of one.
+        line = aval.update(shape=(1,))
+        at = Aval((*update_aval.shape, 1), np.dtype(np.int32))
+        zeros = ctx.constant(np.int32(0), at.update(shape=()))
+        out = scatter_text(
+            ctx,
+            (
+                ctx.emit(f"stablehlo.reshape {x} : ({aval.mlir}) -> {line.mlir}"),
+                ctx.broadcast(zeros, at.update(shape=()), at.shape),
+                updates,
+            ),
+            (line, at, update_aval),
+            combine,
+            ScatterDimensionNumbers((), (0,), (0,)),
+            indices_are_sorted,
+            unique_indices,
+            mode,
+        )
+        return str(ctx.emit(f"stablehlo.reshape {out} : ({line.mlir}) -> {aval.mlir}"))
     indices, index_aval = wide_indices(ctx, indices, index_aval)
     components = numbers.scatter_dims_to_operand_dims
     if mode is GatherScatterMode.CLIP and components:
@@ -288,6 +310,10 @@ def scatter_positions(
     if not values.size or not x.size:
         return (), values[:0] if values.ndim else values[None][:0]
     index, inside = window.positions(x.shape, indices, clip)
+    if not numbers.scatter_dims_to_operand_dims:
+        # No index says how many slices there are.
+        index = index or (np.zeros((), np.int64),)
+        index = tuple(np.broadcast_to(i, values.shape) for i in index)
     if inside is not None and not inside.all():
         wide = np.broadcast_arrays(*index, values)
         *picked, values = (part[inside] for part in wide)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.array import Array, host_of
+from fxflow.core.array import Array, host_of, put_host
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.batching import materialize
 from fxflow.core.convert import as_array, typeof
@@ -108,7 +108,8 @@ class ScatterApply(Primitive):
             return out
         columns = [np.broadcast_to(i, values.shape).ravel() for i in index]
         for place in zip(*columns, strict=True) if columns else [()]:
-            (new,) = under(EVAL, graph.evaluate, as_array(out[place]))
+            element = put_host(np.array(out[place]), Aval((), x.dtype))
+            (new,) = under(EVAL, graph.evaluate, element)
             out[place] = host_of(as_array(new))
         return out
 

@@ -12,23 +12,19 @@ from fxflow.core import dtypes, promotion
 from fxflow.core.array import Array, from_host, host_of
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
-from fxflow.core.eager import EVAL, on_forget
+from fxflow.core.eager import EVAL
 from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.core.placed import Placed, placed_on
+from fxflow.core.placed import placed_on
 from fxflow.core.primitive import table
 from fxflow.core.trace import state
 from fxflow.numpy._operands import SCALARS, convert
 
-_new = object.__new__
-
 # -- of data ---------------------------------------------------------------------
 
-_placeds: dict[Any, Placed] = {}
-on_forget(_placeds.clear)
 _PLAIN = frozenset((bool, int, float, complex))
 
 
-def _wrap(host: np.ndarray[Any, Any]) -> Array:
+def wrap_host(host: np.ndarray[Any, Any]) -> Array:
     """Returns a NumPy array, which nobody else writes to, as an array."""
     placed = placed_on(Aval(host.shape, host.dtype))
     if placed.placement.is_host:
@@ -54,13 +50,13 @@ def _from_list(data: Any, dtype: Any) -> Any:
             raise not_an_array(data, "array: got")
     if dtype is None and not host.size:
         dtype = dtypes.default_float()
-    return _wrap(_host_as(host, dtype))
+    return wrap_host(_host_as(host, dtype))
 
 
 def _host_as(host: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
     """Returns new NumPy data as data of the dtype it has here."""
     if dtype is None:
-        if host.dtype.kind == "f" and not dtypes_x64():
+        if host.dtype.kind == "f" and not _is_x64():
             return host.astype(np.float32) if host.dtype.itemsize == 8 else host
         return dtypes.host_array(host)
     if host.dtype.kind in "iu" and dtypes.is_integer(dtype) and host.size:
@@ -72,7 +68,7 @@ def _host_as(host: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
         return host.astype(dtype, copy=False)
 
 
-def dtypes_x64() -> bool:
+def _is_x64() -> bool:
     """Returns whether 64 bits are the default."""
     return dtypes.default_float() is dtypes.float64
 
@@ -202,20 +198,10 @@ def asarray(
         if kind is Array:
             return a  # type: ignore[no-any-return]
         if kind is np.ndarray and a.dtype in _UNCHANGED:
-            key = (a.shape, a.dtype)
-            host = np.array(a)
-        elif kind is list and set(map(type, a)) == _FLOATS:
-            host = np.array(a, dtypes.default_float())
-            key = (host.shape, host.dtype)
-        else:
-            return _array(a, None, None, 0, None)
-        placed = _placeds.get(key)
-        if placed is None:
-            return _first_of_type(host)
-        made: Array = _new(Array)
-        made._host = host
-        made._placed = placed
-        return made
+            return wrap_host(np.array(a))
+        if kind is list and set(map(type, a)) == _FLOATS:
+            return wrap_host(np.array(a, dtypes.default_float()))
+        return _array(a, None, None, 0, None)
     if order not in ("K", "A", "C", None):
         raise ArgumentError(f"asarray: order must be 'K', 'A' or 'C', got {order!r}")
     return _array(a, dtype, copy, 0, device)
@@ -223,11 +209,6 @@ def asarray(
 
 _FLOATS = {float}
 _UNCHANGED = frozenset(d for d in dtypes.ALL if not dtypes.is_wide(d))
-
-
-def _first_of_type(host: np.ndarray[Any, Any]) -> Array:
-    made = _wrap(host)
-    return made
 
 
 def _array(a: Any, dtype: Any, copy: bool | None, ndmin: int, device: Any) -> Array:
@@ -251,14 +232,14 @@ def _array(a: Any, dtype: Any, copy: bool | None, ndmin: int, device: Any) -> Ar
             if isinstance(a, int):
                 dtypes.of_python(a, chosen)
             with np.errstate(all="ignore"):
-                out = _wrap(np.asarray(a).astype(chosen))
+                out = wrap_host(np.asarray(a).astype(chosen))
     elif isinstance(a, np.ndarray | np.generic):
         _refuse_no_copy(copy, a)
         if chosen is None:
-            out = _wrap(np.array(dtypes.host_array(a)))
+            out = wrap_host(np.array(dtypes.host_array(a)))
         else:
             with np.errstate(all="ignore"):
-                out = _wrap(np.array(a).astype(chosen, copy=False))
+                out = wrap_host(np.array(a).astype(chosen, copy=False))
     elif isinstance(a, list | tuple):
         _refuse_no_copy(copy, a)
         out = _from_list(a, chosen)
@@ -271,7 +252,7 @@ def _array(a: Any, dtype: Any, copy: bool | None, ndmin: int, device: Any) -> Ar
     missing = ndmin - out.aval.ndim
     if missing > 0:
         out = lax.reshape(out, (1,) * missing + out.aval.shape)
-    return out if device is None else _to_device(out, device)
+    return out if device is None else to_device(out, device)
 
 
 def _refuse_no_copy(copy: bool | None, a: Any) -> None:
@@ -289,7 +270,8 @@ def _copied(a: Array) -> Array:
     return lax.copy(a)
 
 
-def _to_device(a: Array, device: Any) -> Array:
+def to_device(a: Array, device: Any) -> Array:
+    """Returns an array on a device."""
     return table["device_put"].bind(a, device=device)
 
 
@@ -352,8 +334,8 @@ def as_shape(name: str, shape: Any) -> Shape:
 
 def _filled(name: str, shape: Any, value: Any, dtype: Any, device: Any) -> Any:
     lengths = as_shape(name, shape)
-    out = lax.broadcast_in_dim(_wrap(np.array(value, dtype)), lengths, ())
-    return out if device is None else _to_device(out, device)
+    out = lax.broadcast_in_dim(wrap_host(np.array(value, dtype)), lengths, ())
+    return out if device is None else to_device(out, device)
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
@@ -447,7 +429,7 @@ def full(
     lengths = as_shape("full", shape)
     value = asarray(fill_value, dtype)
     out = _broadcast_value("full", value, lengths)
-    return out if device is None else _to_device(out, device)
+    return out if device is None else to_device(out, device)
 
 
 def _broadcast_value(name: str, value: Any, shape: Shape) -> Any:
@@ -483,7 +465,7 @@ def _full_like(
         raise ArgumentError(f"{name}: takes numbers, got {typeof(a)}")
     fill = convert(asarray(value), chosen, weak)
     out = _broadcast_value(name, fill, lengths)
-    return out if device is None else _to_device(out, device)
+    return out if device is None else to_device(out, device)
 
 
 def zeros_like(
@@ -618,4 +600,4 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     out = astype_array(x, chosen)
     if copy and out is x:
         out = lax.copy(x)
-    return out if device is None else _to_device(out, device)
+    return out if device is None else to_device(out, device)

@@ -11,7 +11,7 @@ from fxflow.core import arith, dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import DtypeError
-from fxflow.random import _words
+from fxflow.lax import draws
 from fxflow.random._arguments import (
     fit,
     float_dtype,
@@ -49,13 +49,13 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     combined by exclusive or.
     """
     chosen = dtypes.default_uint() if dtype is None else dtypes.dtype(dtype)
-    if chosen not in _words.UNSIGNED.values():
+    if chosen not in draws.UNSIGNED.values():
         raise DtypeError(
             "bits: dtype must be uint8, uint16, uint32 or uint64, got "
             f"{dtypes.short_name(chosen)}"
         )
     words = words_of("bits", key)
-    drawn: Array = _words.bits(words, dtypes.bits(chosen), shape_of("bits", shape))
+    drawn: Array = draws.bits(words, dtypes.bits(chosen), shape_of("bits", shape))
     return drawn
 
 
@@ -89,11 +89,11 @@ def uniform(
     chosen = float_dtype("uniform", dtype)
     words = words_of("uniform", key)
     if type(minval) is float is type(maxval) and (minval, maxval) == (0.0, 1.0):
-        plain: Array = _words.unit(words, shape_of("uniform", shape), chosen)
+        plain: Array = draws.unit(words, shape_of("uniform", shape), chosen)
         return plain
     low, high = (parameter("uniform", p, chosen) for p in (minval, maxval))
     full = result_shape("uniform", shape, low, high)
-    drawn: Array = _words.between(words, full, chosen, fit(low, full), fit(high, full))
+    drawn: Array = draws.between(words, full, chosen, fit(low, full), fit(high, full))
     return drawn
 
 
@@ -141,7 +141,7 @@ def _working(dtype: Any) -> tuple[Any, Any]:
     """Returns the dtype to compute in and its unsigned counterpart."""
     width = dtypes.bits(dtype)
     if width >= 32:
-        return dtype, _words.UNSIGNED[width]
+        return dtype, draws.UNSIGNED[width]
     return dtypes.int32, dtypes.uint32
 
 
@@ -180,7 +180,7 @@ def _modular(
     full = result_shape("randint", shape, low, span)
     work, unsigned = _working(dtype)
     width = dtypes.bits(unsigned)
-    first, second = (_words.bits(w, width, full) for w in _words.split(words, 2))
+    first, second = (draws.bits(w, width, full) for w in draws.split(words, 2))
     low, span, factor = (fit(p, full) for p in (low, span, factor))
     high_part = lax.mul(lax.rem(first, span), factor)
     offset = lax.rem(lax.add(high_part, lax.rem(second, span)), span)
@@ -192,9 +192,12 @@ def _modular(
 def _ranged(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any) -> Array:
     info = dtypes.iinfo(dtype)
     work, unsigned = _working(dtype)
-    low, beyond = _bound(minval, work, int(info.min), int(info.max))
+    low, _ = _bound(minval, work, int(info.min), int(info.max))
+    # Where numbers are wider than the result, the bound beyond its range is one too.
     narrow = work != dtype
     high, beyond = _bound(maxval, work, int(info.min), int(info.max) + narrow)
+    if narrow:
+        beyond = None
     full = lax.broadcast_shapes(*(real_aval("randint", p).shape for p in (low, high)))
     low, high = fit(low, full), fit(high, full)
     distance = lax.convert_element_type(lax.sub(high, low), unsigned)

@@ -93,7 +93,6 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Array:
     return lax.random_unwrap(new) if raw else new
 
 
-@library()
 def fold_in(key: Any, data: Any) -> Array:
     """Makes a new key of a key and an integer: a step, a layer, a device.
 

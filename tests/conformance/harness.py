@@ -49,9 +49,10 @@ def reverse_and_scale(value: Any, i: int) -> Any:
     if i == 1:
         return np.flip(value).copy()
     if dtypes.is_inexact(value.dtype):
-        return (value * np.asarray(0.75, dtypes.to_real(value.dtype))).astype(
-            value.dtype
-        )
+        with np.errstate(all="ignore"):
+            return (value * np.asarray(0.75, dtypes.to_real(value.dtype))).astype(
+                value.dtype
+            )
     return np.roll(value.reshape(-1), 1).reshape(value.shape)
 
 
@@ -245,10 +246,9 @@ def problem(case: Case, wide: bool = False) -> Problem:
     return Problem(function, [values[i] for i in positions], positions)
 
 
-_WIDE = {
-    dtypes.dtype(d): np.dtype("float64")
-    for d in ("bfloat16", "float16", "float32", "float64")
-} | {np.dtype("complex64"): np.dtype("complex128")}
+_WIDE = {d: np.dtype("float64") for d in dtypes.ALL if dtypes.is_floating(d)} | {
+    np.dtype("complex64"): np.dtype("complex128")
+}
 
 
 def widened(value: Any) -> Any:

@@ -8,7 +8,24 @@ from fxflow.core import dtypes
 from tests.conformance.harness import Sample, uniform
 
 INF, NAN = float("inf"), float("nan")
-DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"]
+DTYPES = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint32",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "float8_e4m3fn",
+    "float8_e5m2",
+]
 
 
 def _pairs(rng):
@@ -35,7 +52,16 @@ def _edges(rng):
         value = np.array([1e20, -1e20, NAN, INF, -INF, -1.9, 300.0, 0.5, -0.0], "f8")
         with np.errstate(over="ignore"):
             value = value.astype(old)
-        for new in ["bool", "int8", "uint8", "int32", "uint32", "int64", "uint64", "int4"]:
+        for new in [
+            "bool",
+            "int8",
+            "uint8",
+            "int32",
+            "uint32",
+            "int64",
+            "uint64",
+            "int4",
+        ]:
             params = {"new_dtype": dtypes.dtype(new), "weak_type": False}
             samples.append(Sample((value,), params, name=f"edges-{old}-{new}"))
     wrap = np.array([-1, 255, 256, 2**31 - 1, -(2**31)], "i4")

@@ -60,9 +60,13 @@ def gather(rng: np.random.Generator) -> list[Sample]:
         sample(ml_dtypes.bfloat16, (4, 3), [[1], [9]], ROWS, FILL),
         sample("f2", (4, 3), np.zeros((0, 1)), ROWS, FILL),
         sample("f4", (4, 3), [2], ROWS_ONE, CLIP),
+        sample("f4", (), np.zeros((2, 0)), SCALAR, CLIP),
+        sample("f8", (0, 3), [[1], [0]], NO_ROWS, FILL),
     ]
 
 
 ROWS_ONE = GatherDimensionNumbers((0,), (0,), (0,)), (1, 3)  # x[i] for one i
+SCALAR = GatherDimensionNumbers((), (), ()), ()  # x of a number, repeated
+NO_ROWS = GatherDimensionNumbers((1,), (0,), (0,)), (0, 3)  # x[i] of [0,3]
 
 SAMPLES: dict[str, Samples] = {"gather": gather}

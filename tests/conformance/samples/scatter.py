@@ -48,6 +48,8 @@ CASES = [
         True,
     ),
 ]
+SCALAR = ScatterDimensionNumbers((), (), ())
+CASES += [("f8", (), np.zeros((2, 0)), (2,), SCALAR, DROP, "i4", False)]
 COMPLEX = ("c8", (4, 3), [[1], [0], [1]], (3, 3), ROWS, DROP, "i4", False)
 BOOL = ("?", (5,), [[1], [4]], (2,), ELEMENTS, DROP, "i4", False)
 

@@ -1,4 +1,8 @@
-"""Draws from the words of keys, on which the samplers are built."""
+"""Uniform and normal numbers from the words of keys, on which all samplers are built.
+
+A key is its words u32[2]; of an array of keys u32[*keys, 2], each gives its own numbers,
+so that results have the shape `(*keys, *shape)`.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from fxflow import lax
 from fxflow.core import arith, dtypes
 from fxflow.core.aval import Shape
 from fxflow.core.convert import typeof
+from fxflow.core.primitive import table
+from fxflow.lax.bitcasting import bitcast_convert_type
+from fxflow.lax.bitwise import bitwise_or, shift_right_logical
+from fxflow.lax.comparison import lt
+from fxflow.lax.conversion import convert_element_type
+from fxflow.lax.elementwise import add, max, mul, neg, sub
+from fxflow.lax.exponential import log1p
 from fxflow.lax.random_bits import RandomBits, RandomSplit
+from fxflow.lax.slicing import index_in_dim
 
 UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
@@ -19,7 +30,7 @@ def split(words: Any, count: int) -> list[Any]:
     """Returns the words of `count` new keys (of each key, for an array of keys)."""
     axis = typeof(words).ndim - 1
     new = RandomSplit.bind(words, shape=(count,))
-    return [lax.index_in_dim(new, i, axis, keepdims=False) for i in range(count)]
+    return [index_in_dim(new, i, axis, keepdims=False) for i in range(count)]
 
 
 def bits(words: Any, width: int, shape: Shape) -> Any:
@@ -38,17 +49,18 @@ def unit(words: Any, shape: Shape, dtype: Any) -> Any:
     drawn = 8 if mantissa < 8 else width
     number = bits(words, drawn, shape)
     if drawn != width:
-        number = lax.convert_element_type(number, UNSIGNED[width])
+        number = convert_element_type(number, UNSIGNED[width])
     one = int(np.ones((), dtype).view(UNSIGNED[width]))
-    number = lax.bitwise_or(lax.shift_right_logical(number, drawn - mantissa), one)
-    return lax.sub(lax.bitcast_convert_type(number, dtype), 1.0)
+    number = bitwise_or(shift_right_logical(number, drawn - mantissa), one)
+    return sub(bitcast_convert_type(number, dtype), 1.0)
 
 
 def between(words: Any, shape: Shape, dtype: Any, low: Any, high: Any) -> Any:
     """Returns uniform numbers in [low, high), bounds of `dtype` that fit `shape`."""
-    scale = lax.sub(high, low)
-    moved = lax.add(lax.mul(unit(words, shape, dtype), scale), low)
-    return lax.max(low, moved)  # rounding may have gone below
+    constant = type(low) is np.ndarray and type(high) is np.ndarray
+    scale = high - low if constant else sub(high, low)
+    moved = add(mul(unit(words, shape, dtype), scale), low)
+    return max(low, moved)  # rounding may have gone below
 
 
 def open_unit(words: Any, shape: Shape, dtype: Any) -> Any:
@@ -66,15 +78,15 @@ def positive_unit(words: Any, shape: Shape, dtype: Any) -> Any:
 
 def normal(words: Any, shape: Shape, dtype: Any) -> Any:
     """Returns standard normal numbers, by the inverse of the distribution function."""
-    return lax.mul(lax.erf_inv(open_unit(words, shape, dtype)), float(np.sqrt(2)))
+    return mul(table["erf_inv"].bind(open_unit(words, shape, dtype)), float(np.sqrt(2)))
 
 
 def exponential(words: Any, shape: Shape, dtype: Any) -> Any:
     """Returns standard exponential numbers, by the inverse distribution function."""
-    return lax.neg(lax.log1p(lax.neg(unit(words, shape, dtype))))
+    return neg(log1p(neg(unit(words, shape, dtype))))
 
 
 def signs(words: Any, shape: Shape, dtype: Any) -> Any:
     """Returns -1 and 1, each with probability one half."""
-    positive = lax.lt(unit(words, shape, dtypes.default_float()), 0.5)
-    return lax.sub(lax.mul(lax.convert_element_type(positive, dtype), 2), 1)
+    positive = lt(unit(words, shape, dtypes.default_float()), 0.5)
+    return sub(mul(convert_element_type(positive, dtype), 2), 1)

@@ -1,0 +1,49 @@
+"""`stop_gradient`: a value that derivatives take for a constant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import dtypes, tree
+from fxflow.core.convert import is_arraylike, typeof
+from fxflow.core.primitive import register
+from fxflow.lax.families import ANY, Elementwise
+
+
+@register
+class StopGradient(Elementwise):
+    """The operand, with derivative zero. dtypes: any. Lowered to nothing."""
+
+    name = "stop_gradient"
+    kinds = ANY
+    numpy = np.asarray
+    partials = (None,)
+
+    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+        """The operand itself."""
+        return operands[0]
+
+
+def stop_gradient(x: Any) -> Any:
+    """Returns its argument, which derivatives take for a constant.
+
+    Args:
+      x: array or pytree of arrays; leaves that are no arrays stay as they are.
+
+    Returns:
+      The same values. The tangent and the cotangent of the result are zero.
+
+    Example:
+      >>> import fxflow
+      >>> float(fxflow.grad(lambda x: x * stop_gradient(x))(3.0))
+      3.0
+    """
+    return tree.map(
+        lambda leaf: StopGradient.bind(leaf) if _differentiable(leaf) else leaf, x
+    )
+
+
+def _differentiable(leaf: Any) -> bool:
+    return is_arraylike(leaf) and dtypes.is_inexact(typeof(leaf).dtype)

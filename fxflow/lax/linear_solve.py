@@ -1,0 +1,429 @@
+"""`custom_linear_solve` and `custom_root`: solvers differentiated by what they solve.
+
+An iterative solver should not be differentiated through its iterations: the solution of
+`A x = b` has the derivative `A⁻¹ (b' - A' x)`, whatever found it, and that of
+`f(x, p) = 0` follows from the implicit function theorem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fxflow.core import arith, tree
+from fxflow.core.aval import Aval
+from fxflow.core.batching import batch_graph, materialize
+from fxflow.core.bodies import trace_body
+from fxflow.core.convert import typeof
+from fxflow.core.errors import ArgumentError, NotDifferentiableError, ShapeError
+from fxflow.core.graph import Graph, Var
+from fxflow.core.higher_order import (
+    HigherOrder,
+    chosen,
+    live_flags,
+    run_host,
+    split_at,
+    spread,
+    with_consts,
+)
+from fxflow.core.jvp import jvp_graph
+from fxflow.core.linearize import linearize_flat, tape_to_graph
+from fxflow.core.primitive import Zero, register
+from fxflow.core.transpose import backward_with_values, transpose_graph
+from fxflow.lax.carry import leaves_of, name_of, require_callable, require_structure
+from fxflow.lax.custom_calls import CustomJVPCall
+
+
+@register
+class LinearSolve(HigherOrder):
+    """Solution of `A x = b` by a given solver. dtypes: inexact. Lowered in place.
+
+    Operands are what the graphs captured, and `b`; results are `x`, and what the solver
+    returns beside it.
+
+    Params:
+      matvec: graph of `A`: captured values, `x` to `A x`.
+      solve: graph of the solver: captured values, `b` to `x` and more.
+      transpose_solve: the same for the transpose of `A`, or None.
+      num_consts: how many values were captured.
+    """
+
+    name = "linear_solve"
+
+    def abstract(
+        self,
+        *avals: Aval,
+        matvec: Graph,
+        solve: Graph,
+        transpose_solve: Graph | None,
+        num_consts: int,
+    ) -> list[Aval]:
+        """The solver's types."""
+        return solve.out_avals
+
+    def lower(self, ctx: Any, *operands: str, solve: Graph, **params: Any) -> list[str]:
+        """The solver, in place."""
+        names: list[str] = ctx.graph(solve, operands)
+        return names
+
+    def evaluate(self, *values: Any, solve: Graph, **params: Any) -> list[Any]:
+        """NumPy's evaluation of the solver."""
+        return run_host(solve, values)
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        matvec: Graph,
+        num_consts: int,
+        **params: Any,
+    ) -> tuple[list[Any], list[Any]]:
+        """`x' = A⁻¹ (b' - A' x)`; what the solver returns beside `x` has no tangent."""
+        outs = self.bind(*primals, matvec=matvec, num_consts=num_consts, **params)
+        count = len(primals) - num_consts
+        consts, _ = split_at(primals, num_consts)
+        rhs: list[Any] = list(tangents[num_consts:])
+        nonzero = live_flags(tangents[:num_consts])
+        if any(nonzero):
+            derived, has = jvp_graph(matvec, [*nonzero, *[False] * count])
+            results = derived.evaluate(
+                *consts, *outs[:count], *chosen(tangents[:num_consts], nonzero)
+            )
+            avals = [a.tangent() for a in matvec.out_avals]
+            moved = spread(results[count:], has, avals)
+            rhs = [arith.add(b, arith.neg(m)) for b, m in zip(rhs, moved, strict=True)]
+        avals = [typeof(o).tangent() for o in outs]
+        zeros = [Zero(a) for a in avals]
+        if not any(live_flags(rhs)):
+            return outs, zeros
+        solved = self.bind(
+            *consts,
+            *map(arith.instantiate, rhs),
+            matvec=matvec,
+            num_consts=num_consts,
+            **params,
+        )
+        return outs, [*solved[:count], *zeros[count:]]
+
+    def transpose(
+        self,
+        cotangent: Sequence[Any],
+        *args: Any,
+        matvec: Graph,
+        solve: Graph,
+        transpose_solve: Graph | None,
+        num_consts: int,
+    ) -> Sequence[Any]:
+        """The solution of the transposed system."""
+        consts, rhs = split_at(args, num_consts)
+        if any(type(c) is Var for c in consts):
+            raise NotDifferentiableError(
+                "custom_linear_solve is linear in b, not in what defines the matrix"
+            )
+        if transpose_solve is None:
+            raise NotDifferentiableError(
+                "custom_linear_solve: reverse differentiation needs transpose_solve, or "
+                "symmetric=True"
+            )
+        count = len(rhs)
+        adjoint, _ = transpose_graph(
+            matvec,
+            [*[False] * num_consts, *[True] * count],
+            [True] * count,
+            instantiated=True,
+        )
+        cts = self.bind(
+            *consts,
+            *map(arith.instantiate, cotangent[:count]),
+            matvec=adjoint,
+            solve=transpose_solve,
+            transpose_solve=solve,
+            num_consts=num_consts,
+        )
+        return [*[None] * num_consts, *cts[:count]]
+
+    def batch_over(
+        self,
+        axis_name: Any,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        *,
+        matvec: Graph,
+        solve: Graph,
+        transpose_solve: Graph | None,
+        num_consts: int,
+    ) -> tuple[list[Any], list[bool]]:
+        """The vectorised graphs; `b` and `x` are mapped."""
+        consts, rhs = split_at(args, num_consts)
+        flags = [*mapped[:num_consts], *[True] * len(rhs)]
+        rhs = [
+            materialize(b, size, m)
+            for b, m in zip(rhs, mapped[num_consts:], strict=True)
+        ]
+
+        def vectorised(graph: Graph) -> Graph:
+            return batch_graph(graph, size, flags, True, axis_name)[0]
+
+        outs = self.bind(
+            *consts,
+            *rhs,
+            matvec=vectorised(matvec),
+            solve=vectorised(solve),
+            transpose_solve=None
+            if transpose_solve is None
+            else vectorised(transpose_solve),
+            num_consts=num_consts,
+        )
+        return outs, [True] * len(outs)
+
+
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """Solves a linear system by a given solver, which is not differentiated itself.
+
+    Args:
+      matvec: the linear map `x -> A x`; may use traced values from outside.
+      b: the right side; a pytree of arrays.
+      solve: called as `solve(matvec, b)`; returns `x`, of the structure and shapes of
+        `b`.
+      transpose_solve: called as `transpose_solve(vecmat, b)` with `vecmat` the
+        transposed map; needed for reverse differentiation unless `symmetric`.
+      symmetric: whether the map is its own transpose.
+      has_aux: whether the solvers return `(x, aux)`; `aux` is not differentiated.
+
+    Returns:
+      `x`, or `(x, aux)`.
+
+    Raises:
+      ArgumentError, ShapeError, TreeError: a function returns something else.
+
+    Example:
+      >>> from fxflow import lax
+      >>> float(custom_linear_solve(
+      ...     lambda x: lax.mul(x, 4.0), 2.0, lambda matvec, b: lax.div(b, 4.0)))
+      0.5
+
+    Source: `x' = A⁻¹ (b' - A' x)`; Giles, Collected Matrix Derivative Results, 2008.
+    """
+    name = "custom_linear_solve"
+    require_callable(matvec, f"{name}: matvec")
+    require_callable(solve, f"{name}: solve")
+    leaves, treedef = leaves_of(b, f"{name}: b")
+    avals = [typeof(x).strong() for x in leaves]
+    in_tree = tree.treedef_tuple([treedef])
+    body = trace_body(matvec, in_tree, avals, name=f"matvec_{name_of(matvec)}")
+    _require_like(name, "matvec", treedef, avals, body.out_tree, body.graph)
+    solved = trace_body(
+        lambda rhs: solve(matvec, rhs), in_tree, avals, name=f"solve_{name_of(solve)}"
+    )
+    _require_like(name, "solve", treedef, avals, solved.out_tree, solved.graph, has_aux)
+    bodies = [body, solved]
+    if symmetric:
+        if transpose_solve is None:
+            bodies.append(solved)
+    if transpose_solve is not None:
+        require_callable(transpose_solve, f"{name}: transpose_solve")
+        solver = transpose_solve
+
+        def transposed(x: Any) -> Any:
+            if symmetric:
+                return matvec(x)
+            given = body.graph.inputs[len(body.consts) :]
+            values = dict(zip(body.graph.inputs, body.consts, strict=False))
+            cts = backward_with_values(body.graph, values, given, tree.leaves(x))
+            return treedef.unflatten(map(arith.instantiate, cts))
+
+        back = trace_body(
+            lambda rhs: solver(transposed, rhs),
+            in_tree,
+            avals,
+            name=f"transpose_solve_{name_of(solver)}",
+        )
+        _require_like(
+            name, "transpose_solve", treedef, avals, back.out_tree, back.graph, has_aux
+        )
+        bodies.append(back)
+    consts = list({id(c): c for part in bodies for c in part.consts}.values())
+    graphs = [with_consts(part.graph, part.consts, consts) for part in bodies]
+    outs = LinearSolve.bind(
+        *consts,
+        *leaves,
+        matvec=graphs[0],
+        solve=graphs[1],
+        transpose_solve=graphs[2] if len(graphs) > 2 else None,
+        num_consts=len(consts),
+    )
+    return solved.out_tree.unflatten(outs)
+
+
+def _require_like(
+    name: str,
+    what: str,
+    treedef: Any,
+    avals: Sequence[Aval],
+    out_tree: Any,
+    graph: Graph,
+    has_aux: bool = False,
+) -> None:
+    """Checks that a function returns what it takes.
+
+    Raises:
+      ArgumentError, ShapeError, TreeError: it does not.
+    """
+    if has_aux:
+        children = out_tree.children()
+        if len(children) != 2 or out_tree.node_data()[0] is not tuple:
+            raise ArgumentError(
+                f"{name}: has_aux=True needs {what} to return a pair (x, aux), got "
+                f"{out_tree}"
+            )
+        out_tree = children[0]
+    outs = graph.out_avals[: out_tree.num_leaves]
+    require_structure(
+        treedef,
+        out_tree,
+        outs,
+        lambda where: f"{name}: {what} must return the structure of b, but {where}",
+    )
+    for a, out in zip(avals, outs, strict=True):
+        if a.shape != out.shape or a.dtype != out.dtype:
+            raise ShapeError(
+                f"{name}: {what} must return the type of b, {a}, but returns {out}"
+            )
+
+
+def custom_root(
+    f: Callable[[Any], Any],
+    initial_guess: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
+    has_aux: bool = False,
+) -> Any:
+    """Finds a root by a given solver, differentiated by the implicit function theorem.
+
+    Args:
+      f: function whose root is wanted; may use traced values from outside, and it is by
+        these that the root is differentiated.
+      initial_guess: where to start; a pytree of arrays.
+      solve: called as `solve(f, initial_guess)`; returns the root.
+      tangent_solve: called as `tangent_solve(g, y)` with a linear `g`; returns the
+        solution of `g(x) = y`.
+      has_aux: whether `solve` returns `(root, aux)`; `aux` is not differentiated.
+
+    Returns:
+      The root, or `(root, aux)`.
+
+    Raises:
+      ArgumentError, ShapeError, TreeError: a function returns something else.
+
+    Example:
+      >>> from fxflow import lax
+      >>> def newton(f, x):
+      ...     return lax.fori_loop(
+      ...         0, 9, lambda i, x: lax.sub(x, lax.div(f(x), lax.mul(x, 2.0))), x)
+      >>> def root(a):
+      ...     return custom_root(
+      ...         lambda x: lax.sub(lax.mul(x, x), a), 1.0, newton,
+      ...         lambda g, y: lax.div(y, g(1.0)))
+      >>> round(float(root(4.0)), 5)
+      2.0
+
+    Source: Krantz & Parks, The Implicit Function Theorem, 2002.
+    """
+    name = "custom_root"
+    for value, what in ((f, "f"), (solve, "solve"), (tangent_solve, "tangent_solve")):
+        require_callable(value, f"{name}: {what}")
+    leaves, treedef = leaves_of(initial_guess, f"{name}: initial_guess")
+    avals = [typeof(x).strong() for x in leaves]
+    in_tree = tree.treedef_tuple([treedef])
+    equation = trace_body(f, in_tree, avals, name=f"root_{name_of(f)}")
+    _require_like(name, "f", treedef, avals, equation.out_tree, equation.graph)
+    solved = trace_body(
+        lambda guess: solve(f, guess), in_tree, avals, name=f"solve_{name_of(solve)}"
+    )
+    _require_like(name, "solve", treedef, avals, solved.out_tree, solved.graph, has_aux)
+    consts = list(
+        {id(c): c for part in (equation, solved) for c in part.consts}.values()
+    )
+    graph = with_consts(solved.graph, solved.consts, consts)
+    rule = _RootRule(
+        with_consts(equation.graph, equation.consts, consts),
+        graph,
+        treedef,
+        tangent_solve,
+        len(consts),
+    )
+    outs = CustomJVPCall.bind(
+        *consts,
+        *leaves,
+        graph=graph,
+        num_consts=0,
+        num_rule_consts=0,
+        rule=rule,
+    )
+    return solved.out_tree.unflatten(outs)
+
+
+class _RootRule:
+    """The derivative of a root: `x' = -(∂f/∂x)⁻¹ (∂f/∂p) p'`."""
+
+    name = "custom_root"
+
+    def __init__(
+        self,
+        equation: Graph,
+        solver: Graph,
+        treedef: Any,
+        tangent_solve: Callable[..., Any],
+        count: int,
+    ) -> None:
+        self.equation, self.solver, self.treedef = equation, solver, treedef
+        self.tangent_solve, self.count = tangent_solve, count
+
+    def __call__(
+        self, consts: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """See `custom_rules.JVPRule`; the guess has no influence on the root."""
+        given = list(primals[: self.count])
+        outs = CustomJVPCall.bind(
+            *primals,
+            graph=self.solver,
+            num_consts=0,
+            num_rule_consts=0,
+            rule=self,
+        )
+        size = self.treedef.num_leaves
+        root = outs[:size]
+        avals = [typeof(o).tangent() for o in outs]
+        nonzero = live_flags(tangents[: self.count])
+        if not any(nonzero):
+            return outs, [Zero(a) for a in avals]
+        derived, has = jvp_graph(self.equation, [*nonzero, *[False] * size])
+        results = derived.evaluate(
+            *given, *root, *chosen(tangents[: self.count], nonzero)
+        )
+        moved = spread(results[size:], has, avals[:size])
+        rhs = [arith.neg(arith.instantiate(m)) for m in moved]
+
+        lin = linearize_flat(lambda *x: self.equation.evaluate(*given, *x), root)
+        graph, residuals = tape_to_graph(lin, "root_linear")
+
+        def linear(x: Any) -> Any:
+            return self.treedef.unflatten(graph.evaluate(*residuals, *tree.leaves(x)))
+
+        solution = custom_linear_solve(
+            linear,
+            self.treedef.unflatten(rhs),
+            self.tangent_solve,
+            self.tangent_solve,
+        )
+        zeros = [Zero(a) for a in avals[size:]]
+        return outs, [*tree.leaves(solution), *zeros]

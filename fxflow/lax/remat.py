@@ -1,0 +1,400 @@
+"""The primitives of `checkpoint`: a call that recomputes, and a name for a value.
+
+The derivative of a checkpointed call keeps the call's arguments and the intermediate
+values that its policy wants kept; all else is computed again when the tangents, or
+their transpose, are. That second computation hides behind `optimization_barrier`, or the
+compiler would see that it is the same as the first and keep the values after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fxflow.core.aval import Aval
+from fxflow.core.batching import batch_graph
+from fxflow.core.graph import Graph, Literal, Node, Var, live_nodes, prune, used_inputs
+from fxflow.core.higher_order import (
+    HigherOrder,
+    chosen,
+    live_flags,
+    rewired,
+    run_host,
+    spread,
+)
+from fxflow.core.jvp import jvp_graph
+from fxflow.core.linearize import LinearGraphs, linearize_graph
+from fxflow.core.primitive import Zero, register
+from fxflow.core.transpose import transpose_graph
+from fxflow.lax.calls import JitCall
+from fxflow.lax.families import Structural
+
+Policy = Callable[..., bool]
+
+
+@register
+class Name(Structural):
+    """Gives a value a name for policies of `checkpoint`. dtypes: any. No operation."""
+
+    name = "name"
+    is_view = True
+
+    def abstract(self, aval: Aval, *, label: str) -> Aval:
+        """The operand's type."""
+        return aval
+
+    def lower(self, ctx: Any, operand: str, *, label: str) -> str:
+        """The operand itself."""
+        return operand
+
+    def evaluate(self, value: Any, *, label: str) -> Any:
+        """The operand itself."""
+        return value
+
+    def transpose(self, cotangent: Any, *args: Any, label: str) -> Sequence[Any]:
+        """The cotangent itself."""
+        return [cotangent]
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, label: str
+    ) -> tuple[Any, Any]:
+        """The tangent has no name."""
+        return self.bind(*primals, label=label), tangents[0]
+
+    def batched_params(self, value: Any, size: int, **params: Any) -> dict[str, Any]:
+        """The same name for all slices together."""
+        return params
+
+
+@register
+class Checkpoint(HigherOrder):
+    """Call whose intermediate values are computed again. dtypes: any. Lowered in place.
+
+    Params:
+      graph: what is called.
+      policy: which intermediate values to keep (see `transforms.checkpoint`), or None
+        for none.
+      prevent_cse: whether to keep the compiler from merging both computations.
+      again: whether this is a second computation.
+    """
+
+    name = "checkpoint"
+    inlines = True
+
+    def abstract(
+        self,
+        *avals: Aval,
+        graph: Graph,
+        policy: Policy | None,
+        prevent_cse: bool,
+        again: bool,
+    ) -> list[Aval]:
+        """The graph's own types."""
+        return graph.out_avals
+
+    def lower(
+        self,
+        ctx: Any,
+        *operands: str,
+        graph: Graph,
+        policy: Policy | None,
+        prevent_cse: bool,
+        again: bool,
+    ) -> list[str]:
+        """The graph in place, behind a barrier if it is a second computation."""
+        if again and prevent_cse and operands:
+            types = ", ".join(a.mlir for a in graph.in_avals)
+            operands = tuple(
+                ctx.emit_many(
+                    len(operands),
+                    f"stablehlo.optimization_barrier {', '.join(operands)} : {types}",
+                )
+            )
+        names: list[str] = ctx.graph(graph, operands)
+        return names
+
+    def evaluate(
+        self,
+        *values: Any,
+        graph: Graph,
+        policy: Policy | None,
+        prevent_cse: bool,
+        again: bool,
+    ) -> list[Any]:
+        """NumPy's evaluation of the graph."""
+        return run_host(graph, values)
+
+    # -- derivatives ---------------------------------------------------------------
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        graph: Graph,
+        **params: Any,
+    ) -> tuple[list[Any], list[Any]]:
+        """A checkpointed call of the derivative."""
+        nonzero = live_flags(tangents)
+        derived, has = jvp_graph(graph, nonzero)
+        outs = self.bind(*primals, *chosen(tangents, nonzero), graph=derived, **params)
+        return _with_tangents(outs, graph, has)
+
+    def linearize(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        graph: Graph,
+        policy: Policy | None,
+        prevent_cse: bool,
+        again: bool,
+    ) -> tuple[list[Any], list[Any]]:
+        """The call for values and what is kept; a call that recomputes the rest."""
+        nonzero = live_flags(tangents)
+        split = split_for(graph, nonzero, policy)
+        outs = self.bind(
+            *primals,
+            graph=split.primal,
+            policy=policy,
+            prevent_cse=prevent_cse,
+            again=again,
+        )
+        count = len(graph.outputs)
+        kept = split.residuals(primals, outs[count:])
+        results: list[Any] = []
+        if any(split.has_tangent):
+            results = self.bind(
+                *kept,
+                *chosen(tangents, nonzero),
+                graph=split.tangent,
+                policy=policy,
+                prevent_cse=prevent_cse,
+                again=True,
+            )
+        return _with_tangents([*outs[:count], *results], graph, split.has_tangent)
+
+    def transpose(
+        self,
+        cotangent: Sequence[Any],
+        *args: Any,
+        graph: Graph,
+        **params: Any,
+    ) -> Sequence[Any]:
+        """A checkpointed call of the transpose."""
+        linear = [type(a) is Var for a in args]
+        nonzero = live_flags(cotangent)
+        derived, has = transpose_graph(graph, linear, nonzero)
+        values = [a for a in args if type(a) is not Var]
+        outs = self.bind(*values, *chosen(cotangent, nonzero), graph=derived, **params)
+        results, have = iter(outs), iter(has)
+        return [
+            (next(results) if next(have) else Zero(a.aval)) if type(a) is Var else None
+            for a in args
+        ]
+
+    # -- vectorisation, pruning ------------------------------------------------------
+
+    def batch_over(
+        self,
+        axis_name: Any,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        *,
+        graph: Graph,
+        **params: Any,
+    ) -> tuple[list[Any], list[bool]]:
+        """A checkpointed call of the vectorised graph."""
+        derived, out_mapped = batch_graph(graph, size, mapped, axis_name=axis_name)
+        return self.bind(*args, graph=derived, **params), out_mapped
+
+    def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
+        """Calls a pruned graph."""
+        graph: Graph = node.params["graph"]
+        pruned = prune(graph, wanted)
+        used = used_inputs(pruned)
+        return node.replace(
+            inputs=chosen(node.inputs, used),
+            outputs=chosen(node.outputs, wanted),
+            params={
+                **node.params,
+                "graph": rewired(pruned, inputs=chosen(pruned.inputs, used)),
+            },
+        )
+
+
+def _with_tangents(
+    outs: Sequence[Any], graph: Graph, has: Sequence[bool]
+) -> tuple[list[Any], list[Any]]:
+    count = len(graph.outputs)
+    avals = [a.tangent() for a in graph.out_avals]
+    return list(outs[:count]), spread(outs[count:], has, avals)
+
+
+# -- what is kept ----------------------------------------------------------------
+
+
+def split_for(
+    graph: Graph, nonzero: Sequence[bool], policy: Policy | None
+) -> LinearGraphs:
+    """Returns the derivative of a graph, split so that a policy decides what is kept.
+
+    Args:
+      graph: to differentiate.
+      nonzero: which inputs have a tangent.
+      policy: called with a primitive, the types of its operands and its parameters;
+        whether its results may be kept. None keeps nothing.
+
+    Returns:
+      As `linearize_graph`, but `tangent` first computes again what is not kept.
+    """
+    key = ("checkpoint", tuple(nonzero), policy)
+    known: LinearGraphs | None = graph.memo.get(key)
+    if known is None:
+        known = graph.memo[key] = _split(
+            linearize_graph(inlined(graph), nonzero), len(graph.outputs), policy
+        )
+    return known
+
+
+def _split(split: LinearGraphs, count: int, policy: Policy | None) -> LinearGraphs:
+    primal, tangent = split.primal, split.tangent
+    inputs = {var: i for i, var in enumerate(primal.inputs)}
+    extras = iter(primal.outputs[count:])
+    residuals = [
+        primal.inputs[i] if i is not None else next(extras)
+        for i in split.residual_inputs
+    ]
+    keepable = _keepable(primal, policy)
+    needed = {a for a in residuals if type(a) is Var}
+    kept: list[Var] = []
+    again: list[Node] = []
+    for node in reversed(primal.nodes):
+        wanted = [v for v in node.outputs if v in needed]
+        if not wanted:
+            continue
+        if node.primitive is not Name and wanted[0] in keepable:
+            kept += wanted
+            continue
+        again.append(node)
+        needed.update(a for a in node.inputs if type(a) is Var)
+    again.reverse()
+    kept.reverse()
+    given = [v for v in primal.inputs if v in needed]
+    forward = rewired(
+        primal,
+        nodes=live_nodes(primal.nodes, [*primal.outputs[:count], *kept]),
+        outputs=[*primal.outputs[:count], *kept],
+    )
+    # The tangent's own names of the residuals become what they stand for.
+    stands_for = dict(zip(tangent.inputs, residuals, strict=False))
+
+    def read(atom: Any) -> Any:
+        return stands_for.get(atom, atom) if type(atom) is Var else atom
+
+    nodes = [
+        node.replace(inputs=[read(a) for a in node.inputs]) for node in tangent.nodes
+    ]
+    backward = Graph(
+        [*given, *kept, *tangent.inputs[len(residuals) :]],
+        [*again, *nodes],
+        [read(a) for a in tangent.outputs],
+        tangent.name,
+    )
+    positions: list[int | None] = [inputs[v] for v in given]
+    positions += [None] * len(kept)
+    return LinearGraphs(forward, backward, positions, split.has_tangent)
+
+
+def _keepable(graph: Graph, policy: Policy | None) -> set[Var]:
+    """Returns the variables that a policy lets us keep.
+
+    A `name` node and what it names are one value: kept if either may be, unless the
+    policy excludes the name.
+    """
+    if policy is None:
+        return set()
+    excluded = getattr(policy, "excluded", frozenset())
+    keepable: set[Var] = set()
+    for node in graph.nodes:
+        if not policy(node.primitive, *[a.aval for a in node.inputs], **_shown(node)):
+            continue
+        keepable.update(node.outputs)
+        if node.primitive is Name:
+            keepable.update(_roots(graph, node))
+    for node in graph.nodes:
+        if node.primitive is Name and node.params["label"] in excluded:
+            keepable.difference_update(node.outputs, _roots(graph, node))
+    return keepable
+
+
+def _shown(node: Node) -> dict[str, Any]:
+    """Returns a node's parameters as policies see them."""
+    if node.primitive is Name:
+        return {"name": node.params["label"]}
+    return node.params
+
+
+def _roots(graph: Graph, node: Node) -> list[Var]:
+    """Returns the variables that a `name` node names, through other such nodes."""
+    makers = {v: n for n in graph.nodes for v in n.outputs if n.primitive is Name}
+    found = []
+    atom = node.inputs[0]
+    while type(atom) is Var:
+        found.append(atom)
+        maker = makers.get(atom)
+        if maker is None:
+            break
+        atom = maker.inputs[0]
+    return found
+
+
+# -- calls within ----------------------------------------------------------------
+
+
+def inlined(graph: Graph) -> Graph:
+    """Returns a graph with jitted calls written out, so that a policy sees inside."""
+    if not any(node.primitive is JitCall for node in graph.nodes):
+        return graph
+    known: Graph | None = graph.memo.get("inlined")
+    if known is None:
+        nodes: list[Node] = []
+        names: dict[Any, Any] = {}
+        _inline(graph, nodes, names)
+        outputs = [names.get(a, a) if type(a) is Var else a for a in graph.outputs]
+        known = graph.memo["inlined"] = rewired(graph, nodes=nodes, outputs=outputs)
+    return known
+
+
+def _inline(graph: Graph, nodes: list[Node], names: dict[Any, Any]) -> None:
+    """Appends the nodes of a graph; `names` says what its variables are called now."""
+    for node in graph.nodes:
+        inputs = [names.get(a, a) if type(a) is Var else a for a in node.inputs]
+        if node.primitive is not JitCall:
+            nodes.append(node.replace(inputs=inputs))
+            continue
+        called: Graph = node.params["graph"]
+        # A graph may be called more than once, so each call has variables of its own.
+        inner: dict[Any, Any] = dict(zip(called.inputs, inputs, strict=True))
+        copied = []
+        for part in called.nodes:
+            outputs = [Var(v.aval) for v in part.outputs]
+            inner.update(zip(part.outputs, outputs, strict=True))
+            copied.append(
+                part.replace(
+                    inputs=[inner[a] if type(a) is Var else a for a in part.inputs],
+                    outputs=outputs,
+                )
+            )
+        results = [inner[a] if type(a) is Var else a for a in called.outputs]
+        _inline(Graph(inputs_of(inputs), copied, results), nodes, names)
+        names.update(
+            (v, names.get(r, r) if type(r) is Var else r)
+            for v, r in zip(node.outputs, results, strict=True)
+        )
+
+
+def inputs_of(atoms: Sequence[Var | Literal]) -> list[Var]:
+    """Returns the variables among some atoms."""
+    return [a for a in atoms if type(a) is Var]

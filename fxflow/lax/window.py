@@ -1,0 +1,421 @@
+"""Windowed reductions: pooling, moving sums, and any associative computation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fxflow.core import arith, dtypes
+from fxflow.core.array import Array
+from fxflow.core.aval import Aval
+from fxflow.core.batching import batch_flat
+from fxflow.core.convert import typeof
+from fxflow.core.graph import Graph
+from fxflow.core.jvp import jvp_flat
+from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.lax.convolution_dims import dilated
+from fxflow.lax.custom_reduction import (
+    checked_operands,
+    is_identity,
+    named_operation,
+    scalar_graph,
+)
+from fxflow.lax.elementwise import add, max, min
+from fxflow.lax.families import ANY, NUMERIC, Kinds, Linear, kind, require_kind
+from fxflow.lax.joining import concatenate
+from fxflow.lax.padding import pad
+from fxflow.lax.pairwise import host_evaluate, tree_reduce
+from fxflow.lax.reduction import (
+    NATIVE,
+    ReduceMax,
+    ReduceMin,
+    ReduceSum,
+    highest,
+    lowest,
+)
+from fxflow.lax.shape import broadcast_in_dim, reshape
+from fxflow.lax.window_selection import SelectAndGatherAdd
+from fxflow.lax.windows import (
+    Window,
+    fold_windows,
+    host_windows,
+    make_window,
+    padded,
+    places,
+)
+
+
+class WindowReduction(Primitive):
+    """Combines the elements of each window.
+
+    Attributes:
+      kinds: dtypes it takes.
+      hlo: the StableHLO operation that combines two elements.
+      ufunc: NumPy's.
+    """
+
+    kinds: ClassVar[Kinds] = ANY
+    hlo: ClassVar[str]
+    ufunc: ClassVar[np.ufunc]
+    host_safe = False
+
+    def identity(self, dtype: Any) -> Any:
+        """Returns what padding is made of."""
+        raise NotImplementedError
+
+    def combine(self, x: Any, y: Any) -> Any:
+        """Returns two values combined, by operations of `lax`."""
+        raise NotImplementedError
+
+    def abstract(self, operand: Aval, *, window: Window) -> Aval:  # type: ignore[override]
+        """As many elements as windows."""
+        if kind(operand.dtype) not in self.kinds:
+            require_kind(self.name, operand, self.kinds)
+        return Aval(window.out_shape(self.name, operand), operand.dtype)
+
+    def lower(self, ctx: Any, *operands: str, window: Window) -> str:  # type: ignore[override]
+        """A fold on the CPU, else `reduce_window`."""
+        (operand,) = ctx.avals_in
+        (out,) = ctx.avals_out
+        if not out.size:
+            return str(ctx.constant(np.zeros((), out.dtype), out))
+        if not out.ndim:
+            return operands[0]
+        fill = self.identity(operand.dtype)
+        if ctx.platform == "cpu" and window.is_small:
+            (folded,) = ctx.compose(
+                lambda x: fold_windows(
+                    [x], [fill], window, lambda a, b: [self.combine(a[0], b[0])]
+                ),
+                operands,
+            )
+            return str(folded)
+        scalar = Aval((), operand.dtype)
+        init = ctx.constant(fill, scalar)
+        region = ctx.region(
+            [scalar, scalar],
+            lambda c, n: [c.emit(f"{self.hlo} {n[0]}, {n[1]} : {scalar.mlir}")],
+            [scalar],
+        )
+        return str(
+            ctx.emit(
+                f'"stablehlo.reduce_window"({operands[0]}, {init}) ({region}) '
+                f"{{{window.attributes()}}} : "
+                f"({operand.mlir}, {scalar.mlir}) -> {out.mlir}"
+            )
+        )
+
+    def evaluate(self, operand: Any, *, window: Window) -> Any:  # type: ignore[override]
+        """The ufunc's `reduce` over views of the windows."""
+        dtype = operand.dtype
+        wide = dtype
+        if dtype.char not in NATIVE:
+            wide = np.dtype(np.float32 if dtypes.is_floating(dtype) else np.int32)
+        fill = np.asarray(self.identity(dtype)).astype(wide)
+        views = host_windows(operand.astype(wide), window, fill)
+        axes = tuple(range(operand.ndim, 2 * operand.ndim))
+        return np.asarray(self.ufunc.reduce(views, axes, wide)).astype(dtype)
+
+    def batch(  # type: ignore[override]
+        self,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        *,
+        window: Window,
+    ) -> tuple[Any, bool]:
+        """One more axis, over which the window does not extend."""
+        return self.bind(args[0], window=window.batched()), True
+
+    def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:
+        """One operation for each element of each window."""
+        out = self.abstract(*avals, **params)
+        places = int(np.prod(params["window"].dimensions))
+        return {**super().cost(*avals, **params), "flops": float(out.size * places)}
+
+
+@register
+class ReduceWindowSum(WindowReduction, Linear):
+    """Sum of each window. dtypes: numeric. StableHLO: reduce_window, add."""
+
+    name = "reduce_window_sum"
+    kinds = NUMERIC
+    hlo = "stablehlo.add"
+    ufunc = np.add
+
+    def identity(self, dtype: Any) -> Any:
+        """Zero."""
+        return np.zeros((), dtype)[()]
+
+    def combine(self, x: Any, y: Any) -> Any:
+        """The sum."""
+        return add(x, y)
+
+    def transpose(  # type: ignore[override]
+        self, cotangent: Any, *args: Any, window: Window
+    ) -> Sequence[Any]:
+        """Window sums of the cotangent spread out by the strides."""
+        (operand,) = args
+        shape = operand.aval.shape
+        if not typeof(cotangent).size or not operand.aval.size:
+            return [Zero(operand.aval)]
+        config = []
+        for n, length, w, s, (low, _), b, d in zip(
+            shape, typeof(cotangent).shape, *window, strict=True
+        ):
+            size = dilated(w, d)
+            before = size - 1 - low
+            after = dilated(n, b) + size - 1 - dilated(length, s) - before
+            config.append((before, after, s - 1))
+        spread = pad(cotangent, arith.constant(0, operand.aval.dtype), config)
+        back = Window(
+            window.dimensions,
+            window.base_dilation,
+            ((0, 0),) * len(shape),
+            (1,) * len(shape),
+            window.window_dilation,
+        )
+        return [self.bind(spread, window=back)]
+
+
+class WindowExtremum(WindowReduction):
+    """Extremum of each window."""
+
+    greatest: ClassVar[bool]
+
+    def jvp(  # type: ignore[override]
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, window: Window
+    ) -> tuple[Any, Any]:
+        """The tangent of the first element that is the extremum."""
+        (x,), (t,) = primals, tangents
+        out = self.bind(x, window=window)
+        return out, SelectAndGatherAdd.bind(t, x, greatest=self.greatest, window=window)
+
+
+@register
+class ReduceWindowMax(WindowExtremum):
+    """Maximum of each window. dtypes: all. StableHLO: reduce_window, maximum."""
+
+    name = "reduce_window_max"
+    hlo = "stablehlo.maximum"
+    ufunc = np.maximum
+    greatest = True
+
+    def identity(self, dtype: Any) -> Any:
+        """The least value."""
+        return lowest(dtype)
+
+    def combine(self, x: Any, y: Any) -> Any:
+        """The greater."""
+        return max(x, y)
+
+
+@register
+class ReduceWindowMin(WindowExtremum):
+    """Minimum of each window. dtypes: all. StableHLO: reduce_window, minimum."""
+
+    name = "reduce_window_min"
+    hlo = "stablehlo.minimum"
+    ufunc = np.minimum
+    greatest = False
+
+    def identity(self, dtype: Any) -> Any:
+        """The greatest value."""
+        return highest(dtype)
+
+    def combine(self, x: Any, y: Any) -> Any:
+        """The less."""
+        return min(x, y)
+
+
+# -- any associative computation ---------------------------------------------------
+
+
+@register
+class ReduceWindow(Primitive):
+    """Windowed reduction by a given computation. dtypes: all. StableHLO: reduce_window.
+
+    Operands are the arrays, then as many 0-d initial values, which also pad.
+
+    Params:
+      graph: takes two elements of each array, gives one of each.
+      window: how the window slides.
+    """
+
+    name = "reduce_window"
+    multi = True
+    host_safe = False
+
+    def abstract(self, *avals: Aval, graph: Graph, window: Window) -> list[Aval]:  # type: ignore[override]
+        """As many elements as windows."""
+        count = len(avals) // 2
+        return [Aval(window.out_shape(self.name, a), a.dtype) for a in avals[:count]]
+
+    def lower(  # type: ignore[override]
+        self, ctx: Any, *operands: str, graph: Graph, window: Window
+    ) -> list[str]:
+        """`reduce_window` with the graph as its region."""
+        count = len(operands) // 2
+        if not ctx.avals_out[0].size:
+            return [str(ctx.constant(np.zeros((), a.dtype), a)) for a in ctx.avals_out]
+        if not ctx.avals_out[0].ndim:
+            once: list[str] = ctx.graph(graph, [*operands[count:], *operands[:count]])
+            return once
+        scalars = [Aval((), a.dtype) for a in ctx.avals_in[count:]]
+        region = ctx.region(
+            [*scalars, *scalars],
+            lambda inner, names: inner.graph(graph, names),
+            scalars,
+        )
+        ins = ", ".join(a.mlir for a in ctx.avals_in)
+        outs = ", ".join(a.mlir for a in ctx.avals_out)
+        names: list[str] = ctx.emit_many(
+            count,
+            f'"stablehlo.reduce_window"({", ".join(operands)}) ({region}) '
+            f"{{{window.attributes()}}} : ({ins}) -> ({outs})",
+        )
+        return names
+
+    def evaluate(  # type: ignore[override]
+        self, *values: Any, graph: Graph, window: Window
+    ) -> list[np.ndarray[Any, Any]]:
+        """One element after the other."""
+        count = len(values) // 2
+        inits = values[count:]
+        views = [
+            host_windows(v, window, i)
+            for v, i in zip(values[:count], inits, strict=True)
+        ]
+        shape = views[0].shape[: values[0].ndim]
+        rows = [v.reshape(*shape, int(np.prod(window.dimensions))) for v in views]
+        outs = [np.full(shape, i, np.asarray(i).dtype) for i in inits]
+        for place in np.ndindex(*shape):
+            for step in range(rows[0].shape[-1]):
+                given = [out[place] for out in outs]
+                given += [row[(*place, step)] for row in rows]
+                for out, new in zip(outs, host_evaluate(graph, given), strict=True):
+                    out[place] = new
+        return outs
+
+    def jvp(  # type: ignore[override]
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        graph: Graph,
+        window: Window,
+    ) -> tuple[Any, Any]:
+        """Derivative of a tree of applications of the graph."""
+        return jvp_flat(lambda *values: _tree(graph, values, window), primals, tangents)
+
+    def batch(  # type: ignore[override]
+        self,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        *,
+        graph: Graph,
+        window: Window,
+    ) -> tuple[list[Any], list[bool]]:
+        """One more axis; a tree if initial values are mapped."""
+        count = len(args) // 2
+        if any(mapped[count:]):
+            return batch_flat(
+                lambda *values: _tree(graph, values, window), size, args, mapped
+            )
+        arrays = [
+            a if m else arith.broadcast_front(a, typeof(a), size)
+            for a, m in zip(args[:count], mapped, strict=False)
+        ]
+        outs = self.bind(*arrays, *args[count:], graph=graph, window=window.batched())
+        return outs, [True] * count
+
+
+def _tree(graph: Graph, values: Sequence[Any], window: Window) -> list[Any]:
+    """Reduces each window by a tree, on all its places side by side."""
+    count = len(values) // 2
+    inits = values[count:]
+    shape = window.out_shape("reduce_window", typeof(values[0]))
+    if not all(shape):
+        return [broadcast_in_dim(i, shape, ()) for i in inits]
+    stacks = []
+    for value, init in zip(values[:count], inits, strict=True):
+        rows = [padded(value, window, init)]
+        for axis in range(len(shape)):
+            rows = [place for row in rows for place in places(row, window, axis)]
+        stacks.append(concatenate([reshape(r, (1, *shape)) for r in rows], 0))
+    return tree_reduce(graph, [*stacks, *inits], (0,))
+
+
+# -- public ------------------------------------------------------------------------
+
+_NAMED: dict[str, tuple[WindowReduction, Any]] = {
+    "add": (ReduceWindowSum, ReduceSum),
+    "max": (ReduceWindowMax, ReduceMax),
+    "min": (ReduceWindowMin, ReduceMin),
+}
+
+
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Callable[[Any, Any], Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:
+    """Reduces each window of an array by an associative computation.
+
+    Args:
+      operand: pytree of arrays of one shape.
+      init_value: pytree of 0-d values, identities of the computation; they also pad.
+      computation: takes two pytrees of 0-d values and returns one; associative.
+      window_dimensions: length of the window along each axis.
+      window_strides: its steps; None is 1.
+      padding: `"SAME"`, `"SAME_LOWER"`, `"VALID"` or a pair for each axis.
+      base_dilation: distance of neighbouring elements of the array; None is 1.
+      window_dilation: distance of neighbouring elements of the window; None is 1.
+
+    Returns:
+      A pytree of arrays with one element for each window.
+
+    Raises:
+      ArgumentError: lengths are wrong, or the computation captures arrays.
+      ShapeError, DtypeError: operands and initial values do not fit.
+
+    Special cases:
+      The derivative of a maximum goes to the first of equal elements.
+
+    Example:
+      >>> import numpy as np
+      >>> from fxflow import lax
+      >>> x = np.float32([1, 5, 2, 4])
+      >>> print(reduce_window(x, -np.inf, lambda a, b: lax.max(a, b), (2,)))
+      [5. 5. 4.]
+
+    Source: StableHLO reduce_window.
+    """
+    name = "reduce_window"
+    arrays, inits, treedef = checked_operands(name, operand, init_value)
+    window = make_window(
+        name,
+        typeof(arrays[0]).shape,
+        window_dimensions,
+        window_strides,
+        padding,
+        base_dilation,
+        window_dilation,
+    )
+    scalars = [Aval((), typeof(a).dtype) for a in arrays]
+    graph = scalar_graph(name, computation, scalars, treedef)
+    named = _NAMED.get(named_operation(graph) or "")
+    if named is not None and is_identity(named[1], inits[0]):
+        out: Array = named[0].bind(arrays[0], window=window)
+        return treedef.unflatten([out])
+    return treedef.unflatten(
+        ReduceWindow.bind(*arrays, *inits, graph=graph, window=window)
+    )

@@ -1,0 +1,460 @@
+"""Joining arrays and taking them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.numpy._operands import array_of, promote_dtypes
+from fxflow.numpy.creation import asarray, astype_array
+from fxflow.numpy.shapes import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    canonical_axis,
+    reshape,
+)
+
+# -- joining -------------------------------------------------------------------------
+
+
+def _sequence(name: str, arrays: Any) -> list[Any]:
+    """Returns the arrays to be joined as a list; an array is taken along its axis 0."""
+    if isinstance(arrays, Array | np.ndarray):
+        if not arrays.ndim:
+            raise ArgumentError(f"{name}: takes a sequence of arrays, got a 0-d array")
+        return list(arrays)
+    if isinstance(arrays, str) or not hasattr(arrays, "__iter__"):
+        raise ArgumentError(f"{name}: takes a sequence of arrays, got {arrays!r}")
+    found = list(arrays)
+    if not found:
+        raise ArgumentError(f"{name}: needs at least one array, got none")
+    return found
+
+
+def _one_dtype(name: str, arrays: Sequence[Any], dtype: Any) -> list[Any]:
+    if dtype is None:
+        return promote_dtypes(name, *arrays)
+    return [astype_array(array_of(a, name), dtype) for a in arrays]
+
+
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
+    """Joins arrays along an axis that they have.
+
+    Args:
+      arrays: sequence of array-likes, equal in length along the other axes; an array
+        stands for its slices.
+      axis: along which; None joins them as one axis each.
+      dtype: of the result (default: the common dtype).
+
+    Returns:
+      Array.
+
+    Raises:
+      ShapeError: the other lengths differ, or an array is 0-d.
+      AxisError: there is no such axis.
+      ArgumentError: there are no arrays.
+
+    Example:
+      >>> concatenate([np.arange(2), np.arange(3)])
+      Array([0, 1, 0, 1, 2], dtype=int32)
+
+    Source: `numpy.concatenate`.
+    """
+    found = _sequence("concatenate", arrays)
+    return _concatenate(found, axis, None if dtype is None else dtypes.dtype(dtype))
+
+
+@library("axis", "dtype")
+def _concatenate(arrays: Sequence[Any], axis: int | None, dtype: Any) -> Any:
+    parts = _one_dtype("concatenate", arrays, dtype)
+    if axis is None:
+        parts = [lax.reshape(p, (p.aval.size,)) for p in parts]
+        axis = 0
+    first = parts[0].aval
+    if not first.ndim:
+        raise ShapeError(
+            "concatenate: 0-d arrays have no axis to be joined along: use stack"
+        )
+    axis = canonical_axis("concatenate", axis, first.ndim)
+    for part in parts[1:]:
+        aval = part.aval
+        if aval.ndim != first.ndim or any(
+            n != m
+            for d, (n, m) in enumerate(zip(aval.shape, first.shape, strict=True))
+            if d != axis
+        ):
+            raise ShapeError(
+                f"concatenate: {first} and {aval} cannot be joined along axis {axis}: "
+                "their other lengths must be equal"
+            )
+    return parts[0] if len(parts) == 1 else lax.concatenate(parts, axis)
+
+
+def stack(arrays: Any, axis: int = 0, dtype: Any = None) -> Array:
+    """Joins arrays along a new axis.
+
+    Args:
+      arrays: sequence of array-likes of one shape.
+      axis: where the new axis is in the result.
+      dtype: of the result (default: the common dtype).
+
+    Returns:
+      Array with one axis more.
+
+    Raises:
+      ShapeError: the shapes differ.
+      AxisError: there is no such axis.
+      ArgumentError: there are no arrays.
+
+    Source: `numpy.stack`.
+    """
+    found = _sequence("stack", arrays)
+    return _stack(found, axis, None if dtype is None else dtypes.dtype(dtype))
+
+
+@library("axis", "dtype")
+def _stack(arrays: Sequence[Any], axis: int, dtype: Any) -> Any:
+    parts = _one_dtype("stack", arrays, dtype)
+    shape = parts[0].aval.shape
+    axis = canonical_axis("stack", axis, len(shape) + 1)
+    for part in parts:
+        if part.aval.shape != shape:
+            raise ShapeError(
+                f"stack: {parts[0].aval} and {part.aval} differ in shape; arrays must "
+                "have one shape to be stacked"
+            )
+    long = (*shape[:axis], 1, *shape[axis:])
+    parts = [lax.reshape(p, long) for p in parts]
+    return parts[0] if len(parts) == 1 else lax.concatenate(parts, axis)
+
+
+def vstack(tup: Any, dtype: Any = None) -> Array:
+    """Joins arrays row by row: along axis 0, vectors being rows.
+
+    Args:
+      tup: sequence of array-likes.
+      dtype: of the result (default: the common dtype).
+
+    Returns:
+      Array of two axes or more.
+
+    Raises:
+      ShapeError: the other lengths differ.
+
+    Source: `numpy.vstack`.
+    """
+    rows = [atleast_2d(a) for a in _sequence("vstack", tup)]
+    return concatenate(rows, 0, dtype)
+
+
+def hstack(tup: Any, dtype: Any = None) -> Array:
+    """Joins arrays column by column: along axis 1, vectors along their only axis.
+
+    Args:
+      tup: sequence of array-likes.
+      dtype: of the result (default: the common dtype).
+
+    Returns:
+      Array.
+
+    Raises:
+      ShapeError: the other lengths differ.
+
+    Source: `numpy.hstack`.
+    """
+    parts = [atleast_1d(a) for a in _sequence("hstack", tup)]
+    return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype)
+
+
+def dstack(tup: Any, dtype: Any = None) -> Array:
+    """Joins arrays in depth: along axis 2.
+
+    Args:
+      tup: sequence of array-likes.
+      dtype: of the result (default: the common dtype).
+
+    Returns:
+      Array of three axes or more.
+
+    Raises:
+      ShapeError: the other lengths differ.
+
+    Source: `numpy.dstack`.
+    """
+    return concatenate([atleast_3d(a) for a in _sequence("dstack", tup)], 2, dtype)
+
+
+def column_stack(tup: Any) -> Array:
+    """Joins vectors as columns, and matrices by their columns.
+
+    Args:
+      tup: sequence of array-likes of one or two axes.
+
+    Returns:
+      Array of two axes.
+
+    Raises:
+      ShapeError: the lengths differ.
+
+    Source: `numpy.column_stack`.
+    """
+    columns = []
+    for a in _sequence("column_stack", tup):
+        a = atleast_1d(a)
+        columns.append(a if a.ndim > 1 else reshape(a, (-1, 1) if a.size else (0, 1)))
+    return concatenate(columns, 1)
+
+
+def block(arrays: Any) -> Array:
+    """Joins nested lists of arrays: the innermost along the last axis, and so on.
+
+    Args:
+      arrays: an array-like, or nested lists of them, of one depth everywhere.
+
+    Returns:
+      Array.
+
+    Raises:
+      ArgumentError: the depths differ, or a list is empty.
+      ShapeError: the lengths do not fit.
+
+    Source: `numpy.block`.
+    """
+    depth = _depth(arrays)
+    leaves: list[Any] = []
+    _leaves(arrays, leaves)
+    ndim = max(depth, *(leaf.ndim for leaf in leaves))
+    return _joined(arrays, depth, ndim)
+
+
+def _depth(node: Any) -> int:
+    if isinstance(node, tuple):
+        raise ArgumentError("block: takes nested lists, got a tuple")
+    if not isinstance(node, list):
+        return 0
+    if not node:
+        raise ArgumentError("block: a list is empty")
+    depths = {_depth(item) for item in node}
+    if len(depths) > 1:
+        raise ArgumentError(
+            f"block: lists must be nested equally deep everywhere, got depths {depths}"
+        )
+    return depths.pop() + 1
+
+
+def _leaves(node: Any, out: list[Any]) -> None:
+    if isinstance(node, list):
+        for item in node:
+            _leaves(item, out)
+    else:
+        out.append(asarray(node))
+
+
+def _joined(node: Any, depth: int, ndim: int) -> Any:
+    if not isinstance(node, list):
+        a = asarray(node)
+        return reshape(a, (1,) * (ndim - a.ndim) + a.shape)
+    return concatenate([_joined(item, depth - 1, ndim) for item in node], -depth)
+
+
+def append(arr: Any, values: Any, axis: int | None = None) -> Array:
+    """Joins values to the end of an array.
+
+    Args:
+      arr: array-like.
+      values: array-like, equal in length along the other axes.
+      axis: along which; None makes one axis of both first.
+
+    Returns:
+      Array.
+
+    Raises:
+      ShapeError: the other lengths differ.
+
+    Source: `numpy.append`.
+    """
+    return concatenate([asarray(arr), asarray(values)], axis)
+
+
+# -- taking apart ----------------------------------------------------------------------
+
+
+def _cuts(name: str, length: int, sections: Any, even: bool) -> list[int]:
+    """Returns where pieces of an axis begin and end."""
+    if isinstance(sections, Array | np.ndarray) and np.ndim(sections):
+        sections = [int(i) for i in np.asarray(sections)]
+    if isinstance(sections, list | tuple):
+        inner = [range(length)[slice(None, int(i))].stop for i in sections]
+        return [0, *inner, length]
+    count = int(sections)
+    if count <= 0:
+        raise ArgumentError(f"{name}: needs at least one section, got {count}")
+    if even and length % count:
+        raise ArgumentError(
+            f"{name}: an axis of length {length} does not divide into {count} equal "
+            "parts: use array_split"
+        )
+    small, extra = divmod(length, count)
+    sizes = [small + 1] * extra + [small] * (count - extra)
+    return [0, *np.cumsum(sizes).tolist()]
+
+
+def _split(name: str, ary: Any, sections: Any, axis: int, even: bool) -> list[Any]:
+    if isinstance(ary, list | tuple):
+        ary = asarray(ary)
+    shape = array_of(ary, name).aval.shape
+    axis = canonical_axis(name, axis, len(shape))
+    cuts = tuple(_cuts(name, shape[axis], sections, even))
+    return list(_pieces(ary, cuts, axis))
+
+
+@library("cuts", "axis")
+def _pieces(ary: Any, cuts: tuple[int, ...], axis: int) -> Any:
+    ary = array_of(ary, "split")
+    return tuple(
+        lax.slice_in_dim(ary, start, max(start, stop), axis=axis)
+        for start, stop in zip(cuts[:-1], cuts[1:], strict=True)
+    )
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """Takes an array apart along an axis.
+
+    Args:
+      ary: array-like.
+      indices_or_sections: the number of equal parts, or the places to cut at.
+      axis: along which.
+
+    Returns:
+      A list of arrays.
+
+    Raises:
+      ArgumentError: the axis does not divide into that many equal parts.
+      AxisError: there is no such axis.
+
+    Example:
+      >>> [p.shape for p in split(np.zeros((4, 6)), [1, 5], axis=1)]
+      [(4, 1), (4, 4), (4, 1)]
+
+    Source: `numpy.split`.
+    """
+    return _split("split", ary, indices_or_sections, axis, True)
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """Takes an array apart along an axis; parts may differ by one in length.
+
+    Args:
+      ary: array-like.
+      indices_or_sections: the number of parts, or the places to cut at.
+      axis: along which.
+
+    Returns:
+      A list of arrays.
+
+    Raises:
+      AxisError: there is no such axis.
+
+    Source: `numpy.array_split`.
+    """
+    return _split("array_split", ary, indices_or_sections, axis, False)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+    """Takes an array apart along axis 0.
+
+    Args:
+      ary: array-like of two axes or more.
+      indices_or_sections: see `split`.
+
+    Returns:
+      A list of arrays.
+
+    Raises:
+      ShapeError: the array has fewer axes.
+
+    Source: `numpy.vsplit`.
+    """
+    _require_axes("vsplit", ary, 2)
+    return _split("vsplit", ary, indices_or_sections, 0, True)
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+    """Takes an array apart along axis 1, a vector along axis 0.
+
+    Args:
+      ary: array-like of one axis or more.
+      indices_or_sections: see `split`.
+
+    Returns:
+      A list of arrays.
+
+    Raises:
+      ShapeError: the array is 0-d.
+
+    Source: `numpy.hsplit`.
+    """
+    _require_axes("hsplit", ary, 1)
+    axis = 0 if np.ndim(ary) == 1 else 1
+    return _split("hsplit", ary, indices_or_sections, axis, True)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+    """Takes an array apart along axis 2.
+
+    Args:
+      ary: array-like of three axes or more.
+      indices_or_sections: see `split`.
+
+    Returns:
+      A list of arrays.
+
+    Raises:
+      ShapeError: the array has fewer axes.
+
+    Source: `numpy.dsplit`.
+    """
+    _require_axes("dsplit", ary, 3)
+    return _split("dsplit", ary, indices_or_sections, 2, True)
+
+
+def _require_axes(name: str, ary: Any, ndim: int) -> None:
+    aval = array_of(asarray(ary) if isinstance(ary, list | tuple) else ary, name).aval
+    if aval.ndim < ndim:
+        raise ShapeError(f"{name}: needs {ndim} axes or more, got {aval}")
+
+
+@library("axis")
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """Takes an array apart into its slices along an axis.
+
+    Args:
+      x: array-like.
+      axis: which; it disappears.
+
+    Returns:
+      A tuple of arrays.
+
+    Raises:
+      AxisError: there is no such axis.
+      ShapeError: `x` is 0-d.
+
+    Source: `numpy.unstack`; the array API standard, 2023.12.
+    """
+    x = array_of(x, "unstack")
+    if not x.aval.ndim:
+        raise ShapeError(f"unstack: a 0-d array has no axes, got {x.aval}")
+    axis = canonical_axis("unstack", axis, x.aval.ndim)
+    return tuple(
+        lax.index_in_dim(x, i, axis, keepdims=False) for i in range(x.aval.shape[axis])
+    )
+
+

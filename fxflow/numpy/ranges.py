@@ -1,0 +1,304 @@
+"""Evenly spaced numbers."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.convert import is_arraylike, typeof
+from fxflow.core.eager import EVAL, library
+from fxflow.core.errors import ArgumentError, ConcretizationError
+from fxflow.core.promotion import result_type
+from fxflow.core.trace import Tracer, state
+from fxflow.numpy._operands import (
+    broadcast,
+    constant,
+    convert,
+    joint_shape,
+    promote_inexact,
+    repeated,
+)
+from fxflow.numpy.creation import astype_array, to_device, wrap_host
+from fxflow.numpy.shapes import canonical_axis, moveaxis
+
+# -- ranges ----------------------------------------------------------------------------
+
+
+def _concrete(name: str, what: str, value: Any) -> Any:
+    """Returns a bound as a Python number."""
+    if isinstance(value, Tracer):
+        raise ConcretizationError(
+            f"{name}: {what} must be known when tracing, because it gives the length of "
+            f"the result, but {value.aval} is traced. {value.origin()} Make it static "
+            "(jit(..., static_argnames=...)), or add it to an arange of fixed length."
+        )
+    if isinstance(value, Array | np.ndarray | np.generic):
+        if value.ndim:
+            raise ArgumentError(f"{name}: {what} must be a number, got {typeof(value)}")
+        return np.asarray(value)[()].item()
+    if isinstance(value, int | float | complex):
+        return value
+    try:
+        return int(value.__index__())
+    except AttributeError:
+        raise ArgumentError(f"{name}: {what} must be a number, got {value!r}") from None
+
+
+def arange(
+    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None
+) -> Array:
+    """Makes an array of evenly spaced numbers in a half-open interval.
+
+    Args:
+      start: the first number; alone, it is `stop` and the range starts at 0.
+      stop: behind the last number.
+      step: between numbers (default: 1).
+      dtype: of the result (default: the common one of the bounds).
+      device: where to put it.
+
+    Returns:
+      Array of shape `(ceil((stop - start) / step),)`.
+
+    Raises:
+      ConcretizationError: a bound is traced.
+      ArgumentError: `step` is 0, or a bound is no number.
+
+    Example:
+      >>> arange(2, 8, 3)
+      Array([2, 5], dtype=int32)
+
+    Source: `numpy.arange`.
+    """
+    given = [a for a in (start, stop, step) if a is not None]
+    chosen = dtypes.dtype(dtype) if dtype is not None else _common_dtype(given)
+    first = _concrete("arange", "start", start)
+    if stop is None:
+        first, last = 0, first
+    else:
+        last = _concrete("arange", "stop", stop)
+    by = 1 if step is None else _concrete("arange", "step", step)
+    if by == 0:
+        raise ArgumentError("arange: step must not be 0")
+    out = _counted(chosen, first, by, max(0, math.ceil((last - first) / by)))
+    return out if device is None else to_device(out, device)
+
+
+def _common_dtype(numbers: list[Any]) -> Any:
+    if all(type(a) is int for a in numbers):
+        return dtypes.default_int()
+    known = [a if is_arraylike(a) else int(a) for a in numbers]
+    return result_type(*known)
+
+
+def _counted(dtype: Any, first: Any, by: Any, length: int) -> Any:
+    """Returns `first + by * i` for each i below a length."""
+    if dtypes.is_bool(dtype) and length > 2:
+        raise ArgumentError(
+            f"arange: a range of bools has 2 numbers at most, this one has {length}"
+        )
+    if dtypes.is_integer(dtype) and length:
+        for bound in (first, first + (length - 1) * by):
+            dtypes.of_python(int(bound), dtype)
+    if state.trace is EVAL:
+        values = first + by * np.arange(length)
+        with np.errstate(all="ignore"):
+            return wrap_host(values.astype(dtype))
+    out = lax.iota(dtype, length)
+    if by != 1:
+        out = lax.mul(out, constant(by, dtype))
+    return out if not first else lax.add(out, constant(first, dtype))
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """Makes evenly spaced numbers in a closed interval.
+
+    Args:
+      start: array-like, the first number.
+      stop: array-like, the last number.
+      num: how many, at least 0.
+      endpoint: whether `stop` is one of them.
+      retstep: whether to return the distance as well.
+      dtype: of the result (default: a float one); integers are rounded down.
+      axis: where the new axis is in the result.
+      device: where to put it.
+
+    Returns:
+      Array with a new axis of length `num`; with `retstep`, a pair with the distance.
+
+    Raises:
+      ArgumentError: `num` is negative.
+
+    Example:
+      >>> linspace(0, 1, 5)
+      Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+
+    Source: `numpy.linspace`.
+    """
+    count = operator.index(num)
+    if count < 0:
+        raise ArgumentError(f"linspace: num must not be negative, got {num}")
+    chosen = None if dtype is None else dtypes.dtype(dtype)
+    out, step = _linspace(start, stop, count, bool(endpoint), chosen, axis)
+    if device is not None:
+        out = to_device(out, device)
+    return (out, step) if retstep else out
+
+
+@library("num", "endpoint", "dtype", "axis")
+def _linspace(
+    start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int
+) -> Any:
+    start, stop = promote_inexact("linspace", start, stop)
+    if dtype is not None and dtypes.is_inexact(dtype):
+        start, stop = convert(start, dtype), convert(stop, dtype)
+    inner = start.aval.dtype
+    shape = joint_shape("linspace", [start.aval, stop.aval])
+    start, stop = repeated(start, shape), repeated(stop, shape)
+    parts = num - 1 if endpoint else num
+    step = (
+        lax.div(lax.sub(stop, start), parts)
+        if parts > 0
+        else lax.mul(lax.sub(stop, start), math.nan)
+    )
+    real = dtypes.to_real(inner)
+    ramp = lax.div(lax.iota(real, num), float(max(parts, 1)))
+    if inner != real:
+        ramp = convert(ramp, inner)
+    whole = (num, *shape)
+    ramp = lax.broadcast_in_dim(ramp, whole, (0,))
+    low, high = repeated(start, whole), repeated(stop, whole)
+    # Weighing both ends is exact at both, unlike start + i * step.
+    out = lax.add(lax.mul(low, lax.sub(1, ramp)), lax.mul(high, ramp))
+    if endpoint and num > 1:
+        last = lax.reshape(stop, (1, *shape))
+        out = lax.concatenate([lax.slice_in_dim(out, 0, num - 1), last], 0)
+    out = _along(out, axis, "linspace")
+    if dtype is not None and not dtypes.is_inexact(dtype):
+        out = convert(lax.floor(out), dtype)
+    return _strong(out), _strong(step)
+
+
+def _strong(x: Any) -> Any:
+    return convert(x, x.aval.dtype)
+
+
+def _along(x: Any, axis: int, name: str) -> Any:
+    """Moves axis 0 to where the user wants it."""
+    to = canonical_axis(name, axis, x.aval.ndim)
+    return moveaxis(x, 0, to) if to else x
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Array:
+    """Makes numbers whose logarithms are evenly spaced.
+
+    Args:
+      start: array-like, `base ** start` is the first number.
+      stop: array-like, `base ** stop` is the last number.
+      num: how many, at least 0.
+      endpoint: whether the last number is one of them.
+      base: array-like.
+      dtype: of the result (default: a float one).
+      axis: where the new axis is in the result.
+
+    Returns:
+      Array with a new axis of length `num`.
+
+    Raises:
+      ArgumentError: `num` is negative.
+
+    Source: `numpy.logspace`.
+    """
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    chosen = None if dtype is None else dtypes.dtype(dtype)
+    return _powers(base, exponents, chosen)
+
+
+@library("dtype")
+def _powers(base: Any, exponents: Any, dtype: Any) -> Any:
+    out = lax.pow(*broadcast("logspace", promote_inexact("logspace", base, exponents)))
+    return _strong(out) if dtype is None else astype_array(out, dtype)
+
+
+def geomspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Array:
+    """Makes numbers each of which is a constant multiple of the one before.
+
+    Args:
+      start: array-like, the first number; not 0.
+      stop: array-like, the last number; not 0, and of the sign of `start`.
+      num: how many, at least 0.
+      endpoint: whether `stop` is one of them.
+      dtype: of the result (default: a float one).
+      axis: where the new axis is in the result.
+
+    Returns:
+      Array with a new axis of length `num`.
+
+    Raises:
+      ArgumentError: `num` is negative.
+
+    Source: `numpy.geomspace`.
+    """
+    count = operator.index(num)
+    if count < 0:
+        raise ArgumentError(f"geomspace: num must not be negative, got {num}")
+    chosen = None if dtype is None else dtypes.dtype(dtype)
+    return _geomspace(start, stop, count, bool(endpoint), chosen, axis)
+
+
+@library("num", "endpoint", "dtype", "axis")
+def _geomspace(
+    start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int
+) -> Any:
+    start, stop = promote_inexact("geomspace", start, stop)
+    shape = joint_shape("geomspace", [start.aval, stop.aval])
+    start, stop = repeated(start, shape), repeated(stop, shape)
+    # For real numbers the sign is taken out; complex ones turn as they grow.
+    sign = lax.sign(start)
+    exponents = _linspace(
+        lax.log(lax.div(start, sign)), lax.log(lax.div(stop, sign)), num, endpoint, None, 0
+    )[0]
+    out = lax.mul(lax.exp(exponents), repeated(sign, (num, *shape)))
+    if num:
+        rows = [lax.reshape(start, (1, *shape))]
+        if endpoint and num > 1:
+            rows += [
+                lax.slice_in_dim(out, 1, num - 1),
+                lax.reshape(stop, (1, *shape)),
+            ]
+        else:
+            rows.append(lax.slice_in_dim(out, 1, num))
+        rows = [convert(r, out.aval.dtype) for r in rows]
+        out = lax.concatenate(rows, 0)
+    out = _along(out, axis, "geomspace")
+    return _strong(out) if dtype is None else astype_array(out, dtype)

@@ -1,0 +1,325 @@
+"""Choosing elements: by conditions, by bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError, DtypeError
+from fxflow.core.primitive import table
+from fxflow.core.trace import Tracer, state
+from fxflow.numpy._operands import (
+    array_of,
+    broadcast,
+    constant,
+    convert,
+    joint_shape,
+    promote_dtypes,
+    repeated,
+)
+from fxflow.numpy.comparisons import truth
+
+
+@library("size")
+def where(
+    condition: Any,
+    x: Any = None,
+    y: Any = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """Takes elements from `x` where a condition is true, from `y` elsewhere.
+
+    Args:
+      condition: array-like; numbers that are not zero count as true.
+      x: array-like; without it and `y`, the result is `nonzero(condition)`.
+      y: array-like.
+      size: see `nonzero`.
+      fill_value: see `nonzero`.
+
+    Returns:
+      Array of the shape to which all three broadcast, of the common dtype of `x`, `y`.
+
+    Raises:
+      ShapeError: the shapes do not broadcast together.
+      DtypeError: the dtypes do not combine.
+      ArgumentError: one of `x` and `y` is missing.
+
+    Example:
+      >>> where(np.array([True, False]), 1.0, np.zeros(2, "f4"))
+      Array([1., 0.], dtype=float32)
+
+    Source: `numpy.where`.
+    """
+    if x is None or y is None:
+        raise ArgumentError("where: takes both x and y, or neither")
+    if size is not None or fill_value is not None:
+        raise ArgumentError("where: size and fill_value go without x and y")
+    return choose_between(truth("where", condition), *promote_dtypes("where", x, y))
+
+
+def choose_between(condition: Any, x: Any, y: Any) -> Any:
+    """Returns `x` where a condition is true, `y` elsewhere, all broadcast.
+
+    Args:
+      condition: bool array or tracer.
+      x: array or tracer.
+      y: array or tracer of the same dtype.
+    """
+    shape = condition.aval.shape
+    if x.aval.shape != shape or y.aval.shape != shape:
+        shape = joint_shape("where", [condition.aval, x.aval, y.aval])
+        final = state.trace.final
+        if condition.aval.ndim:
+            condition = repeated(condition, shape)
+        words = dtypes.is_key(x.aval.dtype)
+        x, y = (
+            repeated(a, shape)
+            if a.aval.ndim or words or not (final or not isinstance(a, Tracer))
+            else a
+            for a in (x, y)
+        )
+        if not condition.aval.ndim and shape and not (x.aval.ndim or y.aval.ndim):
+            x = repeated(x, shape)
+    if dtypes.is_key(x.aval.dtype):
+        return lax.select(condition, x, y)
+    return table["select_n"].bind(condition, y, x)
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
+    """Takes each element from the first choice whose condition is true.
+
+    Args:
+      condlist: sequence of boolean array-likes.
+      choicelist: as many array-likes.
+      default: array-like, where no condition is true.
+
+    Returns:
+      Array of the shape to which all broadcast and the common dtype.
+
+    Raises:
+      ArgumentError: the sequences differ in length or are empty.
+      DtypeError: a condition is not boolean.
+
+    Source: `numpy.select`.
+    """
+    conditions, choices = list(condlist), list(choicelist)
+    if len(conditions) != len(choices) or not conditions:
+        raise ArgumentError(
+            f"select: needs as many choices as conditions, and at least one, got "
+            f"{len(choices)} and {len(conditions)}"
+        )
+    return _select(conditions, choices, default)
+
+
+@library()
+def _select(conditions: Sequence[Any], choices: Sequence[Any], default: Any) -> Any:
+    masks = [array_of(c, "select") for c in conditions]
+    for mask in masks:
+        if not dtypes.is_bool(mask.aval.dtype):
+            raise DtypeError(f"select: conditions must be boolean, got {mask.aval}")
+    *values, out = promote_dtypes("select", *choices, default)
+    for mask, value in zip(masks[::-1], values[::-1], strict=True):
+        out = choose_between(mask, value, out)
+    return out
+
+
+def piecewise(
+    x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any
+) -> Array:
+    """Evaluates a function that is defined by pieces.
+
+    Args:
+      x: array-like.
+      condlist: sequence of boolean array-likes of the shape of `x`, or one of them.
+      funclist: for each condition a function of the array, or a number; one more is for
+        where no condition is true (default: 0). Each function is applied to all of `x`.
+      *args: passed to the functions.
+      **kw: passed to the functions.
+
+    Returns:
+      Array of the shape and dtype of `x`. Of several true conditions the last counts.
+
+    Raises:
+      ArgumentError: the numbers of conditions and functions do not fit.
+
+    Source: `numpy.piecewise`.
+    """
+    x = array_of(x, "piecewise")
+    if isinstance(condlist, Array | np.ndarray) and condlist.ndim <= x.ndim:
+        condlist = [condlist]
+    elif not isinstance(condlist, Array | np.ndarray) and (
+        not condlist or np.isscalar(condlist[0]) and x.ndim
+    ):
+        condlist = [condlist]
+    conditions = [truth("piecewise", array_of(np.asarray(c) if isinstance(c, list) else c, "piecewise")) for c in condlist]
+    functions = list(funclist)
+    if len(functions) == len(conditions):
+        default: Any = 0
+    elif len(functions) == len(conditions) + 1:
+        default = functions.pop()
+    else:
+        raise ArgumentError(
+            f"piecewise: {len(conditions)} conditions need as many functions, or one "
+            f"more, got {len(functions)}"
+        )
+
+    def value_of(piece: Any) -> Any:
+        value = piece(x, *args, **kw) if isinstance(piece, Callable) else piece  # type: ignore[arg-type]
+        return convert(array_of(value, "piecewise"), x.aval.dtype)
+
+    out = value_of(default)
+    for condition, piece in zip(conditions, functions, strict=True):
+        out = choose_between(condition, value_of(piece), out)
+    return repeated(out, x.aval.shape) if out.aval.shape != x.aval.shape else out
+
+
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:
+    """Takes each element from the choice that an array of integers names.
+
+    Args:
+      a: array-like of integers.
+      choices: sequence of array-likes, or an array that stands for its slices.
+      out: not supported; arrays never change.
+      mode: what integers out of range mean: "wrap" (modulo), "clip", or "raise", an
+        error, for which `a` must be concrete.
+
+    Returns:
+      Array of the shape to which all broadcast.
+
+    Raises:
+      ArgumentError: unknown mode, `out` is given, or an integer is out of range.
+      DtypeError: `a` is not of integers.
+
+    Source: `numpy.choose`.
+    """
+    if out is not None:
+        raise ArgumentError("choose: `out` is not supported, arrays never change")
+    which = array_of(a, "choose")
+    if dtypes.is_inexact(which.aval.dtype):
+        raise DtypeError(f"choose: takes integers, got {which.aval}")
+    cases = list(choices)
+    if mode == "raise":
+        values = np.asarray(which)
+        if values.size and not (values.min() >= 0 and values.max() < len(cases)):
+            raise ArgumentError(
+                f"choose: an integer is out of range for {len(cases)} choices: pass "
+                "mode='clip' or mode='wrap'"
+            )
+    elif mode not in ("wrap", "clip"):
+        raise ArgumentError(
+            f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}"
+        )
+    return _choose(which, cases, mode)
+
+
+@library()
+def _choose(which: Any, cases: Sequence[Any], mode: str) -> Any:
+    values = promote_dtypes("choose", *cases)
+    count = len(values)
+    which = convert(which, dtypes.int32)
+    if mode == "wrap":
+        rest = lax.rem(which, count)
+        which = lax.select(lax.lt(rest, 0), lax.add(rest, count), rest)
+    shape = joint_shape("choose", [which.aval, *(v.aval for v in values)])
+    values = [repeated(v, shape) for v in values]
+    return table["select_n"].bind(repeated(which, shape), *values) if count > 1 else values[0]
+
+
+# -- bounds ----------------------------------------------------------------------------
+
+
+@library()
+def clip(arr: Any, /, min: Any = None, max: Any = None) -> Array:
+    """Moves elements that are outside of bounds to the bounds.
+
+    Args:
+      arr: array-like of a real dtype.
+      min: array-like, the least value; None for no bound.
+      max: array-like, the largest value; None for no bound. It wins over `min`.
+
+    Returns:
+      Array of the broadcast shape and the common dtype.
+
+    Raises:
+      DtypeError: an operand is complex.
+      ShapeError: the shapes do not broadcast together.
+
+    Special cases:
+      nan, in the array or a bound, gives nan.
+
+    Example:
+      >>> clip(np.array([-1, 0, 5]), 0, 3)
+      Array([0, 0, 3], dtype=int32)
+
+    Source: `numpy.clip`.
+    """
+    given = [a for a in (arr, min, max) if a is not None]
+    x, *bounds = promote_dtypes("clip", *given)
+    if dtypes.is_complex(x.aval.dtype):
+        raise DtypeError(f"clip: complex numbers have no order, got {x.aval}")
+    if min is not None:
+        x = table["max"].bind(*broadcast("clip", (x, bounds.pop(0))))
+    if max is not None:
+        x = table["min"].bind(*broadcast("clip", (x, bounds.pop(0))))
+    return x
+
+
+@library("copy")
+def nan_to_num(
+    x: Any,
+    copy: bool = True,
+    nan: Any = 0.0,
+    posinf: Any = None,
+    neginf: Any = None,
+) -> Array:
+    """Replaces nan and infinities by numbers.
+
+    Args:
+      x: array-like.
+      copy: without meaning; arrays never change.
+      nan: what nan becomes.
+      posinf: what inf becomes (default: the largest number).
+      neginf: what -inf becomes (default: the smallest number).
+
+    Returns:
+      Array of the shape and dtype of `x`.
+
+    Raises:
+      ArgumentError: `x` is not an array.
+
+    Source: `numpy.nan_to_num`.
+    """
+    x = array_of(x, "nan_to_num")
+    dtype = x.aval.dtype
+    if dtypes.is_complex(dtype):
+        parts = [
+            nan_to_num(part, copy, nan, posinf, neginf)
+            for part in (lax.real(x), lax.imag(x))
+        ]
+        return lax.complex(*parts)
+    if not dtypes.is_floating(dtype):
+        return x
+    limits = dtypes.finfo(dtype)
+    high = float(limits.max) if posinf is None else posinf
+    low = float(limits.min) if neginf is None else neginf
+
+    def value(number: Any) -> Any:
+        if isinstance(number, int | float):
+            return constant(number, dtype)
+        return convert(array_of(number, "nan_to_num"), dtype)
+
+    infinity = constant(float("inf"), dtype)
+    x = choose_between(lax.ne(x, x), value(nan), x)
+    x = choose_between(lax.eq(x, infinity), value(high), x)
+    return choose_between(lax.eq(x, lax.neg(infinity)), value(low), x)
+
+

@@ -1,0 +1,225 @@
+"""Choices among a few: Bernoulli, signs, categories, waiting times."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.lax import draws
+from fxflow.random._arguments import (
+    fit,
+    int_dtype,
+    parameter,
+    real_aval,
+    result_shape,
+    shape_of,
+    spread,
+    words_of,
+)
+from fxflow.random.inverse import gumbel_of
+
+
+@library("shape", "mode")
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Array:
+    """Draws True with probability `p`.
+
+    Args:
+      key: one key.
+      p: probability, float, any shape.
+      shape: of the result, to which `p` is broadcast; None means its shape.
+      mode: `"low"`, or `"high"`, which draws twice the bits, for p below 2⁻²³.
+
+    Returns:
+      A bool array of that shape.
+
+    Raises:
+      ArgumentError: `key` is no key, or the mode is another.
+      DtypeError: `p` is no float.
+      ShapeError: `p` does not broadcast to `shape`.
+
+    Example:
+      >>> bernoulli(key(0), 0.3, (4,)).dtype
+      dtype('bool')
+
+    Source: a uniform number below `p`.
+    """
+    if mode not in ("low", "high"):
+        raise ArgumentError(f'bernoulli: mode must be "low" or "high", got {mode!r}')
+    aval = real_aval("bernoulli", p)
+    if not dtypes.is_floating(aval.dtype):
+        raise DtypeError(f"bernoulli: the probability p must be a float, got {aval}")
+    probability = parameter("bernoulli", p, aval.dtype)
+    full = result_shape("bernoulli", shape, probability)
+    words = words_of("bernoulli", key)
+    probability = fit(probability, full)
+    if mode == "low":
+        drawn: Array = lax.lt(draws.unit(words, full, aval.dtype), probability)
+        return drawn
+    both = draws.unit(words, (2, *full), aval.dtype)
+    first, second = (lax.index_in_dim(both, i, 0, keepdims=False) for i in (0, 1))
+    # The second draw decides within the last bit of the first.
+    eps = float(dtypes.finfo(aval.dtype).eps)
+    finer: Array = lax.lt(lax.mul(second, eps), lax.sub(probability, first))
+    return finer
+
+
+@library("shape", "dtype")
+def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+    """Draws -1 and 1, each with probability one half.
+
+    Args:
+      key: one key.
+      shape: of the result.
+      dtype: a signed, float or complex dtype; None means the default integer.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` has no -1.
+
+    Example:
+      >>> rademacher(key(0), (4,)).dtype
+      dtype('int32')
+
+    Source: a uniform number below one half.
+    """
+    chosen = dtypes.default_int() if dtype is None else dtypes.dtype(dtype)
+    if not (dtypes.is_signed(chosen) or dtypes.is_inexact(chosen)):
+        raise DtypeError(
+            "rademacher: dtype must be a signed, float or complex dtype, got "
+            f"{dtypes.short_name(chosen)}"
+        )
+    words = words_of("rademacher", key)
+    drawn: Array = draws.signs(words, shape_of("rademacher", shape), chosen)
+    return drawn
+
+
+@library("shape", "dtype")
+def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
+    """Draws the number of trials up to the first success: (1 - p)ᵏ⁻¹ p for k ≥ 1.
+
+    Args:
+      key: one key.
+      p: probability of success, in (0, 1], any shape.
+      shape: of the result, to which `p` is broadcast; None means its shape.
+      dtype: an integer dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no integer dtype.
+      ShapeError: `p` does not broadcast to `shape`.
+
+    Example:
+      >>> bool((geometric(key(0), 0.5, (100,)) >= 1).all())
+      True
+
+    Source: ⌊log u / log(1 - p)⌋ + 1 of a uniform u.
+    """
+    chosen = int_dtype("geometric", dtype)
+    own = real_aval("geometric", p).dtype
+    probability = parameter("geometric", p, dtypes.to_inexact(own))
+    full = result_shape("geometric", shape, probability)
+    dtype = typeof(probability).dtype
+    u = draws.unit(words_of("geometric", key), full, dtype)
+    u = lax.select(lax.eq(u, 0.0), lax.full_like(u, 1), u)
+    scale = fit(lax.log1p(lax.neg(probability)), full)
+    trials = lax.add(lax.floor(lax.div(lax.log(u), scale)), 1.0)
+    drawn: Array = lax.convert_element_type(trials, chosen)
+    return drawn
+
+
+@library("axis", "shape", "replace", "mode")
+def categorical(
+    key: Any,
+    logits: Any,
+    axis: int = -1,
+    shape: Any = None,
+    replace: bool = True,
+    mode: str | None = None,
+) -> Array:
+    r"""Draws categories: i with probability :math:`e^{l_i} / \sum_j e^{l_j}`.
+
+    Args:
+      key: one key.
+      logits: logarithms of probabilities up to a constant; floats, at least 1-d.
+      axis: along which the categories lie.
+      shape: of the result; it must end in the shape of `logits` without `axis`, to
+        which it may also broadcast if `replace`. None means that shape.
+      replace: whether a category may be drawn more than once; if not, the leading axes
+        of `shape` hold distinct categories.
+      mode: `"low"` (what None means) or `"high"`, which draws twice the bits, for
+        categories of probability below 2⁻²³.
+
+    Returns:
+      Indices of categories, of the default integer dtype.
+
+    Raises:
+      ArgumentError: `key` is no key, or the mode is another.
+      AxisError: there is no such axis.
+      DtypeError: the logits are no floats.
+      ShapeError: `shape` does not fit, or asks for more distinct categories than exist.
+
+    Example:
+      >>> import numpy as np
+      >>> categorical(key(0), np.log([0.2, 0.8]), shape=(5,)).shape
+      (5,)
+
+    Source: the largest of logits plus Gumbel noise; without replacement, the largest
+    ones (Kool, van Hoof, Welling 2019).
+    """
+    if not is_arraylike(logits):
+        raise not_an_array(logits, "categorical: the logits are")
+    aval = typeof(logits)
+    if not dtypes.is_floating(aval.dtype):
+        raise DtypeError(f"categorical: the logits must be floats, got {aval}")
+    if not -aval.ndim <= axis < aval.ndim:
+        raise AxisError(f"categorical: there is no axis {axis} in logits {aval}")
+    axis %= aval.ndim
+    count = aval.shape[axis]
+    if not count:
+        raise ShapeError(f"categorical: there are no categories along axis {axis} of {aval}")
+    logits = parameter("categorical", logits, aval.dtype)
+    batch = aval.shape[:axis] + aval.shape[axis + 1 :]
+    full = batch if shape is None else shape_of("categorical", shape)
+    split = len(full) - len(batch)
+    tail = full[max(split, 0) :]
+    fits = split >= 0 and (
+        lax.broadcast_shapes(tail, batch) == tail if replace else tail == batch
+    )
+    if not fits:
+        raise ShapeError(
+            f"categorical: shape {full} must end in {batch}, the shape of the logits "
+            f"{aval} without axis {axis}"
+        )
+    words = words_of("categorical", key)
+    index = dtypes.default_int()
+    if replace:
+        inner = (*tail[:axis], count, *tail[axis:])
+        noise = gumbel_of(
+            words, (*full[:split], *inner), aval.dtype, mode, "categorical"
+        )
+        noisy = lax.add(noise, spread(logits, (*full[:split], *inner)))
+        drawn: Array = lax.argmax(noisy, split + axis, index)
+        return drawn
+    wanted = math.prod(full[:split])
+    if wanted > count:
+        raise ShapeError(
+            f"categorical: {wanted} distinct categories of {count} cannot be drawn"
+        )
+    noise = gumbel_of(words, aval.shape, aval.dtype, mode, "categorical")
+    _, top = lax.top_k(lax.add(logits, noise), wanted, axis=axis)
+    order = (axis, *(a for a in range(aval.ndim) if a != axis))
+    first = lax.reshape(lax.transpose(top, order), full)
+    chosen: Array = lax.convert_element_type(first, index)
+    return chosen

@@ -1,0 +1,364 @@
+"""The gamma distribution and what is made of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxflow import lax
+from fxflow.core.array import Array
+from fxflow.core.convert import typeof
+from fxflow.core.eager import library
+from fxflow.core.errors import ShapeError
+from fxflow.lax import draws
+from fxflow.lax.random_bits import RandomSplit
+from fxflow.lax.random_gamma import RandomGamma
+from fxflow.random._arguments import (
+    fit,
+    float_dtype,
+    parameter,
+    result_shape,
+    shape_of,
+    spread,
+    words_of,
+)
+
+
+def _gamma(words: Any, a: Any, shape: Any, log_space: bool) -> Any:
+    """Returns gamma numbers from the words of one key."""
+    each = RandomSplit.bind(words, shape=shape)
+    return RandomGamma.bind(each, spread(a, shape), log_space=log_space)
+
+
+@library("shape", "dtype")
+def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Array:
+    r"""Draws gamma numbers of scale 1: density :math:`x^{a-1} e^{-x} / \Gamma(a)`, x ≥ 0.
+
+    Args:
+      key: one key.
+      a: a > 0, any shape.
+      shape: of the result, to which `a` is broadcast; None means its shape.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype; differentiable with respect to `a`.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: `a` does not broadcast to `shape`.
+
+    Example:
+      >>> gamma(key(0), 2.0, (3,)).shape
+      (3,)
+
+    Source: Marsaglia and Tsang 2000, "A simple method for generating gamma variables".
+    """
+    chosen = float_dtype("gamma", dtype)
+    alpha = parameter("gamma", a, chosen)
+    full = result_shape("gamma", shape, alpha)
+    drawn: Array = _gamma(words_of("gamma", key), alpha, full, False)
+    return drawn
+
+
+@library("shape", "dtype")
+def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Array:
+    """Draws logarithms of gamma numbers, which do not underflow for small `a`.
+
+    Args:
+      key: one key.
+      a: a > 0, any shape.
+      shape: of the result, to which `a` is broadcast; None means its shape.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype; differentiable with respect to `a`.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: `a` does not broadcast to `shape`.
+
+    Example:
+      >>> loggamma(key(0), 0.01, (3,)).shape
+      (3,)
+
+    Source: Marsaglia and Tsang 2000, "A simple method for generating gamma variables".
+    """
+    chosen = float_dtype("loggamma", dtype)
+    alpha = parameter("loggamma", a, chosen)
+    full = result_shape("loggamma", shape, alpha)
+    drawn: Array = _gamma(words_of("loggamma", key), alpha, full, True)
+    return drawn
+
+
+@library("shape", "dtype")
+def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Array:
+    r"""Draws beta numbers: density :math:`x^{a-1} (1-x)^{b-1} / B(a, b)` in [0, 1].
+
+    Args:
+      key: one key.
+      a: a > 0, any shape.
+      b: b > 0, any shape.
+      shape: of the result, to which both are broadcast; None means their common shape.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: a parameter does not broadcast to `shape`.
+
+    Example:
+      >>> beta(key(0), 2.0, 3.0, (3,)).shape
+      (3,)
+
+    Source: x / (x + y) of gamma numbers x and y, from their logarithms.
+    """
+    chosen = float_dtype("beta", dtype)
+    pair = [parameter("beta", p, chosen) for p in (a, b)]
+    full = result_shape("beta", shape, *pair)
+    both = draws.split(words_of("beta", key), 2)
+    x, y = (_gamma(w, p, full, True) for w, p in zip(both, pair, strict=True))
+    most = lax.max(x, y)
+    x, y = (lax.exp(lax.sub(g, most)) for g in (x, y))
+    drawn: Array = lax.div(x, lax.add(x, y))
+    return drawn
+
+
+@library("shape", "dtype")
+def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Array:
+    r"""Draws Dirichlet vectors: density proportional to :math:`\prod_i x_i^{\alpha_i-1}`.
+
+    Args:
+      key: one key.
+      alpha: parameters αᵢ > 0, of shape `(..., n)`.
+      shape: of the array of vectors, to which the leading axes of `alpha` are
+        broadcast; None means these.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of shape `(*shape, n)` and that dtype; the last axis sums to 1.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: `alpha` is 0-d or does not broadcast to `shape`.
+
+    Example:
+      >>> import numpy as np
+      >>> dirichlet(key(0), np.ones(3), (2,)).shape
+      (2, 3)
+
+    Source: gamma numbers divided by their sum, from their logarithms.
+    """
+    chosen = float_dtype("dirichlet", dtype)
+    a = parameter("dirichlet", alpha, chosen)
+    own = typeof(a).shape
+    if not own:
+        raise ShapeError(f"dirichlet: alpha must have an axis, got {typeof(a)}")
+    front = own[:-1] if shape is None else shape_of("dirichlet", shape)
+    full = result_shape("dirichlet", (*front, own[-1]), a)
+    logs = _gamma(words_of("dirichlet", key), a, full, True)
+    axis = len(front)
+    kept = tuple(range(axis))
+
+    def repeated(value: Any) -> Any:
+        return lax.broadcast_in_dim(value, full, kept)
+
+    most = lax.stop_gradient(repeated(lax.reduce_max(logs, (axis,))))
+    weights = lax.exp(lax.sub(logs, most))
+    drawn: Array = lax.div(weights, repeated(lax.reduce_sum(weights, (axis,))))
+    return drawn
+
+
+def _chisquare(words: Any, df: Any, shape: Any) -> Any:
+    logs = _gamma(words, lax.div(df, 2.0), shape, True)
+    return lax.mul(lax.exp(logs), 2.0)
+
+
+@library("shape", "dtype")
+def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Array:
+    r"""Draws chi-square numbers: density proportional to :math:`x^{d/2-1} e^{-x/2}`.
+
+    Args:
+      key: one key.
+      df: degrees of freedom d > 0, any shape.
+      shape: of the result, to which `df` is broadcast; None means its shape.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: `df` does not broadcast to `shape`.
+
+    Example:
+      >>> chisquare(key(0), 3.0, (3,)).shape
+      (3,)
+
+    Source: twice a gamma number of parameter d / 2.
+    """
+    chosen = float_dtype("chisquare", dtype)
+    d = parameter("chisquare", df, chosen)
+    full = result_shape("chisquare", shape, d)
+    drawn: Array = _chisquare(words_of("chisquare", key), d, full)
+    return drawn
+
+
+@library("shape", "dtype")
+def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) -> Array:
+    """Draws F-distributed numbers: ratios of two mean chi-square numbers.
+
+    Args:
+      key: one key.
+      dfnum: degrees of freedom above, > 0, any shape.
+      dfden: degrees of freedom below, > 0, any shape.
+      shape: of the result, to which both are broadcast; None means their common shape.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: a parameter does not broadcast to `shape`.
+
+    Example:
+      >>> f(key(0), 3.0, 5.0, (3,)).shape
+      (3,)
+
+    Source: (x / dfnum) / (y / dfden) of chi-square numbers x and y.
+    """
+    chosen = float_dtype("f", dtype)
+    pair = [parameter("f", p, chosen) for p in (dfnum, dfden)]
+    full = result_shape("f", shape, *pair)
+    words = draws.split(words_of("f", key), 2)
+    above, below = (
+        lax.div(_chisquare(w, d, full), fit(d, full))
+        for w, d in zip(words, pair, strict=True)
+    )
+    drawn: Array = lax.div(above, below)
+    return drawn
+
+
+@library("shape", "dtype")
+def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Array:
+    r"""Draws Student's t: density proportional to :math:`(1 + x^2/d)^{-(d+1)/2}`.
+
+    Args:
+      key: one key.
+      df: degrees of freedom d > 0, any shape.
+      shape: of the result, to which `df` is broadcast; None means its shape.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: `df` does not broadcast to `shape`.
+
+    Example:
+      >>> t(key(0), 4.0, (3,)).shape
+      (3,)
+
+    Source: x √(h / g) of a normal x and a gamma number g of parameter h = d / 2.
+    """
+    chosen = float_dtype("t", dtype)
+    d = parameter("t", df, chosen)
+    full = result_shape("t", shape, d)
+    first, second = draws.split(words_of("t", key), 2)
+    x = draws.normal(first, full, chosen)
+    half = lax.div(d, 2.0)
+    g = _gamma(second, half, full, False)
+    drawn: Array = lax.mul(x, lax.sqrt(lax.div(fit(half, full), g)))
+    return drawn
+
+
+@library("shape", "dtype")
+def generalized_normal(
+    key: Any, p: Any, shape: Any = (), dtype: Any = None
+) -> Array:
+    r"""Draws generalized normal numbers: density proportional to :math:`e^{-|x|^p}`.
+
+    Args:
+      key: one key.
+      p: a number > 0.
+      shape: of the result.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+
+    Example:
+      >>> generalized_normal(key(0), 3.0, (3,)).shape
+      (3,)
+
+    Source: a random sign times g^(1/p) of a gamma number g of parameter 1/p.
+    """
+    chosen = float_dtype("generalized_normal", dtype)
+    words = words_of("generalized_normal", key)
+    power = parameter("generalized_normal", p, chosen)
+    full = result_shape("generalized_normal", shape, power)
+    drawn: Array = _generalized_normal(words, power, full, chosen)
+    return drawn
+
+
+def _generalized_normal(words: Any, p: Any, shape: Any, dtype: Any) -> Any:
+    first, second = draws.split(words, 2)
+    inverse = lax.div(1.0, p)
+    g = _gamma(first, inverse, shape, False)
+    size = lax.pow(g, fit(inverse, shape))
+    return lax.mul(draws.signs(second, shape, dtype), size)
+
+
+@library("d", "shape", "dtype")
+def ball(
+    key: Any, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = None
+) -> Array:
+    r"""Draws vectors uniformly from the unit ball of the p-norm.
+
+    Args:
+      key: one key.
+      d: dimension, ≥ 1.
+      p: a number > 0 (norms have p ≥ 1).
+      shape: of the array of vectors.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of shape `(*shape, d)` and that dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+
+    Example:
+      >>> ball(key(0), 3, shape=(2,)).shape
+      (2, 3)
+
+    Source: Barthe, Guédon, Mendelson, Naor 2005: generalized normal numbers divided by
+    the p-norm of them and an exponential number.
+    """
+    chosen = float_dtype("ball", dtype)
+    front = shape_of("ball", shape)
+    full = (*front, int(d))
+    first, second = draws.split(words_of("ball", key), 2)
+    power = parameter("ball", p, chosen)
+    g = _generalized_normal(first, power, full, chosen)
+    e = draws.exponential(second, front, chosen)
+    powers = lax.pow(lax.abs(g), fit(power, full))
+    total = lax.add(lax.reduce_sum(powers, (len(front),)), e)
+    norm = lax.pow(total, fit(lax.div(1.0, power), front))
+    kept = tuple(range(len(front)))
+    drawn: Array = lax.div(g, lax.broadcast_in_dim(norm, full, kept))
+    return drawn

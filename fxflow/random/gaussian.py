@@ -1,0 +1,257 @@
+"""Normal numbers and what is made of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fxflow import lax
+from fxflow.core import arith, dtypes
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.core.errors import DtypeError
+from fxflow.lax import draws
+from fxflow.random._arguments import (
+    fit,
+    float_dtype,
+    parameter,
+    result_shape,
+    shape_of,
+    spread,
+    words_of,
+)
+
+SQRT2 = math.sqrt(2)
+
+
+@library("shape", "dtype")
+def normal(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+    r"""Draws standard normal numbers: density :math:`e^{-x^2/2} / \sqrt{2\pi}`.
+
+    Args:
+      key: one key.
+      shape: of the result.
+      dtype: a float or complex dtype; None means the default float.
+
+    Returns:
+      An array of that shape and dtype. Complex numbers have variance 1: each part ½.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is neither float nor complex.
+
+    Example:
+      >>> normal(key(0), (2, 3)).shape
+      (2, 3)
+
+    Source: √2 erf⁻¹(u) of u uniform in (-1, 1).
+    """
+    words = words_of("normal", key)
+    shape = shape_of("normal", shape)
+    if dtype is None:
+        chosen = dtypes.default_float()
+    else:
+        chosen = dtypes.dtype(dtype)
+        if not dtypes.is_inexact(chosen):
+            raise DtypeError(
+                "normal: dtype must be a float or complex dtype, got "
+                f"{dtypes.short_name(chosen)}"
+            )
+    if not dtypes.is_complex(chosen):
+        drawn: Array = draws.normal(words, shape, chosen)
+        return drawn
+    part = dtypes.to_real(chosen)
+    real, imag = (draws.normal(w, shape, part) for w in draws.split(words, 2))
+    both: Array = lax.complex(lax.div(real, SQRT2), lax.div(imag, SQRT2))
+    return both
+
+
+@library("shape", "dtype")
+def truncated_normal(
+    key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None
+) -> Array:
+    r"""Draws standard normal numbers that lie between two bounds.
+
+    Args:
+      key: one key.
+      lower: lower bound, any shape.
+      upper: upper bound, any shape.
+      shape: of the result, to which both are broadcast; None means their common shape.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype, strictly between the bounds.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: a bound does not broadcast to `shape`.
+
+    Example:
+      >>> bool((abs(truncated_normal(key(0), -1.0, 1.0, (100,))) < 1.0).all())
+      True
+
+    Source: √2 erf⁻¹(u) of u uniform between the bounds' values of erf(x / √2).
+    """
+    chosen = float_dtype("truncated_normal", dtype)
+    low, high = (parameter("truncated_normal", p, chosen) for p in (lower, upper))
+    full = result_shape("truncated_normal", shape, low, high)
+    bounds = [fit(lax.erf(lax.div(p, SQRT2)), full) for p in (low, high)]
+    u = draws.between(words_of("truncated_normal", key), full, chosen, *bounds)
+    drawn = lax.mul(lax.erf_inv(u), SQRT2)
+    least, most = (
+        lax.nextafter(lax.stop_gradient(p), arith.constant(to, chosen))
+        for p, to in ((low, math.inf), (high, -math.inf))
+    )
+    kept: Array = lax.min(fit(most, full), lax.max(fit(least, full), drawn))
+    return kept
+
+
+@library("shape", "dtype")
+def lognormal(
+    key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None
+) -> Array:
+    r"""Draws log-normal numbers: density
+    :math:`e^{-\log(x)^2 / (2\sigma^2)} / (x \sigma \sqrt{2\pi})` for x > 0.
+
+    Args:
+      key: one key.
+      sigma: standard deviation of the logarithm, any shape.
+      shape: of the result, to which `sigma` is broadcast; None means its shape.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: `sigma` does not broadcast to `shape`.
+
+    Example:
+      >>> lognormal(key(0), 0.5, (3,)).shape
+      (3,)
+
+    Source: exp(σ x) of a normal x.
+    """
+    chosen = float_dtype("lognormal", dtype)
+    s = parameter("lognormal", sigma, chosen)
+    full = result_shape("lognormal", shape, s)
+    x = draws.normal(words_of("lognormal", key), full, chosen)
+    drawn: Array = lax.exp(lax.mul(x, fit(s, full)))
+    return drawn
+
+
+@library("shape", "dtype")
+def maxwell(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+    r"""Draws Maxwell numbers: density :math:`\sqrt{2/\pi}\, x^2 e^{-x^2/2}` for x ≥ 0.
+
+    Args:
+      key: one key.
+      shape: of the result.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+
+    Example:
+      >>> maxwell(key(0), (3,)).shape
+      (3,)
+
+    Source: the length of a normal vector of three components.
+    """
+    chosen = float_dtype("maxwell", dtype)
+    words = words_of("maxwell", key)
+    drawn: Array = _maxwell(words, shape_of("maxwell", shape), chosen)
+    return drawn
+
+
+def _maxwell(words: Any, shape: Any, dtype: Any) -> Any:
+    x = draws.normal(words, (*shape, 3), dtype)
+    return lax.sqrt(lax.reduce_sum(lax.mul(x, x), (len(shape),)))
+
+
+@library("shape", "dtype")
+def double_sided_maxwell(
+    key: Any, loc: Any, scale: Any, shape: Any = None, dtype: Any = None
+) -> Array:
+    r"""Draws Maxwell numbers of either sign: density
+    :math:`(x-\mu)^2 e^{-(x-\mu)^2/(2 s^2)} / (s^3 \sqrt{2\pi})`.
+
+    Args:
+      key: one key.
+      loc: μ, any shape.
+      scale: s > 0, any shape.
+      shape: of the result, to which both are broadcast; None means their common shape.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: a parameter does not broadcast to `shape`.
+
+    Example:
+      >>> double_sided_maxwell(key(0), 1.0, 2.0, (3,)).shape
+      (3,)
+
+    Source: a Maxwell number times a random sign.
+    """
+    name = "double_sided_maxwell"
+    chosen = float_dtype(name, dtype)
+    centre, width = (parameter(name, p, chosen) for p in (loc, scale))
+    full = result_shape(name, shape, centre, width)
+    first, second = draws.split(words_of(name, key), 2)
+    x = lax.mul(draws.signs(second, full, chosen), _maxwell(first, full, chosen))
+    drawn: Array = lax.add(lax.mul(x, fit(width, full)), fit(centre, full))
+    return drawn
+
+
+@library("shape", "dtype")
+def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Array:
+    r"""Draws inverse Gaussian numbers of scale 1: density
+    :math:`e^{-(x-\mu)^2 / (2 \mu^2 x)} / \sqrt{2\pi x^3}` for x > 0.
+
+    Args:
+      key: one key.
+      mean: μ > 0, any shape.
+      shape: of the result, to which `mean` is broadcast; None means its shape.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: `mean` does not broadcast to `shape`.
+
+    Example:
+      >>> wald(key(0), 2.0, (3,)).shape
+      (3,)
+
+    Source: Michael, Schucany, Haas 1976: one root of a quadratic equation in a squared
+    normal, or the other.
+    """
+    chosen = float_dtype("wald", dtype)
+    mu = parameter("wald", mean, chosen)
+    full = result_shape("wald", shape, mu)
+    mu = spread(mu, full)
+    first, second = draws.split(words_of("wald", key), 2)
+    x = draws.normal(first, full, chosen)
+    u = draws.unit(second, full, chosen)
+    y, mu2 = lax.square(x), lax.square(mu)
+    inside = lax.add(lax.mul(lax.mul(mu, 4.0), y), lax.mul(mu2, lax.square(y)))
+    root = lax.sub(
+        lax.add(mu, lax.div(lax.mul(mu2, y), 2.0)),
+        lax.mul(lax.div(mu, 2.0), lax.sqrt(inside)),
+    )
+    small = lax.le(u, lax.div(mu, lax.add(mu, root)))
+    drawn: Array = lax.select(small, root, lax.div(mu2, root))
+    return drawn

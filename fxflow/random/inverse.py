@@ -1,0 +1,338 @@
+"""Distributions drawn through the inverse of their distribution function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxflow import lax
+from fxflow.core import arith, dtypes
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError
+from fxflow.lax import draws
+from fxflow.random._arguments import (
+    fit,
+    float_dtype,
+    parameter,
+    result_shape,
+    shape_of,
+    spread,
+    words_of,
+)
+
+
+@library("shape", "dtype")
+def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+    r"""Draws standard exponential numbers: density :math:`e^{-x}` for x ≥ 0.
+
+    Args:
+      key: one key.
+      shape: of the result.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+
+    Example:
+      >>> exponential(key(0), (2, 3)).shape
+      (2, 3)
+
+    Source: -log(1 - u) of a uniform u.
+    """
+    chosen = float_dtype("exponential", dtype)
+    words = words_of("exponential", key)
+    drawn: Array = draws.exponential(words, shape_of("exponential", shape), chosen)
+    return drawn
+
+
+@library("shape", "dtype", "mode")
+def gumbel(
+    key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
+) -> Array:
+    r"""Draws standard Gumbel numbers: density :math:`e^{-(x + e^{-x})}`.
+
+    Args:
+      key: one key.
+      shape: of the result.
+      dtype: a float dtype; None means the default.
+      mode: `"low"` (what None means) or `"high"`, which draws twice the bits, for
+        categories of probability below 2⁻²³.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key, or the mode is another.
+      DtypeError: `dtype` is no float dtype.
+
+    Example:
+      >>> gumbel(key(0), (3,)).shape
+      (3,)
+
+    Source: -log(-log u) of a uniform u.
+    """
+    chosen = float_dtype("gumbel", dtype)
+    words = words_of("gumbel", key)
+    drawn: Array = gumbel_of(words, shape_of("gumbel", shape), chosen, mode, "gumbel")
+    return drawn
+
+
+def gumbel_of(words: Any, shape: Any, dtype: Any, mode: Any, name: str) -> Any:
+    """Returns standard Gumbel numbers from the words of a key."""
+    if mode in (None, "low"):
+        drawn = draws.positive_unit(words, shape, dtype)
+        return lax.neg(lax.log(lax.neg(lax.log(drawn))))
+    if mode != "high":
+        raise ArgumentError(f'{name}: mode must be "low" or "high", got {mode!r}')
+    high, low = _two_draws(words, shape, dtype)
+    # Near 1 the second draw falls below the last bit, and 1 must not be reached; near 0
+    # it matters, and 0 must not be reached.
+    info = dtypes.finfo(dtype)
+    finer = lax.add(lax.add(high, lax.mul(low, float(info.eps))), float(info.tiny))
+    drawn = lax.select(lax.ge(high, 0.5), high, finer)
+    return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(drawn)))))
+
+
+def _two_draws(words: Any, shape: Any, dtype: Any) -> tuple[Any, Any]:
+    """Returns two arrays of uniform numbers: leading and following bits."""
+    both = draws.unit(words, (2, *shape), dtype)
+    first, second = (lax.index_in_dim(both, i, 0, keepdims=False) for i in (0, 1))
+    return first, second
+
+
+@library("shape", "dtype")
+def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+    r"""Draws standard Laplace numbers: density :math:`\tfrac12 e^{-|x|}`.
+
+    Args:
+      key: one key.
+      shape: of the result.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+
+    Example:
+      >>> laplace(key(0), (3,)).shape
+      (3,)
+
+    Source: sign(u) log(1 - |u|) of u uniform in (-1, 1).
+    """
+    chosen = float_dtype("laplace", dtype)
+    shape = shape_of("laplace", shape)
+    u = draws.open_unit(words_of("laplace", key), shape, chosen)
+    drawn: Array = lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
+    return drawn
+
+
+@library("shape", "dtype")
+def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+    r"""Draws standard logistic numbers: density :math:`e^{-x} / (1 + e^{-x})^2`.
+
+    Args:
+      key: one key.
+      shape: of the result.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+
+    Example:
+      >>> logistic(key(0), (3,)).shape
+      (3,)
+
+    Source: log(u / (1 - u)) of a uniform u.
+    """
+    chosen = float_dtype("logistic", dtype)
+    shape = shape_of("logistic", shape)
+    u = draws.positive_unit(words_of("logistic", key), shape, chosen)
+    drawn: Array = lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
+    return drawn
+
+
+@library("shape", "dtype")
+def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+    r"""Draws standard Cauchy numbers: density :math:`1 / (\pi (1 + x^2))`.
+
+    Args:
+      key: one key.
+      shape: of the result.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+
+    Example:
+      >>> cauchy(key(0), (3,)).shape
+      (3,)
+
+    Source: tan π(u - ½) of a uniform u.
+    """
+    chosen = float_dtype("cauchy", dtype)
+    shape = shape_of("cauchy", shape)
+    eps = arith.constant(dtypes.finfo(chosen).eps, chosen)
+    one = arith.constant(1, chosen)
+    u = draws.between(words_of("cauchy", key), shape, chosen, eps, one)
+    drawn: Array = lax.tan(lax.mul(lax.sub(u, 0.5), 3.141592653589793))
+    return drawn
+
+
+@library("shape", "dtype")
+def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Array:
+    r"""Draws Rayleigh numbers: density :math:`x e^{-x^2 / (2 s^2)} / s^2` for x ≥ 0.
+
+    Args:
+      key: one key.
+      scale: s > 0, any shape.
+      shape: of the result, to which `scale` is broadcast; None means its shape.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: `scale` does not broadcast to `shape`.
+
+    Example:
+      >>> rayleigh(key(0), 2.0, (3,)).shape
+      (3,)
+
+    Source: s √(-2 log u) of a uniform u.
+    """
+    chosen = float_dtype("rayleigh", dtype)
+    s = parameter("rayleigh", scale, chosen)
+    full = result_shape("rayleigh", shape, s)
+    u = draws.unit(words_of("rayleigh", key), full, chosen)
+    drawn: Array = lax.mul(fit(s, full), lax.sqrt(lax.mul(lax.log(u), -2.0)))
+    return drawn
+
+
+@library("shape", "dtype")
+def weibull_min(
+    key: Any, scale: Any, concentration: Any, shape: Any = None, dtype: Any = None
+) -> Array:
+    r"""Draws Weibull numbers: density
+    :math:`\tfrac{c}{s} (x/s)^{c-1} e^{-(x/s)^c}` for x ≥ 0.
+
+    Args:
+      key: one key.
+      scale: s > 0, any shape.
+      concentration: c > 0, any shape.
+      shape: of the result, to which both are broadcast; None means their common shape.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: a parameter does not broadcast to `shape`.
+
+    Example:
+      >>> weibull_min(key(0), 2.0, 3.0, (3,)).shape
+      (3,)
+
+    Source: s (-log(1 - u))^(1/c) of a uniform u.
+    """
+    chosen = float_dtype("weibull_min", dtype)
+    s, c = (parameter("weibull_min", p, chosen) for p in (scale, concentration))
+    full = result_shape("weibull_min", shape, s, c)
+    base = draws.exponential(words_of("weibull_min", key), full, chosen)
+    power = lax.pow(base, fit(lax.div(1.0, c), full))
+    drawn: Array = lax.mul(power, fit(s, full))
+    return drawn
+
+
+@library("shape", "dtype")
+def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Array:
+    r"""Draws Pareto numbers: density :math:`b / x^{b+1}` for x ≥ 1.
+
+    Args:
+      key: one key.
+      b: b > 0, any shape.
+      shape: of the result, to which `b` is broadcast; None means its shape.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: `b` does not broadcast to `shape`.
+
+    Example:
+      >>> pareto(key(0), 2.0, (3,)).shape
+      (3,)
+
+    Source: exp(e / b) of a standard exponential e.
+    """
+    chosen = float_dtype("pareto", dtype)
+    exponent = parameter("pareto", b, chosen)
+    full = result_shape("pareto", shape, exponent)
+    e = draws.exponential(words_of("pareto", key), full, chosen)
+    drawn: Array = lax.exp(lax.div(e, fit(exponent, full)))
+    return drawn
+
+
+@library("shape", "dtype")
+def triangular(
+    key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None
+) -> Array:
+    r"""Draws triangular numbers: density rising from `left` to `mode`, falling to `right`.
+
+    Args:
+      key: one key.
+      left: lower bound, any shape.
+      mode: where the density is largest, between the bounds, any shape.
+      right: upper bound, any shape.
+      shape: of the result, to which all are broadcast; None means their common shape.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: a parameter does not broadcast to `shape`.
+
+    Example:
+      >>> triangular(key(0), 0.0, 1.0, 4.0, (3,)).shape
+      (3,)
+
+    Source: the inverse of the distribution function, which is quadratic on each side.
+    """
+    chosen = float_dtype("triangular", dtype)
+    given = [parameter("triangular", p, chosen) for p in (left, mode, right)]
+    full = result_shape("triangular", shape, *given)
+    low, middle, high = (spread(p, full) for p in given)
+    width = lax.sub(high, low)
+    turn = lax.div(lax.sub(middle, low), width)
+    u = draws.unit(words_of("triangular", key), full, chosen)
+    rising = lax.sqrt(lax.mul(lax.mul(u, width), lax.sub(middle, low)))
+    rest = lax.mul(lax.sub(1.0, u), width)
+    falling = lax.sqrt(lax.mul(rest, lax.sub(high, middle)))
+    drawn: Array = lax.select(
+        lax.lt(u, turn), lax.add(low, rising), lax.sub(high, falling)
+    )
+    return drawn

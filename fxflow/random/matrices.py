@@ -1,0 +1,144 @@
+"""Random vectors of given covariance, and random matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.convert import typeof
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.lax import draws, linalg
+from fxflow.random._arguments import float_dtype, parameter, shape_of, spread, words_of
+from fxflow.random.gaussian import normal
+
+
+@library("shape", "dtype", "method")
+def multivariate_normal(
+    key: Any,
+    mean: Any,
+    cov: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    method: str = "cholesky",
+) -> Array:
+    r"""Draws normal vectors of given mean and covariance.
+
+    Args:
+      key: one key.
+      mean: of shape `(..., n)`.
+      cov: symmetric, positive semidefinite, of shape `(..., n, n)`.
+      shape: of the array of vectors, to which the leading axes of `mean` and `cov` are
+        broadcast; None means their common shape.
+      dtype: a float dtype; None means that of `mean` and `cov`.
+      method: how a square root of `cov` is found: `"cholesky"` (positive definite
+        only), `"eigh"` or `"svd"`.
+
+    Returns:
+      An array of shape `(*shape, n)` and that dtype.
+
+    Raises:
+      ArgumentError: `key` is no key, or the method is another.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: `mean` and `cov` do not go together, or with `shape`.
+
+    Example:
+      >>> import numpy as np
+      >>> multivariate_normal(key(0), np.zeros(2), np.eye(2), (5,)).shape
+      (5, 2)
+
+    Source: mean + A x of a standard normal x, where A Aᵀ is the covariance.
+    """
+    name = "multivariate_normal"
+    if method not in ("cholesky", "eigh", "svd"):
+        raise ArgumentError(
+            f'{name}: method must be "cholesky", "eigh" or "svd", got {method!r}'
+        )
+    chosen = float_dtype(name, dtype)
+    mu, sigma = (parameter(name, p, chosen) for p in (mean, cov))
+    centre, spread_of = typeof(mu), typeof(sigma)
+    if centre.ndim < 1 or spread_of.shape[-2:] != centre.shape[-1:] * 2:
+        raise ShapeError(
+            f"{name}: expected mean of shape (..., n) and cov of shape (..., n, n), got "
+            f"{centre} and {spread_of}"
+        )
+    size = centre.shape[-1]
+    batch = lax.broadcast_shapes(centre.shape[:-1], spread_of.shape[:-2])
+    full = batch if shape is None else shape_of(name, shape)
+    if lax.broadcast_shapes(full, batch) != full:
+        raise ShapeError(
+            f"{name}: the leading axes {batch} of mean and cov do not broadcast to the "
+            f"shape {full} asked for"
+        )
+    x = draws.normal(words_of(name, key), (*full, size), chosen)
+    root = spread(_square_root(sigma, method), (*full, size, size))
+    axes = tuple(range(len(full)))
+    numbers = (((len(full),), (len(full) + 1,)), (axes, axes))
+    moved = lax.dot_general(x, root, numbers)
+    drawn: Array = lax.add(spread(mu, (*full, size)), moved)
+    return drawn
+
+
+def _square_root(matrix: Any, method: str) -> Any:
+    """Returns A such that A Aᵀ is the matrix."""
+    if method == "cholesky":
+        return linalg.cholesky(matrix)
+    if method == "eigh":
+        vectors, values = linalg.eigh(matrix)
+    else:
+        vectors, values, _ = linalg.svd(matrix)
+    shape = typeof(vectors).shape
+    axes = (*range(len(shape) - 2), len(shape) - 1)
+    return lax.mul(vectors, lax.broadcast_in_dim(lax.sqrt(values), shape, axes))
+
+
+@library("n", "shape", "dtype", "m")
+def orthogonal(
+    key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None
+) -> Array:
+    """Draws orthogonal (or unitary) matrices, uniformly in Haar's measure.
+
+    Args:
+      key: one key.
+      n: number of rows.
+      shape: of the array of matrices.
+      dtype: a float or complex dtype; None means the default float.
+      m: number of columns; None means `n`.
+
+    Returns:
+      An array of shape `(*shape, n, m)`, whose rows or columns, the fewer of them, are
+      orthonormal.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is neither float nor complex.
+
+    Example:
+      >>> orthogonal(key(0), 3, (2,)).shape
+      (2, 3, 3)
+
+    Source: Mezzadri 2007, "How to generate random matrices from the classical compact
+    groups": QR of a normal matrix, with the signs of R's diagonal.
+    """
+    columns = n if m is None else m
+    full = shape_of("orthogonal", shape)
+    long, short = max(n, columns), min(n, columns)
+    z = normal(key, (*full, long, short), dtype)
+    q, r = linalg.qr(z, full_matrices=False)
+    ndim = len(full) + 2
+    index = lax.iota(dtypes.int32, short)
+    rows, cols = (
+        lax.broadcast_in_dim(index, (*full, short, short), (axis,))
+        for axis in (ndim - 2, ndim - 1)
+    )
+    zero = lax.full_like(r, 0)
+    diagonal = lax.reduce_sum(lax.select(lax.eq(rows, cols), r, zero), (ndim - 2,))
+    axes = (*range(ndim - 2), ndim - 1)
+    phases = lax.broadcast_in_dim(lax.sign(diagonal), typeof(q).shape, axes)
+    out = lax.mul(q, phases)
+    if n < columns:
+        out = lax.transpose(out, (*range(ndim - 2), ndim - 1, ndim - 2))
+    drawn: Array = out
+    return drawn

@@ -1,0 +1,331 @@
+"""`checkpoint`: compute again in the backward pass instead of keeping values."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fxflow.core import dtypes, tree
+from fxflow.core.bodies import trace_body
+from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.eager import EvalTrace
+from fxflow.core.errors import ArgumentError
+from fxflow.core.primitive import Primitive, table
+from fxflow.core.trace import state
+from fxflow.lax.remat import Checkpoint, Name
+from fxflow.transforms.arguments import (
+    as_indices,
+    as_names,
+    name_of,
+    normalize_indices,
+    require_callable,
+    signature_of,
+)
+from fxflow.transforms.custom_function import with_fixed
+
+Policy = Callable[..., bool]
+
+
+def checkpoint(
+    fun: Callable[..., Any] | None = None,
+    *,
+    prevent_cse: bool = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Callable[..., Any]:
+    """Makes a function whose backward pass computes intermediate values again.
+
+    Differentiating keeps only the arguments, and what `policy` wants kept: less memory
+    for more arithmetic. Results and derivatives are the same.
+
+    Args:
+      fun: function of arrays or pytrees of them (None: returns a decorator).
+      prevent_cse: whether to keep the compiler from merging the two computations. Only
+        turn it off where it cannot, as in the body of a `scan`.
+      policy: which intermediate values may be kept (see `checkpoint_policies`); a
+        function of a primitive, the types of its operands and its parameters. None
+        keeps none.
+      static_argnums: positions of arguments that are no arrays.
+      static_argnames: the same by name.
+
+    Returns:
+      A function with the arguments and results of `fun`.
+
+    Raises:
+      ArgumentError: `fun` is not callable, or an argument is no array.
+
+    Example:
+      >>> import fxflow
+      >>> from fxflow import lax
+      >>> f = checkpoint(lambda x: lax.sin(lax.sin(x)))
+      >>> round(float(fxflow.grad(f)(0.0)), 6)
+      1.0
+
+    Source: Chen, Xu, Zhang, Guestrin, Training Deep Nets with Sublinear Memory Cost,
+    2016; Griewank & Walther, Algorithm 799: revolve, 2000.
+    """
+    if fun is None:
+        return functools.partial(
+            checkpoint,
+            prevent_cse=prevent_cse,
+            policy=policy,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+        )
+    require_callable(fun, "checkpoint")
+    if policy is not None:
+        require_callable(policy, "checkpoint: policy")
+    name = name_of(fun)
+    numbers = as_indices(static_argnums, "checkpoint: static_argnums")
+    names = as_names(static_argnames, "checkpoint: static_argnames")
+    signature = signature_of(fun)
+    if signature is not None:
+        known = list(signature.parameters)
+        for option in names:
+            if option not in known:
+                raise ArgumentError(
+                    f"checkpoint: {name} has no argument {option!r} (static_argnames): "
+                    f"it has {', '.join(known)}"
+                )
+        numbers += tuple(known.index(option) for option in names)
+    function: Callable[..., Any] = fun
+
+    @functools.wraps(function)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(state.trace, EvalTrace):
+            return function(*args, **kwargs)
+        positions = tuple(
+            sorted(
+                set(
+                    normalize_indices(
+                        [n for n in numbers if n < len(args)],
+                        len(args),
+                        "checkpoint: static_argnums",
+                        name,
+                    )
+                )
+            )
+        )
+        fixed = tuple(args[i] for i in positions)
+        options = {k: v for k, v in kwargs.items() if k in names}
+        others = tuple(a for i, a in enumerate(args) if i not in positions)
+        rest = {k: v for k, v in kwargs.items() if k not in names}
+        leaves, in_tree = tree.flatten((others, rest))
+        for leaf in leaves:
+            if not is_arraylike(leaf):
+                error = not_an_array(leaf, f"checkpoint: {name} got")
+                raise ArgumentError(
+                    f"{error}; or name it in static_argnums if it is an option"
+                )
+        body = trace_body(
+            with_keywords(with_fixed(function, positions, fixed), options),
+            in_tree,
+            [typeof(x) for x in leaves],
+            name=f"checkpoint_{name}",
+        )
+        outs = Checkpoint.bind(
+            *body.consts,
+            *leaves,
+            graph=body.graph,
+            policy=policy,
+            prevent_cse=bool(prevent_cse),
+            again=False,
+        )
+        return body.out_tree.unflatten(outs)
+
+    return checkpointed
+
+
+def with_keywords(
+    function: Callable[..., Any], options: dict[str, Any]
+) -> Callable[..., Any]:
+    """Returns a function of a tuple of arguments and a dict of keyword arguments."""
+    fixed = tuple(options.items())
+
+    def applied(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return function(*args, **kwargs, **dict(fixed))
+
+    return applied
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """Gives values a name that policies of `checkpoint` can refer to.
+
+    Args:
+      x: a pytree of arrays.
+      name: the name.
+
+    Returns:
+      `x`, unchanged.
+
+    Raises:
+      ArgumentError: `name` is no string, or a leaf is no array.
+
+    Example:
+      >>> float(checkpoint_name(1.5, "activations"))
+      1.5
+    """
+    if not isinstance(name, str):
+        raise ArgumentError(f"checkpoint_name: name must be a string, got {name!r}")
+
+    def named(leaf: Any) -> Any:
+        if not is_arraylike(leaf):
+            raise not_an_array(leaf, "checkpoint_name: got")
+        aval = typeof(leaf)
+        if dtypes.is_key(aval.dtype):
+            data = table["random_unwrap"].bind(leaf)
+            wrap = table["random_wrap"]
+            return wrap.bind(Name.bind(data, label=name), dtype=aval.dtype)
+        return Name.bind(leaf, label=name)
+
+    return tree.map(named, x)
+
+
+# -- policies --------------------------------------------------------------------
+
+
+def everything_saveable(primitive: Primitive, *avals: Any, **params: Any) -> bool:
+    """Keeps every value: as if there were no `checkpoint`."""
+    return True
+
+
+def nothing_saveable(primitive: Primitive, *avals: Any, **params: Any) -> bool:
+    """Keeps nothing but the arguments: the default."""
+    return False
+
+
+def dots_saveable(primitive: Primitive, *avals: Any, **params: Any) -> bool:
+    """Keeps results of matrix products and convolutions."""
+    return primitive.name in ("dot_general", "conv_general_dilated")
+
+
+def dots_with_no_batch_dims_saveable(
+    primitive: Primitive, *avals: Any, **params: Any
+) -> bool:
+    """Keeps results of matrix products without batch dimensions: with weights."""
+    if primitive.name != "dot_general":
+        return False
+    _, (batch, _) = params["dimension_numbers"]
+    return not batch
+
+
+class _Names:
+    """A policy about names; see the functions that make one.
+
+    Attributes:
+      excluded: names of values not to keep whatever operation makes them.
+    """
+
+    def __init__(
+        self, kind: str, names: Sequence[str], verdict: Callable[[str | None], bool]
+    ) -> None:
+        for name in names:
+            if not isinstance(name, str):
+                raise ArgumentError(f"{kind}: names must be strings, got {name!r}")
+        self.kind, self.names, self.verdict = kind, tuple(names), verdict
+        self.excluded: frozenset[str] = frozenset()
+
+    def __call__(self, primitive: Primitive, *avals: Any, **params: Any) -> bool:
+        return self.verdict(params["name"] if primitive is Name else None)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(other) is _Names
+            and self.kind == other.kind
+            and set(self.names) == set(other.names)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.kind, frozenset(self.names)))
+
+    def __repr__(self) -> str:
+        return f"{self.kind}({', '.join(map(repr, self.names))})"
+
+
+def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
+    """Returns a policy that keeps the values of these names (see `checkpoint_name`).
+
+    Args:
+      *names_which_can_be_saved: the names.
+    """
+    names = frozenset(names_which_can_be_saved)
+    return _Names(
+        "save_only_these_names", names_which_can_be_saved, lambda name: name in names
+    )
+
+
+def save_any_names_but_these(*names_not_to_save: str) -> Policy:
+    """Returns a policy that keeps all named values but these, and no unnamed ones.
+
+    Args:
+      *names_not_to_save: the names.
+    """
+    names = frozenset(names_not_to_save)
+    return _Names(
+        "save_any_names_but_these",
+        names_not_to_save,
+        lambda name: name is not None and name not in names,
+    )
+
+
+def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
+    """Returns a policy that keeps every value, named or not, but those of these names.
+
+    Args:
+      *names_not_to_save: the names.
+    """
+    names = frozenset(names_not_to_save)
+    policy = _Names(
+        "save_anything_except_these_names",
+        names_not_to_save,
+        lambda name: name not in names,
+    )
+    policy.excluded = names
+    return policy
+
+
+class _Both:
+    """A policy that keeps what either of two keeps."""
+
+    def __init__(self, first: Policy, second: Policy) -> None:
+        require_callable(first, "save_from_both_policies: policy_1")
+        require_callable(second, "save_from_both_policies: policy_2")
+        self.first, self.second = first, second
+        none: frozenset[str] = frozenset()
+        self.excluded = getattr(first, "excluded", none) & getattr(
+            second, "excluded", none
+        )
+
+    def __call__(self, primitive: Primitive, *avals: Any, **params: Any) -> bool:
+        return bool(
+            self.first(primitive, *avals, **params)
+            or self.second(primitive, *avals, **params)
+        )
+
+    def __repr__(self) -> str:
+        return f"save_from_both_policies({self.first}, {self.second})"
+
+
+def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
+    """Returns a policy that keeps what either of two policies keeps.
+
+    Args:
+      policy_1: a policy.
+      policy_2: a policy.
+    """
+    return _Both(policy_1, policy_2)
+
+
+class checkpoint_policies:
+    """What `checkpoint(..., policy=...)` may keep."""
+
+    everything_saveable = staticmethod(everything_saveable)
+    nothing_saveable = staticmethod(nothing_saveable)
+    dots_saveable = staticmethod(dots_saveable)
+    dots_with_no_batch_dims_saveable = staticmethod(dots_with_no_batch_dims_saveable)
+    save_only_these_names = staticmethod(save_only_these_names)
+    save_any_names_but_these = staticmethod(save_any_names_but_these)
+    save_anything_except_these_names = staticmethod(save_anything_except_these_names)
+    save_from_both_policies = staticmethod(save_from_both_policies)

@@ -1,0 +1,309 @@
+"""What `custom_jvp` and `custom_vjp` share: arguments, and rules that are checked."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fxflow.core import arith, dtypes, tree
+from fxflow.core.aval import Aval
+from fxflow.core.bodies import Body, trace_body
+from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from fxflow.core.primitive import Zero
+from fxflow.core.trace import Tracer
+from fxflow.core.tree_paths import difference
+from fxflow.transforms.arguments import (
+    as_indices,
+    as_names,
+    name_of,
+    normalize_indices,
+    parameter_names,
+    require_callable,
+    signature_of,
+)
+
+SymbolicZero = Zero
+"""A tangent or cotangent known to be zero, as rules with `symbolic_zeros` get it."""
+
+
+class CustomFunction:
+    """A function with a derivative of its own.
+
+    Args:
+      fun: function of arrays or pytrees of them.
+      nondiff_argnums: positions of arguments that are passed to the rule as they are
+        and have no derivative (functions, options).
+      nondiff_argnames: the same by name.
+    """
+
+    kind = "custom"
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        require_callable(fun, self.kind)
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.name = name_of(fun)
+        self._signature = signature_of(fun)
+        self._fixed = as_indices(nondiff_argnums, f"{self.kind}: nondiff_argnums")
+        names = as_names(nondiff_argnames, f"{self.kind}: nondiff_argnames")
+        if names:
+            known = parameter_names(
+                fun, len(getattr(self._signature, "parameters", ()))
+            )
+            for name in names:
+                if name not in known:
+                    raise ArgumentError(
+                        f"{self.kind}: {self.name} has no argument {name!r} "
+                        f"(nondiff_argnames): it has {', '.join(known)}"
+                    )
+            self._fixed += tuple(
+                i for i in map(known.index, names) if i not in self._fixed
+            )
+        self._count = self._plain_count()
+        self._tracing: list[tuple[Any, Any, list[Any]]] = []
+
+    def _plain_count(self) -> int | None:
+        """Number of arguments if all are positional, else None."""
+        if self._signature is None:
+            return None
+        parameters = self._signature.parameters.values()
+        if all(
+            p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters
+        ):
+            return len(parameters)
+        return None
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def positional(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Returns all arguments by position, defaults included.
+
+        Raises:
+          ArgumentError: a keyword-only argument is given.
+        """
+        if not kwargs and len(args) == self._count:
+            return args
+        if self._signature is None:
+            if kwargs:
+                raise ArgumentError(
+                    f"{self.kind}: {self.name} takes arguments by position only, got "
+                    f"{', '.join(kwargs)}"
+                )
+            return args
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise ArgumentError(
+                f"{self.kind}: arguments of {self.name} must have positions, but "
+                f"{', '.join(bound.kwargs)} can only be given by keyword"
+            )
+        return bound.args
+
+    def divided(
+        self, args: tuple[Any, ...]
+    ) -> tuple[tuple[int, ...], tuple[Any, ...], tuple[Any, ...]]:
+        """Returns positions and values of the fixed arguments, and the others."""
+        if not self._fixed:
+            return (), (), args
+        positions = tuple(
+            sorted(
+                normalize_indices(
+                    self._fixed, len(args), f"{self.kind}: nondiff_argnums", self.name
+                )
+            )
+        )
+        fixed = tuple(args[i] for i in positions)
+        others = tuple(a for i, a in enumerate(args) if i not in positions)
+        return positions, fixed, others
+
+    def traced(
+        self, positions: tuple[int, ...], fixed: tuple[Any, ...], args: tuple[Any, ...]
+    ) -> tuple[list[Any], Any, Body]:
+        """Returns the arguments' leaves, their structure, and the traced function.
+
+        Raises:
+          ArgumentError: a leaf is no array.
+        """
+        leaves, in_tree = tree.flatten(args)
+        for i, leaf in enumerate(leaves):
+            if not is_arraylike(leaf):
+                path = tree.keystr(tree.leaves_with_path(args)[i][0])
+                error = not_an_array(
+                    leaf, f"{self.kind}: {self.name} got (at args{path})"
+                )
+                raise ArgumentError(
+                    f"{error}; or name it in nondiff_argnums if it is an option"
+                )
+        body = trace_body(
+            with_fixed(self.fun, positions, fixed),
+            in_tree,
+            [typeof(x) for x in leaves],
+            name=self.name,
+        )
+        return leaves, in_tree, body
+
+    def as_traced(
+        self, key: tuple[Any, ...], direct: Any, make: Callable[[], Any]
+    ) -> tuple[Any, list[Any]]:
+        """Returns a rule that captured traced values as graphs, and those values.
+
+        A rule may call its own function. While it is traced, that call must not trace
+        it once more: it first refers to the user's rule, and if there was such a call,
+        the rule is traced a second time, with the call referring to the result.
+
+        Args:
+          key: what the rule depends on.
+          direct: the user's rule.
+          make: traces it.
+        """
+        for known, rule, consts in reversed(self._tracing):
+            if len(known) == len(key) and all(map(operator.is_, known, key)):
+                self._called = True
+                return rule, consts
+        self._called = False
+        self._tracing.append((key, direct, []))
+        try:
+            rule = make()
+            if self._called:
+                self._tracing[-1] = (key, rule, rule.consts)
+                rule.trace()
+        finally:
+            self._tracing.pop()
+        return rule, rule.consts
+
+
+def with_fixed(
+    fun: Callable[..., Any], positions: tuple[int, ...], fixed: tuple[Any, ...]
+) -> Callable[..., Any]:
+    """Returns a function of the other arguments only."""
+    if not positions:
+        return fun
+
+    def applied(*others: Any) -> Any:
+        return fun(*joined(positions, fixed, others))
+
+    return applied
+
+
+def joined(
+    positions: Sequence[int], fixed: Sequence[Any], others: Sequence[Any]
+) -> list[Any]:
+    """Returns all arguments in order."""
+    args = list(others)
+    for position, value in zip(positions, fixed, strict=True):
+        args.insert(position, value)
+    return args
+
+
+def captures_tracers(function: Any) -> bool:
+    """Returns whether a function refers to traced values from outside."""
+    return _captures(function, set())
+
+
+def _captures(value: Any, seen: set[int]) -> bool:
+    if isinstance(value, Tracer):
+        return True
+    if id(value) in seen:
+        return False
+    seen.add(id(value))
+    if isinstance(value, functools.partial):
+        parts = (value.func, *value.args, *value.keywords.values())
+        return any(_captures(part, seen) for part in parts)
+    if isinstance(value, types.MethodType):
+        return _captures(value.__self__, seen) or _captures(value.__func__, seen)
+    if isinstance(value, types.FunctionType):
+        for cell in value.__closure__ or ():
+            try:
+                content = cell.cell_contents
+            except ValueError:
+                continue
+            if _captures(content, seen):
+                return True
+        return any(_captures(default, seen) for default in value.__defaults__ or ())
+    if isinstance(value, list | tuple | dict) or tree.is_tree_node(type(value)):
+        return any(_captures(leaf, seen) for leaf in tree.leaves(value))
+    return False
+
+
+# -- what rules return ------------------------------------------------------------
+
+
+def same_structure(expected: Any, value: Any, what: str) -> list[Any]:
+    """Returns the leaves of what a rule returned.
+
+    Raises:
+      TreeError: it has not the structure of the function's result.
+    """
+    leaves, treedef = tree.flatten(value)
+    if treedef != expected:
+        where = difference(expected, value) or f"expected {expected}, got {treedef}"
+        raise TreeError(f"{what} must have the structure of the result, but {where}")
+    return leaves
+
+
+def checked_values(
+    values: Sequence[Any], avals: Sequence[Aval], what: str
+) -> list[Any]:
+    """Returns values of a rule.
+
+    Raises:
+      ArgumentError: one is no array.
+      ShapeError, DtypeError: one has not the type it must have.
+    """
+    for value, aval in zip(values, avals, strict=True):
+        if not is_arraylike(value):
+            raise not_an_array(value, f"{what} holds")
+        require_type(typeof(value), aval, what)
+    return list(values)
+
+
+def require_type(given: Aval, aval: Aval, what: str) -> None:
+    """Checks the type of what a rule returned.
+
+    Raises:
+      ShapeError, DtypeError: it differs.
+    """
+    if given.shape != aval.shape:
+        raise ShapeError(f"{what} must be {aval.strong()}, got {given}")
+    if given.dtype != aval.dtype:
+        raise DtypeError(
+            f"{what} must be {aval.strong()}, got {given}: convert it with .astype(...)"
+        )
+
+
+def checked_tangent(value: Any, aval: Aval, what: str) -> Any:
+    """Returns a tangent or cotangent of a value of type `aval`, or `Zero`.
+
+    Raises:
+      ArgumentError: it is no array.
+      ShapeError, DtypeError: it has the wrong type.
+    """
+    expected = aval.tangent()
+    if type(value) is Zero:
+        return Zero(expected)
+    if expected.dtype == dtypes.float0:
+        return Zero(expected)
+    if not is_arraylike(value):
+        raise not_an_array(value, f"{what} is")
+    given = typeof(value)
+    if (
+        given.shape == expected.shape
+        and given.dtype != expected.dtype
+        and given.weak_type
+        and not dtypes.is_complex(given.dtype)
+    ):
+        return arith.cast(value, expected.dtype)
+    require_type(given, expected, what)
+    return value

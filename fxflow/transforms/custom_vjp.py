@@ -1,0 +1,415 @@
+"""`custom_vjp`: a function whose reverse derivative the user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from fxflow.core import arith, tree
+from fxflow.core.aval import Aval
+from fxflow.core.convert import is_arraylike, typeof
+from fxflow.core.eager import EvalTrace
+from fxflow.core.errors import ArgumentError, TreeError
+from fxflow.core.primitive import Zero
+from fxflow.core.staging import trace_flat
+from fxflow.core.trace import Tracer, state
+from fxflow.core.tree_paths import describe
+from fxflow.lax.custom_calls import CustomVJPCall
+from fxflow.lax.custom_rules import Backward, TracedVJPRule
+from fxflow.transforms.arguments import name_of, require_callable
+from fxflow.transforms.custom_function import (
+    CustomFunction,
+    captures_tracers,
+    checked_tangent,
+    checked_values,
+    joined,
+    same_structure,
+)
+
+
+class CustomVJPPrimal(NamedTuple):
+    """An argument of a forward pass with `symbolic_zeros=True`.
+
+    Attributes:
+      value: the array.
+      perturbed: whether its cotangent is wanted.
+    """
+
+    value: Any
+    perturbed: bool
+
+
+class custom_vjp(CustomFunction):
+    """Gives a function a reverse derivative of your own.
+
+    For functions whose backward pass should be something else: gradient clipping, a
+    fixed point solved by its own equation, less memory. Forward mode is not defined.
+
+    Args:
+      fun: function of arrays or pytrees of them.
+      nondiff_argnums: positions of arguments that are no arrays to differentiate by
+        (functions, options); the backward pass gets them first.
+      nondiff_argnames: the same by name.
+
+    Example:
+      >>> import fxflow
+      >>> from fxflow import lax
+      >>> @custom_vjp
+      ... def clipped(x):
+      ...     return x
+      >>> clipped.defvjp(
+      ...     lambda x: (x, None), lambda _, ct: (lax.clamp(-1.0, ct, 1.0),)
+      ... )
+      >>> float(fxflow.grad(lambda x: lax.mul(clipped(x), 5.0))(2.0))
+      1.0
+
+    Source: the pullback as primitive; Griewank & Walther, Evaluating Derivatives, 2008.
+    """
+
+    kind = "custom_vjp"
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
+        self.fwd: Callable[..., Any] | None = None
+        self.bwd: Callable[..., Any] | None = None
+        self.symbolic_zeros = False
+
+    def defvjp(
+        self,
+        fwd: Callable[..., tuple[Any, Any]],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+    ) -> None:
+        """Sets the rule.
+
+        Args:
+          fwd: called like the function; returns the result and whatever the backward
+            pass needs (any pytree).
+          bwd: called as `bwd(*nondiff, needed, cotangent)`; returns a tuple with the
+            cotangent of each differentiable argument (None for zero).
+          symbolic_zeros: whether `fwd` gets `CustomVJPPrimal(value, perturbed)` in
+            place of each array, and `bwd` gets `SymbolicZero` objects for cotangents
+            known to be zero.
+        """
+        require_callable(fwd, f"defvjp of {self.name}: fwd")
+        require_callable(bwd, f"defvjp of {self.name}: bwd")
+        self.fwd, self.bwd = fwd, bwd
+        self.symbolic_zeros = bool(symbolic_zeros)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function.
+
+        Raises:
+          ArgumentError: it has no rule, or an argument is no array.
+        """
+        if self.fwd is None or self.bwd is None:
+            raise ArgumentError(
+                f"custom_vjp: {self.name} has no rule: set one with "
+                f"{self.name}.defvjp(fwd, bwd)"
+            )
+        args = self.positional(args, kwargs)
+        if isinstance(state.trace, EvalTrace):
+            return self.fun(*args)
+        positions, fixed, others = self.divided(args)
+        leaves, in_tree, body = self.traced(positions, fixed, others)
+        rule: Any = None
+        captured: list[Any] = []
+        key = ("custom_vjp_rule", self.fwd, self.bwd, self.symbolic_zeros)
+        if not captures_tracers((self.fwd, self.bwd, fixed)):
+            rule = body.graph.memo.get(key)
+        if rule is None:
+            rule = UserVJPRule(
+                self.fwd,
+                self.bwd,
+                self.name,
+                positions,
+                fixed,
+                in_tree,
+                body.out_tree,
+                [typeof(x) for x in leaves],
+                body.graph.out_avals,
+                self.symbolic_zeros,
+            )
+            if captures_tracers((self.fwd, self.bwd, fixed)):
+                direct = rule
+                rule, captured = self.as_traced(
+                    (self.fwd, self.bwd, *fixed, *direct.in_avals),
+                    direct,
+                    lambda: TracedVJPRule(direct, direct.in_avals, direct.out_avals),
+                )
+            else:
+                body.graph.memo[key] = rule
+        outs = CustomVJPCall.bind(
+            *body.consts,
+            *captured,
+            *leaves,
+            graph=body.graph,
+            num_consts=len(body.consts),
+            num_rule_consts=len(captured),
+            rule=rule,
+        )
+        return body.out_tree.unflatten(outs)
+
+
+class UserVJPRule:
+    """The user's passes as flat ones; checks what they return."""
+
+    def __init__(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        name: str,
+        positions: tuple[int, ...],
+        fixed: tuple[Any, ...],
+        in_tree: Any,
+        out_tree: Any,
+        in_avals: Sequence[Aval],
+        out_avals: Sequence[Aval],
+        symbolic_zeros: bool,
+    ) -> None:
+        self.fwd, self.bwd, self.name = fwd, bwd, name
+        self.positions, self.fixed = positions, fixed
+        self.in_tree, self.out_tree = in_tree, out_tree
+        self.in_avals, self.out_avals = list(in_avals), list(out_avals)
+        self.symbolic_zeros = symbolic_zeros
+
+    def forward(
+        self, consts: Sequence[Any], primals: Sequence[Any], active: Sequence[bool]
+    ) -> tuple[list[Any], list[Any], Backward]:
+        """See `custom_rules.VJPRule`."""
+        if self.symbolic_zeros:
+            primals = [
+                CustomVJPPrimal(p, bool(live))
+                for p, live in zip(primals, active, strict=True)
+            ]
+        others = self.in_tree.unflatten(primals)
+        pair = self.fwd(*joined(self.positions, self.fixed, others))
+        if not (isinstance(pair, tuple | list) and len(pair) == 2):
+            raise ArgumentError(
+                f"custom_vjp: the forward pass of {self.name} must return a pair "
+                f"(result, what the backward pass needs), got {type(pair).__name__}"
+            )
+        what = f"custom_vjp: the result that the forward pass of {self.name} returns"
+        outs = same_structure(self.out_tree, pair[0], what)
+        outs = checked_values(outs, self.out_avals, what)
+        leaves, treedef = tree.flatten(pair[1])
+        residuals = [x for x in leaves if _is_residual(x)]
+        options = [None if _is_residual(x) else (x,) for x in leaves]
+        return outs, residuals, _UserBackward(self, treedef, options)
+
+
+def _is_residual(value: Any) -> bool:
+    """Returns whether a leaf is an array; Python numbers and objects stay as is."""
+    return is_arraylike(value) and not isinstance(value, bool | int | float | complex)
+
+
+class _UserBackward:
+    """The user's backward pass as a flat one.
+
+    Args:
+      rule: it belongs to.
+      treedef: structure of what the forward pass handed over.
+      options: for each leaf of that None if it is a residual, else `(leaf,)`.
+    """
+
+    def __init__(
+        self, rule: UserVJPRule, treedef: Any, options: Sequence[tuple[Any] | None]
+    ) -> None:
+        self.rule, self.treedef, self.options = rule, treedef, list(options)
+
+    def __call__(
+        self, residuals: Sequence[Any], cotangents: Sequence[Any]
+    ) -> list[Any]:
+        """Returns a cotangent for each primal."""
+        rule = self.rule
+        rest = iter(residuals)
+        needed = [next(rest) if o is None else o[0] for o in self.options]
+        if not rule.symbolic_zeros:
+            cotangents = [arith.instantiate(ct) for ct in cotangents]
+        out = rule.bwd(
+            *rule.fixed,
+            self.treedef.unflatten(needed),
+            rule.out_tree.unflatten(cotangents),
+        )
+        parts = rule.in_tree.children()
+        if not isinstance(out, tuple | list) or len(out) != len(parts):
+            count = f"{len(parts)} entr{'y' if len(parts) == 1 else 'ies'}"
+            raise TreeError(
+                f"custom_vjp: the backward pass of {rule.name} must return a tuple of "
+                f"{count}, the cotangents of its arguments, got {describe(out)}"
+            )
+        what = (
+            f"custom_vjp: the cotangent that the backward pass of {rule.name} returns"
+        )
+        flat: list[Any] = []
+        for i, (part, ct) in enumerate(zip(parts, out, strict=True)):
+            flat += matched_leaves(part, ct, f"{what} for argument {i}")
+        return [
+            Zero(aval.tangent()) if ct is None else checked_tangent(ct, aval, what)
+            for ct, aval in zip(flat, rule.in_avals, strict=True)
+        ]
+
+
+def matched_leaves(treedef: Any, value: Any, what: str) -> list[Any]:
+    """Returns the leaves of cotangents; None stands for zeros in a whole subtree.
+
+    Raises:
+      TreeError: the structure is not that of the argument.
+    """
+    if value is None:
+        return [None] * treedef.num_leaves
+    if tree.treedef_is_leaf(treedef):
+        if not tree.all_leaves([value]):
+            raise TreeError(f"{what} must be an array, got {describe(value)}")
+        return [value]
+    leaves, given = tree.flatten(value)
+    if given == treedef:
+        return leaves
+    data = treedef.node_data()
+    children = treedef.children()
+    parts = [] if tree.all_leaves([value]) else list(tree.flatten_one_level(value)[0])
+    if data is None or type(value) is not data[0] or len(parts) != len(children):
+        raise TreeError(
+            f"{what} must have the structure of the argument, {treedef}, got {given}"
+        )
+    return [
+        leaf
+        for child, part in zip(children, parts, strict=True)
+        for leaf in matched_leaves(child, part, what)
+    ]
+
+
+# -- made of custom_vjp ------------------------------------------------------------
+
+
+def custom_gradient(fun: Callable[..., tuple[Any, Any]]) -> Callable[..., Any]:
+    """Makes a function of one that returns its result together with its backward pass.
+
+    Args:
+      fun: returns `(result, vjp)`, where `vjp` takes the cotangent of the result and
+        returns the cotangent of the argument, or a tuple of cotangents.
+
+    Returns:
+      A function that returns the result only and has that derivative.
+
+    Raises:
+      ArgumentError: `fun` does not return a pair.
+
+    Example:
+      >>> import fxflow
+      >>> from fxflow import lax
+      >>> @custom_gradient
+      ... def f(x):
+      ...     return lax.mul(x, x), lambda ct: (lax.mul(ct, x),)
+      >>> float(fxflow.grad(f)(4.0))
+      4.0
+
+    Source: `tf.custom_gradient`.
+    """
+    require_callable(fun, "custom_gradient")
+
+    def both(*args: Any) -> tuple[Any, Any]:
+        pair = fun(*args)
+        if not (isinstance(pair, tuple) and len(pair) == 2 and callable(pair[1])):
+            raise ArgumentError(
+                f"custom_gradient: {name_of(fun)} must return a pair (result, vjp "
+                f"function), got {describe(pair)}"
+            )
+        return pair
+
+    def wrapped(*args: Any) -> Any:
+        return both(*args)[0]
+
+    def forward(*args: Any) -> tuple[Any, Any]:
+        out, pullback = both(*args)
+        leaves, treedef = tree.flatten(out)
+        structures: list[Any] = []
+
+        def flat(*cts: Any) -> list[Any]:
+            result = pullback(treedef.unflatten(cts))
+            if not (isinstance(result, tuple | list) and len(result) == len(args)):
+                result = (result,)
+            values, structure = tree.flatten(tuple(result))
+            structures.append(structure)
+            return values
+
+        avals = [typeof(leaf).tangent() for leaf in leaves]
+        graph, consts = trace_flat(flat, avals, name=f"vjp_{name_of(fun)}")
+        return out, (consts, _Pullback(graph, structures[0]))
+
+    def backward(needed: Any, ct: Any) -> Any:
+        consts, pullback = needed
+        values = pullback.graph.evaluate(*consts, *tree.leaves(ct))
+        return pullback.structure.unflatten(values)
+
+    wrapped.__name__ = name_of(fun)
+    function = custom_vjp(wrapped)
+    function.defvjp(forward, backward)
+    return function
+
+
+class _Pullback:
+    """A traced backward pass; no pytree, so it is handed over as it is."""
+
+    def __init__(self, graph: Any, structure: Any) -> None:
+        self.graph, self.structure = graph, structure
+
+
+def closure_convert(
+    fun: Callable[..., Any], *example_args: Any
+) -> tuple[Callable[..., Any], list[Any]]:
+    """Makes what a function captured and may be differentiated its arguments.
+
+    Use it where a function is an argument of a `custom_jvp` or `custom_vjp` function
+    (`nondiff_argnums`), whose rules must not capture traced values.
+
+    Args:
+      fun: function of arrays or pytrees of them.
+      *example_args: arguments, for their types.
+
+    Returns:
+      `(converted, captured)`: `converted(*args, *captured)` is `fun(*args)`.
+
+    Raises:
+      TreeError: the arguments later given have another structure.
+
+    Example:
+      >>> converted, captured = closure_convert(lambda x: x, 1.0)
+      >>> captured, float(converted(2.0))
+      ([], 2.0)
+    """
+    require_callable(fun, "closure_convert")
+    leaves, in_tree = tree.flatten(example_args)
+    structure: list[Any] = []
+
+    def flat(*values: Any) -> list[Any]:
+        outs, treedef = tree.flatten(fun(*in_tree.unflatten(values)))
+        structure.append(treedef)
+        return outs
+
+    graph, consts = trace_flat(flat, [typeof(x) for x in leaves], name=name_of(fun))
+    hoisted = [
+        isinstance(c, Tracer) and typeof(c).tangent().dtype == typeof(c).dtype
+        for c in consts
+    ]
+    captured = [c for c, h in zip(consts, hoisted, strict=True) if h]
+    kept = [None if h else c for c, h in zip(consts, hoisted, strict=True)]
+
+    def converted(*args: Any) -> Any:
+        count = len(args) - len(captured)
+        given, treedef = tree.flatten(tuple(args[:count]))
+        if treedef != in_tree:
+            raise TreeError(
+                f"closure_convert: {name_of(fun)} was converted for arguments of the "
+                f"structure {in_tree}, got {treedef}"
+            )
+        rest = iter(args[count:])
+        values = [next(rest) if h else k for h, k in zip(hoisted, kept, strict=True)]
+        return structure[0].unflatten(graph.evaluate(*values, *given))
+
+    return converted, captured

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# The tests in one command: sets up environments outside the checkout, then runs
+# linters, types, the suite (with doctests and notebooks), and the smoke tests on each
+# further Python that this machine has. Arguments go to pytest, and then nothing else runs.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
+cd "$root"
+
+make_environment test test
+if (($#)); then
+    exec "$python" -m pytest "$@"
+fi
+
+# Prints an interpreter of the given version that really starts (a pyenv shim for a
+# version that is not selected does not), from PATH or among pyenv's.
+find_python() {
+    local candidate
+    for candidate in "python$1" \
+        "$(pyenv root 2>/dev/null || echo /nowhere)"/versions/"$1".*/bin/python; do
+        if "$candidate" -c 'import venv' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+}
+
+step() { printf '\n== %s\n' "$*"; }
+
+step "lint"
+"$python" -m ruff check .
+"$python" -m ruff format --check .
+step "types"
+"$python" -m mypy
+
+main=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+for version in 3.11 3.12 3.13; do
+    base=$(find_python "$version")
+    if [[ $version == "$main" || -z $base ]]; then continue; fi
+    step "smoke test on Python $version"
+    suite=$python
+    make_environment smoke smoke "$base"
+    "$python" -m pytest -q tests/test_smoke.py
+    python=$suite
+done
+
+# Last, so that pytest's closing line closes the output.
+step "suite on Python $main"
+"$python" -m pytest -q --durations=10

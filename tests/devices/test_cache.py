@@ -1,0 +1,233 @@
+"""The disk cache: found again, never wrong, bounded, harmless when it cannot work."""
+
+import os
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fxflow._config import config
+from fxflow.devices import buffers, cache
+from fxflow.devices.buffers import BufferType, Placement
+from fxflow.devices.compile import Executable
+from fxflow.devices.compile import compile as compile_text
+
+from . import programs
+
+Put = Callable[..., buffers.Buffer]
+KEY = bytes(range(32))
+
+
+def entries(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.fxc"))
+
+
+def run_add(program: Executable, place: Placement) -> list[float]:
+    kind = BufferType((16,), np.dtype("f4"))
+    argument = buffers.put_copy(kind, np.arange(16, dtype="f4"), place)
+    handler = buffers.result_handler(kind, place, False)
+    result: list[float] = buffers.to_host(program.execute([argument], [handler])[0])
+    return list(result)
+
+
+def test_a_program_is_found_again_and_right(place: Placement, cache_dir: Path) -> None:
+    first = compile_text(programs.ADD, place)
+    second = compile_text(programs.ADD, place)
+    assert (first.from_cache, second.from_cache) == (False, True)
+    assert len(entries(cache_dir)) == 1
+    assert run_add(second, place) == [2.0 * i for i in range(16)]
+    assert second.cost_analysis()["flops"] == 16
+    info = cache.info()
+    assert (info.entries, info.hits, info.misses) == (1, 1, 1)
+    assert info.nbytes == entries(cache_dir)[0].stat().st_size
+    assert info.enabled
+    assert info.directory == str(cache_dir)
+
+
+def test_other_processes_find_it(run_python: Callable[..., str]) -> None:
+    code = f"""
+from fxflow.devices import buffers
+from fxflow.devices.buffers import BufferType
+from fxflow.devices.compile import compile
+import numpy as np
+place = buffers.default_placement()
+program = compile({programs.ADD!r}, place)
+kind = BufferType((16,), np.dtype("f4"))
+argument = buffers.put_copy(kind, np.arange(16, dtype="f4"), place)
+handler = buffers.result_handler(kind, place, False)
+print(program.from_cache, buffers.to_host(program.execute([argument], [handler])[0])[5])
+"""
+    assert run_python(code) == "False 10.0\n"
+    assert run_python(code) == "True 10.0\n"
+    # Machine code made under other flags is another program.
+    assert run_python(code, XLA_FLAGS="--xla_cpu_enable_fast_math=true")[:5] == "False"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[: len(data) // 2],
+        lambda data: data[:10],
+        lambda data: b"",
+        lambda data: data[:-1] + bytes([data[-1] ^ 1]),
+        lambda data: data[:20] + bytes([data[20] ^ 1]) + data[21:],
+        lambda data: b"foreign" + data[7:],
+        lambda data: data + b"more",
+    ],
+    ids=["half", "header", "empty", "payload bit", "key bit", "foreign", "longer"],
+)
+def test_damaged_entries_are_replaced(
+    place: Placement, cache_dir: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    compile_text(programs.ADD, place)
+    (entry,) = entries(cache_dir)
+    whole = entry.read_bytes()
+    entry.write_bytes(damage(whole))
+    again = compile_text(programs.ADD, place)
+    assert not again.from_cache
+    assert run_add(again, place)[3] == 6.0
+    assert len(entry.read_bytes()) == len(whole)
+    assert compile_text(programs.ADD, place).from_cache
+
+
+def test_what_the_runtime_cannot_load_is_replaced(
+    place: Placement, cache_dir: Path
+) -> None:
+    compile_text(programs.ADD, place)
+    (entry,) = entries(cache_dir)
+    cache.store(bytes.fromhex(entry.stem), b"sound, but no program")
+    again = compile_text(programs.ADD, place)
+    assert not again.from_cache
+    assert cache.info().hits == 0
+    assert compile_text(programs.ADD, place).from_cache
+
+
+def test_an_entry_under_another_name_is_not_loaded(cache_dir: Path) -> None:
+    cache.store(KEY, b"payload")
+    other = bytes(32)
+    (entry,) = entries(cache_dir)
+    entry.rename(entry.with_stem(other.hex()))
+    assert cache.load(other) is None
+    assert entries(cache_dir) == []
+
+
+def test_keys_differ(place: Placement, monkeypatch: pytest.MonkeyPatch) -> None:
+    def key(module: str = "m", options: bytes = b"o", extra: str = "") -> bytes:
+        return cache.key(module, options, place.device, extra)
+
+    assert key() == key()
+    assert len(key()) == 32
+    found = {key(), key("n"), key(options=b"p"), key(extra="1"), key("mo", b"")}
+    assert len(found) == 5
+    before = key()
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=nowhere")
+    assert key() != before
+    assert cache.key(b"m", b"", place.device) == cache.key("m", b"", place.device)
+
+
+def test_options_are_part_of_the_key(place: Placement, cache_dir: Path) -> None:
+    compile_text(programs.ADD, place)
+    options = {"xla_backend_optimization_level": 0}
+    assert not compile_text(programs.ADD, place, options=options).from_cache
+    assert compile_text(programs.ADD, place, options=options).from_cache
+
+
+def test_switched_off(place: Placement, cache_dir: Path) -> None:
+    with config.override(cache=False):
+        compile_text(programs.ADD, place)
+        assert not cache.info().enabled
+    assert entries(cache_dir) == []
+
+
+def test_least_recently_used_go_first(cache_dir: Path) -> None:
+    names = [bytes([i]) * 32 for i in range(10)]
+    for age, name in enumerate(names):
+        cache.store(name, bytes(1000))
+        path = cache_dir / f"{name.hex()}.fxc"
+        os.utime(path, (time.time() - 90000 + age,) * 2)
+    assert cache.load(names[0]) is not None  # an old entry that is used again
+    with config.override(cache_max_bytes=6000):
+        cache.store(bytes([99]) * 32, bytes(1000))
+    left = {path.stem for path in entries(cache_dir)}
+    assert names[0].hex() in left
+    assert names[1].hex() not in left
+    assert (bytes([99]) * 32).hex() in left
+    assert sum(p.stat().st_size for p in entries(cache_dir)) <= 6000
+
+
+def test_an_entry_larger_than_the_bound_is_not_kept(cache_dir: Path) -> None:
+    with config.override(cache_max_bytes=100):
+        cache.store(KEY, bytes(1000))
+    assert entries(cache_dir) == []
+
+
+def test_leftovers_of_dead_writers_go(cache_dir: Path) -> None:
+    cache.store(KEY, b"payload")
+    old, new = cache_dir / "write-old.tmp", cache_dir / "write-new.tmp"
+    old.touch()
+    new.touch()
+    os.utime(old, (time.time() - 7200,) * 2)
+    cache.info()
+    assert not old.exists()
+    assert new.exists()
+
+
+def test_clear(cache_dir: Path) -> None:
+    cache.store(KEY, b"payload")
+    assert cache.load(KEY) == b"payload"
+    cache.clear()
+    assert cache.info()[2:] == (0, 0, 0, 0)
+    assert cache.load(KEY) is None
+
+
+def test_a_directory_that_cannot_be_written_warns_once(
+    place: Placement, tmp_path: Path
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    with config.override(cache_dir=str(blocked / "cache"), cache=True):
+        with pytest.warns(RuntimeWarning, match="FXFLOW_CACHE_DIR"):
+            program = compile_text(programs.ADD, place)
+        assert run_add(program, place)[1] == 2.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            compile_text(programs.DONATE.replace("ATTRIBUTE", "{}"[:0]), place)
+        assert not cache.info().enabled
+
+
+def test_a_full_disk_leaves_nothing_behind(
+    cache_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.warns(RuntimeWarning, match="No space left"):
+        cache.store(KEY, b"payload")
+    assert list(cache_dir.iterdir()) == []
+
+
+def test_the_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with config.override(cache_dir="~/mine"):
+        assert cache.directory() == Path.home() / "mine"
+    monkeypatch.setattr("sys.platform", "linux")
+    with config.override(cache_dir=""):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        assert cache.directory() == tmp_path / "fxflow" / "compile"
+        monkeypatch.delenv("XDG_CACHE_HOME")
+        assert cache.directory() == Path.home() / ".cache" / "fxflow" / "compile"
+        monkeypatch.setattr("sys.platform", "darwin")
+        assert "Caches" in str(cache.directory())
+
+
+def test_a_hit_is_quick(place: Placement, cache_dir: Path) -> None:
+    compile_text(programs.ADD, place)
+    times = []
+    for _ in range(20):
+        start = time.perf_counter()
+        assert compile_text(programs.ADD, place).from_cache
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.003

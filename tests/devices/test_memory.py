@@ -1,0 +1,32 @@
+import gc
+from collections.abc import Callable
+
+import numpy as np
+
+from fxflow.devices import buffers
+from fxflow.devices.memory import memory_stats
+
+
+def test_live_bytes(put: Callable[..., buffers.Buffer]) -> None:
+    device = buffers.default_placement().device
+    gc.collect()
+    before = memory_stats(device)
+    one = put(np.zeros((10, 10)), "f4")
+    two = put(np.zeros(3), "f8")
+    other_name = one.clone()
+    after = memory_stats(device)
+    assert after["bytes_in_use"] - before["bytes_in_use"] == 424
+    assert after["num_allocs"] - before["num_allocs"] == 2
+    assert after["bytes_limit"] > 1 << 20
+    buffers.delete(two)
+    del one, other_name
+    assert memory_stats(device)["bytes_in_use"] == before["bytes_in_use"]
+
+
+def test_what_the_runtime_reports_is_passed_on() -> None:
+    class Reporting:
+        def memory_stats(self) -> dict[str, int]:
+            return {"bytes_in_use": 5, "num_allocs": 1, "bytes_limit": 10}
+
+    reported = memory_stats(Reporting())  # type: ignore[arg-type]
+    assert reported == {"bytes_in_use": 5, "num_allocs": 1, "bytes_limit": 10}

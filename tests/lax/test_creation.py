@@ -1,0 +1,73 @@
+"""Arrays from nothing but a shape and a number."""
+
+import numpy as np
+import pytest
+
+from fxflow import lax
+from fxflow.core.errors import AxisError, DtypeError, ShapeError
+from tests.lax.test_shape import keys, words
+
+
+def test_iota() -> None:
+    np.testing.assert_array_equal(lax.iota("int32", 3), [0, 1, 2])
+    assert lax.iota("float64", 2).dtype == np.float64
+    # Integers wrap, as a conversion does.
+    assert np.asarray(lax.iota("uint8", 300))[299] == 43
+    expected = np.broadcast_to(np.arange(3), (2, 3))
+    np.testing.assert_array_equal(lax.broadcasted_iota("int32", (2, 3), -1), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int8", "bool"])
+def test_full_has_the_dtype_asked_for(dtype: str) -> None:
+    out = lax.full((2, 3), 1, dtype)
+    assert (out.dtype.name, out.weak_type) == (dtype, False)
+    assert np.asarray(out).astype("f4").tolist() == [[1.0] * 3] * 2
+
+
+def test_weakness() -> None:
+    assert lax.full((2,), 1.0).weak_type
+    assert lax.full_like(lax.full((2,), 1.0), 2).weak_type
+    assert not lax.full_like(np.ones(2, "f4"), 2).weak_type
+    assert not lax.full((2,), np.float32(1)).weak_type
+
+
+def test_full_like() -> None:
+    like = np.ones((2, 3), "f2")
+    out = lax.full_like(like, 7)
+    assert (out.shape, out.dtype) == ((2, 3), np.float16)
+    out = lax.full_like(like, 7, dtype="int32", shape=(1,))
+    assert (out.shape, out.dtype) == ((1,), np.int32)
+    out = lax.full_like(like, np.int32(3))
+    assert out.dtype == np.float16
+
+
+def test_empty() -> None:
+    assert lax.empty((2, 0)).dtype == np.float32
+    assert lax.empty((2,), "int8").shape == (2,)
+
+
+def test_keys_fill_and_are_filled() -> None:
+    key = keys()
+    np.testing.assert_array_equal(words(lax.full((2,), key)), [words(key)] * 2)
+    with pytest.raises(DtypeError, match="cannot become"):
+        lax.full((2,), 1, key.dtype)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: lax.iota("bool", 3), DtypeError, r"iota: takes .* got bool\[3\]"),
+        (lambda: lax.iota("int32", -1), ShapeError, "may not be negative"),
+        (
+            lambda: lax.broadcasted_iota("int32", (2,), 1),
+            AxisError,
+            "dimension 1 is out of range",
+        ),
+        (lambda: lax.full((2,), np.ones(2)), ShapeError, "fill_value must be 0-d"),
+        (lambda: lax.full((2,), 300, "int8"), OverflowError, "does not fit int8"),
+        (lambda: lax.full((-2,), 0), ShapeError, "may not be negative"),
+    ],
+)
+def test_errors(call, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()

@@ -1,0 +1,68 @@
+"""Elements around and between those of an array."""
+
+import numpy as np
+import pytest
+
+from fxflow import lax
+from fxflow.core.batching import batch_flat
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from tests.lax.test_shape import keys, words
+
+X = np.array([1, 2, 3], "i4")
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ((1, 2, 0), [0, 1, 2, 3, 0, 0]),
+        ((0, 0, 1), [1, 0, 2, 0, 3]),
+        ((-1, 0, 0), [2, 3]),
+        ((-1, -1, 0), [2]),
+        ((-1, 0, 1), [0, 2, 0, 3]),
+        ((2, -4, 1), [0, 0, 1]),
+        ((-3, 0, 0), []),
+        ((-5, 3, 1), [0, 0, 0]),
+    ],
+)
+def test_values(config: tuple[int, int, int], expected: list[int]) -> None:
+    np.testing.assert_array_equal(lax.pad(X, 0, [config]), np.array(expected, "i4"))
+
+
+def test_python_number_takes_the_dtype() -> None:
+    out = lax.pad(np.ones(1, np.float16), 2.5, [(1, 0, 0)])
+    assert out.dtype == np.float16
+    np.testing.assert_array_equal(out, [2.5, 1])
+
+
+def test_mapped_value_pads_each_slice_with_its_own() -> None:
+    values = np.array([7, 8], "i4")
+    (out,), _ = batch_flat(lambda v: [lax.pad(X, v, [(1, 0, 1)])], 2, [values], [True])
+    np.testing.assert_array_equal(out, [[7, 1, 7, 2, 7, 3], [8, 1, 8, 2, 8, 3]])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: lax.pad(X, 0, []), ShapeError, "one .low, high, interior. for each"),
+        (lambda: lax.pad(X, 0, [(1, 1)]), ArgumentError, "must be a sequence of .low"),
+        (lambda: lax.pad(X, 0, [1]), ArgumentError, "must be a sequence of"),
+        (lambda: lax.pad(X, 0, [(0, 0, -1)]), ShapeError, "may not be negative"),
+        (lambda: lax.pad(X, 0, [(-2, -2, 0)]), ShapeError, "takes more away from i32"),
+        (lambda: lax.pad(X, X, [(0, 0, 0)]), ShapeError, r"must be 0-d, got i32\[3\]"),
+        (
+            lambda: lax.pad(X, np.float32(0), [(0, 0, 0)]),
+            DtypeError,
+            r"operand i32\[3\] and padding_value f32\[\] must have one dtype",
+        ),
+    ],
+)
+def test_errors(call, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_keys_move_as_words() -> None:
+    x, value = keys(2), keys()
+    out = lax.pad(x, value, [(1, 0, 1)])
+    w, v = words(x), words(value)
+    np.testing.assert_array_equal(words(out), np.stack([v, w[0], v, w[1]]))
