@@ -83,7 +83,7 @@ def _check(mnist: Mnist) -> Mnist:
 def _read(path: Path) -> Mnist | None:
     """The kept arrays, or None where there are none or they are damaged."""
     try:
-        with np.load(path) as arrays:
+        with path.open("rb") as file, np.load(file) as arrays:
             return _check(Mnist(**{name: arrays[name] for name in Mnist._fields}))
     except FileNotFoundError:
         return None

@@ -18,9 +18,9 @@ make_environment() {
     # The mark is written last, so that an environment cut short is made again.
     if [[ ! -e $folder/.complete ]]; then
         rm -rf "$folder"
-        "$base" -m venv "$folder"
+        "$base" -m venv "$folder" || return
         "$python" -m pip install --quiet --disable-pip-version-check \
-            --editable "$root[$extras]"
+            --editable "$root[$extras]" || return
         touch "$folder/.complete"
     fi
 }

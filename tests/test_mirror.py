@@ -10,7 +10,7 @@ PACKAGE = TESTS.parent / "fxflow"
 
 # The conformance suite walks the table of primitives, so a file that registers one is
 # run by it; more in a file than primitives still deserves a test of its own.
-CONFORMANCE = "test_conformance*.py"
+CONFORMANCE = "conformance/test_*.py"
 
 
 def mirror(path: Path) -> Path:

@@ -322,20 +322,17 @@ def buffer_of(array: Array) -> Any:
     return buffer
 
 
-def own_memory(array: Array) -> None:
-    """Gives the array memory that nobody else can see, before it is donated.
+def release(array: Array) -> Any:
+    """Returns the array's buffer, about to be donated, with our own view of it dropped.
 
-    A NumPy or DLPack view that the user still holds must not change when a program
-    writes its result into the donated memory: such an array is copied first.
+    The runtime reuses memory only if nobody else can see it: where NumPy or DLPack still
+    hold a view, the program's result gets new memory (measured, see `devices/buffers`).
     """
+    buffer = buffer_of(array)
     if hasattr(array, "_host"):
-        value = host_of(array)
-        placed = array._placed
-        array._buffer = buffers.put_copy(placed.aval.physical, value, placed.placement)
         del array._host
-    elif not buffers.can_donate(buffer_of(array)):
-        placed = array._placed
-        array._buffer = buffers.copy(placed.aval.physical, array._buffer)
+        buffers.can_donate(buffer)
+    return buffer
 
 
 def forget(array: Array) -> None:

@@ -192,9 +192,7 @@ def trace_flat(
     try:
         with no_collection():
             outputs = list(function(*tracers))
-            for value in outputs:
-                if not is_arraylike(value):
-                    raise not_an_array(value, f"{name} returns")
+            require_arrays(outputs, name)
             graph, consts = trace.finish(inputs, outputs)
     finally:
         state.trace = previous
@@ -202,6 +200,17 @@ def trace_flat(
         del tracers, outputs
         _check_leaks(trace)
     return graph, consts
+
+
+def require_arrays(outputs: Sequence[Any], name: str) -> None:
+    """Checks what a function returned.
+
+    Raises:
+      ArgumentError: one of the values is no array.
+    """
+    for value in outputs:
+        if not is_arraylike(value):
+            raise not_an_array(value, f"{name} returns")
 
 
 def _check_leaks(trace: GraphTrace) -> None:

@@ -44,6 +44,7 @@ __all__ = [
     "batched_block_until_ready",
     "batched_copy_array_to_devices_with_sharding",
     "batched_device_put",
+    "collect_garbage",
     "ffi",
     "jaxlib_version",
     "pytree",
@@ -85,6 +86,7 @@ Buffer = _jax.ArrayImpl
 #: What every failure inside XLA or PJRT is raised as.
 RuntimeFailure = _jax.JaxRuntimeError
 
+collect_garbage = _jax.collect_garbage
 batched_block_until_ready = _jax.batched_block_until_ready
 batched_device_put = _jax.batched_device_put
 batched_copy_array_to_devices_with_sharding = (
@@ -107,7 +109,7 @@ def _release(phase: str, info: dict[str, int]) -> None:
     (NumPy memory a buffer aliased, exported buffers) waits for a call like this one.
     """
     if phase == "start":
-        _jax.collect_garbage()
+        collect_garbage()
 
 
 gc.callbacks.append(_release)

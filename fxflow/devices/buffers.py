@@ -42,6 +42,7 @@ from ._jaxlib import (
     batched_block_until_ready,
     batched_copy_array_to_devices_with_sharding,
     batched_device_put,
+    collect_garbage,
     to_numpy,
 )
 from .callbacks import raise_original
@@ -371,8 +372,10 @@ def can_donate(buffer: Buffer) -> bool:
     """Return whether the buffer may be given to a program that reuses its memory.
 
     Memory that NumPy or a DLPack consumer can see is safe: the runtime leaves it as it
-    is and uses new memory (see the top of this file).
+    is and uses new memory (see the top of this file). Asking also lets go of views that
+    are gone already, so that they do not keep the memory from being reused.
     """
+    collect_garbage()
     return not buffer.is_deleted()
 
 

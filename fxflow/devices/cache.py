@@ -28,12 +28,15 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fxflow._config import config
 
 from . import clients
 from ._jaxlib import RUNTIME_VERSION, Device, jaxlib_version
+
+if TYPE_CHECKING:
+    import hashlib
 
 __all__ = ["CacheInfo", "clear", "directory", "discard", "info", "key", "load", "store"]
 
@@ -111,7 +114,7 @@ def _current() -> _State:
     return _state
 
 
-def _sha256(data: bytes = b"") -> Any:
+def _sha256(data: bytes = b"") -> hashlib._Hash:
     # Loads OpenSSL (3 ms): put off from the import of fxflow to its first program.
     import hashlib
 
@@ -127,8 +130,7 @@ def _cpu_features() -> bytes:
 
     Programs for the CPU hold machine code made for the instructions found here.
     """
-    system = os.uname()
-    parts = [system.sysname, system.machine]
+    parts = [sys.platform]
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
             for line in file:  # the first processor stands for all
@@ -138,7 +140,8 @@ def _cpu_features() -> bytes:
                 if not line.strip():
                     break
     except OSError:
-        parts += [system.release, system.version]
+        parts += os.uname() if hasattr(os, "uname") else []
+        parts.append(os.environ.get("PROCESSOR_IDENTIFIER", ""))
     return "\n".join(parts).encode()
 
 

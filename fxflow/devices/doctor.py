@@ -46,8 +46,7 @@ def doctor(show: bool = True) -> str:
 def _lines() -> Iterator[str]:
     yield (
         f"fxflow {__version__}, jaxlib {jaxlib_version}, NumPy {np.__version__}, "
-        f"Python {'.'.join(map(str, sys.version_info[:3]))} on {sys.platform} "
-        f"{os.uname().machine}"
+        f"Python {'.'.join(map(str, sys.version_info[:3]))} on {sys.platform}"
     )
     try:
         used = clients.platforms()

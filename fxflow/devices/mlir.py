@@ -34,4 +34,7 @@ def parse(module: str | bytes) -> Any:
     Raises:
         ValueError: it is not well-formed.
     """
-    return ir.Module.parse(module, _context)
+    try:
+        return ir.Module.parse(module, _context)
+    except ir.MLIRError as error:
+        raise ValueError(str(error)) from None

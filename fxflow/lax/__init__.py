@@ -9,6 +9,8 @@ from fxflow.lax.arg_extremum import (
     argmax,
     argmin,
 )
+from fxflow.lax.associative_scan import associative_scan
+from fxflow.lax.bessel import bessel_i0e, bessel_i1e
 from fxflow.lax.bitcasting import bitcast_convert_type
 from fxflow.lax.bitwise import (
     bitwise_and,
@@ -30,6 +32,7 @@ from fxflow.lax.comparison import (
     ne,
 )
 from fxflow.lax.complex import complex, conj, imag, real
+from fxflow.lax.cond import cond, switch
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.convolution import (
     conv_general_dilated,
@@ -96,6 +99,10 @@ from fxflow.lax.exponential import (
     log1p,
     logistic,
 )
+from fxflow.lax.fft import (
+    FftType,
+    fft,
+)
 from fxflow.lax.gather import gather
 from fxflow.lax.hyperbolic import (
     acosh,
@@ -105,7 +112,16 @@ from fxflow.lax.hyperbolic import (
     sinh,
     tanh,
 )
+from fxflow.lax.incomplete_beta import betainc
+from fxflow.lax.incomplete_gamma import (
+    igamma,
+    igamma_grad_a,
+    igammac,
+    random_gamma_grad,
+)
 from fxflow.lax.joining import concatenate, split, unstack
+from fxflow.lax.linear_solve import custom_linear_solve, custom_root
+from fxflow.lax.map import map
 from fxflow.lax.padding import pad
 from fxflow.lax.places import (
     GatherDimensionNumbers,
@@ -149,6 +165,7 @@ from fxflow.lax.rounding import (
     nextafter,
     round,
 )
+from fxflow.lax.scan import scan
 from fxflow.lax.scatter import (
     scatter,
     scatter_add,
@@ -174,6 +191,7 @@ from fxflow.lax.shape import (
 )
 from fxflow.lax.slicing import index_in_dim, slice, slice_in_dim
 from fxflow.lax.sort import argsort, sort, sort_key_val, top_k
+from fxflow.lax.special import digamma, erf, erf_inv, erfc, lgamma, polygamma, zeta
 from fxflow.lax.threefry import threefry2x32
 from fxflow.lax.trigonometric import (
     acos,
@@ -184,8 +202,39 @@ from fxflow.lax.trigonometric import (
     sin,
     tan,
 )
+from fxflow.lax.while_loop import fori_loop, while_loop
+from fxflow.lax.window import reduce_window
+from fxflow.lax.windows import reduce_window_shape_tuple
 
 __all__ = [
+    # incomplete_beta
+    "betainc",
+    # incomplete_gamma
+    "igamma",
+    "igamma_grad_a",
+    "igammac",
+    "random_gamma_grad",
+    # bessel
+    "bessel_i0e",
+    "bessel_i1e",
+    # special
+    "digamma",
+    "erf",
+    "erf_inv",
+    "erfc",
+    "lgamma",
+    "polygamma",
+    "zeta",
+    # control flow
+    "associative_scan",
+    "cond",
+    "custom_linear_solve",
+    "custom_root",
+    "fori_loop",
+    "map",
+    "scan",
+    "switch",
+    "while_loop",
     # bitcasting
     "bitcast_convert_type",
     # bitwise
@@ -357,4 +406,8 @@ __all__ = [
     "reduce_prod",
     "reduce_sum",
     "reduce_xor",
+    "reduce_window",
+    "reduce_window_shape_tuple",
+    "FftType",
+    "fft",
 ]

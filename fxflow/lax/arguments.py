@@ -39,6 +39,22 @@ def int_tuple(name: str, what: str, values: Any) -> tuple[int, ...]:
         ) from None
 
 
+def integer(name: str, what: str, value: Any) -> int:
+    """Returns an integer as a Python int.
+
+    Raises:
+      ArgumentError: it is none.
+    """
+    try:
+        return operator.index(value)
+    except ConcretizationError:
+        raise
+    except (TypeError, ArgumentError):
+        raise ArgumentError(
+            f"{name}: {what} must be an integer, got {value!r}"
+        ) from None
+
+
 def shape_tuple(name: str, shape: Any, what: str = "shape") -> Shape:
     """Returns a shape as a tuple of Python ints.
 
@@ -66,14 +82,7 @@ def axis_index(name: str, axis: Any, ndim: int, what: str = "axis") -> int:
     Raises:
       AxisError: there is no such axis.
     """
-    try:
-        index = operator.index(axis)
-    except ConcretizationError:
-        raise
-    except TypeError:
-        raise ArgumentError(
-            f"{name}: {what} must be an integer, got {axis!r}"
-        ) from None
+    index = integer(name, what, axis)
     if -ndim <= index < ndim:
         return index + ndim if index < 0 else index
     hint = f"expected {-ndim} to {ndim - 1}" if ndim else "a 0-d array has no axes"

@@ -87,14 +87,12 @@ class _Combine:
             self.treedef,
             treedef,
             leaves,
-            lambda where: (
-                f"associative_scan: fn must return the structure of elems, but {where}"
-            ),
+            "associative_scan: fn must return the structure of elems, but",
         )
         for given, leaf in zip(first, leaves, strict=True):
             if typeof(leaf).shape != typeof(given).shape:
                 raise ShapeError(
-                    "associative_scan: fn must return the shapes it takes, but it takes "
+                    "associative_scan: fn must return the shapes it takes, but takes "
                     f"{typeof(given)} and returns {typeof(leaf)}"
                 )
         return leaves

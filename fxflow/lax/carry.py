@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fxflow.core import dtypes, promotion, tree
@@ -57,7 +57,7 @@ def paths_of(treedef: Any) -> list[str]:
 
 
 def require_structure(
-    expected: Any, given: Any, leaves: Sequence[Any], message: Callable[[str], str]
+    expected: Any, given: Any, leaves: Sequence[Any], message: str
 ) -> None:
     """Checks that two structures are equal.
 
@@ -65,15 +65,14 @@ def require_structure(
       expected: a structure.
       given: a structure.
       leaves: those of the second, for the description.
-      message: makes the text of the error from where and how they differ.
+      message: begins the text of the error; what differs and where is appended.
 
     Raises:
       TreeError: they differ.
     """
-    if expected == given:
-        return
-    where = difference(expected, given.unflatten(leaves))
-    raise TreeError(message(where or f"expected {expected}, got {given}"))
+    if expected != given:
+        where = difference(expected, given.unflatten(leaves))
+        raise TreeError(f"{message} {where or f'expected {expected}, got {given}'}")
 
 
 def promoted(ins: Sequence[Aval], outs: Sequence[Aval]) -> list[Aval]:

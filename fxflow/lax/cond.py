@@ -184,10 +184,8 @@ def _agreed(
             first.out_tree,
             body.out_tree,
             outs,
-            lambda where, label=label: (
-                f"{operation}: branches must return one structure, but {label} differs "
-                f"from {labels[0]}: {where}"
-            ),
+            f"{operation}: branches must return one structure, but {label} differs "
+            f"from {labels[0]}:",
         )
         for i, (a, b) in enumerate(zip(avals, outs, strict=True)):
             if a.shape != b.shape or a.dtype != b.dtype:

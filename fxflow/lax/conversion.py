@@ -71,7 +71,7 @@ class ConvertElementType(Primitive):
 
     def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
         """`convert`, of the real part where the result is real."""
-        (x,) = operands
+        x: str = operands[0]
         aval = ctx.avals_in[0]
         out = ctx.avals_out[0]
         if aval.dtype == out.dtype:

@@ -1,7 +1,7 @@
 """Uniform and normal numbers from the words of keys, on which all samplers are built.
 
-A key is its words u32[2]; of an array of keys u32[*keys, 2], each gives its own numbers,
-so that results have the shape `(*keys, *shape)`.
+A key is its words u32[2]; of an array of keys u32[*keys, 2], each gives numbers of its
+own, so that results have the shape `(*keys, *shape)`.
 """
 
 from __future__ import annotations

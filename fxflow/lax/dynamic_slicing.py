@@ -23,7 +23,7 @@ from fxflow.core.primitive import Primitive, Zero, register
 from fxflow.lax.arguments import (
     axis_index,
     check,
-    int_tuple,
+    integer,
     is_words,
     listed,
     on_words,
@@ -489,7 +489,7 @@ def dynamic_slice_in_dim(
     aval = typeof(operand)
     at = axis_index("dynamic_slice_in_dim", axis, aval.ndim)
     sizes = list(aval.shape)
-    (sizes[at],) = int_tuple("dynamic_slice_in_dim", "slice_size", (slice_size,))
+    sizes[at] = integer("dynamic_slice_in_dim", "slice_size", slice_size)
     starts: list[Any] = [0] * aval.ndim
     starts[at] = start_index
     return dynamic_slice(

@@ -414,7 +414,7 @@ def _fill_param(fill_value: Any, aval: Aval, mode: GatherScatterMode) -> Any:
         number = np.asarray(fill_value).astype(aval.dtype)
         if number.ndim:
             raise TypeError
-    except TypeError:
+    except (TypeError, ValueError):
         raise ArgumentError(
             f"gather: fill_value must be a number, got {fill_value!r}"
         ) from None

@@ -151,8 +151,8 @@ def betainc(a: Any, b: Any, x: Any, /) -> Array:
       0 at x = 0, 1 at x = 1; nan outside the ranges.
 
     Example:
-      >>> betainc(1.0, 1.0, 0.25)
-      Array(0.25, dtype=float32, weak_type=True)
+      >>> f"{betainc(1.0, 1.0, 0.25):.5f}"
+      '0.25000'
 
     Source: DLMF 8.17.22; Thompson and Barnett (1986).
     """

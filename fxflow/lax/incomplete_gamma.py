@@ -1,8 +1,9 @@
 """The incomplete gamma functions and their derivatives in the shape parameter.
 
 P(a, x) = 1/Γ(a) ∫₀ˣ tᵃ⁻¹ e⁻ᵗ dt is computed by its power series where x ≤ a or x ≤ 1,
-and from Q = 1 - P by a continued fraction elsewhere (DiDonato and Morris, 1986). Both are
-loops over all elements until the last has converged; the derivative in a is carried along.
+and from Q = 1 - P by a continued fraction elsewhere (DiDonato and Morris, 1986). Both
+are loops over all elements until the last has converged; the derivative in a is carried
+along.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from fxflow.lax.conversion import convert
 from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import abs as abs_
 from fxflow.lax.elementwise import add, div, mul, neg, sub
+from fxflow.lax.elementwise import max as max_
 from fxflow.lax.exponential import exp, log, log1p
 from fxflow.lax.powers import square
 from fxflow.lax.reduction import reduce_or
@@ -79,22 +81,19 @@ def _series(a: Any, x: Any, wanted: Any) -> _Part:
         ratio = div(x, r)
         slope = mul(ratio, sub(slope, div(term, r)))
         term = mul(term, ratio)
-        return n + 1, r, term, slope, add(total, term), add(total_slope, slope)
-
-    def step_(carry: Any) -> Any:
-        n, *rest = carry
-        return (add(n, 1), *step((0, *rest))[1:])
+        return add(n, 1), r, term, slope, add(total, term), add(total_slope, slope)
 
     start = (np.int32(0), a, ones, zeros, ones, zeros)
-    _, _, _, _, total, total_slope = while_loop(go_on, step_, start)
+    _, _, _, _, total, total_slope = while_loop(go_on, step, start)
     return _Part(total, total_slope)
 
 
 def _fraction(a: Any, x: Any, wanted: Any) -> _Part:
     """Returns 1/(x+1-a - 1(1-a)/(x+3-a - 2(2-a)/(x+5-a - …))) where wanted.
 
-    By the recurrences of numerator and denominator, both divided by the denominator at
-    every step.
+    By Lentz' method: the value is a product of factors c d that tend to 1, and the
+    slope of its logarithm the sum of theirs. Each element stops by itself, since more
+    steps would only add rounding errors.
     """
     dtype = typeof(x).dtype
     one, two = arith.constant(1, dtype), arith.constant(2, dtype)
@@ -105,60 +104,35 @@ def _fraction(a: Any, x: Any, wanted: Any) -> _Part:
     x = select(wanted, x, scaled(2.0, ones))
 
     def go_on(carry: Any) -> Any:
-        n, *_, change, slope_change, f, slope = carry
-        small = bitwise_and(
-            le(change, mul(eps, abs_(f))), le(slope_change, mul(eps, abs_(slope)))
-        )
-        return bitwise_and(lt(n, _MAX_STEPS), _any(ne(small, True)))
+        n, busy, *_ = carry
+        return bitwise_and(lt(n, _MAX_STEPS), _any(busy))
 
     def step(carry: Any) -> Any:
-        n, k, b, p0, q0, dp0, dq0, dq1, _, _, f0, df0 = carry
-        # The current numerator is f0, the current denominator 1.
-        k = add(k, one)
-        b = add(b, two)
-        c = mul(k, sub(a, k))
-        p = add(mul(b, f0), mul(c, p0))
-        q = add(b, mul(c, q0))
-        # dc/da = k, db/da = -1; numerator f0 has the slope df0 + f0 dq1.
-        dp1 = add(df0, mul(f0, dq1))
-        dp = add(sub(mul(b, dp1), f0), add(mul(k, p0), mul(c, dp0)))
-        dq = add(sub(mul(b, dq1), one), add(mul(k, q0), mul(c, dq0)))
-        s = div(one, q)
-        f = mul(p, s)
-        df = mul(sub(dp, mul(f, dq)), s)
-        return (
-            add(n, 1),
-            k,
-            b,
-            mul(f0, s),
-            s,
-            mul(dp1, s),
-            mul(dq1, s),
-            mul(dq, s),
-            abs_(sub(f, f0)),
-            abs_(sub(df, df0)),
-            f,
-            df,
+        n, busy, k, b, c, dc, d, dd, f, dlog = carry
+        k, b = add(k, one), add(b, two)
+        # The partial numerator, whose slope in a is k; that of b is -1.
+        m = mul(k, sub(a, k))
+        d_new = div(one, add(b, mul(m, d)))
+        dd = neg(mul(square(d_new), sub(add(mul(k, d), mul(m, dd)), one)))
+        c_new = add(b, div(m, c))
+        dc = sub(div(sub(k, div(mul(m, dc), c)), c), one)
+        factor = mul(c_new, d_new)
+        slope = div(add(mul(dc, d_new), mul(c_new, dd)), factor)
+        f = select(busy, mul(f, factor), f)
+        dlog = select(busy, add(dlog, slope), dlog)
+        change = max_(
+            abs_(sub(factor, one)), scaled(0.25, div(abs_(slope), add(abs_(dlog), one)))
         )
+        busy = bitwise_and(busy, gt(change, eps))
+        return add(n, 1), busy, k, b, c_new, dc, d_new, dd, f, dlog
 
     b = add(sub(x, a), one)
-    s = div(one, b)
-    start = (
-        np.int32(0),
-        zeros,
-        b,
-        zeros,  # p₀ = 0, q₀ = 1, p₁ = 1, q₁ = b, divided by q₁
-        s,
-        zeros,
-        zeros,
-        neg(s),
-        ones,
-        ones,
-        s,
-        square(s),
-    )
-    *_, f, slope = while_loop(go_on, step, start)
-    return _Part(f, slope)
+    d = div(one, b)
+    # The first value is 1/b, the c before it infinite.
+    inf = full_like(x, math.inf)
+    start = (np.int32(0), wanted, zeros, b, inf, zeros, d, square(d), d, d)
+    *_, f, dlog = while_loop(go_on, step, start)
+    return _Part(f, mul(f, dlog))
 
 
 def _log_density(a: Any, x: Any) -> Any:

@@ -123,8 +123,8 @@ class LinearSolve(HigherOrder):
             )
         if transpose_solve is None:
             raise NotDifferentiableError(
-                "custom_linear_solve: reverse differentiation needs transpose_solve, or "
-                "symmetric=True"
+                "custom_linear_solve: reverse differentiation needs transpose_solve "
+                "or symmetric=True"
             )
         count = len(rhs)
         adjoint, _ = transpose_graph(
@@ -226,9 +226,8 @@ def custom_linear_solve(
     )
     _require_like(name, "solve", treedef, avals, solved.out_tree, solved.graph, has_aux)
     bodies = [body, solved]
-    if symmetric:
-        if transpose_solve is None:
-            bodies.append(solved)
+    if symmetric and transpose_solve is None:
+        bodies.append(solved)
     if transpose_solve is not None:
         require_callable(transpose_solve, f"{name}: transpose_solve")
         solver = transpose_solve
@@ -291,7 +290,7 @@ def _require_like(
         treedef,
         out_tree,
         outs,
-        lambda where: f"{name}: {what} must return the structure of b, but {where}",
+        f"{name}: {what} must return the structure of b, but",
     )
     for a, out in zip(avals, outs, strict=True):
         if a.shape != out.shape or a.dtype != out.dtype:

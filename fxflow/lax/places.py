@@ -48,7 +48,7 @@ class GatherScatterMode(enum.Enum):
         """
         if isinstance(mode, GatherScatterMode):
             return mode
-        known = _MODES.get(mode)
+        known = _MODES.get(mode) if mode is None or isinstance(mode, str) else None
         if known is None:
             names = ", ".join(repr(name) for name in _MODES if name)
             raise ArgumentError(f"unknown mode {mode!r}: expected one of {names}")

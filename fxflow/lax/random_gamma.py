@@ -51,8 +51,8 @@ class RandomGamma(Primitive):
             raise DtypeError(f"random_gamma: keys are words u32[..., 2], got {words}")
         if words.shape != (*alpha.shape, 2):
             raise ShapeError(
-                f"random_gamma: takes one key for each parameter, got words {words} for "
-                f"{alpha}"
+                f"random_gamma: takes one key for each parameter, got words {words} "
+                f"for {alpha}"
             )
         return alpha.strong()
 

@@ -2,8 +2,8 @@
 
 The derivative of a checkpointed call keeps the call's arguments and the intermediate
 values that its policy wants kept; all else is computed again when the tangents, or
-their transpose, are. That second computation hides behind `optimization_barrier`, or the
-compiler would see that it is the same as the first and keep the values after all.
+their transpose, are. That second computation hides behind `optimization_barrier`, or
+the compiler would see that it is the same as the first and keep the values after all.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ def _split(split: LinearGraphs, count: int, policy: Policy | None) -> LinearGrap
         wanted = [v for v in node.outputs if v in needed]
         if not wanted:
             continue
-        if node.primitive is not Name and wanted[0] in keepable:
+        if node.primitive.name != Name.name and wanted[0] in keepable:
             kept += wanted
             continue
         again.append(node)
@@ -315,30 +315,32 @@ def _keepable(graph: Graph, policy: Policy | None) -> set[Var]:
     """
     if policy is None:
         return set()
-    excluded = getattr(policy, "excluded", frozenset())
+    excluded: frozenset[str] = getattr(policy, "excluded", frozenset())
     keepable: set[Var] = set()
     for node in graph.nodes:
         if not policy(node.primitive, *[a.aval for a in node.inputs], **_shown(node)):
             continue
         keepable.update(node.outputs)
-        if node.primitive is Name:
+        if node.primitive.name == Name.name:
             keepable.update(_roots(graph, node))
     for node in graph.nodes:
-        if node.primitive is Name and node.params["label"] in excluded:
+        if node.primitive.name == Name.name and node.params["label"] in excluded:
             keepable.difference_update(node.outputs, _roots(graph, node))
     return keepable
 
 
 def _shown(node: Node) -> dict[str, Any]:
     """Returns a node's parameters as policies see them."""
-    if node.primitive is Name:
+    if node.primitive.name == Name.name:
         return {"name": node.params["label"]}
     return node.params
 
 
 def _roots(graph: Graph, node: Node) -> list[Var]:
     """Returns the variables that a `name` node names, through other such nodes."""
-    makers = {v: n for n in graph.nodes for v in n.outputs if n.primitive is Name}
+    makers = {
+        v: n for n in graph.nodes for v in n.outputs if n.primitive.name == Name.name
+    }
     found = []
     atom = node.inputs[0]
     while type(atom) is Var:
@@ -355,7 +357,7 @@ def _roots(graph: Graph, node: Node) -> list[Var]:
 
 def inlined(graph: Graph) -> Graph:
     """Returns a graph with jitted calls written out, so that a policy sees inside."""
-    if not any(node.primitive is JitCall for node in graph.nodes):
+    if not any(node.primitive.name == JitCall.name for node in graph.nodes):
         return graph
     known: Graph | None = graph.memo.get("inlined")
     if known is None:
@@ -371,7 +373,7 @@ def _inline(graph: Graph, nodes: list[Node], names: dict[Any, Any]) -> None:
     """Appends the nodes of a graph; `names` says what its variables are called now."""
     for node in graph.nodes:
         inputs = [names.get(a, a) if type(a) is Var else a for a in node.inputs]
-        if node.primitive is not JitCall:
+        if node.primitive.name != JitCall.name:
             nodes.append(node.replace(inputs=inputs))
             continue
         called: Graph = node.params["graph"]

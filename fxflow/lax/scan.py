@@ -150,10 +150,7 @@ def traced_with_carry(
             carry_tree,
             out_tree,
             outs,
-            lambda where: (
-                f"{operation}: the body must return a carry of the structure it takes, "
-                f"but {where}"
-            ),
+            f"{operation}: the body must return a carry of the structure it takes, but",
         )
         wider = promoted(carry, outs)
         if wider == carry:

@@ -144,7 +144,7 @@ class ScanLowering:
             for x, a in zip(self.xs, self.x_avals, strict=True)
         ]
         carry, outs = self.body(ctx, carry, slices)
-        return carry, [
+        return list(carry), [
             self.write_at(ctx, y, out, index, a)
             for y, out, a in zip(ys, outs, self.y_avals, strict=True)
         ]

@@ -67,7 +67,8 @@ class Scattering(Primitive):
     ) -> Aval:
         """The type of the array."""
         name = self.name
-        require_kind(name, x, self.kinds)
+        if self.kinds is not ANY:
+            require_kind(name, x, self.kinds)
         if x.dtype != updates.dtype:
             raise DtypeError(
                 f"{name}: operand {x} and updates {updates} must have one dtype: "

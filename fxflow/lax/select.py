@@ -218,7 +218,7 @@ def select_n(which: Any, /, *cases: Any) -> Array:
 
 
 def _select_keys(which: Any, cases: Sequence[Any], avals: Sequence[Aval]) -> Array:
-    SelectN.abstract(typeof(which), *avals)
+    table["select_n"].abstract(typeof(which), *avals)
     words = [table["random_unwrap"].bind(c) for c in cases]
     mask = typeof(which)
     if mask.ndim:

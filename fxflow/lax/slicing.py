@@ -17,6 +17,7 @@ from fxflow.lax.arguments import (
     axis_index,
     check,
     int_tuple,
+    integer,
     is_words,
     on_words,
 )
@@ -156,6 +157,7 @@ def slice(
       ShapeError: there is not one number for each axis, or a corner lies outside.
 
     Example:
+      >>> import numpy as np
       >>> slice(np.array([0, 1, 2, 3], "i4"), (1,), (4,), (2,))
       Array([1, 3], dtype=int32)
 
@@ -210,6 +212,7 @@ def slice_in_dim(
       ShapeError: a corner lies outside.
 
     Example:
+      >>> import numpy as np
       >>> slice_in_dim(np.array([0, 1, 2, 3], "i4"), -3, None)
       Array([1, 2, 3], dtype=int32)
 
@@ -218,7 +221,7 @@ def slice_in_dim(
     aval = typeof(operand)
     at = axis_index("slice_in_dim", axis, aval.ndim)
     n = aval.shape[at]
-    (step,) = int_tuple("slice_in_dim", "stride", (stride,))
+    step = integer("slice_in_dim", "stride", stride)
     start = 0 if start_index is None else _from_front(start_index, n)
     limit = n if limit_index is None else _from_front(limit_index, n)
     starts, limits, steps = [0] * aval.ndim, list(aval.shape), [1] * aval.ndim
@@ -227,7 +230,7 @@ def slice_in_dim(
 
 
 def _from_front(index: Any, length: int) -> int:
-    (known,) = int_tuple("slice_in_dim", "indices", (index,))
+    known = integer("slice_in_dim", "indices", index)
     return known + length if known < 0 else known
 
 
@@ -250,6 +253,7 @@ def index_in_dim(
       ShapeError: the index is out of range.
 
     Example:
+      >>> import numpy as np
       >>> index_in_dim(np.array([5, 6], "i4"), -1, keepdims=False)
       Array(6, dtype=int32)
 
@@ -258,7 +262,7 @@ def index_in_dim(
     aval = typeof(operand)
     at = axis_index("index_in_dim", axis, aval.ndim)
     n = aval.shape[at]
-    (known,) = int_tuple("index_in_dim", "index", (index,))
+    known = integer("index_in_dim", "index", index)
     if not -n <= known < n:
         raise ShapeError(
             f"index_in_dim: index {known} is out of range for axis {at} of {aval}"

@@ -20,7 +20,7 @@ from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.primitive import Primitive, Zero, register
-from fxflow.lax.arguments import axis_index, int_tuple, listed
+from fxflow.lax.arguments import axis_index, integer, listed
 from fxflow.lax.comparison import total_order_key
 from fxflow.lax.creation import broadcasted_iota
 from fxflow.lax.families import ANY, ORDERED, kind, require_kind
@@ -420,6 +420,5 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     """
     aval = typeof(operand)
     at = axis_index("top_k", axis, aval.ndim)
-    (count,) = int_tuple("top_k", "k", (k,))
-    values, order = TopK.bind(operand, k=count, axis=at)
+    values, order = TopK.bind(operand, k=integer("top_k", "k", k), axis=at)
     return values, order

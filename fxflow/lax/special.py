@@ -1,11 +1,9 @@
-"""Special functions: error functions, the gamma function's logarithm and derivatives."""
+"""Special functions: of the error integral, and of the logarithm of Γ."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
-
-import numpy as np
 
 from fxflow.core import arith
 from fxflow.core.array import Array
@@ -91,7 +89,10 @@ def _no_slope_in_order(out: Any, *args: Any) -> Any:
 
 @register
 class Polygamma(Special):
-    """m-th derivative of digamma. dtypes: float. CHLO: polygamma. m not 0, 1, … → nan."""
+    """m-th derivative of digamma. dtypes: float. CHLO: polygamma.
+
+    m not 0, 1, … → nan.
+    """
 
     name = "polygamma"
     hlo = "chlo.polygamma"

@@ -33,7 +33,7 @@ from fxflow.lax.windows import Window, fold_windows, host_windows, padded
 
 # Up to this many places in a window, each is one term of the derivative; more are
 # treated axis by axis.
-_PLACES = 0
+_PLACES = 8
 
 
 class _Selection(Primitive):

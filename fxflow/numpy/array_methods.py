@@ -15,7 +15,7 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.errors import ArgumentError
 from fxflow.core.trace import Tracer
-from fxflow.numpy import arithmetic, comparisons, creation, indexing, shapes
+from fxflow.numpy import arithmetic, comparisons, creation, index_update, indexing, shapes
 from fxflow.numpy._operands import SCALARS
 
 # -- operators -----------------------------------------------------------------------
@@ -180,6 +180,7 @@ METHODS: dict[str, Callable[..., Any]] = {
 """Methods by name: functions of the array and more arguments."""
 
 PROPERTIES: dict[str, Callable[[Any], Any]] = {
+    "at": index_update.At,
     "T": shapes.transpose,
     "mT": shapes.matrix_transpose,
 }

@@ -48,8 +48,10 @@ class _Scalar(type):
     def __eq__(cls, other: object) -> bool:
         if cls is other:
             return True
+        if isinstance(other, _Scalar):
+            return cls.dtype is other.dtype
         try:
-            return bool(cls.dtype == getattr(other, "dtype", other))
+            return bool(cls.dtype == other)
         except TypeError:
             return False
 

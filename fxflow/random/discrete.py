@@ -188,7 +188,9 @@ def categorical(
     axis %= aval.ndim
     count = aval.shape[axis]
     if not count:
-        raise ShapeError(f"categorical: there are no categories along axis {axis} of {aval}")
+        raise ShapeError(
+            f"categorical: there are no categories along axis {axis} of {aval}"
+        )
     logits = parameter("categorical", logits, aval.dtype)
     batch = aval.shape[:axis] + aval.shape[axis + 1 :]
     full = batch if shape is None else shape_of("categorical", shape)

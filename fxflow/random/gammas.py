@@ -31,7 +31,7 @@ def _gamma(words: Any, a: Any, shape: Any, log_space: bool) -> Any:
 
 @library("shape", "dtype")
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Array:
-    r"""Draws gamma numbers of scale 1: density :math:`x^{a-1} e^{-x} / \Gamma(a)`, x ≥ 0.
+    r"""Draws gamma numbers: density :math:`x^{a-1} e^{-x} / \Gamma(a)` for x ≥ 0.
 
     Args:
       key: one key.
@@ -129,7 +129,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Arra
 
 @library("shape", "dtype")
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Array:
-    r"""Draws Dirichlet vectors: density proportional to :math:`\prod_i x_i^{\alpha_i-1}`.
+    r"""Draws Dirichlet vectors: density ∝ :math:`\prod_i x_i^{\alpha_i-1}`.
 
     Args:
       key: one key.
@@ -282,9 +282,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Array:
 
 
 @library("shape", "dtype")
-def generalized_normal(
-    key: Any, p: Any, shape: Any = (), dtype: Any = None
-) -> Array:
+def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> Array:
     r"""Draws generalized normal numbers: density proportional to :math:`e^{-|x|^p}`.
 
     Args:
@@ -323,9 +321,7 @@ def _generalized_normal(words: Any, p: Any, shape: Any, dtype: Any) -> Any:
 
 
 @library("d", "shape", "dtype")
-def ball(
-    key: Any, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = None
-) -> Array:
+def ball(key: Any, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = None) -> Array:
     r"""Draws vectors uniformly from the unit ball of the p-norm.
 
     Args:

@@ -111,8 +111,9 @@ def truncated_normal(
 def lognormal(
     key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None
 ) -> Array:
-    r"""Draws log-normal numbers: density
-    :math:`e^{-\log(x)^2 / (2\sigma^2)} / (x \sigma \sqrt{2\pi})` for x > 0.
+    r"""Draws log-normal numbers.
+
+    Density :math:`e^{-\log(x)^2 / (2\sigma^2)} / (x \sigma \sqrt{2\pi})` for x > 0.
 
     Args:
       key: one key.
@@ -179,8 +180,9 @@ def _maxwell(words: Any, shape: Any, dtype: Any) -> Any:
 def double_sided_maxwell(
     key: Any, loc: Any, scale: Any, shape: Any = None, dtype: Any = None
 ) -> Array:
-    r"""Draws Maxwell numbers of either sign: density
-    :math:`(x-\mu)^2 e^{-(x-\mu)^2/(2 s^2)} / (s^3 \sqrt{2\pi})`.
+    r"""Draws Maxwell numbers of either sign.
+
+    Density :math:`(x-\mu)^2 e^{-(x-\mu)^2/(2 s^2)} / (s^3 \sqrt{2\pi})`.
 
     Args:
       key: one key.
@@ -215,8 +217,9 @@ def double_sided_maxwell(
 
 @library("shape", "dtype")
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Array:
-    r"""Draws inverse Gaussian numbers of scale 1: density
-    :math:`e^{-(x-\mu)^2 / (2 \mu^2 x)} / \sqrt{2\pi x^3}` for x > 0.
+    r"""Draws inverse Gaussian numbers of scale 1.
+
+    Density :math:`e^{-(x-\mu)^2 / (2 \mu^2 x)} / \sqrt{2\pi x^3}` for x > 0.
 
     Args:
       key: one key.

@@ -229,8 +229,9 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Arra
 def weibull_min(
     key: Any, scale: Any, concentration: Any, shape: Any = None, dtype: Any = None
 ) -> Array:
-    r"""Draws Weibull numbers: density
-    :math:`\tfrac{c}{s} (x/s)^{c-1} e^{-(x/s)^c}` for x ≥ 0.
+    r"""Draws Weibull numbers.
+
+    Density :math:`\tfrac{c}{s} (x/s)^{c-1} e^{-(x/s)^c}` for x ≥ 0.
 
     Args:
       key: one key.
@@ -298,7 +299,7 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Array:
 def triangular(
     key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None
 ) -> Array:
-    r"""Draws triangular numbers: density rising from `left` to `mode`, falling to `right`.
+    r"""Draws triangular numbers: the density rises up to `mode` and falls from there.
 
     Args:
       key: one key.

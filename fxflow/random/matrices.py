@@ -61,8 +61,8 @@ def multivariate_normal(
     centre, spread_of = typeof(mu), typeof(sigma)
     if centre.ndim < 1 or spread_of.shape[-2:] != centre.shape[-1:] * 2:
         raise ShapeError(
-            f"{name}: expected mean of shape (..., n) and cov of shape (..., n, n), got "
-            f"{centre} and {spread_of}"
+            f"{name}: expected mean of shape (..., n) and cov of shape (..., n, n), "
+            f"got {centre} and {spread_of}"
         )
     size = centre.shape[-1]
     batch = lax.broadcast_shapes(centre.shape[:-1], spread_of.shape[:-2])

@@ -228,7 +228,7 @@ class _Names:
         self.excluded: frozenset[str] = frozenset()
 
     def __call__(self, primitive: Primitive, *avals: Any, **params: Any) -> bool:
-        return self.verdict(params["name"] if primitive is Name else None)
+        return self.verdict(params["name"] if primitive.name == Name.name else None)
 
     def __eq__(self, other: object) -> bool:
         return (

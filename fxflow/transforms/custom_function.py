@@ -49,7 +49,7 @@ class CustomFunction:
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
         require_callable(fun, self.kind)
-        functools.update_wrapper(self, fun)
+        functools.update_wrapper(self, fun)  # gives `__wrapped__`, name, docstring
         self.fun = fun
         self.name = name_of(fun)
         self._signature = signature_of(fun)
@@ -81,6 +81,10 @@ class CustomFunction:
         ):
             return len(parameters)
         return None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function."""
+        raise NotImplementedError
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

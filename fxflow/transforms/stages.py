@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.array import Array, forget, own_memory
+from fxflow.core.array import Array, forget, release
 from fxflow.core.aval import Aval, ShapeDtypeStruct
 from fxflow.core.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.errors import ArgumentError, DonationError
@@ -305,7 +305,7 @@ class Compiled:
         return outs
 
     def prepare_donation(self, given: Sequence[Array], arrays: Sequence[Array]) -> None:
-        """Makes sure that donated memory is visible to nobody else.
+        """Drops what we hold of donated memory besides its owner.
 
         Args:
           given: the donated arrays.
@@ -321,7 +321,7 @@ class Compiled:
                 "another argument: pass a copy (x.copy()) or do not donate it"
             )
         for array in given:
-            own_memory(array)
+            release(array)
 
     def as_text(self) -> str:
         """Returns the optimised HLO."""

@@ -192,14 +192,7 @@ def test_deleting_an_exported_buffer_leaves_its_consumer_alone(put: Put) -> None
     # The runtime itself would abort the process.
     buffer = put(np.full(1000, 3, "f4"))
 
-    class Exporter:
-        def __dlpack__(self, **options: object) -> object:
-            return dlpack.to_dlpack(buffer)
-
-        def __dlpack_device__(self) -> tuple[int, int]:
-            return dlpack.dlpack_device(buffer)
-
-    view = np.from_dlpack(Exporter())
+    view = _export(buffer)
     buffers.delete(buffer)
     assert view.tolist() == [3.0] * 1000
     del view, buffer

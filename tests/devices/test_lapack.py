@@ -31,5 +31,5 @@ def test_a_program_calls_lapack(
 
 def test_targets() -> None:
     assert lapack.target("gesdd", "complex128") == "lapack_zgesdd_ffi"
-    with pytest.raises(TypeError, match="geqrf takes float32, .*; got float16"):
+    with pytest.raises(TypeError, match=r"geqrf takes float32, .*; got float16"):
         lapack.target("geqrf", np.dtype("f2"))

@@ -13,5 +13,5 @@ def test_parse() -> None:
 
 
 def test_what_is_not_a_module() -> None:
-    with pytest.raises(Exception, match="nonsense"):
+    with pytest.raises(ValueError, match="nonsense"):
         mlir.parse(programs.ADD.replace("stablehlo.add", "stablehlo.nonsense"))

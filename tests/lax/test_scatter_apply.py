@@ -43,22 +43,14 @@ def test_values(dtype: str) -> None:
         (lambda e: lax.broadcast(e, (2,)), ShapeError, r"one element, got f32\[2\]"),
         (lambda e: lax.eq(e, e), DtypeError, r"must keep the dtype of f32\[\]"),
         (
-            lambda e: lax.add(e, lax.index_in_dim(OUTSIDE, 0, keepdims=False)),
-            None,
-            None,
-        ),
-        (
             lambda e: lax.concatenate([lax.reshape(e, (1,)), OUTSIDE], 0),
             ArgumentError,
-            "from outside",
+            r"uses f32\[2\] from outside",
         ),
     ],
 )
 def test_what_the_function_may_do(call, error, message) -> None:
     x = np.zeros(3, "f4")
-    if error is None:
-        lax.scatter_apply(x, AT, call, NUMBERS, update_shape=(4,))
-        return
     with pytest.raises(error, match=message):
         lax.scatter_apply(x, AT, call, NUMBERS, update_shape=(4,))
 
@@ -80,9 +72,5 @@ def test_there_is_no_derivative() -> None:
 
 def test_compiled_and_evaluated_agree() -> None:
     x = np.array([2, 3, 4], "f4")
-    with (
-        config.override(eager="xla")
-        if hasattr(config, "override")
-        else config(eager="xla")
-    ):
+    with config.override(eager="xla"):
         np.testing.assert_array_equal(squares(x), [2, 81, 16])

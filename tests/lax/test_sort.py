@@ -58,7 +58,8 @@ def test_complex_numbers_go_by_real_then_imaginary_part() -> None:
 def test_top_k_uses_the_total_order(dtype: object) -> None:
     values, places = lax.top_k(SPECIAL.astype(dtype), 7)
     np.testing.assert_array_equal(places, [2, 6, 0, 4, 3, 5, 1])
-    np.testing.assert_array_equal(values, SPECIAL.astype(dtype)[np.asarray(places)])
+    expected = SPECIAL.astype(dtype)[np.asarray(places)]
+    assert np.asarray(values).tobytes() == expected.tobytes()
 
 
 def test_top_k_of_equal_elements_takes_the_first() -> None:
@@ -90,7 +91,11 @@ def test_top_k_along_an_axis() -> None:
         (lambda: lax.argsort(X, 2), AxisError, "dimension 2 is out of range"),
         (lambda: lax.top_k(X, 4), ShapeError, "k must be from 0 to the length 3"),
         (lambda: lax.top_k(X, -1), ShapeError, "k must be from 0"),
-        (lambda: lax.top_k(X, 1.5), ArgumentError, "k must be a sequence of integers"),
+        (
+            lambda: lax.top_k(X, 1.5),
+            ArgumentError,
+            "top_k: k must be an integer, got 1",
+        ),
         (lambda: lax.top_k(X.astype("c8"), 1), DtypeError, r"takes .* got c64\[2,3\]"),
         (lambda: lax.top_k(X, 1, axis=2), AxisError, "top_k: axis 2 is out of range"),
     ],

@@ -16,7 +16,7 @@ def _samples(rng):
     a = np.array([50.0, 3.0, 1.0, 1.0, -1.0, 1.0, 2.0])
     b = np.array([60.0, 80.0, 1.0, 2.0, 1.0, 0.0, 2.0])
     x = np.array([0.45, 0.05, 0.0, 1.0, 0.5, 0.5, 1.5])
-    samples.append(Sample((a, b, x), name="edges", diff=False))
+    samples.append(Sample((a, b, x), name="edges", diff=False, batch=()))
     samples.append(Sample((a[0], b[0], x), name="constant", active=(2,), diff=False))
     return samples
 

@@ -1,0 +1,505 @@
+"""`x.at[index]`: arrays with some elements replaced.
+
+Slices and integers write one block with `dynamic_update_slice`; arrays become one
+`scatter`, whose updates have the shape of `x[index]`. A boolean mask with a value that
+does not depend on where it is true is a `where`: so it may be traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.aval import Shape
+from fxflow.core.convert import as_array
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.numpy import arithmetic, indexing
+from fxflow.numpy._operands import array_of, convert, repeated
+from fxflow.numpy.comparisons import truth
+from fxflow.numpy.creation import astype_array
+from fxflow.numpy.selection import choose_between
+
+_SCATTERS: dict[str, Callable[..., Any]] = {
+    "set": lax.scatter,
+    "add": lax.scatter_add,
+    "subtract": lax.scatter_sub,
+    "multiply": lax.scatter_mul,
+    "min": lax.scatter_min,
+    "max": lax.scatter_max,
+}
+_COMBINE: dict[str, Callable[[Any, Any], Any]] = {
+    "set": lambda old, new: new,
+    "add": arithmetic.add.function,
+    "subtract": arithmetic.subtract.function,
+    "multiply": arithmetic.multiply.function,
+    "min": arithmetic.minimum.function,
+    "max": arithmetic.maximum.function,
+}
+
+
+class At:
+    """What `x.at` is: index it, then say what to do there.
+
+    Example:
+      >>> from fxflow.numpy import zeros
+      >>> zeros(3).at[1].set(5)
+      Array([0., 5., 0.], dtype=float32)
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __getitem__(self, index: Any) -> IndexedArray:
+        return IndexedArray(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"At({self.array!r})"
+
+
+class IndexedArray:
+    """The elements of an array that an index names, to be replaced or read.
+
+    All methods take
+
+    - `mode`: what happens at integers in index arrays that are out of range: for updates
+      "drop" (the default: nothing), "clip" (the nearest element), or
+      "promise_in_bounds"; for `get` "promise_in_bounds" (the default), "clip" or "fill";
+    - `indices_are_sorted`, `unique_indices`: promises which make it faster;
+    - `wrap_negative_indices`: whether negative integers count from the end.
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Any, index: Any) -> None:
+        self.array = array
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"IndexedArray({self.array!r}, {self.index!r})"
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        fill_value: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
+        """Returns the elements; see the class for the options.
+
+        Args:
+          indices_are_sorted: a promise.
+          unique_indices: a promise.
+          mode: what indices that are out of range give.
+          fill_value: for mode "fill" (default: nan, or the extreme integer).
+          wrap_negative_indices: whether negative ones count from the end.
+
+        Returns:
+          Array, as `x[index]`.
+        """
+        static, arrays = indexing.read(self.index)
+        return _get(
+            self.array,
+            arrays,
+            static,
+            mode,
+            fill_value,
+            unique_indices,
+            indices_are_sorted,
+            wrap_negative_indices,
+        )
+
+    def set(self, values: Any, **options: Any) -> Array:
+        """Returns the array with the elements replaced.
+
+        Args:
+          values: array-like that broadcasts to the shape of `x[index]`.
+          **options: see the class.
+
+        Returns:
+          Array of the type of `x`.
+        """
+        return self._update("set", values, options)
+
+    def add(self, values: Any, **options: Any) -> Array:
+        """Returns the array with values added; elements named twice get both.
+
+        Args:
+          values: array-like that broadcasts to the shape of `x[index]`.
+          **options: see the class.
+
+        Returns:
+          Array of the type of `x`.
+        """
+        return self._update("add", values, options)
+
+    def subtract(self, values: Any, **options: Any) -> Array:
+        """Returns the array with values subtracted.
+
+        Args:
+          values: array-like that broadcasts to the shape of `x[index]`.
+          **options: see the class.
+
+        Returns:
+          Array of the type of `x`.
+        """
+        return self._update("subtract", values, options)
+
+    def multiply(self, values: Any, **options: Any) -> Array:
+        """Returns the array with elements multiplied by values.
+
+        Args:
+          values: array-like that broadcasts to the shape of `x[index]`.
+          **options: see the class.
+
+        Returns:
+          Array of the type of `x`.
+        """
+        return self._update("multiply", values, options)
+
+    def mul(self, values: Any, **options: Any) -> Array:
+        """Returns the array with elements multiplied by values; as `multiply`.
+
+        Args:
+          values: array-like that broadcasts to the shape of `x[index]`.
+          **options: see the class.
+
+        Returns:
+          Array of the type of `x`.
+        """
+        return self._update("multiply", values, options)
+
+    def divide(self, values: Any, **options: Any) -> Array:
+        """Returns the array with elements divided by values.
+
+        Args:
+          values: array-like that broadcasts to the shape of `x[index]`.
+          **options: see the class.
+
+        Returns:
+          Array of the type of `x / x`: integers become floats.
+        """
+        x = array_of(self.array, "at.divide")
+        ones = convert(array_of(1, "at.divide"), x.aval.dtype)
+        factors = IndexedArray(repeated(ones, x.aval.shape), self.index)
+        return arithmetic.divide(x, factors._update("multiply", values, options))
+
+    def power(self, values: Any, **options: Any) -> Array:
+        """Returns the array with elements raised to powers.
+
+        Args:
+          values: array-like that broadcasts to the shape of `x[index]`.
+          **options: see the class.
+
+        Returns:
+          Array of the type of `x`.
+        """
+        x = array_of(self.array, "at.power")
+        ones = convert(array_of(1, "at.power"), x.aval.dtype)
+        exponents = IndexedArray(repeated(ones, x.aval.shape), self.index)
+        return arithmetic.power(x, exponents._update("multiply", values, options))
+
+    def min(self, values: Any, **options: Any) -> Array:
+        """Returns the array with elements that are larger than the values replaced.
+
+        Args:
+          values: array-like that broadcasts to the shape of `x[index]`.
+          **options: see the class.
+
+        Returns:
+          Array of the type of `x`.
+        """
+        return self._update("min", values, options)
+
+    def max(self, values: Any, **options: Any) -> Array:
+        """Returns the array with elements that are smaller than the values replaced.
+
+        Args:
+          values: array-like that broadcasts to the shape of `x[index]`.
+          **options: see the class.
+
+        Returns:
+          Array of the type of `x`.
+        """
+        return self._update("max", values, options)
+
+    def apply(self, ufunc: Callable[[Any], Any], **options: Any) -> Array:
+        """Returns the array with a function applied to the elements.
+
+        Args:
+          ufunc: an elementwise function. It is applied to all elements; where an index
+            names an element twice, it counts once.
+          **options: see the class.
+
+        Returns:
+          Array of the type of `x`.
+        """
+        x = array_of(self.array, "at.apply")
+        marks = IndexedArray(
+            repeated(as_array(np.bool_(False)), x.aval.shape), self.index
+        )
+        chosen = marks._update("set", True, options)
+        changed = astype_array(array_of(ufunc(x), "at.apply"), x.aval.dtype)
+        return choose_between(chosen, changed, x)
+
+    def _update(self, kind: str, values: Any, options: dict[str, Any]) -> Any:
+        name = f"at.{kind}"
+        mode = options.pop("mode", None)
+        unique = options.pop("unique_indices", False)
+        sorted_ = options.pop("indices_are_sorted", False)
+        wrap = options.pop("wrap_negative_indices", True)
+        options.pop("out_sharding", None)
+        if options:
+            raise ArgumentError(f"{name}: unknown arguments {', '.join(options)}")
+        values = array_of(values, name)
+        index = self.index
+        mask = index[0] if type(index) is tuple and len(index) == 1 else index
+        if isinstance(mask, Array | np.ndarray) and mask.ndim and mask.dtype == np.bool_:
+            if values.aval.ndim <= max(0, np.ndim(self.array) - mask.ndim):
+                return _masked(self.array, mask, values, kind)
+        static, arrays = indexing.read(index, name)
+        return _updated(
+            self.array, arrays, values, static, kind, mode, unique, sorted_, wrap
+        )
+
+
+@library("static", "mode", "fill_value", "unique", "sorted_", "wrap")
+def _get(
+    x: Any,
+    arrays: Any,
+    static: Any,
+    mode: Any,
+    fill_value: Any,
+    unique: bool,
+    sorted_: bool,
+    wrap: bool,
+) -> Any:
+    x = array_of(x, "at.get")
+    return indexing.get(x, arrays, static, mode, fill_value, unique, sorted_, wrap)
+
+
+def _as_updates(name: str, x: Any, values: Any) -> Any:
+    """Returns values as the array's dtype.
+
+    Raises:
+      DtypeError: that would lose an imaginary part.
+    """
+    dtype = x.aval.dtype
+    given = values.aval
+    if given.dtype == dtype:
+        return values
+    if dtypes.is_key(dtype) or dtypes.is_key(given.dtype):
+        raise DtypeError(f"{name}: {given} does not go into {x.aval}")
+    if dtypes.is_complex(given.dtype) and not dtypes.is_complex(dtype):
+        raise DtypeError(
+            f"{name}: complex values {given} do not go into {x.aval}: take .real, or "
+            "convert the array with .astype(...)"
+        )
+    return convert(values, dtype)
+
+
+@library()
+def _masked(x: Any, mask: Any, values: Any, kind: str) -> Any:
+    """Returns `x` changed where a mask is true, by values that are the same for each."""
+    name = f"at.{kind}"
+    x = array_of(x, name)
+    mask = truth(name, mask)
+    shape = x.aval.shape
+    if mask.aval.shape != shape[: mask.aval.ndim]:
+        raise indexing.OutOfRangeError(
+            f"{name}: a boolean mask {mask.aval} does not fit {x.aval}: its shape must be "
+            "that of the leading axes"
+        )
+    values = _as_updates(name, x, values)
+    _check_values(name, x, values, shape[mask.aval.ndim :])
+    wide = lax.broadcast_in_dim(mask, shape, tuple(range(mask.aval.ndim)))
+    return choose_between(wide, _COMBINE[kind](x, values), x)
+
+
+def _check_values(name: str, x: Any, values: Any, shape: Shape) -> None:
+    given = values.aval.shape
+    if len(given) > len(shape):
+        given = given[len(given) - len(shape) :] if all(
+            n == 1 for n in given[: len(given) - len(shape)]
+        ) else (-1,)
+    if any(n not in (1, m) for n, m in zip(given[::-1], shape[::-1], strict=False)):
+        raise ShapeError(
+            f"{name}: values {values.aval} do not broadcast to the shape {shape} that "
+            f"the index names in {x.aval}"
+        )
+
+
+@library("static", "mode", "unique", "sorted_", "wrap")
+def _updated(
+    x: Any,
+    arrays: Any,
+    values: Any,
+    static: Any,
+    kind: str,
+    mode: Any,
+    unique: bool,
+    sorted_: bool,
+    wrap: bool,
+) -> Any:
+    """Returns `x` with the elements that an index names changed."""
+    name = f"at.{kind}"
+    x = array_of(x, name)
+    values = _as_updates(name, x, values)
+    plan = indexing.plan_of(static, x.aval, name)
+    picked = [d for d, a in enumerate(plan.axes) if a.kind in ("array", "scalar")]
+    strided = any(a.kind == "slice" and a.step != 1 and a.length > 1 for a in plan.axes)
+    inside = mode in ("clip", "promise_in_bounds") and not plan.advanced
+    if not strided and (not picked or inside):
+        return _write_block(x, arrays, values, plan, kind, name, wrap)
+    return _scattered(
+        x, arrays, values, plan, kind, name, (mode, unique, sorted_, wrap)
+    )
+
+
+def _write_block(
+    x: Any, arrays: Any, values: Any, plan: Any, kind: str, name: str, wrap: bool
+) -> Any:
+    """Changes one block of neighbours, which is read and written back."""
+    sizes = tuple(a.length if a.kind == "slice" else 1 for a in plan.axes)
+    shape = tuple(1 if d == -1 else plan.axes[d].length for d in plan.layout)
+    _check_values(name, x, values, shape)
+    if not all(sizes):
+        return x
+    values = _squeezed_to(values, shape)
+    if sizes == x.aval.shape and kind == "set":
+        return convert(_to_axes(repeated(values, shape), sizes), x.aval.dtype)
+    starts: list[Any] = []
+    for axis, length in zip(plan.axes, plan.shape, strict=True):
+        if axis.kind == "scalar":
+            starts.append(indexing.index_operand(arrays[axis.array], length, wrap))
+        else:
+            starts.append(axis.start if axis.length or axis.kind == "int" else 0)
+    if any(not isinstance(s, int) for s in starts):
+        starts = [
+            as_array(np.int32(s)) if isinstance(s, int) else _as_int32(s) for s in starts
+        ]
+    new = repeated(values, shape)
+    if kind != "set":
+        old = lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
+        new = _COMBINE[kind](lax.reshape(old, shape), new)
+    new = _to_axes(new, sizes)
+    return lax.dynamic_update_slice(x, new, starts, allow_negative_indices=False)
+
+
+def _as_int32(x: Any) -> Any:
+    return x if x.aval.dtype == dtypes.int32 else convert(x, dtypes.int32)
+
+
+def _to_axes(x: Any, sizes: Shape) -> Any:
+    return x if x.aval.shape == sizes else lax.reshape(x, sizes)
+
+
+def _squeezed_to(values: Any, shape: Shape) -> Any:
+    """Drops leading axes of length 1 that are too many."""
+    extra = values.aval.ndim - len(shape)
+    return lax.reshape(values, values.aval.shape[extra:]) if extra > 0 else values
+
+
+def _scattered(
+    x: Any,
+    arrays: Any,
+    values: Any,
+    plan: Any,
+    kind: str,
+    name: str,
+    options: tuple[Any, bool, bool, bool],
+) -> Any:
+    """Changes elements at computed places.
+
+    Each array is a column of the index vectors, and so is each slice with a step; a slice
+    without one is a window, which starts at the first element that the slice names.
+    """
+    mode, unique, sorted_, wrap = options
+    original = x.aval.shape
+    if plan.shape != original:
+        x = lax.reshape(x, plan.shape)
+    values_at = indexing.array_values(arrays, plan, wrap)
+    middle = (
+        indexing.joint_index_shape([v.aval.shape for v in values_at.values()], name)
+        if values_at
+        else ()
+    )
+    layout = plan.layout if plan.advanced else (*plan.layout, indexing.ADVANCED)
+    # Axes of the result without the new ones: where each comes from.
+    shape: list[int] = []
+    batch: list[int] = []  # axes of the result that index vectors run along
+    at_arrays: list[int] = []
+    at_slices: dict[int, int] = {}
+    window: list[int] = []
+    full: list[int] = []
+    for d in layout:
+        if d == indexing.ADVANCED:
+            at_arrays = list(range(len(shape), len(shape) + len(middle)))
+            batch += at_arrays
+            shape += middle
+            full += middle
+            continue
+        if d == -1:
+            full.append(1)
+            continue
+        axis = plan.axes[d]
+        if axis.step != 1 and axis.length > 1:
+            at_slices[d] = len(shape)
+            batch.append(len(shape))
+        else:
+            window.append(len(shape))
+        shape.append(axis.length)
+        full.append(axis.length)
+    _check_values(name, x, values, tuple(full))
+    values = _squeezed_to(values, tuple(full))
+    updates = _to_axes(repeated(values, tuple(full)), tuple(shape))
+    if not updates.aval.size:
+        return x if plan.shape == original else lax.reshape(x, original)
+    batch_shape = tuple(shape[b] for b in batch)
+    columns: list[Any] = []
+    component_axes: list[int] = []
+    inserted: list[int] = []
+    for d, axis in enumerate(plan.axes):
+        if axis.kind == "slice":
+            if d in at_slices:
+                places = axis.start + axis.step * np.arange(axis.length, dtype=np.int32)
+                column = as_array(places.astype(np.int32))
+                dims = (batch.index(at_slices[d]),)
+                inserted.append(d)
+            elif axis.start or axis.length != plan.shape[d]:
+                column, dims = as_array(np.int32(axis.start)), ()
+            else:
+                continue
+        else:
+            column = values_at[d]
+            lead = len(middle) - column.aval.ndim
+            dims = tuple(batch.index(b) for b in at_arrays[lead:])
+            inserted.append(d)
+        columns.append(lax.broadcast_in_dim(column, batch_shape, dims))
+        component_axes.append(d)
+    vectors = indexing.stack_columns(columns, batch_shape)
+    out = _SCATTERS[kind](
+        x,
+        vectors,
+        updates,
+        lax.ScatterDimensionNumbers(
+            update_window_dims=tuple(window),
+            inserted_window_dims=tuple(sorted(inserted)),
+            scatter_dims_to_operand_dims=tuple(component_axes),
+        ),
+        indices_are_sorted=sorted_,
+        unique_indices=unique or not any(a.kind == "array" for a in plan.axes),
+        mode=mode,
+    )
+    return out if plan.shape == original else lax.reshape(out, original)
+
+

@@ -1,0 +1,101 @@
+"""Random numbers from explicit keys.
+
+A sampler is a pure function of a key: the same key gives the same numbers, on every
+device and however they are partitioned. Numbers are those of JAX.
+
+    key = random.key(0)
+    key, used = random.split(key)
+    x = random.normal(used, (3, 4))
+"""
+
+from fxflow.random.basic import bits, randint, uniform
+from fxflow.random.counts import binomial, multinomial, poisson
+from fxflow.random.discrete import bernoulli, categorical, geometric, rademacher
+from fxflow.random.gammas import (
+    ball,
+    beta,
+    chisquare,
+    dirichlet,
+    f,
+    gamma,
+    generalized_normal,
+    loggamma,
+    t,
+)
+from fxflow.random.gaussian import (
+    double_sided_maxwell,
+    lognormal,
+    maxwell,
+    normal,
+    truncated_normal,
+    wald,
+)
+from fxflow.random.inverse import (
+    cauchy,
+    exponential,
+    gumbel,
+    laplace,
+    logistic,
+    pareto,
+    rayleigh,
+    triangular,
+    weibull_min,
+)
+from fxflow.random.keys import (
+    clone,
+    fold_in,
+    key,
+    key_data,
+    key_dtype,
+    key_impl,
+    split,
+    wrap_key_data,
+)
+from fxflow.random.shuffling import choice, permutation
+
+__all__ = [
+    "ball",
+    "bernoulli",
+    "beta",
+    "binomial",
+    "bits",
+    "categorical",
+    "cauchy",
+    "chisquare",
+    "choice",
+    "clone",
+    "dirichlet",
+    "double_sided_maxwell",
+    "exponential",
+    "f",
+    "fold_in",
+    "gamma",
+    "generalized_normal",
+    "geometric",
+    "gumbel",
+    "key",
+    "key_data",
+    "key_dtype",
+    "key_impl",
+    "laplace",
+    "loggamma",
+    "logistic",
+    "lognormal",
+    "maxwell",
+    "multinomial",
+    "normal",
+    "pareto",
+    "permutation",
+    "poisson",
+    "rademacher",
+    "randint",
+    "rayleigh",
+    "split",
+    "t",
+    "triangular",
+    "truncated_normal",
+    "uniform",
+    "wald",
+    "weibull_min",
+    "wrap_key_data",
+]

@@ -1,0 +1,391 @@
+"""Counts of events: Poisson, binomial, multinomial. Drawn by rejection, in loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.aval import Shape
+from fxflow.core.convert import typeof
+from fxflow.core.eager import library
+from fxflow.core.errors import ShapeError
+from fxflow.lax import draws
+from fxflow.lax.random_bits import RandomSplit
+from fxflow.random._arguments import (
+    float_dtype,
+    int_dtype,
+    parameter,
+    result_shape,
+    shape_of,
+    spread,
+    words_of,
+)
+
+
+def _any(flags: Any) -> Any:
+    return lax.reduce_or(flags, tuple(range(typeof(flags).ndim)))
+
+
+def _summed(
+    words: Any,
+    shape: Shape,
+    dtype: Any,
+    going: Callable[[Any], Any],
+    step: Callable[[Any], Any],
+    key_first: bool,
+) -> Any:
+    """Adds random steps until no sum is `going`; returns the number of steps of each.
+
+    Args:
+      words: of one key.
+      shape: of the result.
+      dtype: of the sums.
+      going: says of each sum whether it goes on.
+      step: makes a step of a uniform number.
+      key_first: which half of a split goes on as the key.
+    """
+
+    def again(state: Any) -> Any:
+        words, count, total = state
+        halves = draws.split(words, 2)
+        rest, used = halves if key_first else halves[::-1]
+        more = lax.convert_element_type(going(total), dtypes.int32)
+        u = draws.unit(used, shape, dtype)
+        return rest, lax.add(count, more), lax.add(total, step(u))
+
+    start = (words, lax.full(shape, 0, dtypes.int32), lax.full(shape, 0, dtype))
+    return lax.while_loop(lambda state: _any(going(state[2])), again, start)[1]
+
+
+def _rejected(
+    words: Any,
+    shape: Shape,
+    dtype: Any,
+    propose: Callable[[Any, Any], tuple[Any, Any]],
+) -> Any:
+    """Proposes until every element is accepted; returns what was accepted last.
+
+    Args:
+      words: of one key.
+      shape: of the result.
+      dtype: of the uniform numbers and of the result.
+      propose: takes uniform numbers in [-½, ½) and [0, 1), returns proposals and
+        whether they are accepted.
+    """
+
+    def again(state: Any) -> Any:
+        words, kept, done = state
+        rest, first, second = draws.split(words, 3)
+        u = lax.sub(draws.unit(first, shape, dtype), 0.5)
+        proposal, accept = propose(u, draws.unit(second, shape, dtype))
+        return rest, lax.select(accept, proposal, kept), lax.bitwise_or(done, accept)
+
+    def going(state: Any) -> Any:
+        return _any(lax.bitwise_not(state[2]))
+
+    start = (words, lax.full(shape, -1, dtype), lax.full(shape, False))
+    return lax.while_loop(going, again, start)[1]
+
+
+# -- Poisson ---------------------------------------------------------------------------
+
+
+@library("shape", "dtype")
+def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Array:
+    r"""Draws Poisson counts: :math:`e^{-\lambda} \lambda^k / k!` for k ≥ 0.
+
+    Args:
+      key: one key.
+      lam: λ ≥ 0, any shape.
+      shape: of the result, to which `lam` is broadcast; None means its shape.
+      dtype: an integer dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype; -1 where λ is nan.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no integer dtype.
+      ShapeError: `lam` does not broadcast to `shape`.
+
+    Example:
+      >>> poisson(key(0), 4.0, (3,)).dtype
+      dtype('int32')
+
+    Source: for λ < 10 Knuth's product of uniforms; else Hörmann 1993, "The transformed
+    rejection method for generating Poisson random variables", algorithm PTRS.
+    """
+    chosen = int_dtype("poisson", dtype)
+    rate = parameter("poisson", lam, dtypes.float32)
+    full = result_shape("poisson", shape, rate)
+    rate = spread(rate, full)
+    words = words_of("poisson", key)
+    few = lax.bitwise_or(lax.ne(rate, rate), lax.lt(rate, 10.0))
+    small = _few_events(words, lax.select(few, rate, lax.full_like(rate, 0)), full)
+    large = _many_events(words, lax.select(few, lax.full_like(rate, 1e5), rate), full)
+    large = lax.convert_element_type(large, chosen)
+    small = lax.convert_element_type(small, chosen)
+    count = lax.select(few, small, large)
+    drawn: Array = lax.select(lax.eq(rate, 0.0), lax.full_like(count, 0), count)
+    return drawn
+
+
+def _few_events(words: Any, rate: Any, shape: Shape) -> Any:
+    """Knuth: how many uniforms can be multiplied before the product is below e^-λ."""
+    least = lax.neg(rate)
+    dtype = typeof(rate).dtype
+
+    def going(total: Any) -> Any:
+        return lax.gt(total, least)
+
+    steps = _summed(words, shape, dtype, going, lax.log, True)
+    return lax.sub(steps, 1)
+
+
+def _many_events(words: Any, rate: Any, shape: Shape) -> Any:
+    """Hörmann's PTRS, his constants."""
+    log_rate = lax.log(rate)
+    b = lax.add(lax.mul(lax.sqrt(rate), 2.53), 0.931)
+    a = lax.add(lax.mul(b, 0.02483), -0.059)
+    inverse_alpha = lax.add(lax.div(1.1328, lax.sub(b, 3.4)), 1.1239)
+    bound = lax.sub(0.9277, lax.div(3.6224, lax.sub(b, 2.0)))
+
+    def propose(u: Any, v: Any) -> tuple[Any, Any]:
+        us = lax.sub(0.5, lax.abs(u))
+        slope = lax.add(lax.div(lax.mul(a, 2.0), us), b)
+        k = lax.floor(lax.add(lax.add(lax.mul(slope, u), rate), 0.43))
+        scale = lax.add(lax.div(a, lax.mul(us, us)), b)
+        s = lax.log(lax.div(lax.mul(v, inverse_alpha), scale))
+        log_k = lax.lgamma(lax.add(k, 1.0))
+        t = lax.sub(lax.add(lax.neg(rate), lax.mul(k, log_rate)), log_k)
+        squeezed = lax.bitwise_and(lax.ge(us, 0.07), lax.le(v, bound))
+        tail = lax.bitwise_and(lax.lt(us, 0.013), lax.gt(v, us))
+        never = lax.bitwise_or(lax.lt(k, 0.0), tail)
+        exact = lax.bitwise_and(lax.bitwise_not(never), lax.le(s, t))
+        return k, lax.bitwise_or(squeezed, exact)
+
+    return _rejected(words, shape, typeof(rate).dtype, propose)
+
+
+# -- binomial --------------------------------------------------------------------------
+
+
+@library("shape", "dtype")
+def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
+    r"""Draws binomial counts: :math:`\binom{n}{k} p^k (1-p)^{n-k}` for 0 ≤ k ≤ n.
+
+    Args:
+      key: one key.
+      n: number of trials ≥ 0, any shape.
+      p: probability of success in [0, 1], any shape.
+      shape: of the result, to which both are broadcast; None means their common shape.
+      dtype: a float dtype; None means the default.
+
+    Returns:
+      An array of that shape and dtype, of whole numbers; nan where a parameter is
+      outside its range or nan.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: a parameter does not broadcast to `shape`.
+
+    Example:
+      >>> binomial(key(0), 10, 0.3, (3,)).shape
+      (3,)
+
+    Source: where n min(p, 1 - p) ≤ 10 sums of geometric numbers (Devroye 1986); else
+    Hörmann 1993, "The generation of binomial random variates", algorithm BTRS.
+    """
+    chosen = float_dtype("binomial", dtype)
+    trials, chance = (parameter("binomial", x, chosen) for x in (n, p))
+    full = result_shape("binomial", shape, trials, chance)
+    words = words_of("binomial", key)
+    drawn: Array = _binomial(words, spread(trials, full), spread(chance, full), full)
+    return drawn
+
+
+def _is_nan(x: Any) -> Any:
+    return lax.ne(x, x)
+
+
+def _binomial(words: Any, n: Any, p: Any, shape: Shape) -> Any:
+    either = lax.bitwise_or
+    swapped = lax.bitwise_not(lax.lt(p, 0.5))
+    q = lax.select(swapped, lax.sub(1.0, p), p)
+    bad_n = either(_is_nan(n), lax.lt(n, 0.0))
+    infinite = lax.eq(lax.abs(n), math.inf)
+    bad_q = either(_is_nan(q), lax.lt(q, 0.0))
+    safe = lax.select(bad_q, lax.full_like(q, 0.01), q)
+    few = either(bad_n, lax.le(lax.mul(n, safe), 10.0))
+    whole = lax.floor(n)
+    small = _few_successes(
+        words, lax.select(few, whole, lax.full_like(n, 0)), safe, shape
+    )
+    large = _many_successes(
+        words,
+        lax.select(few, lax.full_like(n, 1e4), whole),
+        lax.select(few, lax.full_like(n, 0.5), safe),
+        shape,
+    )
+    bad = either(bad_q, bad_n)
+    count = lax.select(few, small, large)
+    count = lax.select(bad, lax.full_like(count, math.nan), count)
+    endless = lax.bitwise_and(infinite, lax.bitwise_not(bad))
+    count = lax.select(endless, lax.full_like(count, math.inf), count)
+    keep = either(either(lax.bitwise_not(swapped), bad_n), either(_is_nan(q), infinite))
+    return lax.select(keep, count, lax.sub(whole, count))
+
+
+def _few_successes(words: Any, n: Any, p: Any, shape: Shape) -> Any:
+    """How many waiting times for a success fit into n trials."""
+    scale = lax.log1p(lax.neg(p))
+
+    def step(u: Any) -> Any:
+        return lax.ceil(lax.div(lax.log(u), scale))
+
+    def going(total: Any) -> Any:
+        return lax.le(total, n)
+
+    dtype = typeof(n).dtype
+    steps = _summed(words, shape, dtype, going, step, False)
+    return lax.convert_element_type(lax.sub(steps, 1), dtype)
+
+
+def _many_successes(words: Any, n: Any, p: Any, shape: Shape) -> Any:
+    """Hörmann's BTRS, his constants."""
+    deviation = lax.sqrt(lax.mul(lax.mul(n, p), lax.sub(1.0, p)))
+    b = lax.add(lax.mul(deviation, 2.53), 1.15)
+    a = lax.add(lax.add(lax.mul(b, 0.0248), -0.0873), lax.mul(p, 0.01))
+    centre = lax.add(lax.mul(n, p), 0.5)
+    bound = lax.sub(0.92, lax.div(4.2, b))
+    odds = lax.div(p, lax.sub(1.0, p))
+    alpha = lax.mul(lax.add(lax.div(5.1, b), 2.83), deviation)
+    mode = lax.floor(lax.mul(lax.add(n, 1.0), p))
+
+    def left(k: Any) -> Any:  # n - k + 1
+        return lax.add(lax.sub(n, k), 1.0)
+
+    def propose(u: Any, v: Any) -> tuple[Any, Any]:
+        us = lax.sub(0.5, lax.abs(u))
+        squeezed = lax.bitwise_and(lax.ge(us, 0.07), lax.le(v, bound))
+        slope = lax.add(lax.div(lax.mul(a, 2.0), us), b)
+        k = lax.floor(lax.add(lax.mul(slope, u), centre))
+        outside = lax.bitwise_or(lax.lt(k, 0.0), lax.gt(k, n))
+        scale = lax.add(lax.div(a, lax.mul(us, us)), b)
+        s = lax.log(lax.div(lax.mul(v, alpha), scale))
+        above = lax.div(lax.add(mode, 1.0), lax.mul(odds, left(mode)))
+        t = lax.mul(lax.add(mode, 0.5), lax.log(above))
+        ratio = lax.div(left(mode), left(k))
+        t = lax.add(t, lax.mul(lax.add(n, 1.0), lax.log(ratio)))
+        below = lax.div(lax.mul(odds, left(k)), lax.add(k, 1.0))
+        t = lax.add(t, lax.mul(lax.add(k, 0.5), lax.log(below)))
+        t = lax.add(t, _stirling_tail(mode))
+        t = lax.add(t, _stirling_tail(lax.sub(n, mode)))
+        t = lax.sub(t, _stirling_tail(k))
+        t = lax.sub(t, _stirling_tail(lax.sub(n, k)))
+        exact = lax.bitwise_and(lax.bitwise_not(outside), lax.le(s, t))
+        return k, lax.bitwise_or(squeezed, exact)
+
+    return _rejected(words, shape, typeof(n).dtype, propose)
+
+
+def _tail(k: int) -> float:
+    """Returns log k! - ((k + ½) log(k + 1) - (k + 1) + ½ log 2π), Stirling's error."""
+    x = k + 1
+    return math.lgamma(x) - (k + 0.5) * math.log(x) + x - 0.5 * math.log(2 * math.pi)
+
+
+_TAILS = [_tail(k) for k in range(10)]
+
+
+def _stirling_tail(k: Any) -> Any:
+    """Returns the tail of Stirling's formula: exact to 9, beyond that as at 9.
+
+    It enters four times, twice with each sign, so that constant tails cancel.
+    """
+    near = lax.clamp(0.0, k, 9.0)
+    x = lax.add(near, 1.0)
+    square = lax.mul(x, x)
+    series = lax.div(lax.sub(1 / 360, lax.div(1 / 1260, square)), square)
+    series = lax.div(lax.sub(1 / 12, series), x)
+    index = lax.convert_element_type(lax.floor(near), dtypes.int32)
+    exact = lax.full_like(k, _TAILS[0])
+    for i in range(1, 10):
+        tail = lax.full_like(k, _TAILS[i])
+        exact = lax.select(lax.eq(index, i), tail, exact)
+    return lax.select(lax.le(k, 9.0), exact, series)
+
+
+# -- multinomial -----------------------------------------------------------------------
+
+
+@library("shape", "dtype", "unroll")
+def multinomial(
+    key: Any,
+    n: Any,
+    p: Any,
+    *,
+    shape: Any = None,
+    dtype: Any = None,
+    unroll: int | bool = 1,
+) -> Array:
+    r"""Draws multinomial counts: n trials among the categories of the last axis.
+
+    Args:
+      key: one key.
+      n: number of trials ≥ 0, any shape.
+      p: probabilities, of shape `(..., k)`; they need not sum to 1.
+      shape: of the result, `(..., k)`; None means that of `p`.
+      dtype: a float dtype; None means the default.
+      unroll: how many categories one step of the loop handles.
+
+    Returns:
+      An array of that shape and dtype; the last axis sums to `n`.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ShapeError: `n` or `p` does not broadcast to `shape`.
+
+    Example:
+      >>> import numpy as np
+      >>> int(multinomial(key(0), 10, np.ones(4) / 4).sum())
+      10
+
+    Source: one binomial number after the other, of the trials that are left.
+    """
+    chosen = float_dtype("multinomial", dtype)
+    trials, chances = (parameter("multinomial", x, chosen) for x in (n, p))
+    if not typeof(chances).ndim:
+        raise ShapeError("multinomial: p must have an axis of categories, got 0-d")
+    own = typeof(chances).shape
+    if shape is None:
+        front = lax.broadcast_shapes(typeof(trials).shape, own[:-1])
+        full = (*front, own[-1])
+    else:
+        full = shape_of("multinomial", shape)
+    full = result_shape("multinomial", full, chances)
+    result_shape("multinomial", full[:-1], trials)
+    axis = len(full) - 1
+    order = (axis, *range(axis))
+    ahead = lax.transpose(spread(chances, full), order)
+    rest = lax.cumsum(ahead, 0, reverse=True)
+    rest = lax.select(lax.eq(rest, 0.0), lax.full_like(rest, 1), rest)
+    ratios = lax.clamp(0.0, lax.div(ahead, rest), 1.0)
+    words = words_of("multinomial", key)
+    each = RandomSplit.bind(words, shape=(full[-1],))
+
+    def step(remaining: Any, category: Any) -> tuple[Any, Any]:
+        ratio, own_words = category
+        count = _binomial(own_words, remaining, ratio, full[:-1])
+        return lax.sub(remaining, count), count
+
+    start = spread(trials, full[:-1])
+    _, counts = lax.scan(step, start, (ratios, each), unroll=unroll)
+    drawn: Array = lax.transpose(counts, (*range(1, len(full)), 0))
+    return drawn

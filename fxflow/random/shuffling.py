@@ -1,0 +1,268 @@
+"""Random orders and random selections."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.lax import draws
+from fxflow.random._arguments import parameter, shape_of, words_of
+from fxflow.random.basic import randint
+from fxflow.random.inverse import gumbel_of
+
+# Sorting by random 32-bit numbers is biased where two are equal; sorting again makes
+# that as unlikely as if the numbers had three times the logarithm of the size in bits.
+_EXPONENT = 3
+
+
+def _rounds(size: int) -> int:
+    return math.ceil(_EXPONENT * math.log(max(1, size)) / math.log(2**32 - 1))
+
+
+def _shuffled(words: Any, x: Any, axis: int) -> Any:
+    """Sorts by random numbers, several times if there are many elements."""
+    aval = typeof(x)
+    for _ in range(_rounds(aval.size)):
+        words, used = draws.split(words, 2)
+        _, x = lax.sort_key_val(draws.bits(used, 32, aval.shape), x, axis)
+    return x
+
+
+def _take(x: Any, index: Any, axis: int) -> Any:
+    """Returns the slices of `x` at indices that are in bounds."""
+    shape, picked = typeof(x).shape, typeof(index).ndim
+    before = range(axis)
+    after = range(axis + picked, picked + len(shape) - 1)
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=(*before, *after),
+        collapsed_slice_dims=(axis,),
+        start_index_map=(axis,),
+    )
+    sizes = tuple(1 if a == axis else n for a, n in enumerate(shape))
+    starts = lax.reshape(index, (*typeof(index).shape, 1))
+    return lax.gather(x, starts, numbers, sizes, mode="promise_in_bounds")
+
+
+def _axis(name: str, axis: Any, aval: Any) -> int:
+    number = operator.index(axis)
+    if not -aval.ndim <= number < aval.ndim:
+        raise AxisError(f"{name}: there is no axis {number} in {aval}")
+    return number % aval.ndim
+
+
+def _count(name: str, what: str, value: Any) -> int | None:
+    """Returns an integer given instead of an array, or None for an array."""
+    if isinstance(value, int) and not isinstance(value, np.generic):
+        return int(value)
+    if not is_arraylike(value):
+        raise not_an_array(value, f"{name}: {what} is")
+    aval = typeof(value)
+    if aval.ndim:
+        return None
+    if not dtypes.is_integer(aval.dtype):
+        raise ArgumentError(
+            f"{name}: {what} must be an integer or have at least one axis, got {aval}"
+        )
+    return operator.index(value)
+
+
+def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Array:
+    """Draws a random order of the slices of an array, or of the first integers.
+
+    Args:
+      key: one key.
+      x: an array; or an integer n, which stands for 0, 1, …, n - 1.
+      axis: along which the order changes.
+      independent: whether each vector along `axis` gets an order of its own.
+
+    Returns:
+      An array of the type of `x`.
+
+    Raises:
+      ArgumentError: `key` is no key, or `x` is no array and no integer.
+      AxisError: there is no such axis.
+
+    Example:
+      >>> sorted(permutation(key(0), 5).tolist())
+      [0, 1, 2, 3, 4]
+
+    Source: sorting by random 32-bit numbers, twice from 1626 elements on.
+    """
+    count = _count("permutation", "x", x)
+    if count is not None:
+        if count < 0:
+            raise ShapeError(f"permutation: x must not be negative, got {count}")
+        return _order(key, count)
+    return _permutation(key, x, _axis("permutation", axis, typeof(x)), independent)
+
+
+@library("count")
+def _order(key: Any, count: int) -> Array:
+    words = words_of("permutation", key)
+    index = lax.iota(dtypes.default_int(), count)
+    drawn: Array = _shuffled(words, index, 0)
+    return drawn
+
+
+@library("axis", "independent")
+def _permutation(key: Any, x: Any, axis: int, independent: bool) -> Array:
+    words = words_of("permutation", key)
+    aval = typeof(x)
+    # Keys and numbers of less than a byte are moved by their indices.
+    plain = not dtypes.is_key(aval.dtype)
+    if plain and (independent or aval.ndim == 1):
+        drawn: Array = _shuffled(words, x, axis)
+        return drawn
+    if independent:
+        raise DtypeError(f"permutation: independent=True takes numbers, got {aval}")
+    index = lax.iota(dtypes.default_int(), aval.shape[axis])
+    moved: Array = _take(x, _shuffled(words, index, 0), axis)
+    return moved
+
+
+def choice(
+    key: Any,
+    a: Any,
+    shape: Any = (),
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+    mode: str | None = None,
+) -> Array:
+    """Draws slices of an array, or of the first integers.
+
+    Args:
+      key: one key.
+      a: an array; or an integer n, which stands for 0, 1, …, n - 1.
+      shape: of the array of slices drawn.
+      replace: whether a slice may be drawn more than once.
+      p: probabilities, of shape `(a.shape[axis],)`; None means that all are alike.
+      axis: along which the slices lie.
+      mode: without replacement and with `p`, the mode of `gumbel`.
+
+    Returns:
+      An array of shape `shape`, which stands in the place of `axis` of `a`.
+
+    Raises:
+      ArgumentError: `key` is no key, or `a` is no array and no integer.
+      AxisError: there is no such axis.
+      ShapeError: there is nothing to draw from, `p` has another shape, or more distinct
+        slices are asked for than exist.
+
+    Example:
+      >>> choice(key(0), 5, (3,), replace=False).shape
+      (3,)
+
+    Source: uniform integers; a permutation; the inverse distribution function; Gumbel
+    noise (Kool, van Hoof, Welling 2019).
+    """
+    wanted = shape_of("choice", shape)
+    count = _count("choice", "a", a)
+    if count is None:
+        aval = typeof(a)
+        axis = _axis("choice", axis, aval)
+        count = aval.shape[axis]
+    else:
+        a = None
+        _axis("choice", axis, typeof(np.zeros(1, np.int32)))
+    drawn = math.prod(wanted)
+    if count < 1 and drawn:
+        raise ShapeError("choice: there is nothing to draw from: a is empty")
+    if not replace and drawn > count:
+        raise ShapeError(
+            f"choice: {drawn} distinct slices of {count} cannot be drawn: use "
+            "replace=True"
+        )
+    if p is not None:
+        if not is_arraylike(p):
+            raise not_an_array(p, "choice: p is")
+        if typeof(p).shape != (count,):
+            raise ShapeError(
+                f"choice: p must have one probability for each of {count} slices, got "
+                f"{typeof(p)}"
+            )
+    if replace and p is None and drawn:
+        index = randint(key, wanted, 0, count)
+        return index if a is None else _picked(a, index, axis)
+    return _choice(key, a, count, wanted, replace, p, axis, mode)
+
+
+@library("axis")
+def _picked(a: Any, index: Any, axis: int) -> Array:
+    picked: Array = _take(a, index, axis)
+    return picked
+
+
+@library("count", "shape", "replace", "axis", "mode")
+def _choice(
+    key: Any,
+    a: Any,
+    count: int,
+    shape: Any,
+    replace: bool,
+    p: Any,
+    axis: int,
+    mode: Any,
+) -> Array:
+    words = words_of("choice", key)
+    drawn = math.prod(shape)
+    default = dtypes.default_int()
+    if not drawn:
+        index = lax.full(shape, 0, default)
+        if a is not None and not count:
+            own = typeof(a)
+            full = own.shape[:axis] + shape + own.shape[axis + 1 :]
+            nothing: Array = lax.full(full, 0, own.dtype)
+            return nothing
+    elif p is None:
+        order = lax.iota(default, count)
+        if a is not None and typeof(a).ndim == 1 and not dtypes.is_key(typeof(a).dtype):
+            # An array of one axis is shuffled itself.
+            order, a = a, None
+        index = lax.reshape(
+            lax.slice_in_dim(_shuffled(words, order, 0), 0, drawn), shape
+        )
+    else:
+        dtype = dtypes.to_inexact(typeof(p).dtype)
+        chance = parameter("choice", p, dtype)
+        if replace:
+            index = _by_probability(words, chance, shape, default)
+        else:
+            noise = gumbel_of(words, (count,), dtype, mode, "choice")
+            _, top = lax.top_k(lax.add(noise, lax.log(chance)), drawn)
+            index = lax.convert_element_type(lax.reshape(top, shape), default)
+    out: Array = index if a is None else _take(a, index, axis)
+    return out
+
+
+def _by_probability(words: Any, p: Any, shape: Any, dtype: Any) -> Any:
+    """Returns indices, each with its probability."""
+    total = lax.cumsum(p, 0)
+    count = typeof(p).shape[0]
+    last = lax.index_in_dim(total, count - 1, 0, keepdims=False)
+    u = lax.sub(1.0, draws.unit(words, shape, typeof(p).dtype))
+    return _first_not_less(total, lax.mul(u, last), dtype)
+
+
+def _first_not_less(ordered: Any, x: Any, dtype: Any) -> Any:
+    """Returns how many elements of `ordered` are below each `x`, by bisection."""
+    count, shape = typeof(ordered).shape[0], typeof(x).shape
+    low = lax.full(shape, 0, dtype)
+    high = lax.full(shape, count, dtype)
+    for _ in range(math.ceil(math.log2(count + 1))):
+        middle = lax.div(lax.add(low, high), 2)
+        inside = lax.min(middle, count - 1)
+        below = lax.lt(_take(ordered, inside, 0), x)
+        below = lax.bitwise_and(below, lax.lt(low, high))
+        low = lax.select(below, lax.add(middle, 1), low)
+        high = lax.select(below, high, middle)
+    return lax.min(low, count - 1)
