@@ -11,20 +11,40 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import dtypes
-from fxflow.core.array import put_host
+from fxflow.core.array import Array, put_host
 from fxflow.core.aval import Aval
 from fxflow.core.primitive import Zero, table
+from fxflow.devices import buffers
+
+# Python numbers turn into constants all the time (`2 * x`): each is made once.
+_MAX_CONSTANTS = 4096
+_constants: dict[Any, Array] = {}
 
 
-def constant(value: Any, dtype: Any) -> Any:
+def constant(value: Any, dtype: Any, weak_type: bool = False) -> Array:
     """Returns a 0-d constant of exactly this dtype.
 
-    A NumPy scalar will do, except where an operation would take it for 32 bits.
+    Args:
+      value: a number.
+      dtype: canonical dtype.
+      weak_type: whether the dtype yields in promotion.
     """
+    # 0.0 and -0.0 are equal, as keys too; so the text of what is zero is the key.
+    key = (type(value), value or str(value), dtype, weak_type)
+    try:
+        known = _constants.get(key)
+    except TypeError:  # an array cannot be a key
+        return _made(value, dtype, weak_type)
+    if known is None or known._placed.placement is not buffers.default_placement():
+        if len(_constants) >= _MAX_CONSTANTS:
+            _constants.clear()
+        known = _constants[key] = _made(value, dtype, weak_type)
+    return known
+
+
+def _made(value: Any, dtype: Any, weak_type: bool) -> Array:
     scalar = np.asarray(value).astype(dtype)
-    if dtypes.is_wide(dtype):
-        return put_host(scalar, Aval((), dtype))
-    return scalar
+    return put_host(scalar, Aval((), dtype, weak_type))
 
 
 def zeros(aval: Aval) -> Any:

@@ -265,7 +265,7 @@ class Context:
             out = function(*values)
             return out if isinstance(out, list | tuple) else [out]
 
-        graph, consts = trace_flat(flat, list(avals or self.avals_in))
+        graph, consts = trace_flat(flat, list(self.avals_in if avals is None else avals))
         constants = [self.constant(np.asarray(c)) for c in consts]
         return self.graph(graph, [*constants, *operands])
 

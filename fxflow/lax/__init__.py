@@ -207,6 +207,14 @@ from fxflow.lax.window import reduce_window
 from fxflow.lax.windows import reduce_window_shape_tuple
 
 __all__ = [
+    # random_bits
+    "random_fold_in",
+    "random_seed",
+    "random_split",
+    "random_unwrap",
+    "random_wrap",
+    # threefry
+    "threefry2x32",
     # incomplete_beta
     "betainc",
     # incomplete_gamma

@@ -7,12 +7,11 @@ and stay 0-d constants), 0-d arrays beside larger ones, and axes of length one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from fxflow.core import arith, dtypes
-from fxflow.core.array import put_host
+from fxflow.core.array import Array
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import typeof
 from fxflow.core.errors import DtypeError, ShapeError
@@ -45,9 +44,7 @@ def constant_like(value: Any, aval: Aval, name: str = "constant") -> Any:
         )
     if isinstance(value, int) and dtypes.is_integer(dtype):
         dtypes.of_python(int(value), dtype)
-    if aval.weak_type:
-        return put_host(np.asarray(value).astype(dtype), Aval((), dtype, True))
-    return arith.constant(value, dtype)
+    return arith.constant(value, dtype, aval.weak_type)
 
 
 def _rank(dtype: Any) -> int:
@@ -58,7 +55,7 @@ def _rank(dtype: Any) -> int:
     return 3 if dtypes.is_complex(dtype) else 2
 
 
-def operands(name: str, *args: Any) -> list[Any]:
+def operands(name: str, *args: Any) -> Sequence[Any]:
     """Returns the operands of an elementwise operation, as its primitive takes them.
 
     Args:
@@ -73,6 +70,14 @@ def operands(name: str, *args: Any) -> list[Any]:
       DtypeError: a number does not fit the arrays' dtype.
       ShapeError: the shapes do not go together.
     """
+    if len(args) == 2:
+        x, y = args
+        if isinstance(x, Array):
+            if isinstance(y, Array):
+                if x.aval.shape == y.aval.shape:
+                    return args
+            elif type(y) in PYTHON_SCALARS:
+                return x, constant_like(y, x.aval, name)
     out = list(args)
     numbers = [i for i, a in enumerate(out) if type(a) in PYTHON_SCALARS]
     if numbers:

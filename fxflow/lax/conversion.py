@@ -173,14 +173,13 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Array:
     Source: StableHLO `convert`.
     """
     dtype = dtypes.dtype(new_dtype)
-    if not dtypes.is_complex(dtype) and not dtypes.is_key(dtype):
-        given = typeof(operand)
-        if dtypes.is_complex(given.dtype) and not dtypes.is_bool(dtype):
-            warnings.warn(
-                f"converting {given} to {dtypes.short_name(dtype)} drops the imaginary "
-                "part: take lax.real(x) first to say so",
-                np.exceptions.ComplexWarning,
-                stacklevel=2,
-            )
+    dropped = dtypes.is_integer(dtype) or dtypes.is_floating(dtype)
+    if dropped and dtypes.is_complex(getattr(operand, "dtype", None)):
+        warnings.warn(
+            f"converting {typeof(operand)} to {dtypes.short_name(dtype)} drops the "
+            "imaginary part: take lax.real(x) first to say so",
+            np.exceptions.ComplexWarning,
+            stacklevel=2,
+        )
     result: Array = convert(operand, dtype)
     return result

@@ -159,11 +159,10 @@ class Pow(Elementwise):
 def _slope_of_base(x: Any, y: Any) -> Any:
     aval = typeof(y)
     one, zero = arith.constant(1, aval.dtype), arith.constant(0, aval.dtype)
-    # Without the detour, x = 0 and y = 0 would give 0 · inf.
-    lower = select(eq(y, zero), one, sub(y, one))
-    if dtypes.is_integer(aval.dtype):
-        return mul(convert(y, typeof(x).dtype), Pow.bind(x, lower))
-    return mul(y, Pow.bind(x, lower))
+    # x⁰ is flat everywhere: x⁻¹ would make it 0 · inf at 0.
+    lower = select(eq(y, zero), zero, sub(y, one))
+    factor = convert(y, typeof(x).dtype) if dtypes.is_integer(aval.dtype) else y
+    return mul(factor, Pow.bind(x, lower))
 
 
 def _slope_of_exponent(out: Any, x: Any) -> Any:

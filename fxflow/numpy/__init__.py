@@ -2,6 +2,7 @@
 
 from fxflow.core.array import Array as ndarray
 from fxflow.numpy import array_methods as _array_methods  # operators and methods
+from fxflow.numpy import ufunc_methods as _ufunc_methods  # reduce, accumulate, …
 from fxflow.numpy.arithmetic import (
     absolute,
     add,
@@ -23,6 +24,23 @@ from fxflow.numpy.arithmetic import (
     sign,
     square,
     subtract,
+)
+from fxflow.numpy.arranging import (
+    apply_along_axis,
+    apply_over_axes,
+    delete,
+    flip,
+    fliplr,
+    flipud,
+    insert,
+    ravel_multi_index,
+    repeat,
+    resize,
+    roll,
+    rot90,
+    tile,
+    trim_zeros,
+    unravel_index,
 )
 from fxflow.numpy.comparisons import (
     bitwise_and,
@@ -57,6 +75,24 @@ from fxflow.numpy.creation import (
     zeros,
     zeros_like,
 )
+from fxflow.numpy.diagonals import (
+    diag,
+    diag_indices,
+    diag_indices_from,
+    diagflat,
+    diagonal,
+    eye,
+    identity,
+    mask_indices,
+    tri,
+    tril,
+    tril_indices,
+    tril_indices_from,
+    triu,
+    triu_indices,
+    triu_indices_from,
+    vander,
+)
 from fxflow.numpy.elementary import (
     arccos,
     arccosh,
@@ -88,6 +124,80 @@ from fxflow.numpy.elementary import (
     tan,
     tanh,
 )
+from fxflow.numpy.exchange import (
+    array_repr,
+    array_str,
+    from_dlpack,
+    frombuffer,
+    fromfile,
+    fromiter,
+    fromstring,
+    get_printoptions,
+    load,
+    printoptions,
+    save,
+    savez,
+    set_printoptions,
+)
+from fxflow.numpy.floats import (
+    allclose,
+    angle,
+    array_equal,
+    array_equiv,
+    ceil,
+    conjugate,
+    copysign,
+    fabs,
+    floor,
+    frexp,
+    gcd,
+    imag,
+    isclose,
+    iscomplex,
+    isfinite,
+    isinf,
+    isnan,
+    isneginf,
+    isposinf,
+    isreal,
+    lcm,
+    ldexp,
+    modf,
+    nextafter,
+    real,
+    real_if_close,
+    rint,
+    round,
+    signbit,
+    spacing,
+    trunc,
+)
+from fxflow.numpy.grids import (
+    c_,
+    fromfunction,
+    indices,
+    meshgrid,
+    mgrid,
+    ogrid,
+    r_,
+)
+from fxflow.numpy.index_functions import (
+    argwhere,
+    compress,
+    extract,
+    fill_diagonal,
+    flatnonzero,
+    index_exp,
+    ix_,
+    nonzero,
+    place,
+    put,
+    put_along_axis,
+    s_,
+    take,
+    take_along_axis,
+    where,
+)
 from fxflow.numpy.joining import (
     append,
     array_split,
@@ -104,6 +214,7 @@ from fxflow.numpy.joining import (
     vsplit,
     vstack,
 )
+from fxflow.numpy.padding import pad
 from fxflow.numpy.ranges import arange, geomspace, linspace, logspace
 from fxflow.numpy.scalars import (
     bfloat16,
@@ -167,7 +278,7 @@ from fxflow.numpy.scalars import (
     uint64,
     unsignedinteger,
 )
-from fxflow.numpy.selection import choose, clip, nan_to_num, piecewise, select, where
+from fxflow.numpy.selection import choose, clip, nan_to_num, piecewise, select
 from fxflow.numpy.shapes import (
     atleast_1d,
     atleast_2d,
@@ -185,6 +296,8 @@ from fxflow.numpy.shapes import (
     swapaxes,
     transpose,
 )
+from fxflow.numpy.ufunc import ufunc
+from fxflow.numpy.vectorize import frompyfunc, vectorize
 
 # -- other spellings of the same functions ---------------------------------------------
 
@@ -201,6 +314,9 @@ acos, acosh = arccos, arccosh
 asin, asinh = arcsin, arcsinh
 atan, atan2, atanh = arctan, arctan2, arctanh
 radians, degrees = deg2rad, rad2deg
+conj = conjugate
+around = round
+fix = trunc
 bool = bool_
 int_ = int32
 float_ = float32

@@ -15,9 +15,9 @@ from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.eager import EVAL
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.placed import placed_on
-from fxflow.core.primitive import table
 from fxflow.core.trace import state
 from fxflow.numpy._operands import SCALARS, convert
+from fxflow.transforms.transfer import device_put
 
 # -- of data ---------------------------------------------------------------------
 
@@ -272,7 +272,7 @@ def _copied(a: Array) -> Array:
 
 def to_device(a: Array, device: Any) -> Array:
     """Returns an array on a device."""
-    return table["device_put"].bind(a, device=device)
+    return device_put(a, device)  # type: ignore[no-any-return]
 
 
 def astype_array(x: Any, dtype: Any) -> Any:

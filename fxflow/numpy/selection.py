@@ -26,43 +26,18 @@ from fxflow.numpy._operands import (
 from fxflow.numpy.comparisons import truth
 
 
-@library("size")
-def where(
-    condition: Any,
-    x: Any = None,
-    y: Any = None,
-    /,
-    *,
-    size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
-    """Takes elements from `x` where a condition is true, from `y` elsewhere.
+@library()
+def where(condition: Any, x: Any, y: Any, /) -> Any:
+    """Takes elements from `x` where a condition is true; see `fxflow.numpy.where`.
 
     Args:
-      condition: array-like; numbers that are not zero count as true.
-      x: array-like; without it and `y`, the result is `nonzero(condition)`.
+      condition: array-like.
+      x: array-like.
       y: array-like.
-      size: see `nonzero`.
-      fill_value: see `nonzero`.
 
     Returns:
-      Array of the shape to which all three broadcast, of the common dtype of `x`, `y`.
-
-    Raises:
-      ShapeError: the shapes do not broadcast together.
-      DtypeError: the dtypes do not combine.
-      ArgumentError: one of `x` and `y` is missing.
-
-    Example:
-      >>> where(np.array([True, False]), 1.0, np.zeros(2, "f4"))
-      Array([1., 0.], dtype=float32)
-
-    Source: `numpy.where`.
+      Array.
     """
-    if x is None or y is None:
-        raise ArgumentError("where: takes both x and y, or neither")
-    if size is not None or fill_value is not None:
-        raise ArgumentError("where: size and fill_value go without x and y")
     return choose_between(truth("where", condition), *promote_dtypes("where", x, y))
 
 

@@ -51,6 +51,7 @@ from fxflow.random.keys import (
     split,
     wrap_key_data,
 )
+from fxflow.random.matrices import multivariate_normal, orthogonal
 from fxflow.random.shuffling import choice, permutation
 
 __all__ = [
@@ -83,7 +84,9 @@ __all__ = [
     "lognormal",
     "maxwell",
     "multinomial",
+    "multivariate_normal",
     "normal",
+    "orthogonal",
     "pareto",
     "permutation",
     "poisson",

@@ -84,6 +84,7 @@ def shape_of(name: str, shape: Any) -> Shape:
       ArgumentError: it is neither an integer nor a sequence of them.
       ShapeError: a length is negative.
     """
+    out: Shape
     try:
         out = (operator.index(shape),)
     except TypeError:

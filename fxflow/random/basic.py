@@ -42,7 +42,8 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Array:
       DtypeError: `dtype` is another.
 
     Example:
-      >>> bits(key(0), (3,), "uint8")
+      >>> from fxflow import random
+      >>> random.bits(random.key(0), (3,), "uint8")
       Array([239, 204, 166], dtype=uint8)
 
     Source: Salmon et al. 2011; the two words of the block at the element's position,
@@ -81,7 +82,8 @@ def uniform(
       ShapeError: the bounds do not broadcast to `shape`.
 
     Example:
-      >>> bool((uniform(key(0), (1000,)) < 1.0).all())
+      >>> from fxflow import random
+      >>> bool((random.uniform(random.key(0), (1000,)) < 1.0).all())
       True
 
     Source: random bits as the mantissa of a number in [1, 2).
@@ -121,7 +123,8 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
       bias is below 2⁻³² for ranges up to 2¹⁶.
 
     Example:
-      >>> randint(key(0), (4,), 0, 10).dtype
+      >>> from fxflow import random
+      >>> random.randint(random.key(0), (4,), 0, 10).dtype
       dtype('int32')
 
     Source: the remainder of a number of twice the width, taken in two halves.

@@ -113,7 +113,8 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Array:
       ShapeError: `lam` does not broadcast to `shape`.
 
     Example:
-      >>> poisson(key(0), 4.0, (3,)).dtype
+      >>> from fxflow import random
+      >>> random.poisson(random.key(0), 4.0, (3,)).dtype
       dtype('int32')
 
     Source: for λ < 10 Knuth's product of uniforms; else Hörmann 1993, "The transformed
@@ -195,7 +196,8 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
       ShapeError: a parameter does not broadcast to `shape`.
 
     Example:
-      >>> binomial(key(0), 10, 0.3, (3,)).shape
+      >>> from fxflow import random
+      >>> random.binomial(random.key(0), 10, 0.3, (3,)).shape
       (3,)
 
     Source: where n min(p, 1 - p) ≤ 10 sums of geometric numbers (Devroye 1986); else
@@ -353,8 +355,9 @@ def multinomial(
       ShapeError: `n` or `p` does not broadcast to `shape`.
 
     Example:
+      >>> from fxflow import random
       >>> import numpy as np
-      >>> int(multinomial(key(0), 10, np.ones(4) / 4).sum())
+      >>> int(random.multinomial(random.key(0), 10, np.ones(4) / 4).sum())
       10
 
     Source: one binomial number after the other, of the trials that are left.

@@ -44,7 +44,8 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
       ShapeError: `p` does not broadcast to `shape`.
 
     Example:
-      >>> bernoulli(key(0), 0.3, (4,)).dtype
+      >>> from fxflow import random
+      >>> random.bernoulli(random.key(0), 0.3, (4,)).dtype
       dtype('bool')
 
     Source: a uniform number below `p`.
@@ -86,7 +87,8 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Array:
       DtypeError: `dtype` has no -1.
 
     Example:
-      >>> rademacher(key(0), (4,)).dtype
+      >>> from fxflow import random
+      >>> random.rademacher(random.key(0), (4,)).dtype
       dtype('int32')
 
     Source: a uniform number below one half.
@@ -121,7 +123,8 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
       ShapeError: `p` does not broadcast to `shape`.
 
     Example:
-      >>> bool((geometric(key(0), 0.5, (100,)) >= 1).all())
+      >>> from fxflow import random
+      >>> bool((random.geometric(random.key(0), 0.5, (100,)) >= 1).all())
       True
 
     Source: ⌊log u / log(1 - p)⌋ + 1 of a uniform u.
@@ -171,8 +174,9 @@ def categorical(
       ShapeError: `shape` does not fit, or asks for more distinct categories than exist.
 
     Example:
+      >>> from fxflow import random
       >>> import numpy as np
-      >>> categorical(key(0), np.log([0.2, 0.8]), shape=(5,)).shape
+      >>> random.categorical(random.key(0), np.log([0.2, 0.8]), shape=(5,)).shape
       (5,)
 
     Source: the largest of logits plus Gumbel noise; without replacement, the largest
@@ -196,8 +200,9 @@ def categorical(
     full = batch if shape is None else shape_of("categorical", shape)
     split = len(full) - len(batch)
     tail = full[max(split, 0) :]
-    fits = split >= 0 and (
-        lax.broadcast_shapes(tail, batch) == tail if replace else tail == batch
+    # Without replacement, the same noise must not serve two results.
+    fits = split >= 0 and all(
+        n == m or (replace and n == 1) for n, m in zip(batch, tail, strict=True)
     )
     if not fits:
         raise ShapeError(

@@ -10,6 +10,7 @@ from fxflow.core.convert import typeof
 from fxflow.core.eager import library
 from fxflow.core.errors import ShapeError
 from fxflow.lax import draws
+from fxflow.lax.gradient_control import stop_gradient
 from fxflow.lax.random_bits import RandomSplit
 from fxflow.lax.random_gamma import RandomGamma
 from fxflow.random._arguments import (
@@ -48,7 +49,8 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Array:
       ShapeError: `a` does not broadcast to `shape`.
 
     Example:
-      >>> gamma(key(0), 2.0, (3,)).shape
+      >>> from fxflow import random
+      >>> random.gamma(random.key(0), 2.0, (3,)).shape
       (3,)
 
     Source: Marsaglia and Tsang 2000, "A simple method for generating gamma variables".
@@ -79,7 +81,8 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Array:
       ShapeError: `a` does not broadcast to `shape`.
 
     Example:
-      >>> loggamma(key(0), 0.01, (3,)).shape
+      >>> from fxflow import random
+      >>> random.loggamma(random.key(0), 0.01, (3,)).shape
       (3,)
 
     Source: Marsaglia and Tsang 2000, "A simple method for generating gamma variables".
@@ -111,7 +114,8 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Arra
       ShapeError: a parameter does not broadcast to `shape`.
 
     Example:
-      >>> beta(key(0), 2.0, 3.0, (3,)).shape
+      >>> from fxflow import random
+      >>> random.beta(random.key(0), 2.0, 3.0, (3,)).shape
       (3,)
 
     Source: x / (x + y) of gamma numbers x and y, from their logarithms.
@@ -147,8 +151,9 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Arr
       ShapeError: `alpha` is 0-d or does not broadcast to `shape`.
 
     Example:
+      >>> from fxflow import random
       >>> import numpy as np
-      >>> dirichlet(key(0), np.ones(3), (2,)).shape
+      >>> random.dirichlet(random.key(0), np.ones(3), (2,)).shape
       (2, 3)
 
     Source: gamma numbers divided by their sum, from their logarithms.
@@ -167,7 +172,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Arr
     def repeated(value: Any) -> Any:
         return lax.broadcast_in_dim(value, full, kept)
 
-    most = lax.stop_gradient(repeated(lax.reduce_max(logs, (axis,))))
+    most = stop_gradient(repeated(lax.reduce_max(logs, (axis,))))
     weights = lax.exp(lax.sub(logs, most))
     drawn: Array = lax.div(weights, repeated(lax.reduce_sum(weights, (axis,))))
     return drawn
@@ -197,7 +202,8 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Array:
       ShapeError: `df` does not broadcast to `shape`.
 
     Example:
-      >>> chisquare(key(0), 3.0, (3,)).shape
+      >>> from fxflow import random
+      >>> random.chisquare(random.key(0), 3.0, (3,)).shape
       (3,)
 
     Source: twice a gamma number of parameter d / 2.
@@ -229,7 +235,8 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) ->
       ShapeError: a parameter does not broadcast to `shape`.
 
     Example:
-      >>> f(key(0), 3.0, 5.0, (3,)).shape
+      >>> from fxflow import random
+      >>> random.f(random.key(0), 3.0, 5.0, (3,)).shape
       (3,)
 
     Source: (x / dfnum) / (y / dfden) of chi-square numbers x and y.
@@ -237,10 +244,10 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) ->
     chosen = float_dtype("f", dtype)
     pair = [parameter("f", p, chosen) for p in (dfnum, dfden)]
     full = result_shape("f", shape, *pair)
-    words = draws.split(words_of("f", key), 2)
+    second, first = draws.split(words_of("f", key), 2)
     above, below = (
         lax.div(_chisquare(w, d, full), fit(d, full))
-        for w, d in zip(words, pair, strict=True)
+        for w, d in zip((first, second), pair, strict=True)
     )
     drawn: Array = lax.div(above, below)
     return drawn
@@ -265,7 +272,8 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Array:
       ShapeError: `df` does not broadcast to `shape`.
 
     Example:
-      >>> t(key(0), 4.0, (3,)).shape
+      >>> from fxflow import random
+      >>> random.t(random.key(0), 4.0, (3,)).shape
       (3,)
 
     Source: x √(h / g) of a normal x and a gamma number g of parameter h = d / 2.
@@ -299,7 +307,8 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> 
       DtypeError: `dtype` is no float dtype.
 
     Example:
-      >>> generalized_normal(key(0), 3.0, (3,)).shape
+      >>> from fxflow import random
+      >>> random.generalized_normal(random.key(0), 3.0, (3,)).shape
       (3,)
 
     Source: a random sign times g^(1/p) of a gamma number g of parameter 1/p.
@@ -339,7 +348,8 @@ def ball(key: Any, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = None) -> 
       DtypeError: `dtype` is no float dtype.
 
     Example:
-      >>> ball(key(0), 3, shape=(2,)).shape
+      >>> from fxflow import random
+      >>> random.ball(random.key(0), 3, shape=(2,)).shape
       (2, 3)
 
     Source: Barthe, Guédon, Mendelson, Naor 2005: generalized normal numbers divided by

@@ -11,6 +11,7 @@ from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import DtypeError
 from fxflow.lax import draws
+from fxflow.lax.gradient_control import stop_gradient
 from fxflow.random._arguments import (
     fit,
     float_dtype,
@@ -41,7 +42,8 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Array:
       DtypeError: `dtype` is neither float nor complex.
 
     Example:
-      >>> normal(key(0), (2, 3)).shape
+      >>> from fxflow import random
+      >>> random.normal(random.key(0), (2, 3)).shape
       (2, 3)
 
     Source: √2 erf⁻¹(u) of u uniform in (-1, 1).
@@ -88,7 +90,8 @@ def truncated_normal(
       ShapeError: a bound does not broadcast to `shape`.
 
     Example:
-      >>> bool((abs(truncated_normal(key(0), -1.0, 1.0, (100,))) < 1.0).all())
+      >>> from fxflow import random
+      >>> bool((abs(random.truncated_normal(random.key(0), -1.0, 1.0, (100,))) < 1.0).all())
       True
 
     Source: √2 erf⁻¹(u) of u uniform between the bounds' values of erf(x / √2).
@@ -100,7 +103,7 @@ def truncated_normal(
     u = draws.between(words_of("truncated_normal", key), full, chosen, *bounds)
     drawn = lax.mul(lax.erf_inv(u), SQRT2)
     least, most = (
-        lax.nextafter(lax.stop_gradient(p), arith.constant(to, chosen))
+        lax.nextafter(stop_gradient(p), arith.constant(to, chosen))
         for p, to in ((low, math.inf), (high, -math.inf))
     )
     kept: Array = lax.min(fit(most, full), lax.max(fit(least, full), drawn))
@@ -130,7 +133,8 @@ def lognormal(
       ShapeError: `sigma` does not broadcast to `shape`.
 
     Example:
-      >>> lognormal(key(0), 0.5, (3,)).shape
+      >>> from fxflow import random
+      >>> random.lognormal(random.key(0), 0.5, (3,)).shape
       (3,)
 
     Source: exp(σ x) of a normal x.
@@ -160,7 +164,8 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None) -> Array:
       DtypeError: `dtype` is no float dtype.
 
     Example:
-      >>> maxwell(key(0), (3,)).shape
+      >>> from fxflow import random
+      >>> random.maxwell(random.key(0), (3,)).shape
       (3,)
 
     Source: the length of a normal vector of three components.
@@ -200,7 +205,8 @@ def double_sided_maxwell(
       ShapeError: a parameter does not broadcast to `shape`.
 
     Example:
-      >>> double_sided_maxwell(key(0), 1.0, 2.0, (3,)).shape
+      >>> from fxflow import random
+      >>> random.double_sided_maxwell(random.key(0), 1.0, 2.0, (3,)).shape
       (3,)
 
     Source: a Maxwell number times a random sign.
@@ -236,7 +242,8 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Array:
       ShapeError: `mean` does not broadcast to `shape`.
 
     Example:
-      >>> wald(key(0), 2.0, (3,)).shape
+      >>> from fxflow import random
+      >>> random.wald(random.key(0), 2.0, (3,)).shape
       (3,)
 
     Source: Michael, Schucany, Haas 1976: one root of a quadratic equation in a squared

@@ -38,7 +38,8 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Array:
       DtypeError: `dtype` is no float dtype.
 
     Example:
-      >>> exponential(key(0), (2, 3)).shape
+      >>> from fxflow import random
+      >>> random.exponential(random.key(0), (2, 3)).shape
       (2, 3)
 
     Source: -log(1 - u) of a uniform u.
@@ -70,7 +71,8 @@ def gumbel(
       DtypeError: `dtype` is no float dtype.
 
     Example:
-      >>> gumbel(key(0), (3,)).shape
+      >>> from fxflow import random
+      >>> random.gumbel(random.key(0), (3,)).shape
       (3,)
 
     Source: -log(-log u) of a uniform u.
@@ -121,7 +123,8 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Array:
       DtypeError: `dtype` is no float dtype.
 
     Example:
-      >>> laplace(key(0), (3,)).shape
+      >>> from fxflow import random
+      >>> random.laplace(random.key(0), (3,)).shape
       (3,)
 
     Source: sign(u) log(1 - |u|) of u uniform in (-1, 1).
@@ -150,7 +153,8 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Array:
       DtypeError: `dtype` is no float dtype.
 
     Example:
-      >>> logistic(key(0), (3,)).shape
+      >>> from fxflow import random
+      >>> random.logistic(random.key(0), (3,)).shape
       (3,)
 
     Source: log(u / (1 - u)) of a uniform u.
@@ -179,7 +183,8 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Array:
       DtypeError: `dtype` is no float dtype.
 
     Example:
-      >>> cauchy(key(0), (3,)).shape
+      >>> from fxflow import random
+      >>> random.cauchy(random.key(0), (3,)).shape
       (3,)
 
     Source: tan π(u - ½) of a uniform u.
@@ -212,7 +217,8 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Arra
       ShapeError: `scale` does not broadcast to `shape`.
 
     Example:
-      >>> rayleigh(key(0), 2.0, (3,)).shape
+      >>> from fxflow import random
+      >>> random.rayleigh(random.key(0), 2.0, (3,)).shape
       (3,)
 
     Source: s √(-2 log u) of a uniform u.
@@ -249,7 +255,8 @@ def weibull_min(
       ShapeError: a parameter does not broadcast to `shape`.
 
     Example:
-      >>> weibull_min(key(0), 2.0, 3.0, (3,)).shape
+      >>> from fxflow import random
+      >>> random.weibull_min(random.key(0), 2.0, 3.0, (3,)).shape
       (3,)
 
     Source: s (-log(1 - u))^(1/c) of a uniform u.
@@ -282,7 +289,8 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Array:
       ShapeError: `b` does not broadcast to `shape`.
 
     Example:
-      >>> pareto(key(0), 2.0, (3,)).shape
+      >>> from fxflow import random
+      >>> random.pareto(random.key(0), 2.0, (3,)).shape
       (3,)
 
     Source: exp(e / b) of a standard exponential e.
@@ -318,7 +326,8 @@ def triangular(
       ShapeError: a parameter does not broadcast to `shape`.
 
     Example:
-      >>> triangular(key(0), 0.0, 1.0, 4.0, (3,)).shape
+      >>> from fxflow import random
+      >>> random.triangular(random.key(0), 0.0, 1.0, 4.0, (3,)).shape
       (3,)
 
     Source: the inverse of the distribution function, which is quadratic on each side.

@@ -31,7 +31,8 @@ def key_dtype(impl: Any = None) -> Any:
       DtypeError: there is no such generator.
 
     Example:
-      >>> key_dtype()
+      >>> from fxflow import random
+      >>> random.key_dtype()
       key<fry>
     """
     if impl is None:
@@ -56,7 +57,8 @@ def key(seed: Any, *, impl: Any = None) -> Array:
       OverflowError: the seed needs more than 64 bits.
 
     Example:
-      >>> normal(key(0), (3,)).shape
+      >>> from fxflow import random
+      >>> random.normal(random.key(0), (3,)).shape
       (3,)
 
     Source: Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as
@@ -81,7 +83,8 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Array:
       ShapeError: `key` is several keys.
 
     Example:
-      >>> first, second = split(key(0))
+      >>> from fxflow import random
+      >>> first, second = random.split(random.key(0))
       >>> first
       Array(key<fry>[]) overlaying:
       [1797259609, 2579123966]
@@ -109,7 +112,8 @@ def fold_in(key: Any, data: Any) -> Array:
       ShapeError: `key` is several keys, or `data` is not 0-d.
 
     Example:
-      >>> key_data(fold_in(key(0), 1))
+      >>> from fxflow import random
+      >>> random.key_data(random.fold_in(random.key(0), 1))
       Array([ 928981903, 3453687069], dtype=uint32)
 
     Source: Salmon et al. 2011; the block at the counter that `data` is.
@@ -132,7 +136,8 @@ def key_data(keys: Any) -> Array:
       ArgumentError: they are no keys.
 
     Example:
-      >>> key_data(key(7))
+      >>> from fxflow import random
+      >>> random.key_data(random.key(7))
       Array([0, 7], dtype=uint32)
     """
     return lax.random_unwrap(typed_keys("key_data", keys)[0])
@@ -152,7 +157,8 @@ def wrap_key_data(data: Any, *, impl: Any = None) -> Array:
       ShapeError: `data` is not the words of keys.
 
     Example:
-      >>> wrap_key_data(key_data(key(7))).dtype
+      >>> from fxflow import random
+      >>> random.wrap_key_data(random.key_data(random.key(7))).dtype
       key<fry>
     """
     return lax.random_wrap(data, dtype=key_dtype(impl))
@@ -171,7 +177,8 @@ def key_impl(keys: Any) -> str:
       ArgumentError: they are no keys.
 
     Example:
-      >>> key_impl(key(0))
+      >>> from fxflow import random
+      >>> random.key_impl(random.key(0))
       'threefry2x32'
     """
     dtype = typeof(typed_keys("key_impl", keys)[0]).dtype
@@ -191,8 +198,9 @@ def clone(keys: Any) -> Array:
       ArgumentError: they are no keys.
 
     Example:
-      >>> k = key(0)
-      >>> bool(uniform(k) == uniform(clone(k)))
+      >>> from fxflow import random
+      >>> k = random.key(0)
+      >>> bool(random.uniform(k) == random.uniform(random.clone(k)))
       True
     """
     typed_keys("clone", keys)

@@ -45,8 +45,9 @@ def multivariate_normal(
       ShapeError: `mean` and `cov` do not go together, or with `shape`.
 
     Example:
+      >>> from fxflow import random
       >>> import numpy as np
-      >>> multivariate_normal(key(0), np.zeros(2), np.eye(2), (5,)).shape
+      >>> random.multivariate_normal(random.key(0), np.zeros(2), np.eye(2), (5,)).shape
       (5, 2)
 
     Source: mean + A x of a standard normal x, where A Aᵀ is the covariance.
@@ -116,7 +117,8 @@ def orthogonal(
       DtypeError: `dtype` is neither float nor complex.
 
     Example:
-      >>> orthogonal(key(0), 3, (2,)).shape
+      >>> from fxflow import random
+      >>> random.orthogonal(random.key(0), 3, (2,)).shape
       (2, 3, 3)
 
     Source: Mezzadri 2007, "How to generate random matrices from the classical compact

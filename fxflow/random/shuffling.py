@@ -92,7 +92,8 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
       AxisError: there is no such axis.
 
     Example:
-      >>> sorted(permutation(key(0), 5).tolist())
+      >>> from fxflow import random
+      >>> sorted(random.permutation(random.key(0), 5).tolist())
       [0, 1, 2, 3, 4]
 
     Source: sorting by random 32-bit numbers, twice from 1626 elements on.
@@ -159,7 +160,8 @@ def choice(
         slices are asked for than exist.
 
     Example:
-      >>> choice(key(0), 5, (3,), replace=False).shape
+      >>> from fxflow import random
+      >>> random.choice(random.key(0), 5, (3,), replace=False).shape
       (3,)
 
     Source: uniform integers; a permutation; the inverse distribution function; Gumbel

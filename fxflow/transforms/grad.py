@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import arith, dtypes, tree
+from fxflow.core.array import put_host
+from fxflow.core.aval import Aval
 from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.linearize import linearize_flat
@@ -170,7 +172,7 @@ def value_and_grad(
         loss = lin.outs[0]
         _check_loss(loss, name, holomorphic)
         aval = typeof(loss)
-        one = np.ones((), aval.dtype)
+        one = arith.constant(1, aval.dtype)
         found = backward(lin.nodes, lin.inputs, lin.tangents[:1], [one])
         given = iter(found)
         cotangents = [
@@ -280,7 +282,9 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
             rows = block.reshape(total, aval.size)
             rows[np.arange(start, start + aval.size), np.arange(aval.size)] = 1
         start += aval.size
-        basis.append(block)
+        # A NumPy array of 64 bits would be taken for one of 32.
+        wide = dtypes.is_wide(block.dtype)
+        basis.append(put_host(block, Aval(block.shape, block.dtype)) if wide else block)
     return basis
 
 

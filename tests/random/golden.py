@@ -23,7 +23,9 @@ class _Stacking:
 
 def names(*prefixes: str) -> list[str]:
     """Names of the values of some samplers."""
-    found = [n for n in _VALUES if any(n == p or n.startswith(f"{p}_") for p in prefixes)]
+    found = [
+        n for n in _VALUES if any(n == p or n.startswith(f"{p}_") for p in prefixes)
+    ]
     assert found, prefixes
     return found
 

@@ -35,7 +35,9 @@ def test_wrong_shapes(sample: object) -> None:
 
 
 def test_wrong_dtypes() -> None:
-    with pytest.raises(DtypeError, match="uniform: dtype must be a float dtype, got i32"):
+    with pytest.raises(
+        DtypeError, match="uniform: dtype must be a float dtype, got i32"
+    ):
         random.uniform(KEY, (), "int32")
     with pytest.raises(DtypeError, match="bits: dtype must be uint8, uint16"):
         random.bits(KEY, (), "int32")
@@ -84,7 +86,9 @@ def test_integers_lie_between_their_bounds(low: int, high: int, seed: int) -> No
         assert drawn.max() < high
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64"])
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64"]
+)
 def test_whole_range_of_a_dtype(dtype: str) -> None:
     info = np.iinfo(dtype)
     low, high = int(info.min), int(info.max) + 1

@@ -62,9 +62,13 @@ def test_what_is_no_key() -> None:
         random.fold_in(np.zeros(2), 1)
     with pytest.raises(ArgumentError, match="got 'a' of type str"):
         random.key_data("a")
-    with pytest.raises(ShapeError, match=r"split: expected one random key, got key<fry"):
+    with pytest.raises(
+        ShapeError, match=r"split: expected one random key, got key<fry"
+    ):
         random.split(random.split(random.key(0)))
-    with pytest.raises(ShapeError, match=r"the words of key<fry> keys are u32\[...,2\]"):
+    with pytest.raises(
+        ShapeError, match=r"the words of key<fry> keys are u32\[...,2\]"
+    ):
         random.wrap_key_data(np.zeros(3, np.uint32))
 
 
@@ -84,7 +88,9 @@ def test_words_as_key() -> None:
     assert new.dtype == "uint32"
     assert new.tolist() == words(random.split(typed))
     assert random.fold_in(raw, 1).tolist() == words(random.fold_in(typed, 1))
-    np.testing.assert_array_equal(random.uniform(raw, (3,)), random.uniform(typed, (3,)))
+    np.testing.assert_array_equal(
+        random.uniform(raw, (3,)), random.uniform(typed, (3,))
+    )
 
 
 def test_round_trip() -> None:

@@ -1,0 +1,18 @@
+"""The cases, one file a family."""
+
+from . import dispatch, eager, start, torch_eager, torch_training, tracing, training
+from .library import Cases, load
+
+
+def collect(library: str) -> Cases:
+    """The cases that `library` takes part in, in the order in which they are shown."""
+    if library == "torch":
+        return {**start.cases("torch"), **torch_eager.cases(), **torch_training.cases()}
+    loaded = load(library)
+    return {
+        **start.cases(library),
+        **eager.cases(loaded),
+        **dispatch.cases(loaded),
+        **tracing.cases(loaded),
+        **training.cases(loaded),
+    }

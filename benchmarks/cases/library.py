@@ -1,0 +1,84 @@
+"""One namespace for fxflow and JAX, whose names are equal, and how cases are timed."""
+
+import importlib
+import itertools
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NamedTuple
+
+
+class Case(NamedTuple):
+    """A measurement.
+
+    `prepare` builds and warms up; what it returns measures once and gives seconds (or
+    megabytes) for one call. `at_most` and `aim` are ratios to JAX.
+    """
+
+    unit: str
+    prepare: Callable[[], Callable[[], float]]
+    at_most: float | None = None
+    aim: float | None = None
+    most_rounds: int = 1000
+
+
+Cases = dict[str, Case]
+
+
+class Library(NamedTuple):
+    """The parts of fxflow or JAX that the cases use."""
+
+    name: str
+    root: ModuleType
+    np: ModuleType
+    lax: ModuleType
+    nn: ModuleType
+
+
+def load(name: str) -> Library:
+    """Imports fxflow or JAX."""
+    parts = [
+        importlib.import_module(f"{name}.{part}") for part in ("numpy", "lax", "nn")
+    ]
+    return Library(name, importlib.import_module(name), *parts)
+
+
+def version(name: str) -> str:
+    """`name version`, and jaxlib's where it is used."""
+    text = f"{name} {importlib.import_module(name).__version__}"
+    if name != "torch":
+        text += f" (jaxlib {importlib.import_module('jaxlib').__version__})"
+    return text
+
+
+ROUND_SECONDS = 0.05
+
+
+def timed(call: Callable[[], Any], finish: Callable[[Any], Any]) -> Callable[[], float]:
+    """Measures `call` in a loop that is long enough for the clock.
+
+    `finish` waits for the last result; it belongs to the time.
+    """
+
+    def loop(count: int) -> float:
+        result = None
+        steps = itertools.repeat(None, count)
+        started = time.perf_counter()
+        for _ in steps:
+            result = call()
+        finish(result)
+        return time.perf_counter() - started
+
+    loop(3)
+    count = 1
+    while (taken := loop(count)) < ROUND_SECONDS / 4:
+        count *= 4
+    count = max(1, round(count * ROUND_SECONDS / taken))
+    return lambda: loop(count) / count
+
+
+def once(call: Callable[[], Any]) -> float:
+    """Seconds of one call."""
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started

@@ -1,0 +1,75 @@
+"""What a person waits for at the start: each measurement is a fresh process."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+from .library import Case, Cases
+
+IMPORT = {
+    "fxflow": "import fxflow, fxflow.numpy as np",
+    "jax": "import jax as fxflow, jax.numpy as np",
+    "torch": "import torch",
+}
+FIRST = """
+x = np.asarray([1.0, 2.0, 3.0])
+y = x + x
+f = fxflow.jit(lambda x: (np.sin(x) * x).sum())
+float(f(x))
+fxflow.grad(lambda x: (np.cos(x) * x).sum())(x).block_until_ready()
+"""
+# Resident now, not at the peak: what stays is what a process costs.
+RESIDENT = """
+import os
+with open("/proc/self/statm") as file:
+    print(int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6)
+"""
+# fxflow's disk cache is on by default; JAX's is switched on, for small programs too.
+JAX_CACHE = {
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
+
+
+def seconds(code: str, cache: str | None = None) -> float:
+    """Wall time of a fresh interpreter that runs `code`."""
+    environment = dict(os.environ)
+    if cache:
+        environment |= JAX_CACHE
+        environment["FXFLOW_CACHE_DIR"] = environment["JAX_COMPILATION_CACHE_DIR"] = (
+            cache
+        )
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    return time.perf_counter() - started
+
+
+def with_cache(code: str) -> Callable[[], float]:
+    """Measures `code` with a disk cache that an earlier run has filled."""
+    folder = tempfile.TemporaryDirectory()
+    return lambda: seconds(code, folder.name)
+
+
+def resident(code: str) -> float:
+    """Megabytes that a process holds after `code`."""
+    command = [sys.executable, "-c", code + RESIDENT]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(shown.stdout)
+
+
+def cases(library: str) -> Cases:
+    code = IMPORT[library]
+    found = {
+        "start: import": Case("s", lambda: lambda: seconds(code), 0.45, 0.35),
+        "start: memory after import": Case(
+            "MB", lambda: lambda: resident(code), 0.8, 0.7
+        ),
+    }
+    if library != "torch":
+        found["start: import, first eager, jit, grad"] = Case(
+            "s", lambda: with_cache(code + FIRST), 0.40, 0.30
+        )
+    return found

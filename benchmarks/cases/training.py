@@ -1,0 +1,75 @@
+"""Compile time and speed of training steps."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from . import models
+from .library import Case, Cases, Library, once, timed
+from .tracing import put
+
+MODELS = {
+    "MLP": models.mlp,
+    "CNN": models.cnn,
+    "LSTM": models.lstm,
+    "transformer": models.transformer,
+    "word2vec": models.word2vec,
+}
+RATE = 1e-3
+
+
+def step_of(library: Library, model: models.Model) -> Any:
+    """One step of gradient descent; the parameters are donated."""
+    root = library.root
+
+    def step(params: Any, *batch: Any) -> Any:
+        value, gradients = root.value_and_grad(model.loss)(params, *batch)
+        params = root.tree.map(lambda p, g: p - RATE * g, params, gradients)
+        return params, value
+
+    return root.jit(step, donate_argnums=0)
+
+
+def without_disk_cache(library: Library) -> Any:
+    """A context in which a compile is a compile; JAX's cache is off by default."""
+    if library.name == "fxflow":
+        return library.root.config.override(cache=False)
+    return contextlib.nullcontext()
+
+
+def compiling(library: Library, maker: Callable[..., models.Model]) -> Any:
+    model = maker(library)
+    params, batch = put(library, model.params), put(library, model.batch)
+
+    def measure() -> float:
+        lowered = step_of(library, model).lower(params, *batch)
+        with without_disk_cache(library):
+            return once(lowered.compile)
+
+    return measure
+
+
+def stepping(library: Library, maker: Callable[..., models.Model]) -> Any:
+    model = maker(library)
+    params, batch = put(library, model.params), put(library, model.batch)
+    step = step_of(library, model)
+    held = [params]
+
+    def call() -> Any:
+        held[0], value = step(held[0], *batch)
+        return value
+
+    return timed(call, library.root.block_until_ready)
+
+
+def cases(library: Library) -> Cases:
+    found = {}
+    for name, maker in MODELS.items():
+        found[f"compile {name}"] = Case(
+            "ms", lambda maker=maker: compiling(library, maker), 1.0, most_rounds=5
+        )
+    for name, maker in MODELS.items():
+        found[f"step {name}"] = Case(
+            "ms", lambda maker=maker: stepping(library, maker), 1.0
+        )
+    return found

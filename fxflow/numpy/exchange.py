@@ -1,0 +1,254 @@
+"""From and to bytes, files, iterables, other libraries; text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy import get_printoptions as get_printoptions
+from numpy import printoptions as printoptions
+from numpy import set_printoptions as set_printoptions
+
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.aval import Aval
+from fxflow.core.errors import ArgumentError
+from fxflow.core.placed import placed_on
+from fxflow.devices import buffers, dlpack
+from fxflow.numpy.creation import asarray, to_device
+
+
+def _given(values: np.ndarray[Any, Any], dtype: Any) -> Array:
+    """Returns data that was read as a dtype that was asked for (or is the default)."""
+    return asarray(values, dtypes.dtype(dtype))
+
+
+def frombuffer(
+    buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
+) -> Array:
+    """Reads the bytes of a buffer as an array of one axis.
+
+    Args:
+      buffer: bytes, or anything with the buffer protocol; it is copied.
+      dtype: of the elements.
+      count: how many (-1: all).
+      offset: bytes before the first one.
+
+    Returns:
+      Array.
+
+    Raises:
+      ValueError: the bytes are no whole number of elements, or too few.
+
+    Source: `numpy.frombuffer`.
+    """
+    return _given(np.frombuffer(buffer, dtypes.dtype(dtype), count, offset), dtype)
+
+
+def fromfile(
+    file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0
+) -> Array:
+    """Reads an array of one axis from a file.
+
+    Args:
+      file: open file or path.
+      dtype: of the elements.
+      count: how many (-1: all).
+      sep: between numbers, if the file is text.
+      offset: bytes before the first one.
+
+    Returns:
+      Array.
+
+    Raises:
+      OSError: the file cannot be read.
+
+    Source: `numpy.fromfile`.
+    """
+    found = np.fromfile(file, dtypes.dtype(dtype), count, sep, offset)
+    return _given(found, dtype)
+
+
+def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Array:
+    """Makes an array of one axis of the numbers that an iterable gives.
+
+    Args:
+      iter: of numbers.
+      dtype: of the elements.
+      count: how many (-1: all).
+
+    Returns:
+      Array.
+
+    Raises:
+      ValueError: the iterable gives too few.
+
+    Source: `numpy.fromiter`.
+    """
+    return _given(np.fromiter(iter, dtypes.dtype(dtype), count), dtype)
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
+    """Reads numbers from text as an array of one axis.
+
+    Args:
+      string: text.
+      dtype: of the elements.
+      count: how many (-1: all).
+      sep: between numbers; not empty (see `frombuffer` for bytes).
+
+    Returns:
+      Array.
+
+    Raises:
+      ArgumentError: `sep` is empty.
+      ValueError: the text holds something else.
+
+    Source: `numpy.fromstring`.
+    """
+    if not sep:
+        raise ArgumentError("fromstring: sep must not be empty; use frombuffer for bytes")
+    return _given(np.fromstring(string, dtypes.dtype(dtype), count, sep=sep), dtype)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """Takes an array from another library, without a copy where that is possible.
+
+    The memory is shared then: the other library must not write to it.
+
+    Args:
+      x: an object with `__dlpack__` and `__dlpack_device__`.
+      device: where to put it (default: where it is).
+      copy: True copies, False refuses to.
+
+    Returns:
+      Array.
+
+    Raises:
+      ArgumentError: `x` does not speak DLPack.
+      BufferError: `copy=False`, and a copy is needed.
+
+    Source: `numpy.from_dlpack`; the array API standard, 2023.12.
+    """
+    if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
+        raise ArgumentError(
+            f"from_dlpack: takes an array of a library that speaks DLPack, got {x!r} of "
+            f"type {type(x).__name__}"
+        )
+    if isinstance(x, Array):
+        out = asarray(x, copy=True if copy else None)
+    else:
+        buffer = dlpack.from_dlpack(x, device, copy)
+        kind = buffer.aval
+        aval = Aval(tuple(kind.shape), dtypes.dtype(np.dtype(kind.dtype)))
+        where = buffers.placement_of(buffer)
+        return Array(buffer, placed_on(aval, where, device is not None))
+    if device is None or device in out.devices():
+        return out
+    if copy is False:
+        raise BufferError("from_dlpack: another device needs a copy; copy=False forbids it")
+    return to_device(out, device)
+
+
+def save(file: Any, arr: Any, allow_pickle: bool = False) -> None:
+    """Writes an array to a file in NumPy's format.
+
+    Args:
+      file: open file or path.
+      arr: array-like.
+      allow_pickle: passed to NumPy; arrays here never need it.
+
+    Raises:
+      OSError: the file cannot be written.
+
+    Source: `numpy.save`.
+    """
+    np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
+
+
+def savez(file: Any, *args: Any, allow_pickle: bool = False, **kwds: Any) -> None:
+    """Writes several arrays to one file in NumPy's format.
+
+    Args:
+      file: open file or path.
+      *args: array-likes, named `arr_0`, `arr_1`, …
+      allow_pickle: passed to NumPy; arrays here never need it.
+      **kwds: array-likes by name.
+
+    Raises:
+      OSError: the file cannot be written.
+
+    Source: `numpy.savez`.
+    """
+    named = {name: np.asarray(a) for name, a in kwds.items()}
+    np.savez(file, *map(np.asarray, args), allow_pickle=allow_pickle, **named)
+
+
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """Reads an array, or an archive of arrays, that NumPy or `save` wrote.
+
+    Args:
+      file: open file or path.
+      *args: passed to `numpy.load`.
+      **kwargs: passed to `numpy.load`.
+
+    Returns:
+      Array of the dtype in the file; of an archive, NumPy's `NpzFile`.
+
+    Raises:
+      OSError: the file cannot be read.
+
+    Source: `numpy.load`.
+    """
+    found = np.load(file, *args, **kwargs)
+    if isinstance(found, np.ndarray):
+        if found.dtype.kind == "V" and found.dtype.itemsize == 2:
+            found = found.view(dtypes.bfloat16)  # NumPy writes bfloat16 as raw bytes
+        return asarray(found, found.dtype)
+    return found
+
+
+def array_repr(
+    arr: Any,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
+    """Returns the text of an array with its dtype.
+
+    Args:
+      arr: array-like.
+      max_line_width: characters in a line.
+      precision: digits behind the point.
+      suppress_small: whether to write tiny numbers as 0.
+
+    Returns:
+      A string.
+
+    Source: `numpy.array_repr`.
+    """
+    text = np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)
+    return text.replace("array(", "Array(", 1)
+
+
+def array_str(
+    a: Any,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
+    """Returns the text of the elements of an array.
+
+    Args:
+      a: array-like.
+      max_line_width: characters in a line.
+      precision: digits behind the point.
+      suppress_small: whether to write tiny numbers as 0.
+
+    Returns:
+      A string.
+
+    Source: `numpy.array_str`.
+    """
+    return str(np.array_str(np.asarray(a), max_line_width, precision, suppress_small))

@@ -1,0 +1,652 @@
+"""Rounding, the parts of floating-point and complex numbers, closeness."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError, DtypeError
+from fxflow.core.primitive import table
+from fxflow.numpy._declare import binary, primitive_binary, unary
+from fxflow.numpy._operands import (
+    array_of,
+    broadcast,
+    constant,
+    convert,
+    promote,
+    promote_dtypes,
+    promote_inexact,
+)
+from fxflow.numpy.elementary import float_pair
+from fxflow.numpy.selection import choose_between
+
+_BOOLS = "Array of bools of the shape of `x`."
+_TIES_EVEN = lax.RoundingMethod.TO_NEAREST_EVEN
+
+
+# -- rounding --------------------------------------------------------------------------
+
+
+def _rounding(name: str, x: Any, function: Any) -> Any:
+    """Applies a rounding to floats; integers are round already."""
+    if dtypes.is_complex(x.aval.dtype):
+        raise DtypeError(f"{name}: complex numbers have no order, got {x.aval}")
+    if dtypes.is_floating(x.aval.dtype):
+        return function(x)
+    return x
+
+
+@unary("The next integer below, as a float.", kind="real")
+def floor(x: Any) -> Any:
+    """Rounded down."""
+    return _rounding("floor", x, lax.floor)
+
+
+@unary("The next integer above, as a float.", kind="real")
+def ceil(x: Any) -> Any:
+    """Rounded up."""
+    return _rounding("ceil", x, lax.ceil)
+
+
+@unary("The next integer towards zero, as a float.", kind="real")
+def trunc(x: Any) -> Any:
+    """Rounded towards zero."""
+    return _rounding("trunc", x, _truncated)
+
+
+def _truncated(x: Any) -> Any:
+    return lax.select(lax.lt(x, 0), lax.ceil(x), lax.floor(x))
+
+
+@unary("The nearest integer, as a float; of two the even one.", kind="numeric")
+def rint(x: Any) -> Any:
+    """Rounded to the nearest."""
+    if dtypes.is_complex(x.aval.dtype):
+        return lax.complex(*(lax.round(p, _TIES_EVEN) for p in (lax.real(x), lax.imag(x))))
+    if not dtypes.is_floating(x.aval.dtype):
+        x = promote_inexact("rint", x)[0]
+    return lax.round(x, _TIES_EVEN)
+
+
+@library("decimals")
+def round(a: Any, decimals: int = 0, out: None = None) -> Array:
+    """Rounds to a number of decimal places; of two nearest numbers the even one.
+
+    Args:
+      a: array-like.
+      decimals: places behind the point; negative ones are before it.
+      out: not supported; arrays never change.
+
+    Returns:
+      Array of the shape and dtype of `a`.
+
+    Raises:
+      ArgumentError: `out` is given.
+
+    Example:
+      >>> round(np.float32(2.345), 1)
+      Array(2.3, dtype=float32)
+
+    Source: `numpy.round`.
+    """
+    if out is not None:
+        raise ArgumentError("round: `out` is not supported, arrays never change")
+    x = array_of(a, "round")
+    dtype = x.aval.dtype
+    if dtypes.is_bool(dtype):
+        return x
+    if dtypes.is_complex(dtype):
+        parts = (lax.real(x), lax.imag(x))
+        return lax.complex(*(round(p, decimals) for p in parts))
+    if dtypes.is_integer(dtype):
+        if decimals >= 0:
+            return x
+        unit = 10 ** (-decimals)
+        if unit > int(dtypes.iinfo(dtype).max):
+            return lax.mul(x, 0)
+        halves = lax.div(lax.convert_element_type(x, np.float64), float(unit))
+        rounded = lax.convert_element_type(lax.round(halves, _TIES_EVEN), dtype)
+        return lax.mul(rounded, unit)
+    if not decimals:
+        return lax.round(x, _TIES_EVEN)
+    # Small floats cannot hold the scaled number.
+    wide = convert(x, dtypes.float32) if dtypes.bits(dtype) < 32 else x
+    factor = 10.0 ** abs(decimals)
+    up, down = (lax.mul, lax.div) if decimals > 0 else (lax.div, lax.mul)
+    rounded = down(lax.round(up(wide, factor), _TIES_EVEN), factor)
+    # Numbers too large to be scaled have no such decimals.
+    rounded = lax.select(lax.is_finite(rounded), rounded, wide)
+    return convert(rounded, dtype, x.aval.weak_type)
+
+
+# -- what kind of number ------------------------------------------------------------------
+
+
+def _bools_like(x: Any, value: bool) -> Any:
+    return lax.broadcast_in_dim(constant(value, dtypes.bool_), x.aval.shape, ())
+
+
+def _either_part(x: Any, function: Any) -> Any:
+    """Applies a question to the parts of complex numbers."""
+    if dtypes.is_complex(x.aval.dtype):
+        return lax.bitwise_or(function(lax.real(x)), function(lax.imag(x)))
+    return function(x)
+
+
+@unary("Whether a number is nan (either part, of a complex one).", returns=_BOOLS)
+def isnan(x: Any) -> Any:
+    """Whether a number is nan."""
+    if not dtypes.is_inexact(x.aval.dtype):
+        return _bools_like(x, False)
+    return lax.ne(x, x)
+
+
+@unary("Whether a number is ±inf (either part, of a complex one).", returns=_BOOLS)
+def isinf(x: Any) -> Any:
+    """Whether a number is infinite."""
+    if not dtypes.is_inexact(x.aval.dtype):
+        return _bools_like(x, False)
+    return _either_part(x, lambda part: lax.eq(lax.abs(part), math.inf))
+
+
+@unary("Whether a number is neither nan nor ±inf.", returns=_BOOLS)
+def isfinite(x: Any) -> Any:
+    """Whether a number is finite."""
+    if not dtypes.is_inexact(x.aval.dtype):
+        return _bools_like(x, True)
+    if dtypes.is_complex(x.aval.dtype):
+        return lax.bitwise_and(
+            lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x))
+        )
+    return lax.is_finite(x)
+
+
+def _is_signed_infinity(name: str, x: Any, value: float) -> Any:
+    if dtypes.is_complex(x.aval.dtype):
+        raise DtypeError(f"{name}: complex numbers have no sign, got {x.aval}")
+    if not dtypes.is_floating(x.aval.dtype):
+        return _bools_like(x, False)
+    return lax.eq(x, value)
+
+
+@unary("Whether a number is +inf.", returns=_BOOLS, kind="real")
+def isposinf(x: Any) -> Any:
+    """Whether a number is +inf."""
+    return _is_signed_infinity("isposinf", x, math.inf)
+
+
+@unary("Whether a number is -inf.", returns=_BOOLS, kind="real")
+def isneginf(x: Any) -> Any:
+    """Whether a number is -inf."""
+    return _is_signed_infinity("isneginf", x, -math.inf)
+
+
+@unary("Whether the imaginary part is not zero.", returns=_BOOLS)
+def iscomplex(x: Any) -> Any:
+    """Whether the imaginary part is not zero."""
+    if not dtypes.is_complex(x.aval.dtype):
+        return _bools_like(x, False)
+    return lax.ne(lax.imag(x), 0)
+
+
+@unary("Whether the imaginary part is zero.", returns=_BOOLS)
+def isreal(x: Any) -> Any:
+    """Whether the imaginary part is zero."""
+    if not dtypes.is_complex(x.aval.dtype):
+        return _bools_like(x, True)
+    return lax.eq(lax.imag(x), 0)
+
+
+@unary(
+    "Whether the sign bit is set.", returns=_BOOLS, kind="real", special="-0.0 → True."
+)
+def signbit(x: Any) -> Any:
+    """Whether the sign bit is set."""
+    dtype = x.aval.dtype
+    if dtypes.is_complex(dtype):
+        raise DtypeError(f"signbit: complex numbers have no sign, got {x.aval}")
+    if dtypes.is_integer(dtype):
+        return lax.lt(x, 0)
+    if dtypes.is_bool(dtype):
+        return _bools_like(x, False)
+    word = np.dtype(f"int{_float_bits(dtype)}")
+    return lax.lt(lax.bitcast_convert_type(_standard(x), word), 0)
+
+
+def _float_bits(dtype: Any) -> int:
+    return max(16, dtypes.bits(dtype))
+
+
+def _standard(x: Any) -> Any:
+    """Returns floats of less than 16 bits as f32 (they have no integer of their size)."""
+    return x if dtypes.bits(x.aval.dtype) >= 16 else convert(x, dtypes.float16)
+
+
+# -- parts -------------------------------------------------------------------------------
+
+
+@unary(
+    "Real part.", returns="Array of the shape of `x`, of the dtype of its parts."
+)
+def real(x: Any) -> Any:
+    """Real part."""
+    return lax.real(x) if dtypes.is_complex(x.aval.dtype) else x
+
+
+@unary(
+    "Imaginary part.", returns="Array of the shape of `x`, of the dtype of its parts."
+)
+def imag(x: Any) -> Any:
+    """Imaginary part."""
+    if dtypes.is_complex(x.aval.dtype):
+        return lax.imag(x)
+    return lax.broadcast_in_dim(constant(0, x.aval.dtype), x.aval.shape, ())
+
+
+@unary("Complex conjugate; real numbers are their own.")
+def conjugate(x: Any) -> Any:
+    """Complex conjugate."""
+    return lax.conj(x) if dtypes.is_complex(x.aval.dtype) else x
+
+
+@library("deg")
+def angle(z: Any, deg: bool = False) -> Array:
+    """Angle of complex numbers, from -π to π.
+
+    Args:
+      z: array-like.
+      deg: whether in degrees.
+
+    Returns:
+      Float array of the shape of `z`.
+
+    Raises:
+      ArgumentError: `z` is not an array.
+
+    Source: `numpy.angle`.
+    """
+    (x,) = promote_inexact("angle", z)
+    if dtypes.is_complex(x.aval.dtype):
+        out = lax.atan2(lax.imag(x), lax.real(x))
+    else:
+        zero, half = constant(0, x.aval.dtype), constant(math.pi, x.aval.dtype)
+        out = choose_between(lax.ge(x, 0), zero, half)
+        out = choose_between(lax.ne(x, x), x, out)
+    return lax.mul(out, 180 / math.pi) if deg else out
+
+
+def real_if_close(a: Any, tol: float = 100) -> Array:
+    """Returns the real parts if the imaginary parts are all close to zero.
+
+    Args:
+      a: concrete array-like.
+      tol: above 1: in machine epsilons; else the largest imaginary part itself.
+
+    Returns:
+      Array, real or complex: so `a` may not be traced.
+
+    Raises:
+      ConcretizationError: `a` is traced.
+
+    Source: `numpy.real_if_close`.
+    """
+    x = array_of(a, "real_if_close")
+    if not dtypes.is_complex(x.aval.dtype):
+        return x
+    if tol > 1:
+        tol = tol * float(dtypes.finfo(x.aval.dtype).eps)
+    close = bool((np.abs(np.asarray(x).imag) < tol).all())
+    return real(x) if close else x
+
+
+@unary("Absolute value, as a float.", kind="real")
+def fabs(x: Any) -> Any:
+    """Absolute value as a float."""
+    if dtypes.is_complex(x.aval.dtype):
+        raise DtypeError(f"fabs: takes real numbers, got {x.aval}: use abs")
+    return lax.abs(promote_inexact("fabs", x)[0])
+
+
+@binary(
+    "`x1` with the sign of `x2`.",
+    returns="Float array of the broadcast shape.",
+    promotion=float_pair,
+)
+def copysign(x: Any, y: Any) -> Any:
+    """Magnitude of one, sign of the other."""
+    if dtypes.is_complex(x.aval.dtype):
+        raise DtypeError(f"copysign: complex numbers have no sign, got {x.aval}")
+    size = lax.abs(x)
+    return lax.select(signbit.function(y), lax.neg(size), size)
+
+
+nextafter = primitive_binary(
+    "nextafter",
+    "The next float after `x1` in the direction of `x2`.",
+    "nextafter",
+    promotion=float_pair,
+    returns="Float array of the broadcast shape.",
+    special="equal numbers give `x2`.",
+)
+
+
+@unary(
+    "Distance to the next float away from zero, with the sign of `x`.",
+    kind="float",
+    special="±inf, nan → nan.",
+)
+def spacing(x: Any) -> Any:
+    """Distance to the next float."""
+    if dtypes.is_complex(x.aval.dtype):
+        raise DtypeError(f"spacing: takes real numbers, got {x.aval}")
+    x = promote_inexact("spacing", x)[0]
+    away = lax.select(signbit.function(x), *_infinities(x))
+    step = lax.sub(lax.nextafter(x, away), x)
+    tiny = float(dtypes.finfo(x.aval.dtype).smallest_subnormal)
+    step = lax.select(lax.eq(x, 0), tiny, step)
+    return lax.select(lax.is_finite(x), step, math.nan)
+
+
+def _infinities(x: Any) -> tuple[Any, Any]:
+    shape = x.aval.shape
+    return tuple(  # type: ignore[return-value]
+        lax.broadcast_in_dim(constant(v, x.aval.dtype), shape, ())
+        for v in (-math.inf, math.inf)
+    )
+
+
+@unary(
+    "Fractional and integral parts, both with the sign of `x`.",
+    kind="float",
+    returns="Two arrays of the shape and float dtype of `x`.",
+    special="±inf → (±0, ±inf).",
+)
+def modf(x: Any) -> Any:
+    """Fractional and integral parts."""
+    x = promote_inexact("modf", x)[0]
+    whole = _rounding("modf", x, _truncated)
+    infinite = lax.eq(lax.abs(x), math.inf)
+    rest = lax.select(infinite, lax.mul(lax.sign(x), 0.0), lax.sub(x, whole))
+    return copysign.function(rest, x), whole
+
+
+modf.nout, modf.nargs = 2, 3
+
+# Bits of the mantissa and bias of the exponent; IEEE 754-2019, table 3.5.
+_LAYOUT = {
+    dtypes.float16: (10, 15),
+    dtypes.bfloat16: (7, 127),
+    dtypes.float32: (23, 127),
+    dtypes.float64: (52, 1023),
+}
+
+
+@unary(
+    "Mantissa (0.5 ≤ |m| < 1) and exponent: `x = m * 2**e`.",
+    kind="float",
+    returns="A float array and an int32 array of the shape of `x`.",
+    special="0, ±inf, nan → themselves with exponent 0.",
+)
+def frexp(x: Any) -> Any:
+    """Mantissa and exponent."""
+    x = promote_inexact("frexp", x)[0]
+    dtype = x.aval.dtype
+    if dtype not in _LAYOUT:
+        raise DtypeError(f"frexp: takes floats of 16 bits or more, got {x.aval}")
+    mantissa_bits, bias = _LAYOUT[dtype]
+    bits = dtypes.bits(dtype)
+    # Subnormal numbers are made normal first.
+    shift = mantissa_bits + 1
+    tiny = lax.lt(lax.abs(x), float(dtypes.finfo(dtype).tiny))
+    scaled = lax.select(tiny, lax.mul(x, float(2**shift)), x)
+    word = lax.bitcast_convert_type(scaled, np.dtype(f"int{bits}"))
+    mask = (1 << (bits - 1 - mantissa_bits)) - 1
+    raised = lax.bitwise_and(lax.shift_right_logical(word, mantissa_bits), mask)
+    exponent = lax.sub(lax.convert_element_type(raised, dtypes.int32), bias - 1)
+    exponent = lax.select(tiny, lax.sub(exponent, shift), exponent)
+    field = np.array(mask << mantissa_bits, f"u{bits // 8}").view(f"i{bits // 8}")
+    half = np.array((bias - 1) << mantissa_bits, f"i{bits // 8}")
+    small = lax.bitwise_or(
+        lax.bitwise_and(word, constant(int(~field), word.aval.dtype)),
+        constant(int(half), word.aval.dtype),
+    )
+    mantissa = lax.bitcast_convert_type(small, dtype)
+    plain = lax.bitwise_or(lax.eq(x, 0), lax.bitwise_not(lax.is_finite(x)))
+    return lax.select(plain, x, mantissa), lax.select(plain, 0, exponent)
+
+
+frexp.nout, frexp.nargs = 2, 3
+
+
+@binary(
+    "`x1 * 2**x2`.",
+    returns="Float array of the broadcast shape.",
+    raises="`x2` is not of integers, or `x1` is complex.",
+    promotion=lambda name, x, y: _ldexp_operands(x, y),
+)
+def ldexp(x: Any, y: Any) -> Any:
+    """A number times a power of two, in two steps, so that neither overflows alone."""
+    dtype = x.aval.dtype
+    limit = int(dtypes.finfo(dtype).maxexp) - 1
+    y = lax.clamp(-4 * limit, y, 4 * limit)
+    out = x
+    for _ in range(3):
+        step = lax.clamp(-limit + 1, y, limit)
+        y = lax.sub(y, step)
+        out = lax.mul(out, lax.exp2(lax.convert_element_type(step, dtype)))
+    return out
+
+
+def _ldexp_operands(x: Any, y: Any) -> list[Any]:
+    y = array_of(y, "ldexp")
+    if not dtypes.is_integer(y.aval.dtype) and not dtypes.is_bool(y.aval.dtype):
+        raise DtypeError(f"ldexp: exponents must be integers, got {y.aval}")
+    (x,) = promote_inexact("ldexp", x)
+    if dtypes.is_complex(x.aval.dtype):
+        raise DtypeError(f"ldexp: takes real numbers, got {x.aval}")
+    return broadcast("ldexp", [x, convert(y, dtypes.int32)])
+
+
+# -- whole numbers --------------------------------------------------------------------------
+
+
+def _integers(name: str, x: Any, y: Any) -> list[Any]:
+    x, y = promote_dtypes(name, x, y)
+    if not dtypes.is_integer(x.aval.dtype):
+        raise DtypeError(f"{name}: takes integers, got {x.aval} and {y.aval}")
+    shape = lax.broadcast_shapes(x.aval.shape, y.aval.shape)
+    return [_as_shape(a, shape) for a in (x, y)]
+
+
+def _as_shape(x: Any, shape: Any) -> Any:
+    if x.aval.shape == shape:
+        return convert(x, x.aval.dtype)
+    lead = len(shape) - x.aval.ndim
+    wide = lax.broadcast_in_dim(x, shape, tuple(range(lead, len(shape))))
+    return convert(wide, x.aval.dtype)
+
+
+@binary(
+    "Greatest common divisor.",
+    special="gcd(0, 0) = 0; the result is not negative.",
+    raises="the dtypes are not of integers.",
+    promotion=_integers,
+)
+def gcd(x: Any, y: Any) -> Any:
+    """Greatest common divisor, by Euclid's algorithm."""
+    signed = dtypes.is_signed(x.aval.dtype)
+    x, y = (lax.abs(a) if signed else a for a in (x, y))
+
+    def going(pair: Any) -> Any:
+        return lax.reduce_or(lax.ne(pair[1], 0), tuple(range(x.aval.ndim)))
+
+    def step(pair: Any) -> Any:
+        big, small = pair
+        done = lax.eq(small, 0)
+        rest = lax.rem(big, lax.select(done, 1, small))
+        return lax.select(done, big, small), lax.select(done, 0, rest)
+
+    return lax.while_loop(going, step, (x, y))[0]
+
+
+@binary(
+    "Least common multiple.",
+    special="0 if either is 0; the result is not negative.",
+    raises="the dtypes are not of integers.",
+    promotion=_integers,
+)
+def lcm(x: Any, y: Any) -> Any:
+    """Least common multiple."""
+    if dtypes.is_signed(x.aval.dtype):
+        x, y = lax.abs(x), lax.abs(y)
+    divisor = gcd.function(x, y)
+    none = lax.eq(divisor, 0)
+    return lax.select(none, 0, lax.mul(x, lax.div(y, lax.select(none, 1, divisor))))
+
+
+# -- closeness -----------------------------------------------------------------------------
+
+
+@library("equal_nan")
+def isclose(
+    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> Array:
+    """Whether `|a - b| <= atol + rtol * |b|`, element by element.
+
+    Args:
+      a: array-like.
+      b: array-like, the reference.
+      rtol: relative tolerance.
+      atol: absolute tolerance.
+      equal_nan: whether nan is close to nan.
+
+    Returns:
+      Array of bools of the broadcast shape.
+
+    Raises:
+      ShapeError: the shapes do not broadcast together.
+
+    Special cases:
+      Infinities are close if they are equal.
+
+    Source: `numpy.isclose`.
+    """
+    x, y = promote("isclose", a, b)
+    if dtypes.is_bool(x.aval.dtype):
+        x, y = (convert(v, dtypes.default_int()) for v in (x, y))
+    if not dtypes.is_inexact(x.aval.dtype):
+        x, y = promote_inexact("isclose", x, y)
+    x, y = broadcast("isclose", (x, y))
+    part = dtypes.to_real(x.aval.dtype)
+    rtol, atol = (_tolerance(t, part) for t in (rtol, atol))
+    gap = lax.abs(lax.sub(x, y))
+    bound = table["add"].bind(
+        *broadcast("isclose", (atol, _product(rtol, lax.abs(y))))
+    )
+    near = table["le"].bind(*broadcast("isclose", (gap, bound)))
+    finite = lax.bitwise_and(*broadcast("isclose", (isfinite.function(x), isfinite.function(y))))
+    near = lax.bitwise_and(*broadcast("isclose", (near, finite)))
+    near = lax.bitwise_or(*broadcast("isclose", (near, lax.eq(x, y))))
+    if equal_nan:
+        both = lax.bitwise_and(*broadcast("isclose", (lax.ne(x, x), lax.ne(y, y))))
+        near = lax.bitwise_or(*broadcast("isclose", (near, both)))
+    return near
+
+
+def _tolerance(value: Any, dtype: Any) -> Any:
+    if isinstance(value, int | float):
+        return constant(float(value), dtype)
+    return convert(array_of(value, "isclose"), dtype)
+
+
+def _product(x: Any, y: Any) -> Any:
+    return table["mul"].bind(*broadcast("isclose", (x, y)))
+
+
+def _all(x: Any) -> Any:
+    return lax.reduce_and(x, tuple(range(x.aval.ndim)))
+
+
+@library("equal_nan")
+def allclose(
+    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> Array:
+    """Whether all elements are close, as `isclose` says.
+
+    Args:
+      a: array-like.
+      b: array-like, the reference.
+      rtol: relative tolerance.
+      atol: absolute tolerance.
+      equal_nan: whether nan is close to nan.
+
+    Returns:
+      0-d array of bool.
+
+    Raises:
+      ShapeError: the shapes do not broadcast together.
+
+    Source: `numpy.allclose`.
+    """
+    return _all(isclose(a, b, rtol, atol, equal_nan))
+
+
+@library("equal_nan")
+def _array_equal(a1: Any, a2: Any, equal_nan: bool) -> Any:
+    x, y = promote("array_equal", a1, a2)
+    same = lax.eq(x, y)
+    if equal_nan and dtypes.is_inexact(x.aval.dtype):
+        same = lax.bitwise_or(same, lax.bitwise_and(lax.ne(x, x), lax.ne(y, y)))
+    return _all(same)
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
+    """Whether two arrays have one shape and equal elements.
+
+    Args:
+      a1: array-like.
+      a2: array-like.
+      equal_nan: whether nan equals nan.
+
+    Returns:
+      0-d array of bool.
+
+    Raises:
+      ArgumentError: an argument is not an array.
+
+    Source: `numpy.array_equal`.
+    """
+    x, y = array_of(a1, "array_equal"), array_of(a2, "array_equal")
+    if x.aval.shape != y.aval.shape:
+        return constant(False, dtypes.bool_)
+    return _array_equal(x, y, equal_nan)
+
+
+def array_equiv(a1: Any, a2: Any) -> Array:
+    """Whether two arrays broadcast together to equal elements.
+
+    Args:
+      a1: array-like.
+      a2: array-like.
+
+    Returns:
+      0-d array of bool.
+
+    Raises:
+      ArgumentError: an argument is not an array.
+
+    Source: `numpy.array_equiv`.
+    """
+    x, y = array_of(a1, "array_equiv"), array_of(a2, "array_equiv")
+    pairs = zip(x.aval.shape[::-1], y.aval.shape[::-1], strict=False)
+    if any(n != m and 1 not in (n, m) for n, m in pairs):
+        return constant(False, dtypes.bool_)
+    return _array_equal(x, y, False)
+
+

@@ -1,0 +1,704 @@
+"""Functions that pick, find and put elements by index."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.convert import as_array
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError, ConcretizationError, DtypeError, ShapeError
+from fxflow.core.trace import Tracer
+from fxflow.numpy import indexing
+from fxflow.numpy._operands import array_of, constant, convert, repeated
+from fxflow.numpy.comparisons import truth
+from fxflow.numpy.creation import asarray
+from fxflow.numpy.index_update import At
+from fxflow.numpy.selection import choose_between
+from fxflow.numpy.selection import where as _where
+from fxflow.numpy.shapes import canonical_axis, ravel, reshape
+
+# -- picking -----------------------------------------------------------------------------
+
+_TAKE_MODES = {None: "fill", "fill": "fill", "clip": "clip", "wrap": "wrap"}
+
+
+def take(
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
+) -> Array:
+    """Picks elements along an axis.
+
+    Args:
+      a: array-like.
+      indices: integers, of any shape.
+      axis: along which; None takes `a` as one axis.
+      out: not supported; arrays never change.
+      mode: what indices that are out of range give: "fill" (the default), "clip" (the
+        nearest; negative ones do not count from the end then) or "wrap" (modulo).
+      unique_indices: a promise that no index comes twice.
+      indices_are_sorted: a promise that the indices are sorted.
+      fill_value: for "fill" (default: nan, or the extreme integer).
+
+    Returns:
+      Array of shape `(*a.shape[:axis], *indices.shape, *a.shape[axis + 1:])`.
+
+    Raises:
+      DtypeError: `indices` are not integers.
+      ArgumentError: unknown mode, or `out` is given.
+      AxisError: there is no such axis.
+
+    Example:
+      >>> take(np.array([1.0, 2.0]), np.array([1, 0, 5]))
+      Array([ 2.,  1., nan], dtype=float32)
+
+    Source: `numpy.take`.
+    """
+    if out is not None:
+        raise ArgumentError("take: `out` is not supported, arrays never change")
+    if mode not in _TAKE_MODES and mode != "promise_in_bounds":
+        raise ArgumentError(
+            f"take: mode must be 'fill', 'clip', 'wrap' or 'promise_in_bounds', got "
+            f"{mode!r}"
+        )
+    if isinstance(indices, list | tuple):
+        raise ArgumentError(
+            f"take: indices must be an array, got a {type(indices).__name__}: convert it "
+            "with fnp.asarray"
+        )
+    return _take(
+        a, indices, axis, _TAKE_MODES.get(mode, mode), unique_indices,
+        indices_are_sorted, fill_value,
+    )
+
+
+@library("axis", "mode", "unique", "sorted_", "fill_value")
+def _take(
+    a: Any,
+    indices: Any,
+    axis: int | None,
+    mode: str | None,
+    unique: bool,
+    sorted_: bool,
+    fill_value: Any,
+) -> Any:
+    a, indices = array_of(a, "take"), array_of(indices, "take")
+    if axis is None:
+        a, axis = lax.reshape(a, (a.aval.size,)), 0
+    axis = canonical_axis("take", axis, a.aval.ndim)
+    if not dtypes.is_integer(indices.aval.dtype):
+        raise DtypeError(f"take: indices must be integers, got {indices.aval}")
+    length = a.aval.shape[axis]
+    if mode == "wrap":
+        if not length and indices.aval.size:
+            raise indexing.OutOfRangeError(f"take: axis {axis} of {a.aval} is empty")
+        rest = lax.rem(indices, length or 1)
+        indices = lax.select(lax.lt(rest, 0), lax.add(rest, length), rest)
+        mode = "promise_in_bounds"
+    static = ((None, None, None),) * axis
+    static += (indexing.ARRAY if indices.aval.ndim else indexing.SCALAR,)
+    if not length and mode == "fill" and indices.aval.size:
+        shape = a.aval.shape[:axis] + indices.aval.shape + a.aval.shape[axis + 1 :]
+        fill = lax.full((), 0, a.aval.dtype) if fill_value is None else fill_value
+        return repeated(convert(array_of(fill, "take"), a.aval.dtype), shape)
+    return indexing.get(
+        a, [indices], static, mode, fill_value, unique, sorted_, mode != "clip"
+    )
+
+
+def take_along_axis(
+    arr: Any,
+    indices: Any,
+    axis: int | None = -1,
+    mode: Any = None,
+    fill_value: Any = None,
+    *,
+    wrap_negative_indices: bool = True,
+) -> Array:
+    """Picks one element for each index, in the slice along an axis that it stands in.
+
+    Args:
+      arr: array-like.
+      indices: integers, with as many axes; other axes broadcast against `arr`.
+      axis: along which; None takes `arr` as one axis.
+      mode: what indices that are out of range give: "fill" (the default), "clip" or
+        "promise_in_bounds".
+      fill_value: for "fill" (default: nan, or the extreme integer).
+      wrap_negative_indices: whether negative ones count from the end.
+
+    Returns:
+      Array of the shape of `indices`, broadcast.
+
+    Raises:
+      DtypeError: `indices` are not integers.
+      ShapeError: the numbers of axes differ, or the lengths do not broadcast.
+      AxisError: there is no such axis.
+
+    Source: `numpy.take_along_axis`.
+    """
+    return _take_along_axis(arr, indices, axis, mode, fill_value, wrap_negative_indices)
+
+
+@library("axis", "mode", "fill_value", "wrap")
+def _take_along_axis(
+    arr: Any, indices: Any, axis: int | None, mode: Any, fill_value: Any, wrap: bool
+) -> Any:
+    a, indices = array_of(arr, "take_along_axis"), array_of(indices, "take_along_axis")
+    if axis is None:
+        a, axis = lax.reshape(a, (a.aval.size,)), 0
+    axis = canonical_axis("take_along_axis", axis, a.aval.ndim)
+    a, indices, shape = _along("take_along_axis", a, indices, axis)
+    picked = indexing.index_operand(indices, a.aval.shape[axis], wrap)
+    chosen = "fill" if mode is None else mode
+    ndim = a.aval.ndim
+    others = tuple(d for d in range(ndim) if d != axis)
+    # Axes of length 1 in `arr` stand for all places: they are cut off before.
+    thin = tuple(d for d in others if a.aval.shape[d] == 1 and shape[d] != 1)
+    kept = tuple(d for d in others if d not in thin)
+    if not a.aval.shape[axis] and math.prod(shape):
+        raise indexing.OutOfRangeError(
+            f"take_along_axis: axis {axis} of {a.aval} is empty"
+        )
+    vectors = lax.reshape(picked, (*shape, 1))
+    return lax.gather(
+        a,
+        vectors,
+        lax.GatherDimensionNumbers(
+            offset_dims=(),
+            collapsed_slice_dims=tuple(sorted((axis, *thin))),
+            start_index_map=(axis,),
+            operand_batching_dims=kept,
+            start_indices_batching_dims=kept,
+        ),
+        (1,) * ndim,
+        mode=chosen,
+        fill_value=fill_value,
+    )
+
+
+def _along(name: str, a: Any, indices: Any, axis: int) -> tuple[Any, Any, tuple[int, ...]]:
+    """Returns an array and indices that fit but for `axis`, and the indices' shape."""
+    if not dtypes.is_integer(indices.aval.dtype):
+        raise DtypeError(f"{name}: indices must be integers, got {indices.aval}")
+    if indices.aval.ndim != a.aval.ndim:
+        raise ShapeError(
+            f"{name}: indices must have as many axes as the array, got {indices.aval} "
+            f"and {a.aval}"
+        )
+    shape = []
+    for d, (n, m) in enumerate(zip(a.aval.shape, indices.aval.shape, strict=True)):
+        if d == axis or n == 1 or n == m:
+            shape.append(m)
+        elif m == 1:
+            shape.append(n)
+        else:
+            raise ShapeError(
+                f"{name}: {indices.aval} does not broadcast against {a.aval} along axis "
+                f"{d}: lengths must be equal or 1"
+            )
+    return a, repeated(indices, tuple(shape)), tuple(shape)
+
+
+# -- putting -------------------------------------------------------------------------------
+
+
+def _not_in_place(name: str, inplace: bool) -> None:
+    if inplace:
+        raise ArgumentError(
+            f"{name}: arrays never change: pass inplace=False, and use the result"
+        )
+
+
+def put(
+    a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True
+) -> Array:
+    """Returns an array with elements replaced, counted along one axis.
+
+    Args:
+      a: array-like.
+      ind: integers.
+      v: values, which are repeated if they are too few.
+      mode: what integers that are out of range do: "clip" (the default: the nearest),
+        "wrap" (modulo) or "drop".
+      inplace: must be False, as arrays never change.
+
+    Returns:
+      Array of the type of `a`.
+
+    Raises:
+      ArgumentError: `inplace` is not False, or unknown mode.
+
+    Source: `numpy.put`.
+    """
+    _not_in_place("put", inplace)
+    x = array_of(a, "put")
+    places, values = ravel(array_of(ind, "put")), ravel(array_of(v, "put"))
+    if not places.size or not values.size:
+        return x
+    if mode not in (None, "clip", "wrap", "drop"):
+        raise ArgumentError(
+            f"put: mode must be 'clip', 'wrap' or 'drop', got {mode!r}"
+        )
+    times = -(-places.size // values.size)
+    if times > 1:
+        values = reshape(
+            lax.broadcast_in_dim(values, (times, values.size), (1,)), (-1,)
+        )
+    values = values[: places.size]
+    if mode == "wrap":
+        places = places % x.size
+    how = "drop" if mode == "drop" else "clip"
+    if how == "clip" and mode != "wrap":
+        places = choose_between(
+            places < -x.size, constant(0, places.dtype), places
+        )
+    flat = At(ravel(x))[places].set(values, mode=how)
+    return reshape(flat, x.shape)
+
+
+def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
+    """Returns an array with elements replaced where a mask is true, by values in turn.
+
+    Args:
+      arr: array-like.
+      mask: array-like of the same size.
+      vals: values, which are repeated if they are too few.
+      inplace: must be False, as arrays never change.
+
+    Returns:
+      Array of the type of `arr`.
+
+    Raises:
+      ArgumentError: `inplace` is not False, or there are no values.
+      ShapeError: the sizes differ.
+
+    Source: `numpy.place`.
+    """
+    _not_in_place("place", inplace)
+    x = array_of(arr, "place")
+    chosen = truth("place", array_of(mask, "place"))
+    values = ravel(array_of(vals, "place"))
+    if chosen.size != x.size:
+        raise ShapeError(f"place: mask {chosen.aval} and array {x.aval} differ in size")
+    if not values.size:
+        if not x.size:
+            return x
+        raise ArgumentError("place: needs at least one value")
+    flat = ravel(chosen)
+    order = lax.sub(lax.cumsum(lax.convert_element_type(flat, dtypes.int32), 0), 1)
+    turn = lax.rem(lax.max(order, 0), values.size)
+    new = convert(values, x.aval.dtype)[turn]
+    return reshape(choose_between(flat, new, ravel(x)), x.shape)
+
+
+def put_along_axis(
+    arr: Any,
+    indices: Any,
+    values: Any,
+    axis: int | None,
+    inplace: bool = True,
+    *,
+    mode: Any = None,
+) -> Array:
+    """Returns an array with one element replaced for each index; see `take_along_axis`.
+
+    Args:
+      arr: array-like.
+      indices: integers, with as many axes; other axes broadcast against `arr`.
+      values: array-like that broadcasts to the shape of `indices`.
+      axis: along which; None takes `arr` as one axis.
+      inplace: must be False, as arrays never change.
+      mode: see `x.at`.
+
+    Returns:
+      Array of the type of `arr`.
+
+    Raises:
+      ArgumentError: `inplace` is not False.
+      ShapeError: the shapes do not fit.
+
+    Source: `numpy.put_along_axis`.
+    """
+    _not_in_place("put_along_axis", inplace)
+    x = array_of(arr, "put_along_axis")
+    places = array_of(indices, "put_along_axis")
+    if axis is None:
+        flat = At(ravel(x))[places].set(values, mode=mode)
+        return reshape(flat, x.shape)
+    axis = canonical_axis("put_along_axis", axis, x.ndim)
+    x, places, shape = _along("put_along_axis", x, places, axis)
+    grid = [
+        places if d == axis else _axis_numbers(n, d, x.ndim)
+        for d, n in enumerate(shape)
+    ]
+    return At(x)[tuple(grid)].set(values, mode=mode)
+
+
+def _axis_numbers(length: int, axis: int, ndim: int) -> Any:
+    shape = tuple(length if d == axis else 1 for d in range(ndim))
+    return as_array(np.arange(length, dtype=np.int32).reshape(shape))
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
+    """Returns an array with its main diagonal replaced.
+
+    Args:
+      a: array-like of two axes or more; more than two must be of one length.
+      val: number, or array whose elements are used in turn.
+      wrap: of a tall matrix, whether the diagonal starts anew below the square.
+      inplace: must be False, as arrays never change.
+
+    Returns:
+      Array of the type of `a`.
+
+    Raises:
+      ArgumentError: `inplace` is not False.
+      ShapeError: fewer than two axes, or unequal lengths.
+
+    Source: `numpy.fill_diagonal`.
+    """
+    _not_in_place("fill_diagonal", inplace)
+    x = array_of(a, "fill_diagonal")
+    if x.ndim < 2:
+        raise ShapeError(f"fill_diagonal: needs two axes or more, got {x.aval}")
+    if x.ndim > 2 and len(set(x.shape)) > 1:
+        raise ShapeError(f"fill_diagonal: axes must be of one length, got {x.aval}")
+    n = min(x.shape)
+    if x.ndim == 2 and wrap:
+        step, end = x.shape[1] + 1, x.size
+    else:
+        step = 1 + sum(math.prod(x.shape[d:]) for d in range(1, x.ndim))
+        end = step * n
+    places = np.arange(0, min(end, x.size), step)
+    if x.ndim == 2 and not wrap:
+        places = places[:n]
+    values = array_of(val, "fill_diagonal")
+    if values.ndim:
+        turn = np.arange(len(places)) % max(values.size, 1)
+        values = ravel(values)[turn]
+    return reshape(At(ravel(x))[places].set(values), x.shape)
+
+
+# -- finding ---------------------------------------------------------------------------------
+
+
+def _known_size(name: str, mask: Any, size: Any) -> int:
+    """Returns how many places are reported: `size`, or as many as there are."""
+    if size is not None:
+        return operator.index(size)
+    if isinstance(mask, Tracer):
+        raise ConcretizationError(
+            f"{name}: the shape of the result depends on the values, and {mask.aval} is "
+            f"traced. {mask.origin()} Pass size=..., the number of places to report, "
+            "and fill_value=... for those that are missing."
+        )
+    return int(np.count_nonzero(np.asarray(mask)))
+
+
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """Finds the places of elements that are not zero.
+
+    Args:
+      a: array-like of one axis or more.
+      size: how many places to report, so that the shape is known when tracing: there
+        are never more, and missing ones are filled.
+      fill_value: for missing places (default: 0); a number, or one for each axis.
+
+    Returns:
+      For each axis an int32 array of shape `(size,)`.
+
+    Raises:
+      ConcretizationError: `a` is traced and `size` is not given.
+      ShapeError: `a` is 0-d.
+
+    Example:
+      >>> nonzero(np.array([0, 3, 0, 4]))
+      (Array([1, 3], dtype=int32),)
+
+    Source: `numpy.nonzero`.
+    """
+    mask = truth("nonzero", array_of(a, "nonzero"))
+    if not mask.ndim:
+        raise ShapeError(
+            "nonzero: takes arrays of one axis or more; use nonzero(atleast_1d(x))"
+        )
+    count = _known_size("nonzero", mask, size)
+    if size is None:
+        return tuple(
+            as_array(places.astype(np.int32)) for places in np.asarray(mask).nonzero()
+        )
+    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * mask.ndim
+    if len(fills) != mask.ndim:
+        raise ArgumentError(
+            f"nonzero: fill_value must be one number or one for each of {mask.ndim} axes,"
+            f" got {len(fills)}"
+        )
+    fills = tuple(0 if f is None else f for f in fills)
+    return _nonzero(mask, fills, count)
+
+
+@library("size")
+def _nonzero(mask: Any, fills: Sequence[Any], size: int) -> Any:
+    shape = mask.aval.shape
+    total = mask.aval.size
+    dtype = dtypes.int32
+    if not total or not size:
+        return tuple(repeated(_int32(f), (size,)) for f in fills)
+    flat = lax.reshape(mask, (total,))
+    ranks = lax.cumsum(lax.convert_element_type(flat, dtype), 0)
+    # The i-th place is where the count of true elements first exceeds i.
+    starts = lax.broadcast_in_dim(constant(0, dtype), (size,), ())
+    slots = lax.select(flat, lax.sub(ranks, 1), constant(size, dtype))
+    places = lax.scatter(
+        starts,
+        lax.reshape(slots, (total, 1)),
+        lax.iota(dtype, total),
+        lax.ScatterDimensionNumbers((), (0,), (0,)),
+        mode="drop",
+        unique_indices=False,
+    )
+    found = lax.lt(lax.iota(dtype, size), lax.index_in_dim(ranks, total - 1, 0, False))
+    out = []
+    rest = places
+    for d in range(len(shape)):
+        below = math.prod(shape[d + 1 :])
+        here = lax.div(rest, max(below, 1))
+        rest = lax.rem(rest, max(below, 1))
+        out.append(choose_between(found, here, _int32(fills[d])))
+    return tuple(out)
+
+
+def _int32(value: Any) -> Any:
+    return convert(array_of(value, "nonzero"), dtypes.int32)
+
+
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """Finds the places of elements that are not zero, counted along one axis.
+
+    Args:
+      a: array-like.
+      size: see `nonzero`.
+      fill_value: see `nonzero`.
+
+    Returns:
+      int32 array of shape `(size,)`.
+
+    Raises:
+      ConcretizationError: `a` is traced and `size` is not given.
+
+    Source: `numpy.flatnonzero`.
+    """
+    return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """Finds the places of elements that are not zero, one index vector each.
+
+    Args:
+      a: array-like.
+      size: see `nonzero`.
+      fill_value: see `nonzero`.
+
+    Returns:
+      int32 array of shape `(size, a.ndim)`.
+
+    Raises:
+      ConcretizationError: `a` is traced and `size` is not given.
+
+    Source: `numpy.argwhere`.
+    """
+    x = array_of(a, "argwhere")
+    if not x.ndim:
+        count = 1 if size is None and bool(x) else (size or 0)
+        return lax.full((count, 0), 0, dtypes.int32)
+    columns = nonzero(x, size=size, fill_value=fill_value)
+    return lax.concatenate([lax.reshape(c, (c.size, 1)) for c in columns], 1)
+
+
+def where(
+    condition: Any,
+    x: Any = None,
+    y: Any = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """Takes elements from `x` where a condition is true, from `y` elsewhere.
+
+    Args:
+      condition: array-like; numbers that are not zero count as true.
+      x: array-like; without it and `y`, the result is `nonzero(condition)`.
+      y: array-like.
+      size: without `x` and `y`: see `nonzero`.
+      fill_value: without `x` and `y`: see `nonzero`.
+
+    Returns:
+      Array of the shape to which all three broadcast, of the common dtype of `x`, `y`.
+
+    Raises:
+      ShapeError: the shapes do not broadcast together.
+      DtypeError: the dtypes do not combine.
+      ArgumentError: one of `x` and `y` is missing.
+
+    Special cases:
+      The derivative flows only into what was taken; but 0 * nan is nan, so a function
+      that is not finite where it is not taken must be kept from there as well.
+
+    Example:
+      >>> where(np.array([True, False]), 1.0, np.zeros(2, "f4"))
+      Array([1., 0.], dtype=float32)
+
+    Source: `numpy.where`.
+    """
+    if x is None and y is None:
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ArgumentError("where: takes both x and y, or neither")
+    if size is not None or fill_value is not None:
+        raise ArgumentError("where: size and fill_value go without x and y")
+    return _where(condition, x, y)
+
+
+def extract(
+    condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0
+) -> Array:
+    """Picks the elements where a condition is true, along one axis.
+
+    Args:
+      condition: array-like of the size of `arr`.
+      arr: array-like.
+      size: how many to pick, so that the shape is known when tracing.
+      fill_value: for those that are missing.
+
+    Returns:
+      Array of shape `(size,)`.
+
+    Raises:
+      ConcretizationError: `condition` is traced and `size` is not given.
+
+    Source: `numpy.extract`.
+    """
+    return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
+
+
+def compress(
+    condition: Any,
+    a: Any,
+    axis: int | None = None,
+    *,
+    size: int | None = None,
+    fill_value: Any = 0,
+    out: None = None,
+) -> Array:
+    """Picks the slices along an axis where a condition is true.
+
+    Args:
+      condition: array-like of one axis, not longer than the axis.
+      a: array-like.
+      axis: along which; None takes `a` as one axis.
+      size: how many to pick, so that the shape is known when tracing.
+      fill_value: for those that are missing.
+      out: not supported; arrays never change.
+
+    Returns:
+      Array.
+
+    Raises:
+      ConcretizationError: `condition` is traced and `size` is not given.
+      ShapeError: `condition` does not have one axis, or is too long.
+
+    Source: `numpy.compress`.
+    """
+    if out is not None:
+        raise ArgumentError("compress: `out` is not supported, arrays never change")
+    mask = truth("compress", asarray(condition))
+    x = array_of(a, "compress")
+    if mask.ndim != 1:
+        raise ShapeError(f"compress: condition must have one axis, got {mask.aval}")
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = canonical_axis("compress", axis, x.ndim)
+    if mask.size > x.shape[axis] and (
+        isinstance(mask, Tracer) or np.asarray(mask)[x.shape[axis] :].any()
+    ):
+        raise ShapeError(
+            f"compress: condition {mask.aval} is longer than axis {axis} of {x.aval}"
+        )
+    if size is None:
+        places = np.flatnonzero(np.asarray(nonzero_mask("compress", mask)))
+        return take(x, places.astype(np.int32), axis)
+    (places,) = nonzero(mask, size=size, fill_value=x.shape[axis])
+    if not x.shape[axis]:
+        shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+        return lax.full(shape, fill_value, x.dtype)
+    return take(x, places, axis, mode="fill", fill_value=fill_value)
+
+
+def nonzero_mask(name: str, mask: Any) -> Any:
+    """Returns a mask that is concrete.
+
+    Raises:
+      ConcretizationError: it is traced.
+    """
+    _known_size(name, mask, None)
+    return mask
+
+
+# -- ways to write an index ---------------------------------------------------------------
+
+
+class _IndexExpression:
+    """`s_[...]` and `index_exp[...]` give back what stands between the brackets."""
+
+    def __init__(self, as_tuple: bool) -> None:
+        self.as_tuple = as_tuple
+
+    def __getitem__(self, index: Any) -> Any:
+        return index if isinstance(index, tuple) or not self.as_tuple else (index,)
+
+
+s_ = _IndexExpression(False)
+index_exp = _IndexExpression(True)
+
+
+def ix_(*args: Any) -> tuple[Array, ...]:
+    """Makes index arrays that pick all combinations.
+
+    Args:
+      *args: sequences of integers, or of bools, which are replaced by their places.
+
+    Returns:
+      For each an array with its length along its own axis and 1 along the others.
+
+    Raises:
+      ShapeError: a sequence does not have one axis.
+
+    Source: `numpy.ix_`.
+    """
+    out = []
+    for d, arg in enumerate(args):
+        a = asarray(arg)
+        if a.ndim != 1:
+            raise ShapeError(f"ix_: takes sequences of one axis, got {a.aval}")
+        if dtypes.is_bool(a.dtype):
+            (a,) = nonzero(a)
+        elif not a.size:
+            a = convert(a, dtypes.default_int())
+        out.append(reshape(a, tuple(a.size if i == d else 1 for i in range(len(args)))))
+    return tuple(out)
+
+

@@ -1,0 +1,364 @@
+"""`reduce`, `accumulate`, `outer`, `at` and `reduceat` of ufuncs.
+
+Sums, products, extremes and the like have primitives of their own; any other function of
+two arguments is applied in a loop along the axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.convert import as_array
+from fxflow.core.errors import ArgumentError
+from fxflow.numpy._operands import array_of, convert, repeated
+from fxflow.numpy.comparisons import truth
+from fxflow.numpy.creation import asarray, astype_array
+from fxflow.numpy.index_update import At
+from fxflow.numpy.selection import choose_between
+from fxflow.numpy.shapes import canonical_axes, canonical_axis, moveaxis, reshape
+from fxflow.numpy.ufunc import ufunc
+
+_REDUCE: dict[str, Callable[..., Any]] = {
+    "add": lax.reduce_sum,
+    "multiply": lax.reduce_prod,
+    "maximum": lax.reduce_max,
+    "minimum": lax.reduce_min,
+    "logical_and": lax.reduce_and,
+    "logical_or": lax.reduce_or,
+    "logical_xor": lax.reduce_xor,
+    "bitwise_and": lax.reduce_and,
+    "bitwise_or": lax.reduce_or,
+    "bitwise_xor": lax.reduce_xor,
+}
+_ACCUMULATE: dict[str, Callable[..., Any]] = {
+    "add": lax.cumsum,
+    "multiply": lax.cumprod,
+    "maximum": lax.cummax,
+    "minimum": lax.cummin,
+}
+_AT = {
+    "add": "add",
+    "subtract": "subtract",
+    "multiply": "multiply",
+    "maximum": "max",
+    "minimum": "min",
+}
+
+
+def _of_two(self: ufunc, method: str) -> None:
+    if self.nin != 2 or self.nout != 1:
+        raise ArgumentError(
+            f"{self.__name__}.{method}: only functions of two arguments with one result "
+            f"have it; this one has {self.nin} and {self.nout}"
+        )
+
+
+def _no_out(self: ufunc, method: str, out: Any) -> None:
+    if out is not None:
+        raise ArgumentError(
+            f"{self.__name__}.{method}: `out` is not supported, arrays never change"
+        )
+
+
+def _operand(self: ufunc, a: Any, dtype: Any) -> Any:
+    """Returns what is reduced; sums of small integers are of the default integer."""
+    x = array_of(asarray(a) if isinstance(a, list | tuple) else a, self.__name__)
+    if dtype is not None:
+        return astype_array(x, dtypes.dtype(dtype))
+    if self.__name__.startswith("logical"):
+        return truth(self.__name__, x)
+    if self.__name__ in ("add", "multiply"):
+        kind = x.aval.dtype
+        if dtypes.is_bool(kind):
+            return convert(x, dtypes.default_int())
+        default = dtypes.default_uint() if dtypes.is_unsigned(kind) else dtypes.default_int()
+        if dtypes.is_integer(kind) and dtypes.bits(kind) < dtypes.bits(default):
+            return convert(x, default)
+    return x
+
+
+def reduce(
+    self: ufunc,
+    a: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Array:
+    """Applies the function between all elements along axes.
+
+    Args:
+      self: function of two arguments.
+      a: array-like.
+      axis: int, tuple of ints, or None for all.
+      dtype: of the computation (default: that of `a`; sums and products of bools and
+        small integers are of the default integer).
+      out: not supported; arrays never change.
+      keepdims: whether the axes stay, with length 1.
+      initial: what to start with (default: the identity, or the first element).
+      where: bools that broadcast to `a`: elements to leave out are False.
+
+    Returns:
+      Array without those axes.
+
+    Raises:
+      ArgumentError: the function does not have two arguments, or there is nothing to
+        start with.
+      AxisError: there is no such axis.
+
+    Source: `numpy.ufunc.reduce`.
+    """
+    _of_two(self, "reduce")
+    _no_out(self, "reduce", out)
+    x = _operand(self, a, dtype)
+    axes = canonical_axes(f"{self.__name__}.reduce", axis, x.aval.ndim)
+    shape = x.aval.shape
+    start = initial
+    if start is None and self.identity is not None:
+        start = self.identity
+    count = int(np.prod([shape[d] for d in axes]))
+    mask = None if where is None else truth(self.__name__, array_of(where, "where"))
+    extreme = self.__name__ in ("maximum", "minimum")
+    if start is None and (mask is not None or not count):
+        raise ArgumentError(
+            f"{self.__name__}.reduce: has no identity, so it needs `initial` for "
+            f"{'a mask' if count else f'the empty axes of {x.aval}'}"
+        )
+    known = _REDUCE.get(self.__name__)
+    if known is not None and not (extreme and not count):
+        if mask is not None:
+            fill = convert(array_of(start, self.__name__), x.aval.dtype)
+            x = choose_between(mask, x, fill)
+        result = known(x, axes)
+        if initial is not None:
+            begin = convert(array_of(initial, self.__name__), result.aval.dtype)
+            result = self.function(begin, result)
+    else:
+        result = _folded(self, x, axes, start, mask)
+    if keepdims:
+        kept = tuple(1 if d in axes else n for d, n in enumerate(shape))
+        result = lax.reshape(result, kept)
+    return result  # type: ignore[no-any-return]
+
+
+def _in_front(x: Any, axes: tuple[int, ...]) -> Any:
+    """Returns the array with some axes joined into one, in front."""
+    shape = x.aval.shape
+    rest = tuple(d for d in range(len(shape)) if d not in axes)
+    x = lax.transpose(x, (*axes, *rest))
+    count = int(np.prod([shape[d] for d in axes]))
+    return lax.reshape(x, (count, *(shape[d] for d in rest)))
+
+
+def _folded(
+    self: ufunc, x: Any, axes: tuple[int, ...], start: Any, mask: Any
+) -> Any:
+    if not axes:
+        return x
+    if mask is not None:
+        mask = _in_front(repeated(mask, x.aval.shape), axes)
+    rows = _in_front(x, axes)
+    shape = rows.aval.shape[1:]
+    if start is None:
+        carry = lax.index_in_dim(rows, 0, 0, keepdims=False)
+        rows = lax.slice_in_dim(rows, 1, rows.aval.shape[0])
+    else:
+        begin = array_of(start, self.__name__)
+        carry = repeated(convert(begin, x.aval.dtype), shape)
+
+    def step(total: Any, item: Any) -> Any:
+        row, keep = item
+        new = convert(self.function(total, row), total.aval.dtype, total.aval.weak_type)
+        return (new if keep is None else choose_between(keep, new, total)), None
+
+    return lax.scan(step, carry, (rows, mask))[0]
+
+
+def accumulate(
+    self: ufunc, a: Any, axis: int = 0, dtype: Any = None, out: None = None
+) -> Array:
+    """Applies the function between all elements along an axis, keeping what comes out.
+
+    Args:
+      self: function of two arguments.
+      a: array-like.
+      axis: along which.
+      dtype: of the computation, see `reduce`.
+      out: not supported; arrays never change.
+
+    Returns:
+      Array of the shape of `a`.
+
+    Raises:
+      ArgumentError: the function does not have two arguments.
+      AxisError: there is no such axis.
+
+    Source: `numpy.ufunc.accumulate`.
+    """
+    _of_two(self, "accumulate")
+    _no_out(self, "accumulate", out)
+    x = _operand(self, a, dtype)
+    axis = canonical_axis(f"{self.__name__}.accumulate", axis, x.aval.ndim)
+    known = _ACCUMULATE.get(self.__name__)
+    if known is not None:
+        return known(x, axis)  # type: ignore[no-any-return]
+    if not x.aval.size:
+        return x  # type: ignore[no-any-return]
+    rows = moveaxis(x, axis, 0)
+    first = lax.index_in_dim(rows, 0, 0, keepdims=False)
+
+    def step(total: Any, row: Any) -> Any:
+        new = convert(self.function(total, row), total.aval.dtype, total.aval.weak_type)
+        return new, new
+
+    rest = lax.scan(step, first, lax.slice_in_dim(rows, 1, rows.shape[0]))[1]
+    joined = lax.concatenate([lax.reshape(first, (1, *first.aval.shape)), rest], 0)
+    return moveaxis(joined, 0, axis)
+
+
+def outer(self: ufunc, A: Any, B: Any, /) -> Array:
+    """Applies the function to all pairs of elements.
+
+    Args:
+      self: function of two arguments.
+      A: array-like.
+      B: array-like.
+
+    Returns:
+      Array of shape `A.shape + B.shape`.
+
+    Raises:
+      ArgumentError: the function does not have two arguments.
+
+    Source: `numpy.ufunc.outer`.
+    """
+    if self.nin != 2:
+        raise ArgumentError(f"{self.__name__}.outer: takes functions of two arguments")
+    x, y = array_of(A, self.__name__), array_of(B, self.__name__)
+    x = reshape(x, x.shape + (1,) * y.ndim)
+    return self(x, y)  # type: ignore[no-any-return]
+
+
+def at(
+    self: ufunc, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True
+) -> Array:
+    """Returns an array with the function applied at places; places may come twice.
+
+    Args:
+      self: function of one argument or two.
+      a: array-like.
+      indices: see indexing.
+      b: the second argument: array-like that broadcasts to the shape of `a[indices]`.
+      inplace: must be False, as arrays never change.
+
+    Returns:
+      Array of the type of `a`.
+
+    Raises:
+      ArgumentError: `inplace` is not False, or the number of arguments is wrong.
+
+    Source: `numpy.ufunc.at`.
+    """
+    if inplace:
+        raise ArgumentError(
+            f"{self.__name__}.at: arrays never change: pass inplace=False, and use the "
+            "result"
+        )
+    if self.nin != (1 if b is None else 2):
+        raise ArgumentError(f"{self.__name__}.at: takes {self.nin - 1} second arguments")
+    x = array_of(a, self.__name__)
+    if self.__name__ in _AT:
+        return getattr(At(x)[indices], _AT[self.__name__])(b)  # type: ignore[no-any-return]
+    # Place by place, in order: so a place that comes twice is changed twice.
+    numbers = as_array(np.arange(x.size, dtype=np.int32).reshape(x.shape))
+    places = numbers[indices]
+    count = places.size
+    flat = reshape(x, (x.size,))
+    others = None
+    if b is not None:
+        others = reshape(repeated(array_of(b, self.__name__), places.shape), (count,))
+
+    def step(now: Any, item: Any) -> Any:
+        place, other = item
+        old = now[place]
+        new = self.function(old) if other is None else self.function(old, other)
+        return At(now)[place].set(new), None
+
+    done = lax.scan(step, flat, (reshape(places, (count,)), others))[0]
+    return reshape(done, x.shape)
+
+
+def reduceat(
+    self: ufunc,
+    a: Any,
+    indices: Any,
+    axis: int = 0,
+    dtype: Any = None,
+    out: None = None,
+) -> Array:
+    """Applies the function between the elements of pieces along an axis.
+
+    Piece `i` runs from `indices[i]` to `indices[i + 1]` (the last one to the end); where
+    that does not come later, it is the one element at `indices[i]`.
+
+    Args:
+      self: function of two arguments.
+      a: array-like.
+      indices: integers.
+      axis: along which.
+      dtype: of the computation, see `reduce`.
+      out: not supported; arrays never change.
+
+    Returns:
+      Array with `len(indices)` elements along the axis.
+
+    Raises:
+      ArgumentError: the function does not have two arguments.
+      AxisError: there is no such axis.
+
+    Source: `numpy.ufunc.reduceat`.
+    """
+    _of_two(self, "reduceat")
+    _no_out(self, "reduceat", out)
+    x = _operand(self, a, dtype)
+    axis = canonical_axis(f"{self.__name__}.reduceat", axis, x.aval.ndim)
+    starts = convert(asarray(indices), dtypes.int32)
+    rows = moveaxis(x, axis, 0)
+    length, count = rows.shape[0], starts.size
+    stops = lax.concatenate(
+        [starts[1:], lax.full((1,), length, dtypes.int32)], 0
+    )
+    stops = lax.max(stops, lax.add(starts, 1))
+    shape = (count, *rows.shape[1:])
+    wide = (count,) + (1,) * (rows.ndim - 1)
+    first, last = lax.reshape(starts, wide), lax.reshape(stops, wide)
+    carry = lax.full(shape, 0, x.aval.dtype)
+
+    def step(total: Any, item: Any) -> Any:
+        place, row = item
+        row = repeated(row, shape)
+        new = convert(self.function(total, row), total.aval.dtype, total.aval.weak_type)
+        inside = (place > first) & (place < last)
+        total = choose_between(inside, new, total)
+        return choose_between(place == first, row, total), None
+
+    order = lax.iota(dtypes.int32, length)
+    return moveaxis(lax.scan(step, carry, (order, rows))[0], 0, axis)
+
+
+def install() -> None:
+    """Puts the methods on `ufunc`."""
+    for method in (reduce, accumulate, outer, at, reduceat):
+        setattr(ufunc, method.__name__, method)
+
+
+install()
+

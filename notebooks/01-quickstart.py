@@ -1,0 +1,267 @@
+# %% [markdown]
+# # Quickstart
+#
+# fxflow runs pure functions over immutable arrays. A function is *traced* into a
+# dataflow graph; the graph is transformed (`grad`, `vmap`), compiled by XLA (`jit`)
+# and run on CPU, GPU or TPU. This notebook goes through arrays, graphs, the three
+# transforms, explicit state, and trains a classifier on MNIST.
+
+# %%
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import nn, optim, random
+
+# %% [markdown]
+# ## Arrays
+#
+# `fxflow.numpy` follows NumPy. Two things differ: the default types have 32 bits, and
+# an array never changes. Operations give new arrays; `.at[...]` is how one asks for a
+# copy that differs somewhere.
+
+# %%
+x = fnp.arange(12.0).reshape(3, 4)
+x
+
+# %%
+changed = x.at[1, 2].set(-1)
+print(changed)
+print("the original is as it was:", float(x[1, 2]))
+
+# %%
+try:
+    x[1, 2] = -1
+except TypeError as error:
+    print("TypeError:", error)
+
+# %% [markdown]
+# An explicit type is honoured, 64 bits included. Python numbers are *weak*: they take
+# the type of the array they meet.
+
+# %%
+print(fnp.arange(3).dtype, fnp.arange(3, dtype="int64").dtype)
+print((fnp.ones(3, "bfloat16") * 2.5).dtype)
+
+# %% [markdown]
+# Arrays and NumPy arrays turn into each other.
+
+# %%
+print(np.asarray(x).mean(), fnp.asarray(np.eye(2)).sum())
+
+# %% [markdown]
+# ## Graphs
+#
+# What fxflow knows about a function is its graph. `make_graph` calls the function once
+# with stand-ins that have a shape and a type and no value, and notes each operation.
+
+
+# %%
+def bump(x):
+    return fnp.exp(-fnp.sum(x**2))
+
+
+print(fxflow.make_graph(bump)(fnp.ones(3)))
+
+# %% [markdown]
+# Read it line by line: the inputs with their types (`f32[3]` is three 32-bit floats),
+# one operation a line with the type of its result, and at the end what is returned.
+#
+# As the stand-ins have no values, Python's `if` on one of them cannot know the way to
+# go. The error says so, and says what to use instead.
+
+# %%
+try:
+    fxflow.jit(lambda x: x if x > 0 else -x)(2.0)
+except TypeError as error:
+    print(f"{type(error).__name__}: {error}")
+
+# %% [markdown]
+# ## `grad`
+#
+# `grad(f)` is a function that computes the derivative of `f`. It is itself an ordinary
+# function: it has a graph, and a derivative.
+
+# %%
+print(fxflow.make_graph(fxflow.grad(bump))(fnp.ones(3)))
+
+# %%
+derivatives = [fnp.tanh]
+for _ in range(3):
+    derivatives.append(fxflow.grad(derivatives[-1]))
+
+points = fnp.linspace(-4, 4, 201)
+for order, function in enumerate(derivatives):
+    plt.plot(points, fxflow.vmap(function)(points), label=f"order {order}")
+plt.title("tanh and its derivatives")
+plt.legend()
+# %% [markdown]
+# The derivative of tanh is 1 − tanh²: a check that can fail.
+
+# %%
+error = fxflow.vmap(derivatives[1])(points) - (1 - fnp.tanh(points) ** 2)
+print(f"largest error: {float(abs(error).max()):.0e}")
+assert abs(error).max() < 1e-6
+
+# %% [markdown]
+# ## `vmap`
+#
+# Write the function for one example; `vmap` makes the one for many. There is no loop
+# in its graph, only operations on larger arrays.
+
+
+# %%
+def distance(a, b):
+    return fnp.sqrt(fnp.sum((a - b) ** 2))
+
+
+a, b = fnp.arange(6.0).reshape(3, 2), fnp.ones((4, 2))
+table = fxflow.vmap(fxflow.vmap(distance, (None, 0)), (0, None))(a, b)
+print(table.shape)
+print(fxflow.make_graph(fxflow.vmap(distance, (0, None)))(a, b[0]))
+
+# %% [markdown]
+# ## `jit`
+#
+# `jit(f)` compiles the graph of `f` for the shapes and types it is called with, once
+# for each; compiled programs are kept on disk for the next process. Printing from
+# inside shows when tracing happens.
+
+
+# %%
+@fxflow.jit
+def polynomial(x):
+    print("tracing for", x.shape)
+    return 1 + x * (2 + x * (3 + x * 4))
+
+
+for size in (3, 3, 5, 3):
+    print(polynomial(fnp.ones(size)))
+
+# %% [markdown]
+# The transforms compose in any order. Here is the Hessian of `bump`, compiled:
+
+# %%
+hessian = fxflow.jit(fxflow.hessian(bump))(fnp.zeros(3))
+print(hessian)
+assert np.allclose(hessian, -2 * np.eye(3))
+
+# %% [markdown]
+# ## State is explicit
+#
+# A pure function has no memory, so what changes goes in as an argument and comes out
+# as a result. That holds for randomness too: a *key* goes in, and the same key always
+# gives the same numbers. New numbers need a new key, split off the old one.
+
+# %%
+key = random.key(0)
+key, first, second = random.split(key, 3)
+print(
+    random.normal(first, (2,)), random.normal(first, (2,)), random.normal(second, (2,))
+)
+
+# %% [markdown]
+# Parameters are a *pytree*: dictionaries, tuples and lists of arrays, nested as one
+# likes. `fxflow.tree.map` goes over all of its arrays, and `grad` gives back a tree of
+# the same form.
+
+# %%
+sys.path.insert(0, str(Path.cwd().parent / "examples"))
+from datasets import load_mnist
+
+mnist = load_mnist()
+figure, axes = plt.subplots(1, 8, figsize=(9, 1.4))
+for axis, image, label in zip(
+    axes, mnist.train_images, mnist.train_labels, strict=False
+):
+    axis.imshow(image, cmap="gray_r")
+    axis.set(title=int(label), xticks=[], yticks=[])
+
+
+# %%
+def init(key):
+    keys = random.split(key)
+    he = nn.initializers.he_normal()
+    return {
+        "hidden": {"w": he(keys[0], (784, 128)), "b": fnp.zeros(128)},
+        "out": {"w": he(keys[1], (128, 10)), "b": fnp.zeros(10)},
+    }
+
+
+def logits(params, images):
+    x = images.reshape(-1, 784) / 255
+    x = nn.relu(x @ params["hidden"]["w"] + params["hidden"]["b"])
+    return x @ params["out"]["w"] + params["out"]["b"]
+
+
+def loss(params, images, labels):
+    log_probabilities = nn.log_softmax(logits(params, images))
+    return -fnp.mean(fnp.sum(nn.one_hot(labels, 10) * log_probabilities, axis=-1))
+
+
+key, init_key = random.split(key)
+params = init(init_key)
+fxflow.tree.map(lambda leaf: leaf.shape, params)
+
+# %% [markdown]
+# An untrained net guesses: its loss is that of ten equally likely digits, ln 10 ≈ 2.3,
+# and some for its confidence in wrong answers.
+
+# %%
+images, labels = mnist.train_images[:128], mnist.train_labels[:128]
+print(f"{float(loss(params, images, labels)):.2f}")
+
+# %% [markdown]
+# ## The training step
+#
+# One function takes the state and a batch and gives the next state. Donating the state
+# lets XLA write the new one into the memory of the old one.
+
+# %%
+optimizer = optim.adam(1e-3)
+
+
+def step(state, images, labels):
+    params, memory = state
+    value, gradients = fxflow.value_and_grad(loss)(params, images, labels)
+    updates, memory = optimizer.update(gradients, memory, params)
+    return (optim.apply_updates(params, updates), memory), value
+
+
+step = fxflow.jit(step, donate_argnums=0)
+state = (params, optimizer.init(params))
+losses = []
+for epoch in range(3):
+    order = np.asarray(random.permutation(random.fold_in(key, epoch), 60_000))
+    for start in range(0, 60_000 - 127, 128):
+        batch = order[start : start + 128]
+        state, value = step(state, mnist.train_images[batch], mnist.train_labels[batch])
+        losses.append(value)
+
+# %%
+losses = np.array([float(value) for value in losses])
+smooth = np.convolve(losses, np.full(25, 1 / 25), "valid")
+plt.plot(losses, alpha=0.25, linewidth=0.5)
+plt.plot(np.arange(len(smooth)) + 12, smooth)
+plt.yscale("log")
+plt.xlabel("step")
+plt.ylabel("training loss")
+
+
+# %% [markdown]
+# The number that counts is the accuracy on images the net has not seen.
+
+
+# %%
+@fxflow.jit
+def accuracy(params, images, labels):
+    return fnp.mean(fnp.argmax(logits(params, images), axis=-1) == labels)
+
+
+reached = float(accuracy(state[0], mnist.test_images, mnist.test_labels))
+print(f"test accuracy: {reached:.1%}")
+assert reached > 0.96, reached

@@ -1,0 +1,45 @@
+"""Comparisons."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fxflow
+from fxflow import lax
+from fxflow.core.errors import DtypeError
+from fxflow.core.primitive import table
+
+ORDER = np.array([-np.nan, -np.inf, -1, -1e-40, -0.0, 0.0, 1e-40, 1, np.inf, np.nan])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_total_order(dtype: str) -> None:
+    known = ORDER if dtype == "float64" else ORDER[[0, 1, 2, 4, 5, 7, 8, 9]]
+    x = lax.convert_element_type(known, dtype)
+    n = len(known)
+    rows = lax.broadcast_in_dim(x, (n, n), (0,))
+    columns = lax.broadcast_in_dim(x, (n, n), (1,))
+    for run in (lambda f: f, fxflow.jit):
+        less = np.asarray(run(table["lt_to"].bind)(rows, columns))
+        np.testing.assert_array_equal(less, np.triu(np.ones((n, n), bool), 1))
+
+
+def test_result_is_a_strong_bool() -> None:
+    out = lax.lt(1.0, 2.0)
+    assert out.dtype == np.bool_ and not out.weak_type
+
+
+def test_comparisons_have_no_slope() -> None:
+    def chosen(x):
+        return lax.select(lax.gt(x, 0.0), lax.mul(x, 3.0), x)
+
+    assert float(fxflow.grad(chosen)(2.0)) == 3
+
+
+def test_errors() -> None:
+    z = np.complex64(1)
+    with pytest.raises(DtypeError, match=r"lt: takes .*, got c64\[\]"):
+        lax.lt(z, z)
+    with pytest.raises(DtypeError, match=r"eq: operands must have one dtype"):
+        lax.eq(np.int32(1), np.float32(1))

@@ -1,0 +1,66 @@
+"""Conversion by value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fxflow
+from fxflow import lax
+from fxflow.core.errors import DtypeError
+
+
+@pytest.mark.parametrize("run", [lambda f: f, fxflow.jit], ids=["eager", "jit"])
+def test_floats_saturate(run) -> None:
+    x = np.array([1e20, -1e20, np.nan, -1.5, 300.0], "f4")
+
+    def to(dtype):
+        return np.asarray(run(lambda x: lax.convert_element_type(x, dtype))(x)).tolist()
+
+    assert to("int32") == [2**31 - 1, -(2**31), 0, -1, 300]
+    assert to("uint8") == [255, 0, 0, 0, 255]
+    assert to("int8") == [127, -128, 0, -1, 127]
+    assert to(bool) == [True, True, True, True, True]
+
+
+def test_wide_host_values_keep_their_bits() -> None:
+    assert float(lax.convert_element_type(0.1, "float64")) == 0.1
+    assert float(lax.convert_element_type(np.float64(0.1), "float64")) == 0.1
+    big = np.array([2**40], "i8")
+    assert int(lax.convert_element_type(big, "int64")[0]) == 2**40
+    assert int(lax.convert_element_type(2**40, "int64")) == 2**40
+
+
+def test_python_types_mean_default_dtypes() -> None:
+    assert lax.convert_element_type(1.5, int).dtype == np.int32
+    assert lax.convert_element_type(1, float).dtype == np.float32
+    assert not lax.convert_element_type(1, float).weak_type
+
+
+def test_nothing_to_do_is_no_node() -> None:
+    x = np.float32(1)
+    graph = fxflow.make_graph(lambda x: lax.convert_element_type(x, "float32"))(x)
+    assert "convert" not in str(graph)
+
+
+def test_complex_to_real_warns() -> None:
+    with pytest.warns(np.exceptions.ComplexWarning, match=r"c64\[\] to f32 drops"):
+        assert float(lax.convert_element_type(np.complex64(1 + 2j), "float32")) == 1
+
+
+def test_gradient_has_the_argument_dtype() -> None:
+    def loss(x):
+        return lax.convert_element_type(lax.mul(x, 3.0), "float32")
+
+    gradient = fxflow.grad(loss)(np.float16(1))
+    assert gradient.dtype == np.float16 and float(gradient) == 3
+
+
+def test_errors() -> None:
+    key = fxflow.random.key(0)
+    with pytest.raises(DtypeError, match=r"no conversion from key<fry>\[\] to f32"):
+        lax.convert_element_type(key, "float32")
+    with pytest.raises(TypeError, match="object"):
+        lax.convert_element_type(1.0, object)
+    with pytest.raises(OverflowError, match="300 does not fit uint8"):
+        lax.convert_element_type(300, "uint8")

@@ -1,0 +1,128 @@
+"""`custom_linear_solve` and `custom_root`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fxflow
+from fxflow import jit, lax, vmap
+from fxflow.core.errors import (
+    ArgumentError,
+    NotDifferentiableError,
+    ShapeError,
+    TreeError,
+)
+
+A = np.array([[4.0, 1.0, 0.5], [2.0, 5.0, 1.0], [0.0, 1.0, 3.0]], np.float32)
+B = np.array([1.0, 2.0, 3.0], np.float32)
+
+
+def dot(a, x):
+    return lax.dot_general(a, x, (((1,), (0,)), ((), ())))
+
+
+def jacobi(diagonal):
+    """Solves by iteration, in a loop that reverse mode could not go through."""
+
+    def solve(matvec, b):
+        def step(carry):
+            i, x = carry
+            residual = lax.sub(b, matvec(x))
+            return lax.add(i, 1), lax.add(x, lax.div(residual, diagonal))
+
+        start = (0, lax.full_like(b, 0.0))
+        return lax.while_loop(lambda c: lax.lt(c[0], 60), step, start)[1]
+
+    return solve
+
+
+def solution(a, b):
+    solve = jacobi(np.diag(A).copy())
+    return lax.custom_linear_solve(lambda x: dot(a, x), b, solve, solve)
+
+
+def test_value_and_gradient():
+    np.testing.assert_allclose(solution(A, B), np.linalg.solve(A, B), rtol=1e-5)
+    loss = lambda a, b: lax.reduce_sum(lax.sin(solution(a, b)), (0,))
+    x = np.linalg.solve(A, B)
+    ct = np.linalg.solve(A.T, np.cos(x))
+    for gradient in (fxflow.grad(loss, (0, 1)), jit(fxflow.grad(loss, (0, 1)))):
+        by_a, by_b = gradient(A, B)
+        np.testing.assert_allclose(by_b, ct, rtol=1e-4)
+        np.testing.assert_allclose(by_a, -np.outer(ct, x), rtol=1e-4)
+    many = vmap(fxflow.grad(loss), (0, None))(np.stack([A, A]), B)
+    np.testing.assert_allclose(many[1], -np.outer(ct, x), rtol=1e-4)
+    _, tangent = fxflow.jvp(lambda b: solution(A, b), (B,), (B,))
+    np.testing.assert_allclose(tangent, x, rtol=1e-4)
+
+
+def test_reverse_needs_the_transposed_solver():
+    solve = lambda b: lax.custom_linear_solve(
+        lambda x: lax.mul(x, 2.0), b, lambda m, b: lax.div(b, 2.0)
+    )
+    assert float(fxflow.jvp(solve, (1.0,), (1.0,))[1]) == 0.5
+    with pytest.raises(NotDifferentiableError, match="needs transpose_solve"):
+        fxflow.grad(solve)(1.0)
+
+
+def test_symmetric_with_its_own_transposed_solver():
+    halve = lambda m, b: lax.div(b, m(1.0))
+    solve = lambda b: lax.custom_linear_solve(
+        lambda x: lax.mul(x, 2.0), b, halve, halve, symmetric=True
+    )
+    assert float(fxflow.grad(solve)(1.0)) == 0.5
+
+
+def newton(f, x):
+    step = lambda i, x: lax.sub(x, lax.div(f(x), lax.mul(x, 2.0)))
+    return lax.fori_loop(0, 12, step, x)
+
+
+def square_root(a):
+    return lax.custom_root(
+        lambda x: lax.sub(lax.mul(x, x), a),
+        1.0,
+        newton,
+        lambda g, y: lax.div(y, g(1.0)),
+    )
+
+
+def test_root():
+    assert float(square_root(4.0)) == 2.0
+    for gradient in (fxflow.grad(square_root), jit(fxflow.grad(square_root))):
+        np.testing.assert_allclose(float(gradient(4.0)), 0.25, rtol=1e-6)
+    np.testing.assert_allclose(
+        float(fxflow.grad(fxflow.grad(square_root))(4.0)), -1 / 32, rtol=1e-5
+    )
+    xs = np.array([1.0, 4.0], np.float32)
+    np.testing.assert_allclose(vmap(fxflow.grad(square_root))(xs), [0.5, 0.25])
+
+
+def test_root_with_aux():
+    def run(a):
+        return lax.custom_root(
+            lambda x: lax.sub(x, a),
+            0.0,
+            lambda f, x: (lax.sub(x, f(x)), {"steps": 1}),
+            lambda g, y: y,
+            has_aux=True,
+        )
+
+    root, aux = run(3.0)
+    assert (float(root), int(aux["steps"])) == (3.0, 1)
+    assert float(fxflow.grad(lambda a: run(a)[0])(3.0)) == 1.0
+
+
+def test_errors():
+    solve = lambda m, b: b
+    with pytest.raises(ArgumentError, match="matvec must be a function"):
+        lax.custom_linear_solve(1, B, solve)
+    with pytest.raises(ShapeError, match=r"matvec must return the type of b, f32\[3\]"):
+        lax.custom_linear_solve(lambda x: lax.reduce_sum(x, (0,)), B, solve)
+    with pytest.raises(TreeError, match="solve must return the structure of b"):
+        lax.custom_linear_solve(lambda x: x, B, lambda m, b: (b,))
+    with pytest.raises(ArgumentError, match=r"solve to return a pair \(x, aux\)"):
+        lax.custom_linear_solve(lambda x: x, B, solve, has_aux=True)
+    with pytest.raises(ShapeError, match="custom_root: f must return the type"):
+        lax.custom_root(lambda x: lax.broadcast(x, (2,)), 1.0, newton, solve)

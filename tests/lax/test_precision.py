@@ -1,0 +1,34 @@
+"""Rounding to shorter formats."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import fxflow
+from fxflow import lax
+from fxflow.core.errors import ArgumentError, DtypeError
+
+
+@pytest.mark.parametrize(
+    ("dtype", "exponent", "mantissa"), [("float16", 5, 10), (ml_dtypes.bfloat16, 8, 7)]
+)
+def test_is_a_conversion_there_and_back(dtype, exponent, mantissa) -> None:
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=500) * 10.0 ** rng.integers(-3, 6, 500)).astype("f4")
+    with np.errstate(over="ignore"):
+        expected = x.astype(dtype).astype("f4")
+    for run in (
+        lax.reduce_precision,
+        fxflow.jit(lax.reduce_precision, static_argnums=(1, 2)),
+    ):
+        out = np.asarray(run(x, exponent, mantissa))
+        np.testing.assert_array_equal(out, expected)
+
+
+def test_errors() -> None:
+    with pytest.raises(ArgumentError, match=r"exponent_bits >= 1.*got 0 and 3"):
+        lax.reduce_precision(np.float32(1), 0, 3)
+    with pytest.raises(DtypeError, match=r"reduce_precision: takes .*, got i32\[\]"):
+        lax.reduce_precision(np.int32(1), 5, 3)

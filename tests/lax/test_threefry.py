@@ -1,0 +1,64 @@
+"""The block cipher against Random123's known answers."""
+
+import re
+
+import numpy as np
+import pytest
+
+from fxflow import config, lax
+from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.core.lowering import lower_graph
+from fxflow.core.staging import trace_flat
+from fxflow.lax import draws, random_seed
+from fxflow.lax.threefry import FEW, block, blocks
+
+# Random123 1.14, tests/kat_vectors, lines "threefry2x32 20": counter, key, result.
+KNOWN = [
+    ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
+    ((0xFFFFFFFF,) * 2, (0xFFFFFFFF,) * 2, (0x1CB996FC, 0xBB002BE7)),
+    (
+        (0x243F6A88, 0x85A308D3),
+        (0x13198A2E, 0x03707344),
+        (0xC4923A9C, 0x483DF7A0),
+    ),
+]
+
+
+@pytest.mark.parametrize(("counter", "key", "want"), KNOWN)
+def test_known_answers(counter: tuple, key: tuple, want: tuple) -> None:
+    assert block(*key, *counter) == want
+    words = [np.array([w], np.uint32) for w in (*key, *counter)]
+    assert tuple(int(w[0]) for w in blocks(*words)) == want
+    for eager in ("auto", "xla"):
+        with config.override(eager=eager):
+            assert tuple(int(w[0]) for w in lax.threefry2x32(*words)) == want
+
+
+def test_both_host_paths_agree() -> None:
+    # Up to FEW blocks are computed on Python integers.
+    for count in (FEW, FEW + 1, 3 * FEW):
+        data = np.array([5, 6], np.uint32)
+        expected = [block(5, 6, 0, i)[0] for i in range(count)]
+        words = draws.RandomSplit.evaluate(data, shape=(count,))
+        assert words[:, 0].tolist() == expected
+
+
+def test_one_function_for_each_shape() -> None:
+    def program(words: object) -> list[object]:
+        first, second, third = draws.split(words, 3)
+        return [draws.bits(first, 32, (7,)), draws.bits(second, 32, (7,)), third]
+
+    graph, _ = trace_flat(program, [lax.random_unwrap(random_seed(0)).aval])
+    text, _ = lower_graph(graph, name="program", platform="cpu")
+    assert len(re.findall(r"func.func private @threefry2x32", text)) == 2
+    assert len(re.findall(r"func.call @threefry2x32", text)) == 3
+
+
+def test_wrong_operands() -> None:
+    u, v = np.zeros(3, np.uint32), np.zeros(2, np.uint32)
+    with pytest.raises(DtypeError, match=r"words must be u32, got i32\[3\]"):
+        lax.threefry2x32(u.astype(np.int32), u, u, u)
+    with pytest.raises(ShapeError, match="the counter's words must have one shape"):
+        lax.threefry2x32(u, u, u, v)
+    with pytest.raises(ShapeError, match="and the key's that shape or none"):
+        lax.threefry2x32(v, v, u, u)
