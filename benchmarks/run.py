@@ -34,6 +34,7 @@ REQUIREMENTS = {
     ],  # the version that the aims are stated for
     "torch": ["torch==2.13.0", "numpy"],
 }
+LOAD = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 UNITS = {"s": 1.0, "ms": 1e3, "µs": 1e6, "MB": 1.0}
 
 
@@ -221,8 +222,10 @@ def machine(workers: dict[str, Worker]) -> list[str]:
         size = ""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else "?"
     versions = ", ".join(w.about["version"] for w in workers.values())
+    # Work of others on the machine at the start shows here; the libraries share it.
+    load = f", load {LOAD:.1f} before the run" if LOAD is not None else ""
     return [
-        f"- {datetime.now(UTC):%Y-%m-%d}, {platform.system()} {platform.release()}",
+        f"- {datetime.now(UTC):%Y-%m-%d}, {platform.system()}{load}",
         f"- {model}, {cores} cores{size}",
         f"- {versions}",
     ]

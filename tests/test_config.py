@@ -178,7 +178,7 @@ def test_reset() -> None:
 
 
 def test_describe_and_repr() -> None:
-    config.x64 = True
+    config.x64, config.cache_dir = True, ""
     lines = config.describe().splitlines()
     assert len(lines) == 1 + len(OPTIONS)
     (line,) = [line for line in lines if line.startswith("x64 ")]

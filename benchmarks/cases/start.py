@@ -34,6 +34,15 @@ JAX_CACHE = {
 }
 
 
+def run(code: str, environment: dict[str, str]) -> str:
+    """What a fresh interpreter prints; its error, without paths, when it fails."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    return done.stdout
+
+
 def seconds(code: str, cache: str | None = None) -> float:
     """Wall time of a fresh interpreter that runs `code`."""
     environment = dict(os.environ)
@@ -43,7 +52,7 @@ def seconds(code: str, cache: str | None = None) -> float:
             cache
         )
     started = time.perf_counter()
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    run(code, environment)
     return time.perf_counter() - started
 
 
@@ -55,9 +64,7 @@ def with_cache(code: str) -> Callable[[], float]:
 
 def resident(code: str) -> float:
     """Megabytes that a process holds after `code`."""
-    command = [sys.executable, "-c", code + RESIDENT]
-    shown = subprocess.run(command, check=True, capture_output=True, text=True)
-    return float(shown.stdout)
+    return float(run(code + RESIDENT, dict(os.environ)))
 
 
 def cases(library: str) -> Cases:

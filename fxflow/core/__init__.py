@@ -1,0 +1,1 @@
+"""The machine: arrays, types, graphs, traces, lowering; no operation is named here."""

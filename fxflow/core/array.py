@@ -153,9 +153,13 @@ class Array:
                 f"{self.aval} holds PRNG keys, which have no plain value: use "
                 "fxflow.random.key_data to see their bits"
             )
-        view = host_of(self).view()
-        view.flags.writeable = False
-        return view
+        host = host_of(self)
+        if host.flags.writeable:
+            # What a view is a view of decides whether it can be made writable again.
+            if isinstance(host.base, np.ndarray):
+                host.base.flags.writeable = False
+            host.flags.writeable = False
+        return host.view()
 
     def __array__(
         self, dtype: Any = None, copy: bool | None = None
@@ -325,8 +329,9 @@ def buffer_of(array: Array) -> Any:
 def release(array: Array) -> Any:
     """Returns the array's buffer, about to be donated, with our own view of it dropped.
 
-    The runtime reuses memory only if nobody else can see it: where NumPy or DLPack still
-    hold a view, the program's result gets new memory (measured, see `devices/buffers`).
+    The runtime reuses memory only if nobody else can see it: where NumPy or DLPack
+    still hold a view, the program's result gets new memory (measured, see
+    `devices/buffers`).
     """
     buffer = buffer_of(array)
     if hasattr(array, "_host"):

@@ -1,8 +1,8 @@
 """Types of arrays ("abstract values"): shape, dtype and weakness, interned.
 
-Two equal types are one object, so that a cache key made of types is compared by identity:
-this is what keeps a compiled call cheap. A *weak* type is that of a Python scalar, which
-yields to the dtype of what it is combined with.
+Two equal types are one object, so that a cache key made of types is compared by
+identity: this is what keeps a compiled call cheap. A *weak* type is that of a Python
+scalar, which yields to the dtype of what it is combined with.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.graph import Graph
 from fxflow.core.primitive import Primitive
-from fxflow.core.staging import trace_flat
+from fxflow.core.staging import trace_closed
 from fxflow.core.trace import Trace, Tracer, named_axis, state
 
 
@@ -170,7 +170,6 @@ def batch_graph(
         a.update(shape=(size, *a.shape)) if m else a
         for a, m in zip(graph.in_avals, mapped, strict=True)
     ]
-    derived, consts = trace_flat(vectorised, avals, name=f"vmap_{graph.name}")
-    assert not consts
+    derived = trace_closed(vectorised, avals, name=f"vmap_{graph.name}")
     graph.memo[key] = derived, out_mapped
     return derived, out_mapped

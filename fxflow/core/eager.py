@@ -2,8 +2,9 @@
 
 A *plan* runs one operation, or one whole library function, on arguments of given types
 and places. On the CPU a small plan is NumPy: host memory is device memory there, and
-NumPy's rule of an operation gives what XLA gives, in a microsecond and without compiling.
-Any other plan is a compiled program. `runs_on_host` is the one place that decides.
+NumPy's rule of an operation gives what XLA gives, in a microsecond and without
+compiling. Any other plan is a compiled program. `runs_on_host` is the one place that
+decides.
 
 A library function (`@library`) called with concrete arrays is one plan; under any other
 interpreter it just runs, and its operations land where they belong.
@@ -29,6 +30,7 @@ from fxflow.core.placed import Placed, placed_on
 from fxflow.core.primitive import Primitive
 from fxflow.core.staging import trace_flat
 from fxflow.core.trace import State, Trace, Tracer, leaked, state
+from fxflow.devices.buffers import default_placement
 
 # Above this many bytes in and out of one operation, XLA's threads and fused loops win
 # over NumPy even though the call costs more (measured on 2 cores; see docs/design).
@@ -114,17 +116,34 @@ _in_force = [options()]
 _overriding: dict[tuple[Any, ...], EvalTrace] = {}
 
 
-def _options_changed(_: Any) -> None:
+def interpreter() -> EvalTrace:
+    """Returns what runs operations at once under the options in force here."""
     if config.overridden():
-        current = _overriding.setdefault(options(), EvalTrace())
-    else:
-        current = EVAL
-        if _in_force[0] != options():
-            _in_force[0] = options()
-            _overriding.clear()
-            forget_plans()
+        return _overriding.setdefault(options(), EvalTrace())
+    return EVAL
+
+
+def _options_changed(_: Any) -> None:
+    if not config.overridden() and _in_force[0] != options():
+        _in_force[0] = options()
+        _overriding.clear()
+        forget_plans()
+    current = interpreter()
     if isinstance(state.trace, EvalTrace):
         state.trace = current
+    else:
+        _run_by(state.trace, current)
+
+
+def _run_by(trace: Any, current: EvalTrace) -> None:
+    """Makes a transformation in progress run its operations by another interpreter."""
+    while trace is not None and not isinstance(trace, EvalTrace):
+        parent = getattr(trace, "parent", None)
+        if isinstance(parent, EvalTrace):
+            trace.parent = current
+            if hasattr(trace, "tape"):
+                trace.tape.parent = current
+        trace = parent
 
 
 for _name in _OPTIONS:
@@ -240,8 +259,8 @@ quiet = _Quiet()
 def host_plan(graph: Graph, placement: Any, committed: bool) -> Plan:
     """Returns a function that runs a graph with NumPy.
 
-    It is written out as Python source, since interpreting the graph would cost more than
-    the operations themselves.
+    It is written out as Python source, since interpreting the graph would cost more
+    than the operations themselves.
 
     Args:
       graph: of operations with a NumPy rule.
@@ -351,7 +370,7 @@ def library(*static: str) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         plans: dict[Any, Plan] = {}
         _libraries.append(plans)
-        code = function.__code__  # type: ignore[attr-defined]
+        code = function.__code__
         positional = code.co_varnames[: code.co_argcount]
         fixed = frozenset(static)
         fixed_positions = frozenset(
@@ -362,6 +381,14 @@ def library(*static: str) -> Callable[[F], F]:
         def call(*args: Any, **kwargs: Any) -> Any:
             if state.trace is not EVAL:
                 return function(*args, **kwargs)
+            if not kwargs:
+                for a in args:
+                    if type(a) is not Array:
+                        break
+                else:
+                    plan = plans.get(tuple([a._placed for a in args]))
+                    if plan is not None:
+                        return plan(*args)
             key: list[Any] = []
             arrays: list[Any] = []
             add = key.append
@@ -405,7 +432,7 @@ def _classify(value: Any, key: list[Any], arrays: list[Any]) -> None:
         key.append(value._placed)
         arrays.append(value)
     elif kind in _SCALARS:
-        array = as_array(value)
+        array = _number(value, kind)
         key.append(array._placed)
         arrays.append(array)
     elif kind is list or kind is tuple:
@@ -426,6 +453,29 @@ def _classify(value: Any, key: list[Any], arrays: list[Any]) -> None:
     else:
         key.append(kind)
         key.append(value)
+
+
+_numbers: dict[Any, Placed] = {}
+on_forget(_numbers.clear)
+_new = object.__new__
+
+
+def _number(value: Any, kind: type) -> Array:
+    """Returns a Python number as a weak 0-d array; `as_array` without its questions."""
+    where = default_placement()
+    placed = _numbers.get((kind, where))
+    try:
+        if placed is None or not where.is_host:
+            array = as_array(value)
+            _numbers[kind, where] = array._placed
+            return array
+        host = np.array(value, placed.aval.dtype)
+    except OverflowError:
+        return as_array(value)  # says it in words
+    made: Array = _new(Array)
+    made._host = host
+    made._placed = placed
+    return made
 
 
 def _library_plan(
@@ -475,9 +525,7 @@ def _library_plan(
         return leaves
 
     name = function.__name__
-    graph, consts = trace_flat(
-        flat, [a.aval for a in arrays], name=name, final=True
-    )
+    graph, consts = trace_flat(flat, [a.aval for a in arrays], name=name, final=True)
     constants = [as_array(c) for c in consts]
     plan = graph_plan(graph, [a._placed for a in (*constants, *arrays)], name)
     treedef = structure[0]

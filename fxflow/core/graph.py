@@ -177,6 +177,7 @@ class Graph:
         check(self)
 
     def __call__(self, *args: Any) -> list[Any]:
+        """See `evaluate`."""
         return evaluate(self, args)
 
     def __str__(self) -> str:
@@ -376,7 +377,7 @@ def _format(graph: Graph, names: _Names, indent: str, lines: bool) -> list[str]:
 
 def _scalar(value: Any) -> str:
     array = np.asarray(value)
-    return str(array) if array.ndim == 0 else repr(array)
+    return str(array) if array.ndim == 0 else "…"
 
 
 def _param(value: Any) -> str:

@@ -13,7 +13,7 @@ from fxflow.core.arith import instantiate
 from fxflow.core.convert import typeof
 from fxflow.core.graph import Graph
 from fxflow.core.primitive import Primitive, Zero
-from fxflow.core.staging import trace_flat
+from fxflow.core.staging import trace_closed
 from fxflow.core.trace import Trace, Tracer, state
 
 
@@ -149,9 +149,8 @@ def jvp_graph(
     tangent_avals = [
         a.tangent() for a, live in zip(graph.in_avals, nonzero, strict=True) if live
     ]
-    derived, consts = trace_flat(
+    derived = trace_closed(
         derivative, [*graph.in_avals, *tangent_avals], name=f"jvp_{graph.name}"
     )
-    assert not consts
     graph.memo[key] = derived, has_tangent
     return derived, has_tangent

@@ -1,10 +1,10 @@
 """Reverse differentiation, first half: compute the values and record what is linear.
 
-`LinearizeTrace` runs each primitive's rule once. Operations on values go straight to the
-parent interpreter; operations on tangents are written down on a `Tape`, whose nodes hold
-the values they need (residuals) directly. `transpose` then walks the tape backwards.
-There is no intermediate graph: under `jit`, values land in the graph being recorded; when
-eager, they are computed at once.
+`LinearizeTrace` runs each primitive's rule once. Operations on values go straight to
+the parent interpreter; operations on tangents are written down on a `Tape`, whose nodes
+hold the values they need (residuals) directly. `transpose` then walks the tape
+backwards. There is no intermediate graph: under `jit`, values land in the graph being
+recorded; when eager, they are computed at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.graph import Graph, Literal, Node, Var, live_nodes
 from fxflow.core.primitive import Primitive, Zero
-from fxflow.core.staging import GraphTrace, GraphTracer, no_collection
+from fxflow.core.staging import GraphTrace, GraphTracer, closed, no_collection
 from fxflow.core.trace import Trace, Tracer, state
 
 
@@ -76,7 +76,6 @@ class Tape(Trace):
         if primitive.multi:
             return [TangentTracer(self, var) for var in variables]
         return TangentTracer(self, variables[0])
-
 
     def record(
         self, primitive: Primitive, inputs: tuple[Any, ...], aval: Aval
@@ -339,8 +338,7 @@ def _split(
         residual_inputs.append(position)
         if position is None:
             extra.append(value)
-    primal, consts = trace.finish([a.var for a in args], [*lin.outs, *extra])
-    assert not consts, "graphs capture nothing"
+    primal = closed(*trace.finish([a.var for a in args], [*lin.outs, *extra]))
     variables = [var for _, var in residuals.values()]
     tangent = Graph(
         [*variables, *lin.inputs], tangent_nodes, outputs, f"d_{graph.name}"

@@ -1,9 +1,9 @@
 """From a graph to StableHLO text.
 
 Text, not bindings: writing a line of text costs less than building an operation through
-the MLIR bindings, needs no import, and *is* the key of the compile cache. Each primitive
-writes itself through a `Context`; a nested graph becomes a private function (shared by
-all calls of it) or is written in place.
+the MLIR bindings, needs no import, and *is* the key of the compile cache. Each
+primitive writes itself through a `Context`; a nested graph becomes a private function
+(shared by all calls of it) or is written in place.
 """
 
 from __future__ import annotations
@@ -265,7 +265,9 @@ class Context:
             out = function(*values)
             return out if isinstance(out, list | tuple) else [out]
 
-        graph, consts = trace_flat(flat, list(self.avals_in if avals is None else avals))
+        graph, consts = trace_flat(
+            flat, list(self.avals_in if avals is None else avals)
+        )
         constants = [self.constant(np.asarray(c)) for c in consts]
         return self.graph(graph, [*constants, *operands])
 

@@ -1,8 +1,9 @@
 """Primitives: operations with all their rules in one place.
 
-A primitive is one class; its rules are its methods; `register` makes the single instance,
-puts it in the one table and refuses a class that lacks a rule. Families (`lax/families`,
-`core/higher_order`) derive most rules from what is mathematically true.
+A primitive is one class; its rules are its methods; `register` makes the single
+instance, puts it in the one table and refuses a class that lacks a rule. Families
+(`lax/families`, `core/higher_order`) derive most rules from what is mathematically
+true.
 
 Conventions of the rules:
 
@@ -57,9 +58,9 @@ class Primitive:
       linear: whether the operation is linear in all its array arguments.
       is_view: whether its NumPy evaluation only makes a view (so size does not matter).
       host_safe: whether `evaluate` gives what XLA gives and may replace it when eager.
-      host_bytes: bytes in and out above which XLA runs it when eager, if less than usual.
-      inlines: whether it only runs the graph in its parameter `graph`, so that NumPy may
-        run it where it may run that graph.
+      host_bytes: bytes in and out above which XLA runs it when eager, if less than
+      usual. inlines: whether it only runs the graph in its parameter `graph`, so that
+        NumPy may run it where it may run that graph.
       axis_params: names of parameters that hold named axes.
     """
 

@@ -49,7 +49,7 @@ def user_frame(depth: int = 1) -> FrameType | None:
 
 
 def here() -> Source | None:
-    """Returns the user's place as `(code, instruction offset)`, without formatting it."""
+    """Returns the user's place as `(code, instruction offset)`, not formatted."""
     frame: FrameType | None = sys._getframe(1)
     internal = _internal
     while frame is not None:
@@ -91,7 +91,7 @@ def user_line() -> str:
 
 
 def without_own_frames(traceback: TracebackType | None) -> TracebackType | None:
-    """Returns `traceback` without fxflow's own frames (all of them if only ours remain).
+    """Returns `traceback` without fxflow's own frames.
 
     Args:
       traceback: the traceback of an exception that leaves a public function.

@@ -146,7 +146,7 @@ class GraphTrace(Trace):
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Pauses the garbage collector, which would scan the growing graph again and again."""
+    """Pauses the garbage collector, which would scan the growing graph repeatedly."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -200,6 +200,46 @@ def trace_flat(
         del tracers, outputs
         _check_leaks(trace)
     return graph, consts
+
+
+def closed(graph: Graph, consts: Sequence[Any]) -> Graph:
+    """Returns a graph with its captured values written into it.
+
+    Args:
+      graph: as `trace_flat` gives it.
+      consts: the captured values; none of them is traced.
+    """
+    if not consts:
+        return graph
+    literals: dict[Any, Literal] = {
+        var: Literal(host_of(value), value.aval)
+        for var, value in zip(graph.inputs, consts, strict=False)
+    }
+    nodes = [
+        node.replace(inputs=[literals.get(a, a) for a in node.inputs])
+        for node in graph.nodes
+    ]
+    outputs = [literals.get(a, a) for a in graph.outputs]
+    return Graph(graph.inputs[len(consts) :], nodes, outputs, graph.name)
+
+
+def trace_closed(
+    function: Callable[..., Sequence[Any]], avals: Sequence[Aval], *, name: str
+) -> Graph:
+    """Traces a derivative of a graph.
+
+    A graph captures nothing, but a rule may bring an array of its own (weights of a
+    Fourier transform, say), which is written into the result.
+
+    Args:
+      function: takes one value for each type and returns a sequence of values.
+      avals: types of the arguments.
+      name: of the graph.
+
+    Returns:
+      The graph; its inputs are the arguments alone.
+    """
+    return closed(*trace_flat(function, avals, name=name))
 
 
 def require_arrays(outputs: Sequence[Any], name: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from fxflow.core.arith import add, instantiate
 from fxflow.core.graph import Graph, Literal, Node, Var
 from fxflow.core.primitive import Zero
-from fxflow.core.staging import trace_flat
+from fxflow.core.staging import trace_closed
 
 
 def backward(
@@ -109,8 +109,7 @@ def transpose_graph(
 
     avals = [v.aval for v in constants]
     avals += [a for a, live in zip(graph.out_avals, nonzero, strict=True) if live]
-    derived, consts = trace_flat(transposed, avals, name=f"transpose_{graph.name}")
-    assert not consts
+    derived = trace_closed(transposed, avals, name=f"transpose_{graph.name}")
     graph.memo[key] = derived, has_cotangent
     return derived, has_cotangent
 

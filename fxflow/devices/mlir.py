@@ -9,7 +9,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-from jaxlib.mlir.dialects import sdy, stablehlo
+from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
 __all__ = ["parse"]
 
@@ -20,6 +20,7 @@ def _new_context() -> Any:
     _jax_mlir_ext.register_dialects(dialects)
     context.append_dialect_registry(dialects)
     context.load_all_available_dialects()
+    chlo.register_dialect(context)
     stablehlo.register_dialect(context)
     sdy.register_dialect(context)
     return context

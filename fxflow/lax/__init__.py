@@ -5,6 +5,7 @@ constants. `fxflow.numpy` is made of them.
 """
 
 from fxflow.core import eager as _eager  # noqa: F401 (operations run once it is here)
+from fxflow.lax import linalg
 from fxflow.lax.arg_extremum import (
     argmax,
     argmin,
@@ -22,6 +23,20 @@ from fxflow.lax.bitwise import (
     shift_left,
     shift_right_arithmetic,
     shift_right_logical,
+)
+from fxflow.lax.collectives import (
+    all_gather,
+    all_to_all,
+    axis_index,
+    axis_size,
+    pbroadcast,
+    pmax,
+    pmean,
+    pmin,
+    ppermute,
+    pshuffle,
+    psum,
+    psum_scatter,
 )
 from fxflow.lax.comparison import (
     eq,
@@ -104,6 +119,7 @@ from fxflow.lax.fft import (
     fft,
 )
 from fxflow.lax.gather import gather
+from fxflow.lax.gradient_control import stop_gradient
 from fxflow.lax.hyperbolic import (
     acosh,
     asinh,
@@ -207,6 +223,7 @@ from fxflow.lax.window import reduce_window
 from fxflow.lax.windows import reduce_window_shape_tuple
 
 __all__ = [
+    "linalg",
     # random_bits
     "random_fold_in",
     "random_seed",
@@ -418,4 +435,19 @@ __all__ = [
     "reduce_window_shape_tuple",
     "FftType",
     "fft",
+    # collectives
+    "all_gather",
+    "all_to_all",
+    "axis_index",
+    "axis_size",
+    "pbroadcast",
+    "pmax",
+    "pmean",
+    "pmin",
+    "ppermute",
+    "pshuffle",
+    "psum",
+    "psum_scatter",
+    # gradient_control
+    "stop_gradient",
 ]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core import dtypes
+from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.errors import DtypeError, ShapeError
@@ -27,7 +28,7 @@ class ArgExtremum(Primitive):
         """Returns a value that is never better."""
         raise NotImplementedError
 
-    def abstract(self, operand: Aval, *, axis: int, index_dtype: Any) -> Aval:  # type: ignore[override]
+    def abstract(self, operand: Aval, *, axis: int, index_dtype: Any) -> Aval:
         """The operand's shape without the axis."""
         require_kind(self.name, operand, ORDERED)
         if not dtypes.is_integer(index_dtype):
@@ -42,7 +43,7 @@ class ArgExtremum(Primitive):
             )
         return Aval(without(operand.shape, (axis,)), index_dtype)
 
-    def lower(self, ctx: Any, *operands: str, axis: int, index_dtype: Any) -> str:  # type: ignore[override]
+    def lower(self, ctx: Any, *operands: str, axis: int, index_dtype: Any) -> str:
         """`reduce` of values and their indices."""
         (operand,) = ctx.avals_in
         (out,) = ctx.avals_out
@@ -92,7 +93,7 @@ class ArgExtremum(Primitive):
         where = ctx.emit(f"stablehlo.select {pick}, {i}, {j} : {flag}, {index.mlir}")
         return [best, where]
 
-    def evaluate(self, operand: Any, *, axis: int, index_dtype: Any) -> Any:  # type: ignore[override]
+    def evaluate(self, operand: Any, *, axis: int, index_dtype: Any) -> Any:
         """`numpy.argmax` or `argmin`: they take the first NaN, too."""
         if operand.dtype.char not in NATIVE:
             wide = np.float32 if dtypes.is_floating(operand.dtype) else np.int32
@@ -107,7 +108,7 @@ class ArgExtremum(Primitive):
         out = self.bind(*primals, **params)
         return out, Zero(typeof(out).tangent())
 
-    def batch(  # type: ignore[override]
+    def batch(
         self,
         size: int,
         args: Sequence[Any],
@@ -154,7 +155,10 @@ class ArgMin(ArgExtremum):
         return highest(dtype)
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+# -- public ------------------------------------------------------------------------
+
+
+def argmax(operand: Any, axis: int, index_dtype: Any) -> Array:
     """Returns the index of the greatest element along an axis.
 
     Args:
@@ -180,14 +184,15 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
 
     Source: StableHLO reduce.
     """
-    return ArgMax.bind(
+    result: Array = ArgMax.bind(
         operand,
         axis=axis_index("argmax", axis, typeof(operand).ndim),
         index_dtype=dtypes.dtype(index_dtype),
     )
+    return result
 
 
-def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmin(operand: Any, axis: int, index_dtype: Any) -> Array:
     """Returns the index of the least element along an axis.
 
     Args:
@@ -213,8 +218,9 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
 
     Source: StableHLO reduce.
     """
-    return ArgMin.bind(
+    result: Array = ArgMin.bind(
         operand,
         axis=axis_index("argmin", axis, typeof(operand).ndim),
         index_dtype=dtypes.dtype(index_dtype),
     )
+    return result

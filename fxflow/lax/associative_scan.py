@@ -8,12 +8,14 @@ from typing import Any
 from fxflow.core import tree
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError
+from fxflow.core.source import boundary
 from fxflow.lax.carry import leaves_of, require_callable, require_structure
 from fxflow.lax.joining import concatenate
 from fxflow.lax.shape import expand_dims, reshape, rev
 from fxflow.lax.slicing import slice_in_dim
 
 
+@boundary
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:

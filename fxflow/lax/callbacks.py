@@ -15,9 +15,9 @@ import numpy as np
 from fxflow.core import dtypes, tree
 from fxflow.core.array import Array, host_of, put_host
 from fxflow.core.aval import Aval, ShapeDtypeStruct
-from fxflow.core.effects import DEBUG, IO, ORDERED, TOKEN
 from fxflow.core.batching import materialize
 from fxflow.core.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.effects import DEBUG, IO, ORDERED, TOKEN
 from fxflow.core.errors import ArgumentError
 from fxflow.core.primitive import Primitive, Zero, register
 from fxflow.devices.callbacks import HostCallback, custom_call
@@ -60,7 +60,9 @@ class PythonCallback(Primitive):
 
     def evaluate(self, *values: Any, **params: Any) -> list[Any]:
         """Calls the function."""
-        return [np.asarray(x) for x in self._call(list(map(as_array, values)), **params)]
+        return [
+            np.asarray(x) for x in self._call(list(map(as_array, values)), **params)
+        ]
 
     def plan(
         self, placeds: Sequence[Any], params: dict[str, Any]
@@ -211,7 +213,7 @@ class PythonCallback(Primitive):
             return columns, [True] * count
         raise ArgumentError(
             f"vmap of the callback {name_of(function)}: say how with vmap_method=, one "
-            f"of {', '.join(map(repr, VMAP_METHODS))}"
+            f"of {_listed()}"
         )
 
     def show(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -222,6 +224,10 @@ class PythonCallback(Primitive):
         return shown
 
 
+def _listed() -> str:
+    return ", ".join(map(repr, VMAP_METHODS))
+
+
 def name_of(function: Any) -> str:
     """Returns the name of the user's function."""
     return str(getattr(function, "__name__", type(function).__name__))
@@ -230,15 +236,13 @@ def name_of(function: Any) -> str:
 def _as_host(
     outs: Sequence[Any], out_avals: Sequence[Aval], function: Any
 ) -> tuple[Any, ...]:
-    """Returns what a callback gave as NumPy arrays; lists and numbers take the dtype."""
+    """Returns what a callback gave, arrays as NumPy arrays, if the number is right."""
     if len(outs) != len(out_avals):
         raise ValueError(
             f"callback {name_of(function)}: expected {len(out_avals)} results, got "
             f"{len(outs)}"
         )
-    return tuple(
-        host_of(x) if isinstance(x, Array) else x for x in outs
-    )
+    return tuple(host_of(x) if isinstance(x, Array) else x for x in outs)
 
 
 def _flatten(
@@ -269,7 +273,8 @@ def _flatten(
         if not specs:
             return []
         out_leaves, treedef = tree.flatten(out)
-        if treedef != out_tree and not (len(specs) == 1 and not hasattr(out, "aval")):
+        one = len(specs) == 1 and out is not None and not hasattr(out, "aval")
+        if treedef != out_tree and not one:
             raise ValueError(
                 f"callback {name_of(callback)} returned the structure {treedef}, "
                 f"expected {out_tree}"
@@ -320,8 +325,7 @@ def pure_callback(
     """
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
         raise ArgumentError(
-            f"pure_callback: vmap_method is one of {', '.join(map(repr, VMAP_METHODS))},"
-            f" got {vmap_method!r}"
+            f"pure_callback: vmap_method is one of {_listed()}, got {vmap_method!r}"
         )
     flat, out_avals, out_tree, leaves = _flatten(
         callback, result_shape_dtypes, args, kwargs, "pure_callback"
@@ -368,7 +372,7 @@ def io_callback(
       >>> seen = []
       >>> fxflow.jit(lambda x: io_callback(seen.append, None, x))(1.0)
       >>> seen
-      [Array(1., dtype=float32)]
+      [Array(1., dtype=float32, weak_type=True)]
     """
     flat, out_avals, out_tree, leaves = _flatten(
         callback, result_shape_dtypes, args, kwargs, "io_callback"
@@ -415,4 +419,3 @@ def effects_barrier() -> None:
     Programs with effects are waited for when called, so there is never anything left to
     wait for; programs may still call it.
     """
-

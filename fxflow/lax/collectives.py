@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxflow.core import tree
+from fxflow.core import dtypes, tree
 from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.batching import materialize
@@ -22,6 +22,8 @@ from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError
 from fxflow.core.primitive import Primitive, register
 from fxflow.core.trace import axis_size_of
+from fxflow.lax._operands import PYTHON_SCALARS
+from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import broadcasted_iota, full
 from fxflow.lax.elementwise import div, mul
 from fxflow.lax.families import Linear
@@ -46,8 +48,8 @@ class Collective(Primitive):
     def lower(self, ctx: Any, *operands: str, **params: Any) -> Any:
         """There is no named axis left when a program is lowered for one device."""
         raise ArgumentError(
-            f"{self.name} over {params['axes']} cannot be compiled: the axis belongs to "
-            "a vmap that is no longer in progress"
+            f"{self.name} over {params['axes']} cannot be compiled: the axis belongs "
+            "to a vmap that is no longer in progress"
         )
 
     def evaluate(self, *values: Any, **params: Any) -> Any:
@@ -200,7 +202,7 @@ class AllGather(_Moving):
 
 @register
 class PSumScatter(_Moving):
-    """Sum over the named axis; slice i keeps element i of axis `dim`. dtypes: numeric."""
+    """Sum over the named axis; slice i keeps element i of `dim`. dtypes: numeric."""
 
     name = "psum_scatter"
     dim_params = ("dim",)
@@ -389,6 +391,12 @@ def _dim(axis: int, ndim: int, what: str) -> int:
     return axis % ndim
 
 
+def _checked(primitive: Any, x: Any, **params: Any) -> Any:
+    """Binds a collective whose types nobody else checks: under `vmap` it disappears."""
+    primitive.abstract(typeof(x), **params)
+    return primitive.bind(x, **params)
+
+
 def axis_size(axis_name: Any) -> int:
     """Returns the length of a named axis (the product, for several).
 
@@ -445,8 +453,8 @@ def psum(x: Any, axis_name: Any) -> Any:
       axis_name: a name or a tuple of names.
 
     Returns:
-      The same structure; the same value in every slice. A Python number is multiplied
-      by the axis's length at once.
+      The same structure; the same value in every slice. Booleans are counted. A
+      Python number is multiplied by the axis's length at once.
 
     Raises:
       NameError: no such axis is in scope.
@@ -459,8 +467,10 @@ def psum(x: Any, axis_name: Any) -> Any:
     axes = _names(axis_name)
 
     def one(leaf: Any) -> Any:
-        if isinstance(leaf, int | float | complex):
+        if type(leaf) in PYTHON_SCALARS:
             return leaf * axis_size(axes)
+        if dtypes.is_bool(typeof(leaf).dtype):
+            leaf = convert_element_type(leaf, np.dtype(np.int32))
         return PSum.bind(leaf, axes=axes)
 
     return tree.map(one, x)
@@ -474,7 +484,7 @@ def pmean(x: Any, axis_name: Any) -> Any:
       axis_name: a name or a tuple of names.
 
     Returns:
-      The same structure; the same value in every slice.
+      The same structure; the same value in every slice. Integers give floats.
 
     Raises:
       NameError: no such axis is in scope.
@@ -485,14 +495,16 @@ def pmean(x: Any, axis_name: Any) -> Any:
       [1.0, 1.0, 1.0]
     """
     size = axis_size(axis_name)
-    return tree.map(
-        lambda total: (
-            total / size
-            if isinstance(total, int | float | complex)
-            else div(total, size)
-        ),
-        psum(x, axis_name),
-    )
+
+    def one(total: Any) -> Any:
+        if type(total) in PYTHON_SCALARS:
+            return total / size
+        dtype = typeof(total).dtype
+        if not dtypes.is_inexact(dtype):
+            total = convert_element_type(total, dtypes.to_inexact(dtype))
+        return div(total, size)
+
+    return tree.map(one, psum(x, axis_name))
 
 
 def pmax(x: Any, axis_name: Any) -> Any:
@@ -556,7 +568,7 @@ def all_gather(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) ->
     def one(leaf: Any) -> Any:
         shape = typeof(leaf).shape
         dim = _dim(axis, len(shape) + (not tiled), "all_gather")
-        out = AllGather.bind(leaf, axes=axes, dim=dim)
+        out = _checked(AllGather, leaf, axes=axes, dim=dim)
         if not tiled:
             return out
         size = axis_size_of(axes[0])
@@ -591,7 +603,7 @@ def psum_scatter(
         dim = _dim(scatter_dimension, aval.ndim, "psum_scatter")
         if tiled:
             leaf = _split(leaf, dim, axis_size_of(axes[0]), "psum_scatter")
-        return PSumScatter.bind(leaf, axes=axes, dim=dim)
+        return _checked(PSumScatter, leaf, axes=axes, dim=dim)
 
     return tree.map(one, x)
 
@@ -629,7 +641,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     """
     axes = _one(axis_name, "ppermute")
     pairs = tuple((int(s), int(t)) for s, t in perm)
-    return tree.map(lambda leaf: PPermute.bind(leaf, axes=axes, perm=pairs), x)
+    return tree.map(lambda leaf: _checked(PPermute, leaf, axes=axes, perm=pairs), x)
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
@@ -707,10 +719,10 @@ def all_to_all(
         split = _dim(split_axis, aval.ndim, "all_to_all")
         join = _dim(concat_axis, aval.ndim, "all_to_all")
         if not tiled:
-            return AllToAll.bind(leaf, axes=axes, split=split, join=join)
+            return _checked(AllToAll, leaf, axes=axes, split=split, join=join)
         size = axis_size_of(axes[0])
         parts = _split(leaf, split, size, "all_to_all")
-        out = AllToAll.bind(parts, axes=axes, split=split, join=join)
+        out = _checked(AllToAll, parts, axes=axes, split=split, join=join)
         shape = list(typeof(out).shape)
         shape[join : join + 2] = [shape[join] * shape[join + 1]]
         return reshape(out, tuple(shape))

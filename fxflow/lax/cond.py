@@ -17,6 +17,7 @@ from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.graph import Graph
 from fxflow.core.higher_order import with_consts
 from fxflow.core.primitive import table
+from fxflow.core.source import boundary
 from fxflow.core.trace import Tracer
 from fxflow.lax.carry import (
     leaves_of,
@@ -28,6 +29,7 @@ from fxflow.lax.carry import (
 from fxflow.lax.cond_primitive import Cond
 
 
+@boundary
 def cond(
     pred: Any,
     true_fun: Callable[..., Any],
@@ -73,6 +75,7 @@ def cond(
     )
 
 
+@boundary
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """Calls one of several functions, as an index says.
 

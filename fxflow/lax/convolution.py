@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import dtypes
+from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, ShapeError
@@ -58,7 +59,7 @@ class ConvGeneralDilated(Bilinear):
     name = "conv_general_dilated"
     host_safe = False
 
-    def abstract(  # type: ignore[override]
+    def abstract(
         self,
         lhs: Aval,
         rhs: Aval,
@@ -100,7 +101,9 @@ class ConvGeneralDilated(Bilinear):
                 f"the batch of {batch} ({groups})"
             )
         if not all(rhs.shape[i] for i in rhs_spec[2:]):
-            raise ShapeError(f"{self.name}: the window of the kernel is empty ({groups})")
+            raise ShapeError(
+                f"{self.name}: the window of the kernel is empty ({groups})"
+            )
         shape = [0] * lhs.ndim
         shape[out_spec[0]] = batch // batch_group_count
         shape[out_spec[1]] = out_features
@@ -415,7 +418,7 @@ def conv_general_dilated(
     preferred_element_type: Any = None,
     *,
     window_reversal: Sequence[bool] | None = None,
-) -> Any:
+) -> Array:
     """Convolves an input with a kernel (a correlation: the kernel is not flipped).
 
     Args:
@@ -494,7 +497,7 @@ def conv_general_dilated(
             if flip
         ]
         rhs = rev(rhs, tuple(flipped))
-    return ConvGeneralDilated.bind(
+    result: Array = ConvGeneralDilated.bind(
         lhs,
         rhs,
         window_strides=strides,
@@ -509,3 +512,4 @@ def conv_general_dilated(
         if preferred_element_type is None
         else dtypes.dtype(preferred_element_type),
     )
+    return result

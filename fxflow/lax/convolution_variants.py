@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.array import put_host
+from fxflow.core.array import Array, put_host
 from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError
@@ -32,7 +32,7 @@ def conv(
     padding: str,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """Convolves with batch and features first.
 
     Args:
@@ -70,7 +70,7 @@ def conv_with_general_padding(
     rhs_dilation: Sequence[int] | None,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """Convolves with batch and features first, any padding and dilation.
 
     Args:
@@ -121,7 +121,7 @@ def conv_transpose(
     precision: Any = None,
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
-) -> Any:
+) -> Array:
     """Convolves with a fractional stride: the input is spread out ("deconvolution").
 
     With `transpose_kernel`, this is the derivative of a convolution by its input.
@@ -228,7 +228,7 @@ def conv_general_dilated_patches(
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """Returns the window at each place as features.
 
     Args:
@@ -295,7 +295,7 @@ def conv_general_dilated_local(
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: Any = None,
-) -> Any:
+) -> Array:
     """Convolves with an own kernel at each place (a locally connected layer).
 
     Args:

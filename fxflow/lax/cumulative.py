@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.primitive import Primitive, register
@@ -76,13 +77,13 @@ class Cumulative(Primitive):
         """Returns the derivatives of `out = combine(before, x)` by both."""
         raise NotImplementedError
 
-    def abstract(self, operand: Aval, *, axis: int, reverse: bool) -> Aval:  # type: ignore[override]
+    def abstract(self, operand: Aval, *, axis: int, reverse: bool) -> Aval:
         """The operand's type."""
         if kind(operand.dtype) not in self.kinds:
             require_kind(self.name, operand, self.kinds)
         return operand
 
-    def lower(self, ctx: Any, *operands: str, axis: int, reverse: bool) -> str:  # type: ignore[override]
+    def lower(self, ctx: Any, *operands: str, axis: int, reverse: bool) -> str:
         """A loop on the CPU, a windowed reduction or a tree elsewhere."""
         (aval,) = ctx.avals_in
         (operand,) = operands
@@ -137,11 +138,11 @@ class Cumulative(Primitive):
             )
         )
 
-    def evaluate(self, operand: Any, *, axis: int, reverse: bool) -> Any:  # type: ignore[override]
+    def evaluate(self, operand: Any, *, axis: int, reverse: bool) -> Any:
         """The ufunc's `accumulate`; 16-bit floats accumulate in 32 bits."""
         return self.host_function(axis=axis, reverse=reverse)(operand)
 
-    def host_function(self, *, axis: int, reverse: bool) -> Callable[..., Any]:  # type: ignore[override]
+    def host_function(self, *, axis: int, reverse: bool) -> Callable[..., Any]:
         """The ufunc's `accumulate`, on a reversed view if need be."""
         accumulate = self.ufunc.accumulate
         flip = (slice(None),) * axis + (slice(None, None, -1),)
@@ -158,7 +159,7 @@ class Cumulative(Primitive):
 
         return call
 
-    def jvp(  # type: ignore[override]
+    def jvp(
         self,
         primals: Sequence[Any],
         tangents: Sequence[Any],
@@ -178,7 +179,7 @@ class Cumulative(Primitive):
             by_before, mul(t, by_x), axis=axis, reverse=reverse
         )
 
-    def batch(  # type: ignore[override]
+    def batch(
         self,
         size: int,
         args: Sequence[Any],
@@ -198,7 +199,7 @@ class CumSum(Cumulative, Linear):
     name = "cumsum"
     hlo = "stablehlo.add"
     ufunc = np.add
-    jvp = Linear.jvp  # type: ignore[assignment]
+    jvp = Linear.jvp
 
     def identity(self, dtype: Any) -> Any:
         """Zero."""
@@ -208,7 +209,7 @@ class CumSum(Cumulative, Linear):
         """The sum."""
         return add(x, y)
 
-    def transpose(  # type: ignore[override]
+    def transpose(
         self, cotangent: Any, *args: Any, axis: int, reverse: bool
     ) -> Sequence[Any]:
         """The running sum from the other end."""
@@ -315,7 +316,7 @@ def _gap(x: Any, y: Any) -> Any:
 # -- public ------------------------------------------------------------------------
 
 
-def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """Sums the elements up to each one along an axis.
 
     Args:
@@ -341,10 +342,11 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     Source: running sum; on accelerators StableHLO reduce_window.
     """
     axis = axis_index("cumsum", axis, typeof(operand).ndim)
-    return CumSum.bind(operand, axis=axis, reverse=bool(reverse))
+    result: Array = CumSum.bind(operand, axis=axis, reverse=bool(reverse))
+    return result
 
 
-def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """Multiplies the elements up to each one along an axis.
 
     Args:
@@ -370,10 +372,11 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     Source: running product; on accelerators StableHLO reduce_window.
     """
     axis = axis_index("cumprod", axis, typeof(operand).ndim)
-    return CumProd.bind(operand, axis=axis, reverse=bool(reverse))
+    result: Array = CumProd.bind(operand, axis=axis, reverse=bool(reverse))
+    return result
 
 
-def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """Takes the greatest of the elements up to each one along an axis.
 
     Args:
@@ -399,10 +402,11 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     Source: running maximum; on accelerators StableHLO reduce_window.
     """
     axis = axis_index("cummax", axis, typeof(operand).ndim)
-    return CumMax.bind(operand, axis=axis, reverse=bool(reverse))
+    result: Array = CumMax.bind(operand, axis=axis, reverse=bool(reverse))
+    return result
 
 
-def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """Takes the least of the elements up to each one along an axis.
 
     Args:
@@ -428,10 +432,11 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     Source: running minimum; on accelerators StableHLO reduce_window.
     """
     axis = axis_index("cummin", axis, typeof(operand).ndim)
-    return CumMin.bind(operand, axis=axis, reverse=bool(reverse))
+    result: Array = CumMin.bind(operand, axis=axis, reverse=bool(reverse))
+    return result
 
 
-def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """Adds in logarithms the elements up to each one along an axis.
 
     Args:
@@ -457,4 +462,5 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     Source: running log-sum-exp; on accelerators a tree of pairs.
     """
     axis = axis_index("cumlogsumexp", axis, typeof(operand).ndim)
-    return CumLogSumExp.bind(operand, axis=axis, reverse=bool(reverse))
+    result: Array = CumLogSumExp.bind(operand, axis=axis, reverse=bool(reverse))
+    return result

@@ -53,12 +53,12 @@ class Reduce(Primitive):
     multi = True
     host_safe = False
 
-    def abstract(self, *avals: Aval, graph: Graph, axes: tuple[int, ...]) -> list[Aval]:  # type: ignore[override]
+    def abstract(self, *avals: Aval, graph: Graph, axes: tuple[int, ...]) -> list[Aval]:
         """The types of the arrays without the axes."""
         count = len(avals) // 2
         return [Aval(without(a.shape, axes), a.dtype) for a in avals[:count]]
 
-    def lower(  # type: ignore[override]
+    def lower(
         self, ctx: Any, *operands: str, graph: Graph, axes: tuple[int, ...]
     ) -> list[str]:
         """`reduce` with the graph as its region."""
@@ -78,7 +78,7 @@ class Reduce(Primitive):
         )
         return names
 
-    def evaluate(  # type: ignore[override]
+    def evaluate(
         self, *values: Any, graph: Graph, axes: tuple[int, ...]
     ) -> list[np.ndarray[Any, Any]]:
         """One element after the other."""
@@ -101,7 +101,7 @@ class Reduce(Primitive):
                     out[place] = new
         return outs
 
-    def jvp(  # type: ignore[override]
+    def jvp(
         self,
         primals: Sequence[Any],
         tangents: Sequence[Any],
@@ -114,7 +114,7 @@ class Reduce(Primitive):
             lambda *values: tree_reduce(graph, values, axes), primals, tangents
         )
 
-    def batch(  # type: ignore[override]
+    def batch(
         self,
         size: int,
         args: Sequence[Any],
@@ -145,7 +145,7 @@ class Reduce(Primitive):
 
 # -- public ------------------------------------------------------------------------
 
-_NAMED: dict[str, Reduction] = {
+_NAMED: dict[str, Any] = {
     "add": ReduceSum,
     "mul": ReduceProd,
     "max": ReduceMax,
@@ -249,10 +249,8 @@ def checked_operands(
         )
     starts = []
     for init, aval in zip(inits, avals, strict=True):
-        if not isinstance(init, Array) and (
-            isinstance(init, _PYTHON) or np.asarray(init).dtype == aval.dtype
-        ):
-            init = arith.constant(init, aval.dtype)
+        if not isinstance(init, Array):
+            init = _of_dtype(init, aval.dtype)
         start = typeof(init)
         if start.shape:
             raise ShapeError(f"{name}: an initial value must be 0-d, got {start}")
@@ -263,6 +261,14 @@ def checked_operands(
             )
         starts.append(init)
     return arrays, starts, treedef
+
+
+def _of_dtype(init: Any, dtype: Any) -> Any:
+    """Returns a host scalar as a constant, if its dtype is the wanted one or weak."""
+    value = np.asarray(init)
+    if value.ndim or not (isinstance(init, _PYTHON) or value.dtype == dtype):
+        return init
+    return arith.constant(value[()], dtype)
 
 
 def reduce(

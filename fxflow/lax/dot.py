@@ -10,6 +10,7 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow.core import dtypes
+from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
@@ -197,7 +198,7 @@ class DotGeneral(Bilinear):
 
     name = "dot_general"
 
-    def abstract(  # type: ignore[override]
+    def abstract(
         self,
         lhs: Aval,
         rhs: Aval,
@@ -243,16 +244,18 @@ class DotGeneral(Bilinear):
         """`numpy.matmul` of the operands with their axes in its order."""
         dims: _Dims = params["dimension_numbers"]
         preferred = params["preferred_element_type"]
-        plain = dims == (((1,), (0,)), ((), ()))
+        (lc, rc), (lb, _) = dims
+        plain = not lb and rc == (0,) and lc in ((0,), (1,))
 
         def call(x: Any, y: Any) -> Any:
             if (
                 plain
                 and preferred is None
                 and x.dtype.char in _NATIVE
-                and x.ndim == y.ndim == 2
+                and x.ndim == lc[0] + 1
+                and y.ndim <= 2
             ):
-                return np.matmul(x, y)
+                return np.dot(x, y)
             out_dtype = x.dtype if preferred is None else preferred
             wide = out_dtype
             if x.dtype.char not in _NATIVE or wide.char not in _NATIVE:
@@ -428,7 +431,7 @@ def dot_general(
     dimension_numbers: DotDimensionNumbers,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """Multiplies arrays and sums over contracting axes, for each batch index.
 
     Args:
@@ -462,7 +465,7 @@ def dot_general(
     """
     left, right = typeof(lhs), typeof(rhs)
     dims = _canonical_dims("dot_general", dimension_numbers, left, right)
-    return DotGeneral.bind(
+    result: Array = DotGeneral.bind(
         lhs,
         rhs,
         dimension_numbers=dims,
@@ -471,6 +474,7 @@ def dot_general(
         if preferred_element_type is None
         else dtypes.dtype(preferred_element_type),
     )
+    return result
 
 
 def dot(
@@ -480,7 +484,7 @@ def dot(
     dimension_numbers: DotDimensionNumbers | None = None,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """Multiplies vectors and matrices.
 
     Args:
@@ -521,7 +525,7 @@ def dot(
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Array:
     """Multiplies matrices in the last two axes, pair by pair.
 
     Args:

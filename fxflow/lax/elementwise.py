@@ -96,9 +96,11 @@ class Mul(Elementwise):
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
         """The cotangent times the operand that is not linear."""
         x, y = args
-        if type(x) is Var:
-            return [self.bind(cotangent, y), None]
-        return [None, self.bind(cotangent, x)]
+        if type(x) is not Var:
+            return [None, self.bind(cotangent, x)]
+        if type(y) is Var:  # a product of what should be linear
+            return super().transpose(cotangent, *args, **params)
+        return [self.bind(cotangent, y), None]
 
 
 def _host_div(x: Any, y: Any) -> Any:
@@ -144,6 +146,8 @@ class Div(Elementwise):
 
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
         """The cotangent divided by the same."""
+        if type(args[1]) is Var:  # something divided by what should be linear
+            return super().transpose(cotangent, *args, **params)
         return [self.bind(cotangent, args[1]), None]
 
 

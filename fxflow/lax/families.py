@@ -203,7 +203,7 @@ class Elementwise(Primitive):
     def linearize(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[Any, Any]:
-        """As `jvp`, written to the tape at once: this is the path of eager gradients."""
+        """As `jvp`, written to the tape at once: the path of eager gradients."""
         tape = state.trace
         if type(self).jvp is not Elementwise.jvp or not self.partials:
             return self.jvp(primals, tangents, **params)
@@ -316,9 +316,11 @@ class Bilinear(Primitive):
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
         """The cotangent of the one linear operand."""
         x, y = args
-        if type(x) is Var:
-            return [self.transpose_left(cotangent, y, x.aval, **params), None]
-        return [None, self.transpose_right(cotangent, x, y.aval, **params)]
+        if type(x) is not Var:
+            return [None, self.transpose_right(cotangent, x, y.aval, **params)]
+        if type(y) is Var:  # a product of what should be linear
+            return super().transpose(cotangent, *args, **params)
+        return [self.transpose_left(cotangent, y, x.aval, **params), None]
 
     def transpose_left(self, ct: Any, y: Any, x_aval: Aval, **params: Any) -> Any:
         """Returns the cotangent of the first operand."""

@@ -58,7 +58,7 @@ class Fft(Linear):
 
     name = "fft"
 
-    def abstract(  # type: ignore[override]
+    def abstract(
         self, x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]
     ) -> Aval:
         """The lengths, halved in the last axis of a real transform's coefficients."""
@@ -96,7 +96,7 @@ class Fft(Linear):
             return Aval((*front, *fft_lengths), dtypes.to_real(x.dtype))
         return x.strong()
 
-    def lower(  # type: ignore[override]
+    def lower(
         self,
         ctx: Any,
         *operands: str,
@@ -114,13 +114,13 @@ class Fft(Linear):
             )
         )
 
-    def evaluate(  # type: ignore[override]
+    def evaluate(
         self, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]
     ) -> Any:
         """`numpy.fft`, which keeps 32 bits."""
         return self.host_function(fft_type=fft_type, fft_lengths=fft_lengths)(x)
 
-    def host_function(  # type: ignore[override]
+    def host_function(
         self, *, fft_type: FftType, fft_lengths: tuple[int, ...]
     ) -> Callable[..., Any]:
         """`numpy.fft` with everything filled in."""
@@ -137,7 +137,7 @@ class Fft(Linear):
 
         return call
 
-    def transpose(  # type: ignore[override]
+    def transpose(
         self,
         cotangent: Any,
         *args: Any,

@@ -29,6 +29,7 @@ from fxflow.core.higher_order import (
 from fxflow.core.jvp import jvp_graph
 from fxflow.core.linearize import linearize_flat, tape_to_graph
 from fxflow.core.primitive import Zero, register
+from fxflow.core.source import boundary
 from fxflow.core.transpose import backward_with_values, transpose_graph
 from fxflow.lax.carry import leaves_of, name_of, require_callable, require_structure
 from fxflow.lax.custom_calls import CustomJVPCall
@@ -179,6 +180,7 @@ class LinearSolve(HigherOrder):
         return outs, [True] * len(outs)
 
 
+@boundary
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
     b: Any,
@@ -299,6 +301,7 @@ def _require_like(
             )
 
 
+@boundary
 def custom_root(
     f: Callable[[Any], Any],
     initial_guess: Any,

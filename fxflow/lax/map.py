@@ -9,6 +9,7 @@ from fxflow.core import tree
 from fxflow.core.batching import batch_flat, materialize
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError
+from fxflow.core.source import boundary
 from fxflow.lax.carry import leaves_of, require_callable
 from fxflow.lax.joining import concatenate
 from fxflow.lax.scan import scan
@@ -16,6 +17,7 @@ from fxflow.lax.shape import reshape
 from fxflow.lax.slicing import slice_in_dim
 
 
+@boundary
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Applies a function to each slice along the leading axis.
 

@@ -324,7 +324,7 @@ def random_bits(key: Any, /, bit_width: int, shape: Sequence[int]) -> Array:
 
     Example:
       >>> random_bits(random_seed(0), 8, (3,))
-      Array([239, 204, 166], dtype=uint8)
+      Array([167, 146,  40], dtype=uint8)
 
     Source: Salmon et al. 2011; the counter of an element is its flat position.
     """

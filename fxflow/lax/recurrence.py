@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import arith, dtypes
+from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.batching import materialize
 from fxflow.core.convert import typeof
@@ -37,7 +38,7 @@ class LinearRecurrence(Primitive):
     name = "linear_recurrence"
     host_safe = False
 
-    def abstract(self, a: Aval, u: Aval, *, axis: int, reverse: bool) -> Aval:  # type: ignore[override]
+    def abstract(self, a: Aval, u: Aval, *, axis: int, reverse: bool) -> Aval:
         """The type of both operands."""
         require_kind(self.name, u, INEXACT)
         if a.shape != u.shape:
@@ -51,7 +52,7 @@ class LinearRecurrence(Primitive):
             )
         return u.strong()
 
-    def lower(self, ctx: Any, *operands: str, axis: int, reverse: bool) -> str:  # type: ignore[override]
+    def lower(self, ctx: Any, *operands: str, axis: int, reverse: bool) -> str:
         """A loop on the CPU, a tree elsewhere."""
         (aval,) = ctx.avals_out
         if aval.size == 0:
@@ -69,7 +70,7 @@ class LinearRecurrence(Primitive):
             )
         return out if wide is aval else convert_text(ctx, out, wide, aval)
 
-    def evaluate(self, a: Any, u: Any, *, axis: int, reverse: bool) -> Any:  # type: ignore[override]
+    def evaluate(self, a: Any, u: Any, *, axis: int, reverse: bool) -> Any:
         """One row after the other."""
         wide = accumulator(u.dtype)
         rows, factors = (np.moveaxis(x.astype(wide), axis, 0) for x in (u, a))
@@ -81,7 +82,7 @@ class LinearRecurrence(Primitive):
             out[k] += factors[k] * out[last]
         return np.moveaxis(out, 0, axis).astype(u.dtype)
 
-    def jvp(  # type: ignore[override]
+    def jvp(
         self,
         primals: Sequence[Any],
         tangents: Sequence[Any],
@@ -100,7 +101,7 @@ class LinearRecurrence(Primitive):
             return out, feed
         return out, self.bind(a, feed, axis=axis, reverse=reverse)
 
-    def transpose(  # type: ignore[override]
+    def transpose(
         self, cotangent: Any, *args: Any, axis: int, reverse: bool
     ) -> Sequence[Any]:
         """The recurrence from the other end; each coefficient belongs to the next."""
@@ -113,7 +114,7 @@ class LinearRecurrence(Primitive):
         moved = shifted(a, axis, not reverse, 0)
         return [None, self.bind(moved, cotangent, axis=axis, reverse=not reverse)]
 
-    def batch(  # type: ignore[override]
+    def batch(
         self,
         size: int,
         args: Sequence[Any],
@@ -309,7 +310,7 @@ def convert_text(ctx: Any, name: str, given: Aval, wanted: Aval) -> str:
 
 def linear_recurrence(
     coefficients: Any, values: Any, axis: int = 0, reverse: bool = False
-) -> Any:
+) -> Array:
     """Runs `y[k] = coefficients[k] * y[k-1] + values[k]`, from `y[0] = values[0]`.
 
     Args:
@@ -333,4 +334,7 @@ def linear_recurrence(
     Source: Martin and Cundy 2018, "Parallelizing linear recurrent neural nets".
     """
     axis = axis_index("linear_recurrence", axis, typeof(values).ndim)
-    return LinearRecurrence.bind(coefficients, values, axis=axis, reverse=bool(reverse))
+    result: Array = LinearRecurrence.bind(
+        coefficients, values, axis=axis, reverse=bool(reverse)
+    )
+    return result

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core import dtypes
+from fxflow.core.array import Array
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import typeof
 from fxflow.core.jvp import jvp_flat
@@ -84,13 +85,13 @@ class Reduction(Primitive):
         """Returns what a reduction of nothing gives."""
         raise NotImplementedError
 
-    def abstract(self, operand: Aval, *, axes: tuple[int, ...]) -> Aval:  # type: ignore[override]
+    def abstract(self, operand: Aval, *, axes: tuple[int, ...]) -> Aval:
         """The operand's type without the axes."""
         if kind(operand.dtype) not in self.kinds:
             require_kind(self.name, operand, self.kinds)
         return operand.update(shape=without(operand.shape, axes))
 
-    def lower(self, ctx: Any, *operands: str, axes: tuple[int, ...]) -> str:  # type: ignore[override]
+    def lower(self, ctx: Any, *operands: str, axes: tuple[int, ...]) -> str:
         """`reduce`, with the operation by name."""
         (operand,) = ctx.avals_in
         if not axes:
@@ -105,11 +106,11 @@ class Reduction(Primitive):
             )
         )
 
-    def evaluate(self, operand: Any, *, axes: tuple[int, ...]) -> Any:  # type: ignore[override]
+    def evaluate(self, operand: Any, *, axes: tuple[int, ...]) -> Any:
         """The ufunc's `reduce`; 16-bit floats accumulate in 32 bits."""
         return self.host_function(axes=axes)(operand)
 
-    def host_function(self, *, axes: tuple[int, ...]) -> Callable[..., Any]:  # type: ignore[override]
+    def host_function(self, *, axes: tuple[int, ...]) -> Callable[..., Any]:
         """The ufunc's `reduce` with the axes filled in."""
         reduce_ = self.ufunc.reduce
         identity = self.identity
@@ -127,7 +128,7 @@ class Reduction(Primitive):
 
         return call
 
-    def batch(  # type: ignore[override]
+    def batch(
         self,
         size: int,
         args: Sequence[Any],
@@ -155,7 +156,7 @@ class ReduceSum(Reduction, Linear):
         """Zero."""
         return np.zeros((), dtype)[()]
 
-    def transpose(  # type: ignore[override]
+    def transpose(
         self, cotangent: Any, *args: Any, axes: tuple[int, ...]
     ) -> Sequence[Any]:
         """The cotangent, repeated along the axes."""
@@ -175,7 +176,7 @@ class ReduceProd(Reduction):
         """One."""
         return np.ones((), dtype)[()]
 
-    def jvp(  # type: ignore[override]
+    def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]
     ) -> tuple[Any, Any]:
         """Derivative of a tree of products: right at zeros, and O(n)."""
@@ -196,7 +197,7 @@ class Extremum(Reduction):
 
     kinds = ANY
 
-    def jvp(  # type: ignore[override]
+    def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]
     ) -> tuple[Any, Any]:
         """The mean of the tangents of all elements that are the extremum."""
@@ -311,7 +312,7 @@ def _axes(name: str, axes: Any, operand: Any) -> tuple[int, ...]:
     return tuple(sorted(axis_indices(name, axes, typeof(operand).ndim, "axes")))
 
 
-def reduce_sum(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_sum(operand: Any, axes: Sequence[int]) -> Array:
     """Sums elements along axes.
 
     Args:
@@ -335,10 +336,11 @@ def reduce_sum(operand: Any, axes: Sequence[int]) -> Any:
 
     Source: StableHLO reduce with add.
     """
-    return ReduceSum.bind(operand, axes=_axes("reduce_sum", axes, operand))
+    result: Array = ReduceSum.bind(operand, axes=_axes("reduce_sum", axes, operand))
+    return result
 
 
-def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_prod(operand: Any, axes: Sequence[int]) -> Array:
     """Multiplies elements along axes.
 
     Args:
@@ -362,10 +364,11 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
 
     Source: StableHLO reduce with multiply.
     """
-    return ReduceProd.bind(operand, axes=_axes("reduce_prod", axes, operand))
+    result: Array = ReduceProd.bind(operand, axes=_axes("reduce_prod", axes, operand))
+    return result
 
 
-def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_max(operand: Any, axes: Sequence[int]) -> Array:
     """Returns the greatest elements along axes.
 
     Args:
@@ -388,10 +391,11 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
 
     Source: StableHLO reduce with maximum.
     """
-    return ReduceMax.bind(operand, axes=_axes("reduce_max", axes, operand))
+    result: Array = ReduceMax.bind(operand, axes=_axes("reduce_max", axes, operand))
+    return result
 
 
-def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_min(operand: Any, axes: Sequence[int]) -> Array:
     """Returns the least elements along axes.
 
     Args:
@@ -414,10 +418,11 @@ def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
 
     Source: StableHLO reduce with minimum.
     """
-    return ReduceMin.bind(operand, axes=_axes("reduce_min", axes, operand))
+    result: Array = ReduceMin.bind(operand, axes=_axes("reduce_min", axes, operand))
+    return result
 
 
-def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_and(operand: Any, axes: Sequence[int]) -> Array:
     """Combines the bits of elements by and along axes.
 
     Args:
@@ -441,10 +446,11 @@ def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
 
     Source: StableHLO reduce with and.
     """
-    return ReduceAnd.bind(operand, axes=_axes("reduce_and", axes, operand))
+    result: Array = ReduceAnd.bind(operand, axes=_axes("reduce_and", axes, operand))
+    return result
 
 
-def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_or(operand: Any, axes: Sequence[int]) -> Array:
     """Combines the bits of elements by or along axes.
 
     Args:
@@ -468,10 +474,11 @@ def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
 
     Source: StableHLO reduce with or.
     """
-    return ReduceOr.bind(operand, axes=_axes("reduce_or", axes, operand))
+    result: Array = ReduceOr.bind(operand, axes=_axes("reduce_or", axes, operand))
+    return result
 
 
-def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_xor(operand: Any, axes: Sequence[int]) -> Array:
     """Combines the bits of elements by exclusive or along axes.
 
     Args:
@@ -495,4 +502,5 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
 
     Source: StableHLO reduce with xor.
     """
-    return ReduceXor.bind(operand, axes=_axes("reduce_xor", axes, operand))
+    result: Array = ReduceXor.bind(operand, axes=_axes("reduce_xor", axes, operand))
+    return result

@@ -11,6 +11,7 @@ from fxflow.core.aval import Aval
 from fxflow.core.bodies import Body, trace_body
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.core.source import boundary
 from fxflow.lax.carry import (
     as_type,
     leaves_of,
@@ -27,6 +28,7 @@ from fxflow.lax.shape import expand_dims
 from fxflow.lax.slicing import index_in_dim
 
 
+@boundary
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,

@@ -21,7 +21,7 @@ from fxflow.core.higher_order import (
 )
 from fxflow.core.linearize import linearize_flat, linearize_graph
 from fxflow.core.primitive import Zero
-from fxflow.core.staging import trace_flat
+from fxflow.core.staging import trace_closed
 from fxflow.core.transpose import backward, backward_with_values
 
 
@@ -247,8 +247,7 @@ def transposed_body(
     avals += graph.out_avals[:num_carry]
     avals += [v.aval for v in slices]
     avals += chosen(y_avals, live_ys)
-    derived, captured = trace_flat(transposed, avals, name=f"transpose_{graph.name}")
-    assert not captured
+    derived = trace_closed(transposed, avals, name=f"transpose_{graph.name}")
     first = len(fixed)
     keep = [True] * first + has_const + [True] * (len(avals) - first - len(summed))
     keep_out = has_const + [True] * (len(derived.outputs) - len(summed))

@@ -11,7 +11,7 @@ from fxflow.core.array import Array, host_of, put_host
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.batching import materialize
 from fxflow.core.convert import as_array, typeof
-from fxflow.core.eager import EVAL
+from fxflow.core.eager import interpreter
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.graph import Graph
 from fxflow.core.primitive import Primitive, register
@@ -109,7 +109,7 @@ class ScatterApply(Primitive):
         columns = [np.broadcast_to(i, values.shape).ravel() for i in index]
         for place in zip(*columns, strict=True) if columns else [()]:
             element = put_host(np.array(out[place]), Aval((), x.dtype))
-            (new,) = under(EVAL, graph.evaluate, element)
+            (new,) = under(interpreter(), graph.evaluate, element)
             out[place] = host_of(as_array(new))
         return out
 

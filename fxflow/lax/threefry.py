@@ -6,6 +6,7 @@ the host for small eager draws, and in StableHLO as one private function a modul
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -25,9 +26,11 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 GROUPS = 5  # of four rounds each
 
-# Up to this many blocks, arithmetic on Python integers beats calls of NumPy: a block
-# takes 5 µs, and NumPy's hundred calls take 40 µs (measured on 2 cores).
-FEW = 12
+# Up to this many blocks of one key, arithmetic on packed Python integers beats calls of
+# NumPy: 10 blocks take 8 µs instead of 68 (measured on 2 cores).
+PACKED = 384
+# Up to this many keys they are treated one after the other.
+FEW_KEYS = 4
 # NumPy makes a hundred passes over the words where a compiled program makes one: above
 # this many bytes the program is worth its compilation.
 HOST_BYTES = 1 << 14
@@ -91,6 +94,46 @@ def blocks(k1: Any, k2: Any, x: Any, y: Any) -> tuple[Any, Any]:
     return a.reshape(shape), b.reshape(shape)
 
 
+@functools.lru_cache(maxsize=256)
+def _lanes(count: int) -> tuple[int, int, int]:
+    """Returns integers of `count` lanes of 64 bits: ones, 32-bit masks, 0, 1, 2, …."""
+    ones = sum(1 << 64 * i for i in range(count))
+    return ones, ones * MASK, sum(i << 64 * i for i in range(count))
+
+
+def packed_blocks(k1: int, k2: int, count: int) -> tuple[Any, Any]:
+    """Returns the blocks at counters 0, 1, … of one key.
+
+    All blocks are computed at once, as lanes of long Python integers: a lane has 64
+    bits, so that no sum or shift of 32-bit words reaches the next one.
+
+    Args:
+      k1: first word of the key.
+      k2: second word of the key.
+      count: how many blocks, below 2³².
+
+    Returns:
+      Two arrays u32[count].
+    """
+    ones, mask, y = _lanes(count)
+    keys = (k1 * ones, k2 * ones, (k1 ^ k2 ^ PARITY) * ones)
+    x = keys[0]
+    y = (y + keys[1]) & mask
+    for group in range(GROUPS):
+        for distance in ROTATIONS[group & 1]:
+            x = (x + y) & mask
+            y = ((y << distance | y >> (32 - distance)) & mask) ^ x
+        x = (x + keys[(group + 1) % 3]) & mask
+        y = (y + keys[(group + 2) % 3] + (group + 1) * ones) & mask
+    return _unpacked(x, count), _unpacked(y, count)
+
+
+def _unpacked(lanes: int, count: int) -> Any:
+    """Returns the low 32 bits of each lane."""
+    data = lanes.to_bytes(8 * count, "little")
+    return np.frombuffer(data, "<u8").astype(WORD)
+
+
 def host_words(data: Any, shape: Shape) -> tuple[Any, Any]:
     """Returns both words of the blocks at counters 0, 1, … of each key.
 
@@ -103,19 +146,22 @@ def host_words(data: Any, shape: Shape) -> tuple[Any, Any]:
     """
     batch = data.shape[:-1]
     size = math.prod(shape)
-    if math.prod(batch) * size <= FEW:
-        pairs = [
-            block(k1, k2, 0, i)
-            for k1, k2 in data.reshape(-1, 2).tolist()
-            for i in range(size)
-        ]
-        words = np.array(pairs, WORD).reshape((*batch, *shape, 2))
-        return words[..., 0], words[..., 1]
-    counters = np.arange(size, dtype=np.uint64)
-    high = (counters >> 32).astype(WORD) if size > MASK else np.zeros(1, WORD)
-    low = counters.astype(WORD)
-    x, y = blocks(data[..., 0, None], data[..., 1, None], high, low)
-    return x.reshape((*batch, *shape)), y.reshape((*batch, *shape))
+    count = math.prod(batch)
+    full = (*batch, *shape)
+    if count == 1 and size <= PACKED:
+        k1, k2 = data.reshape(2).tolist()
+        x, y = packed_blocks(k1, k2, size)
+    elif count <= FEW_KEYS and size <= PACKED:
+        keys = data.reshape(-1, 2).tolist()
+        pairs = [packed_blocks(k1, k2, size) for k1, k2 in keys]
+        x, y = (np.array([p[i] for p in pairs], WORD) for i in (0, 1))
+    else:
+        counters = np.arange(size, dtype=np.uint64)
+        high = (counters >> 32).astype(WORD) if size > MASK else np.zeros(1, WORD)
+        x, y = blocks(
+            data[..., 0, None], data[..., 1, None], high, counters.astype(WORD)
+        )
+    return x.reshape(full), y.reshape(full)
 
 
 # -- the block function in StableHLO ---------------------------------------------------

@@ -15,7 +15,7 @@ from fxflow.lax.families import Structural
 
 
 def put_array(array: Array, placement: Any) -> Array:
-    """Returns a concrete array at a placement, committed to it (no copy if it is there).
+    """Returns a concrete array at a placement, committed to it; copied if it must be.
 
     Args:
       array: concrete.

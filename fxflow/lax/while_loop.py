@@ -14,6 +14,7 @@ from fxflow.core.bodies import trace_body
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.core.primitive import table
+from fxflow.core.source import boundary
 from fxflow.core.trace import Tracer
 from fxflow.lax.carry import as_type, leaves_of, name_of, require_callable
 from fxflow.lax.comparison import lt
@@ -21,6 +22,7 @@ from fxflow.lax.scan import scan, traced_with_carry
 from fxflow.lax.while_primitive import While
 
 
+@boundary
 def while_loop(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
 ) -> Any:
@@ -100,6 +102,7 @@ def _python_while(
         carry = body_fun(carry)
 
 
+@boundary
 def fori_loop(
     lower: Any,
     upper: Any,

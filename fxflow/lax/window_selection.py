@@ -54,7 +54,7 @@ class _Selection(Primitive):
             return out, Zero(typeof(out).tangent())
         return out, self.bind(tangents[0], deciding, **params)
 
-    def batch(  # type: ignore[override]
+    def batch(
         self,
         size: int,
         args: Sequence[Any],
@@ -96,21 +96,21 @@ class SelectAndGatherAdd(_Selection):
     name = "select_and_gather_add"
     host_safe = False
 
-    def abstract(  # type: ignore[override]
+    def abstract(
         self, tangents: Aval, operand: Aval, *, greatest: bool, window: Window
     ) -> Aval:
         """One element for each window."""
         require_kind(self.name, operand, FLOAT)
         return Aval(window.out_shape(self.name, operand), tangents.dtype)
 
-    def lower(  # type: ignore[override]
-        self, ctx: Any, *operands: str, greatest: bool, window: Window
-    ) -> str:
+    def lower(self, ctx: Any, *operands: str, greatest: bool, window: Window) -> str:
         """A fold on the CPU, else `reduce_window` of both arrays."""
         tangents, operand = ctx.avals_in
         (out,) = ctx.avals_out
         if not out.size:
             return str(ctx.constant(np.zeros((), out.dtype), out))
+        if not out.ndim:
+            return operands[0]
         if ctx.platform == "cpu" and window.is_small:
             (result,) = ctx.compose(
                 lambda t, x: _fold(t, x, greatest, window), operands
@@ -141,7 +141,7 @@ class SelectAndGatherAdd(_Selection):
         )
         return str(names[1])
 
-    def evaluate(  # type: ignore[override]
+    def evaluate(
         self, tangents: Any, operand: Any, *, greatest: bool, window: Window
     ) -> Any:
         """The place of each window's extremum, by NumPy."""
@@ -151,9 +151,9 @@ class SelectAndGatherAdd(_Selection):
         flat = x.astype(np.float64).reshape(*shape, size)
         at = (np.argmax if greatest else np.argmin)(flat, -1)
         taken = np.take_along_axis(t.reshape(*shape, size), at[..., None], -1)
-        return np.ascontiguousarray(taken[..., 0])
+        return np.array(taken[..., 0])
 
-    def transpose(  # type: ignore[override]
+    def transpose(
         self, cotangent: Any, *args: Any, greatest: bool, window: Window
     ) -> Sequence[Any]:
         """Gives each window's cotangent to the place of its extremum."""
@@ -176,7 +176,7 @@ class SelectAndScatterAdd(_Selection):
     name = "select_and_scatter_add"
     host_safe = False
 
-    def abstract(  # type: ignore[override]
+    def abstract(
         self, source: Aval, operand: Aval, *, greatest: bool, window: Window
     ) -> Aval:
         """The operand's shape."""
@@ -185,14 +185,14 @@ class SelectAndScatterAdd(_Selection):
         assert source.shape == expected, "one source for each window"
         return Aval(operand.shape, source.dtype)
 
-    def lower(  # type: ignore[override]
-        self, ctx: Any, *operands: str, greatest: bool, window: Window
-    ) -> str:
+    def lower(self, ctx: Any, *operands: str, greatest: bool, window: Window) -> str:
         """The transpose of the fold, or `select_and_scatter` of what is padded."""
         source, operand = ctx.avals_in
         (out,) = ctx.avals_out
         if not source.size:
             return str(ctx.constant(np.zeros((), out.dtype), out))
+        if not out.ndim:
+            return operands[0]
         plain = set(window.window_dilation) <= {1}
         native = plain and source.dtype == operand.dtype and ctx.platform == "tpu"
         if (window.is_small and not native) or not plain:
@@ -241,7 +241,7 @@ class SelectAndScatterAdd(_Selection):
         )
         return str(result)
 
-    def evaluate(  # type: ignore[override]
+    def evaluate(
         self, source: Any, operand: Any, *, greatest: bool, window: Window
     ) -> Any:
         """Adds one source after the other."""
@@ -259,7 +259,7 @@ class SelectAndScatterAdd(_Selection):
         np.add.at(out, hit[inside], source.astype(np.float64)[inside])
         return out.reshape(operand.shape).astype(source.dtype)
 
-    def transpose(  # type: ignore[override]
+    def transpose(
         self, cotangent: Any, *args: Any, greatest: bool, window: Window
     ) -> Sequence[Any]:
         """Takes each window's cotangent from the place of its extremum."""

@@ -2,6 +2,7 @@
 
 from fxflow.core.array import Array as ndarray
 from fxflow.numpy import array_methods as _array_methods  # operators and methods
+from fxflow.numpy import fft, linalg
 from fxflow.numpy import ufunc_methods as _ufunc_methods  # reduce, accumulate, …
 from fxflow.numpy.arithmetic import (
     absolute,
@@ -42,6 +43,15 @@ from fxflow.numpy.arranging import (
     trim_zeros,
     unravel_index,
 )
+from fxflow.numpy.bits import packbits, unpackbits
+from fxflow.numpy.calculus import (
+    diff,
+    ediff1d,
+    gradient,
+    interp,
+    trapezoid,
+    unwrap,
+)
 from fxflow.numpy.comparisons import (
     bitwise_and,
     bitwise_count,
@@ -61,6 +71,20 @@ from fxflow.numpy.comparisons import (
     logical_xor,
     not_equal,
 )
+from fxflow.numpy.contraction import (
+    cross,
+    dot,
+    inner,
+    kron,
+    matmul,
+    matvec,
+    outer,
+    tensordot,
+    trace,
+    vdot,
+    vecdot,
+    vecmat,
+)
 from fxflow.numpy.creation import (
     array,
     asarray,
@@ -74,6 +98,14 @@ from fxflow.numpy.creation import (
     ones_like,
     zeros,
     zeros_like,
+)
+from fxflow.numpy.cumulative import (
+    cumprod,
+    cumsum,
+    cumulative_prod,
+    cumulative_sum,
+    nancumprod,
+    nancumsum,
 )
 from fxflow.numpy.diagonals import (
     diag,
@@ -93,6 +125,7 @@ from fxflow.numpy.diagonals import (
     triu_indices_from,
     vander,
 )
+from fxflow.numpy.einsum import einsum, einsum_path
 from fxflow.numpy.elementary import (
     arccos,
     arccosh,
@@ -110,6 +143,7 @@ from fxflow.numpy.elementary import (
     expm1,
     heaviside,
     hypot,
+    i0,
     log,
     log1p,
     log2,
@@ -214,8 +248,56 @@ from fxflow.numpy.joining import (
     vsplit,
     vstack,
 )
+from fxflow.numpy.namespace_info import __array_namespace_info__
+from fxflow.numpy.nan_reductions import (
+    nanargmax,
+    nanargmin,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanprod,
+    nanstd,
+    nansum,
+    nanvar,
+)
 from fxflow.numpy.padding import pad
+from fxflow.numpy.polynomial import (
+    poly,
+    polyadd,
+    polyder,
+    polydiv,
+    polyfit,
+    polyint,
+    polymul,
+    polysub,
+    polyval,
+    roots,
+)
+from fxflow.numpy.quantiles import (
+    median,
+    nanmedian,
+    nanpercentile,
+    nanquantile,
+    percentile,
+    quantile,
+)
 from fxflow.numpy.ranges import arange, geomspace, linspace, logspace
+from fxflow.numpy.reductions import (
+    all,
+    any,
+    argmax,
+    argmin,
+    average,
+    count_nonzero,
+    max,
+    mean,
+    min,
+    prod,
+    ptp,
+    std,
+    sum,
+    var,
+)
 from fxflow.numpy.scalars import (
     bfloat16,
     bool_,
@@ -279,6 +361,18 @@ from fxflow.numpy.scalars import (
     unsignedinteger,
 )
 from fxflow.numpy.selection import choose, clip, nan_to_num, piecewise, select
+from fxflow.numpy.sets import (
+    intersect1d,
+    isin,
+    setdiff1d,
+    setxor1d,
+    union1d,
+    unique,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
+)
 from fxflow.numpy.shapes import (
     atleast_1d,
     atleast_2d,
@@ -296,12 +390,35 @@ from fxflow.numpy.shapes import (
     swapaxes,
     transpose,
 )
+from fxflow.numpy.sorting import (
+    argpartition,
+    argsort,
+    digitize,
+    lexsort,
+    partition,
+    searchsorted,
+    sort,
+    sort_complex,
+)
+from fxflow.numpy.statistics import (
+    bincount,
+    convolve,
+    corrcoef,
+    correlate,
+    cov,
+    histogram,
+    histogram2d,
+    histogram_bin_edges,
+    histogramdd,
+)
 from fxflow.numpy.ufunc import ufunc
 from fxflow.numpy.vectorize import frompyfunc, vectorize
+from fxflow.numpy.windows import bartlett, blackman, hamming, hanning, i0, kaiser
 
 # -- other spellings of the same functions ---------------------------------------------
 
 abs = absolute
+amax, amin = max, min
 true_divide = divide
 mod = remainder
 pow = power
@@ -324,3 +441,5 @@ complex_ = complex64
 uint = uint32
 single, double = float32, float64
 csingle, cdouble = complex64, complex128
+
+__array_api_version__ = "2023.12"

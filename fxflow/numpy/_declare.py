@@ -119,6 +119,7 @@ def binary(
     identity: Any = None,
     special: str = "",
     raises: str = "",
+    mixed: bool = False,
     promotion: Callable[..., list[Any]] = promote,
 ) -> Callable[[Callable[..., Any]], Binary]:
     """Declares a function of two arrays, given what computes it after promotion."""
@@ -128,12 +129,16 @@ def binary(
 
         def function(x: Any, y: Any) -> Any:
             x, y = promotion(name, x, y)
+            if x.aval.weak_type != y.aval.weak_type:
+                # Whatever of the two the result is made of, it is not weak.
+                x, y = convert(x, x.aval.dtype), convert(y, y.aval.dtype)
             return compute(x, y)
 
         return Binary(
             function,
             name=name,
             identity=identity,
+            mixed=mixed,
             doc=describe(
                 name,
                 summary,

@@ -1,8 +1,8 @@
 """What users may pass to a function of `fxflow.numpy`, made what `lax` takes.
 
-Promotion to one dtype, broadcasting to one shape. Python numbers become 0-d constants of
-the dtype that the arrays have, and stay 0-d: elementwise primitives take them so. The
-common case, operands of one type, costs one comparison.
+Promotion to one dtype, broadcasting to one shape. Python numbers become 0-d constants
+of the dtype that the arrays have, and stay 0-d: elementwise primitives take them so.
+The common case, operands of one type, costs one comparison.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array, put_host
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import as_array, not_an_array, typeof
-from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.placed import placed_on
 from fxflow.core.primitive import table
 from fxflow.core.promotion import lub
@@ -95,6 +95,12 @@ def array_of(value: Any, name: str) -> Any:
     """
     if isinstance(value, Array):
         return value
+    if isinstance(value, list | tuple):
+        # The items may be traced by now: they are not what the user wrote.
+        raise ArgumentError(
+            f"{name}: got a {type(value).__name__} of {len(value)} items, which is no "
+            "array: convert it with fnp.asarray"
+        )
     try:
         return as_array(value)
     except TypeError:
@@ -113,6 +119,21 @@ def host_operand(value: Any, dtype: Any) -> Array:
     else:
         host = np.array(dtypes.host_array(value)).astype(dtype)
     return put_host(host, Aval(host.shape, dtype))
+
+
+def host_beside(value: Any, array: Array) -> Array:
+    """Returns NumPy data as an array, with all its bits if `array` has 64.
+
+    Args:
+      value: NumPy array or scalar.
+      array: what it is combined with.
+    """
+    own = dtypes.host_dtype(value.dtype)
+    aval = array.aval
+    if dtypes.is_wide(aval.dtype) and dtypes.dtype(value.dtype) != own:
+        own, _ = lub((aval.dtype, own), (aval.weak_type, False))
+        return host_operand(value, own)
+    return as_array(value)
 
 
 def promote_dtypes(name: str, *args: Any) -> list[Any]:
@@ -166,7 +187,7 @@ def promote_dtypes(name: str, *args: Any) -> list[Any]:
         elif isinstance(a, np.ndarray | np.generic):
             out[i] = host_operand(a, dtype)
         else:
-            out[i] = constant(a, dtype, weaks[i])
+            out[i] = constant(a, dtype, weak)
     return out
 
 
@@ -255,8 +276,7 @@ def broadcast(name: str, args: Sequence[Any]) -> list[Any]:
     return [
         a
         if a.aval.shape == shape
-        or not a.aval.ndim
-        and (final or not isinstance(a, Tracer))
+        or (not a.aval.ndim and (final or not isinstance(a, Tracer)))
         else repeated(a, shape)
         for a in args
     ]

@@ -26,7 +26,11 @@ add = primitive_binary(
 )
 subtract = primitive_binary("subtract", "Difference.", "sub")
 multiply = primitive_binary(
-    "multiply", "Product; of bools, their conjunction.", "mul", identity=1, on_bool="and"
+    "multiply",
+    "Product; of bools, their conjunction.",
+    "mul",
+    identity=1,
+    on_bool="and",
 )
 
 
@@ -69,7 +73,7 @@ def sign(x: Any) -> Any:
 def square(x: Any) -> Any:
     """Square."""
     if dtypes.is_bool(x.aval.dtype):
-        return x
+        x = convert(x, dtypes.default_int())
     return lax.square(x)
 
 
@@ -180,10 +184,15 @@ def divmod(x: Any, y: Any) -> Any:
 divmod.nout, divmod.nargs = 2, 4
 
 
-@unary("`1 / x`.", kind="numeric", special="integers: 0 unless x is ±1; 1/±0 → ±inf.")
+@unary(
+    "`1 / x`, in floats.",
+    kind="float",
+    returns="Array of the shape of `x`, of its dtype or a float one.",
+    special="1/±0 → ±inf.",
+)
 def reciprocal(x: Any) -> Any:
     """One divided by the number."""
-    return lax.div(1, x)
+    return lax.div(1, promote_inexact("reciprocal", x)[0])
 
 
 # -- powers ----------------------------------------------------------------------
@@ -199,6 +208,8 @@ def _power(x: Any, y: Any) -> Any:
         return lax.pow(*broadcast("power", (x, y)))
     if dtypes.is_bool(dtype):
         x, y = (convert(a, dtypes.default_int()) for a in (x, y))
+    if x.aval.weak_type != y.aval.weak_type:
+        x, y = convert(x, x.aval.dtype), convert(y, y.aval.dtype)
     return _integer_to_integer(*broadcast("power", (x, y)))
 
 
@@ -247,6 +258,17 @@ class _Power(Binary):
             return _integer_power(x, y)
         return super().__call__(x, y)
 
+    def operators(self, symbol: str) -> tuple[Any, Any]:
+        """Returns the methods for the operator; see `Binary.operators`."""
+        forward, reflected = super().operators(symbol)
+
+        def power(self: Any, other: Any) -> Any:
+            if type(other) is int:
+                return _integer_power(self, other)
+            return forward(self, other)
+
+        return power, reflected
+
 
 power = _Power(
     _power,
@@ -256,7 +278,8 @@ power = _Power(
         "`x1` to the power `x2`.",
         (
             "x1: array-like; broadcast against `x2`, both converted to one dtype.",
-            "x2: array-like. A Python int is known when tracing: it is done by products.",
+            "x2: array-like. A Python int is known when tracing: it is done by "
+            "products.",
         ),
         "Array of the broadcast shape and the common dtype.",
         "x ** 0 is 1; integers to negative powers that are not Python ints give 0; "
@@ -286,7 +309,8 @@ maximum = primitive_binary(
 )
 minimum = primitive_binary(
     "minimum",
-    "The smaller of two numbers; complex ones are ordered by real, then imaginary part.",
+    "The smaller of two numbers; complex ones are ordered by real, then imaginary "
+    "part.",
     "min",
     special="nan if either is nan; the derivative is shared where both are equal.",
 )

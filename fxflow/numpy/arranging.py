@@ -28,10 +28,17 @@ from fxflow.numpy.index_update import At
 from fxflow.numpy.indexing import OutOfRangeError
 from fxflow.numpy.joining import concatenate
 from fxflow.numpy.selection import choose_between
-from fxflow.numpy.shapes import canonical_axes, canonical_axis, expand_dims, ravel, reshape
+from fxflow.numpy.shapes import (
+    canonical_axes,
+    canonical_axis,
+    expand_dims,
+    moveaxis,
+    ravel,
+    reshape,
+)
 from fxflow.transforms.vmap import vmap
 
-# -- repeating ----------------------------------------------------------------------------
+# -- repeating -------------------------------------------------------------------------
 
 
 def tile(A: Any, reps: Any) -> Array:
@@ -71,7 +78,11 @@ def _tile(A: Any, reps: tuple[int, ...]) -> Any:
 
 
 def repeat(
-    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None
+    a: Any,
+    repeats: Any,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
 ) -> Array:
     """Repeats each element along an axis.
 
@@ -79,8 +90,8 @@ def repeat(
       a: array-like.
       repeats: int, or integers for each element along the axis.
       axis: along which; None takes `a` as one axis.
-      total_repeat_length: length of the result, needed if `repeats` is traced: the result
-        is cut off there, or its last element goes on.
+      total_repeat_length: length of the result, needed if `repeats` is traced: the
+        result is cut off there, or its last element goes on.
 
     Returns:
       Array.
@@ -118,7 +129,8 @@ def repeat(
             raise ShapeError(f"repeat: repeats must not be negative, got {repeats!r}")
     if counts.ndim > 1 or (counts.ndim and counts.shape[0] not in (1, length)):
         raise ShapeError(
-            f"repeat: repeats of shape {counts.shape} do not fit axis {axis} of {x.aval}: "
+            f"repeat: repeats of shape {counts.shape} do not fit axis {axis} of "
+            f"{x.aval}: "
             "they must be one number or one for each element"
         )
     if not isinstance(counts, Tracer) and counts.size == 1:
@@ -154,9 +166,7 @@ def _each_repeated(x: Any, times: int, axis: int) -> Any:
     long = (*shape[: axis + 1], times, *shape[axis + 1 :])
     dims = tuple(d + (d > axis) for d in range(len(shape)))
     wide = lax.broadcast_in_dim(x, long, dims)
-    return lax.reshape(
-        wide, (*shape[:axis], shape[axis] * times, *shape[axis + 1 :])
-    )
+    return lax.reshape(wide, (*shape[:axis], shape[axis] * times, *shape[axis + 1 :]))
 
 
 def resize(a: Any, new_shape: Any) -> Array:
@@ -183,7 +193,7 @@ def resize(a: Any, new_shape: Any) -> Array:
     return reshape(tile(flat, times)[:total], shape)
 
 
-# -- reversing and rolling ---------------------------------------------------------------------
+# -- reversing and rolling -------------------------------------------------------------
 
 
 def flip(m: Any, axis: Any = None) -> Array:
@@ -313,9 +323,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     elif len(axes) == 1:
         axes = axes * len(shifts)
     if len(shifts) != len(axes):
-        raise ArgumentError(
-            f"roll: {len(shifts)} shifts do not fit {len(axes)} axes"
-        )
+        raise ArgumentError(f"roll: {len(shifts)} shifts do not fit {len(axes)} axes")
     for d, by in zip(axes, shifts, strict=True):
         axis_ = canonical_axis("roll", d, x.ndim)
         length = x.shape[axis_]
@@ -348,7 +356,7 @@ def _roll_dynamic(x: Any, by: Any, axis: int) -> Any:
     return lax.dynamic_slice_in_dim(twice, lax.sub(length, rest), length, axis)
 
 
-# -- inserting and deleting --------------------------------------------------------------------
+# -- inserting and deleting ------------------------------------------------------------
 
 
 def _static_places(name: str, obj: Any, length: int, end: int) -> Any:
@@ -361,7 +369,9 @@ def _static_places(name: str, obj: Any, length: int, end: int) -> Any:
       end: behind the last place that is allowed.
     """
     if isinstance(obj, slice):
-        return np.arange(length)[obj] if end == length else np.arange(*obj.indices(length))
+        return (
+            np.arange(length)[obj] if end == length else np.arange(*obj.indices(length))
+        )
     if isinstance(obj, Tracer):
         raise ConcretizationError(
             f"{name}: places must be known when tracing, but {obj.aval} is traced. "
@@ -371,7 +381,8 @@ def _static_places(name: str, obj: Any, length: int, end: int) -> Any:
     if places.dtype == np.bool_ and places.ndim:
         if places.shape != (length,):
             raise OutOfRangeError(
-                f"{name}: a boolean mask of shape {places.shape} does not fit an axis of "
+                f"{name}: a boolean mask of shape {places.shape} does not fit an axis "
+                "of "
                 f"length {length}"
             )
         return np.flatnonzero(places)
@@ -397,7 +408,8 @@ def delete(
       arr: array-like.
       obj: which: slice, int, or sequence of ints or bools.
       axis: along which; None takes `arr` as one axis.
-      assume_unique_indices: a promise that no index comes twice; then `obj` may be traced.
+      assume_unique_indices: a promise that no index comes twice; then `obj` may be
+        traced.
 
     Returns:
       Array.
@@ -450,7 +462,9 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     Source: `numpy.insert`.
     """
     x = array_of(asarray(arr) if isinstance(arr, list | tuple) else arr, "insert")
-    new = array_of(asarray(values) if isinstance(values, list | tuple) else values, "insert")
+    new = array_of(
+        asarray(values) if isinstance(values, list | tuple) else values, "insert"
+    )
     if axis is None:
         x, axis = ravel(x), 0
     axis = canonical_axis("insert", axis, x.ndim)
@@ -458,18 +472,12 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     places = _static_places("insert", obj, length, length + 1)
     new = convert(new, x.dtype)
     if not places.ndim:
-        # One place takes as many slices as the values have along the axis.
-        if new.ndim == x.ndim and x.ndim:
-            count = new.shape[axis]
-        elif new.ndim < x.ndim or not x.ndim:
-            count = 1
-        else:
+        # At one place the values' first axis counts the slices, as in NumPy.
+        if new.ndim > x.ndim:
             raise ShapeError(f"insert: values {new.aval} do not fit {x.aval}")
-        if new.ndim < x.ndim and x.ndim > 1:
-            new = expand_dims(new, axis) if new.ndim == x.ndim - 1 else new
-        elif new.ndim == 1 and x.ndim == 1:
-            count = new.shape[0]
-        places = np.full(count, places)
+        new = reshape(new, (1,) * (x.ndim - new.ndim) + new.shape)
+        new = moveaxis(new, 0, axis)
+        places = np.full(new.shape[axis], places)
     count = len(places)
     order = np.argsort(places, kind="stable")
     slots = places.copy()
@@ -480,7 +488,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     )
     if not fits:
         raise ShapeError(
-            f"insert: values {new.aval} do not broadcast to {shape}, the shape of what is "
+            f"insert: values {new.aval} do not broadcast to {shape}, the shape of "
+            "what is "
             "inserted"
         )
     total = length + count
@@ -527,7 +536,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
     return x[tuple(index)]
 
 
-# -- numbering -------------------------------------------------------------------------------
+# -- numbering -------------------------------------------------------------------------
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
@@ -599,11 +608,14 @@ def ravel_multi_index(
     modes = (mode,) * len(shape) if isinstance(mode, str) else tuple(mode)
     if len(given) != len(shape) or len(modes) != len(shape):
         raise ArgumentError(
-            f"ravel_multi_index: {len(given)} index arrays and {len(modes)} modes do not "
+            f"ravel_multi_index: {len(given)} index arrays and {len(modes)} modes do "
+            "not "
             f"fit {len(shape)} axes"
         )
     if order not in ("C", "F"):
-        raise ArgumentError(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}")
+        raise ArgumentError(
+            f"ravel_multi_index: order must be 'C' or 'F', got {order!r}"
+        )
     out: Any = None
     for d in range(len(shape)):
         i, length = given[d], shape[d]
@@ -613,7 +625,8 @@ def ravel_multi_index(
             values = np.asarray(i)
             if values.size and (values.min() < 0 or values.max() >= length):
                 raise ArgumentError(
-                    f"ravel_multi_index: an index is out of range for axis {d} of length "
+                    f"ravel_multi_index: an index is out of range for axis {d} of "
+                    "length "
                     f"{length}: pass mode='wrap' or mode='clip'"
                 )
         elif modes[d] == "clip":
@@ -633,7 +646,7 @@ def ravel_multi_index(
     return out if dtype is None else convert(out, dtypes.dtype(dtype))
 
 
-# -- functions along axes -------------------------------------------------------------------
+# -- functions along axes --------------------------------------------------------------
 
 
 def apply_along_axis(
@@ -692,7 +705,8 @@ def apply_over_axes(
             out = expand_dims(out, d)
         if out.ndim != x.ndim:
             raise ShapeError(
-                f"apply_over_axes: the function made {out.aval} of {x.aval}; it must keep "
+                f"apply_over_axes: the function made {out.aval} of {x.aval}; it must "
+                "keep "
                 "the axis, or drop that axis alone"
             )
         x = out

@@ -9,57 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
+from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
-from fxflow.core.errors import ArgumentError
-from fxflow.core.trace import Tracer
-from fxflow.numpy import arithmetic, comparisons, creation, index_update, indexing, shapes
-from fxflow.numpy._operands import SCALARS
+from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.numpy import (
+    arithmetic,
+    arranging,
+    comparisons,
+    contraction,
+    creation,
+    cumulative,
+    diagonals,
+    floats,
+    index_functions,
+    index_update,
+    indexing,
+    joining,
+    reductions,
+    selection,
+    shapes,
+    sorting,
+)
+from fxflow.numpy.ufunc import Binary
 
 # -- operators -----------------------------------------------------------------------
 
 
-def _accepts(other: Any) -> bool:
-    return (
-        isinstance(other, Array | np.ndarray | np.generic)
-        or type(other) in SCALARS
-        or isinstance(other, bool | int | float | complex)
-        or hasattr(other, "__fxflow_array__")
-    )
-
-
-def _refused(symbol: str, x: Any, y: Any) -> Any:
-    """Raises for lists; for anything else lets Python ask the other operand."""
-    for one in (x, y):
-        if isinstance(one, list | tuple):
-            raise ArgumentError(
-                f"{symbol}: a {type(one).__name__} is no array: convert it with "
-                "fnp.asarray"
-            )
-    return NotImplemented
-
-
-def _forward(symbol: str, function: Callable[[Any, Any], Any]) -> Any:
-    def operator(self: Any, other: Any) -> Any:
-        if isinstance(other, Array) or _accepts(other):
-            return function(self, other)
-        return _refused(symbol, self, other)
-
-    return operator
-
-
-def _reflected(symbol: str, function: Callable[[Any, Any], Any]) -> Any:
-    def operator(self: Any, other: Any) -> Any:
-        if isinstance(other, Array) or _accepts(other):
-            return function(other, self)
-        return _refused(symbol, other, self)
-
-    return operator
-
-
-_BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+_BINARY: dict[str, tuple[str, Binary]] = {
     "add": ("+", arithmetic.add),
     "sub": ("-", arithmetic.subtract),
     "mul": ("*", arithmetic.multiply),
@@ -68,13 +45,14 @@ _BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "mod": ("%", arithmetic.remainder),
     "divmod": ("divmod", arithmetic.divmod),
     "pow": ("**", arithmetic.power),
+    "matmul": ("@", contraction.matmul_operator),
     "and": ("&", comparisons.bitwise_and),
     "or": ("|", comparisons.bitwise_or),
     "xor": ("^", comparisons.bitwise_xor),
     "lshift": ("<<", comparisons.bitwise_left_shift),
     "rshift": (">>", comparisons.bitwise_right_shift),
 }
-_COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+_COMPARISONS: dict[str, tuple[str, Binary]] = {
     "eq": ("==", comparisons.equal),
     "ne": ("!=", comparisons.not_equal),
     "lt": ("<", comparisons.less),
@@ -103,6 +81,12 @@ def _iterate(self: Array) -> Iterator[Any]:
     return iter([self[i] for i in range(self.aval.shape[0])])
 
 
+def _contains(self: Array, value: Any) -> bool:
+    """Returns whether any element equals a value."""
+    found = comparisons.equal(self, value)
+    return bool(lax.reduce_or(found, tuple(range(found.aval.ndim))))
+
+
 def _no_assignment(self: Array, index: Any, value: Any) -> None:
     raise TypeError(
         f"arrays are immutable, {self.aval} included: instead of x[i] = v use "
@@ -117,9 +101,7 @@ def _no_deletion(self: Array, index: Any) -> None:
 # -- methods and properties ------------------------------------------------------------
 
 
-def _astype(
-    self: Array, dtype: Any, copy: bool = False, device: Any = None
-) -> Array:
+def _astype(self: Array, dtype: Any, copy: bool = False, device: Any = None) -> Array:
     """Returns the array with another dtype; see `fxflow.numpy.astype`."""
     return creation.astype(self, dtype, copy=copy, device=device)
 
@@ -145,6 +127,72 @@ def _flatten(self: Array, order: str = "C") -> Array:
     return shapes.ravel(self, order)
 
 
+def _clip(self: Array, min: Any = None, max: Any = None) -> Array:
+    """Returns the array with elements outside of bounds moved to the bounds."""
+    return selection.clip(self, min, max)
+
+
+def _compress(self: Array, condition: Any, axis: int | None = None) -> Array:
+    """Returns the slices along an axis where a condition is true."""
+    return index_functions.compress(condition, self, axis)
+
+
+def _dunder_round(self: Array, ndigits: int | None = None) -> Array:
+    """Returns the array rounded; see `fxflow.numpy.round`."""
+    return floats.round(self, ndigits or 0)
+
+
+def _view(self: Array, dtype: Any = None) -> Array:
+    """Returns the same bits read as another dtype; the last axis grows or shrinks."""
+    wanted = self.dtype if dtype is None else dtypes.dtype(dtype)
+    old = self.aval
+    if dtypes.is_bool(wanted) or dtypes.is_bool(old.dtype):
+        # A byte that is neither 0 nor 1 is no bool.
+        if wanted == old.dtype:
+            return self
+        if dtypes.is_bool(old.dtype) and dtypes.bits(wanted) == 8:
+            return _view(creation.astype(self, dtypes.uint8), wanted)
+        if dtypes.is_bool(wanted) and dtypes.bits(old.dtype) == 8:
+            return comparisons.not_equal(_view(self, dtypes.uint8), 0)
+        raise DtypeError(
+            f"view: {old} cannot be read as {dtypes.short_name(wanted)}: bools have 8 "
+            "bits"
+        )
+    if wanted == old.dtype:
+        return self
+    if dtypes.is_complex(wanted):
+        parts = _view(self, dtypes.to_real(wanted))
+        if not parts.ndim or parts.shape[-1] % 2:
+            raise ShapeError(f"view: {old} has no pairs to be read as complex numbers")
+        return lax.complex(parts[..., ::2], parts[..., 1::2])
+    if dtypes.is_complex(old.dtype):
+        pairs = joining.stack([lax.real(self), lax.imag(self)], -1)
+        flat = shapes.reshape(pairs, (*old.shape[:-1], -1)) if old.ndim else pairs
+        return _view(flat, wanted)
+    have, want = dtypes.bits(old.dtype), dtypes.bits(wanted)
+    if have == want:
+        return lax.bitcast_convert_type(self, wanted)
+    if not old.ndim:
+        raise ShapeError(f"view: a 0-d array keeps its bits, got {old}")
+    n = old.shape[-1]
+    if have > want:
+        out = lax.bitcast_convert_type(self, wanted)
+        return shapes.reshape(out, (*old.shape[:-1], n * (have // want)))
+    ratio = want // have
+    if n % ratio:
+        raise ShapeError(
+            f"view: the last axis of {old} must divide by {ratio} to be read as "
+            f"{dtypes.short_name(wanted)}"
+        )
+    grouped = shapes.reshape(self, (*old.shape[:-1], n // ratio, ratio))
+    return lax.bitcast_convert_type(grouped, wanted)
+
+
+def _flat(self: Array) -> Array:
+    """The elements along one axis."""
+    return shapes.ravel(self)
+
+
 def _to_device(self: Array, device: Any, *, stream: Any = None) -> Array:
     """Returns the array on another device."""
     return creation.asarray(self, device=device)
@@ -152,7 +200,15 @@ def _to_device(self: Array, device: Any, *, stream: Any = None) -> Array:
 
 def _namespace(self: Array, *, api_version: str | None = None) -> Any:
     """Returns `fxflow.numpy`; see the array API standard."""
+    if api_version is not None and api_version not in _API_VERSIONS:
+        raise ValueError(
+            f"version {api_version!r} of the array API is not supported: use one of "
+            f"{', '.join(_API_VERSIONS)}"
+        )
     return _module()
+
+
+_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
 def _module() -> Any:
@@ -162,25 +218,62 @@ def _module() -> Any:
 
 
 METHODS: dict[str, Callable[..., Any]] = {
+    "all": reductions.all,
+    "any": reductions.any,
+    "argmax": reductions.argmax,
+    "argmin": reductions.argmin,
     "astype": _astype,
+    "choose": selection.choose,
+    "clip": _clip,
+    "compress": _compress,
+    "conj": floats.conjugate,
+    "conjugate": floats.conjugate,
     "copy": creation.copy,
+    "argpartition": sorting.argpartition,
+    "argsort": sorting.argsort,
+    "partition": sorting.partition,
+    "searchsorted": sorting.searchsorted,
+    "sort": sorting.sort,
+    "cumprod": cumulative.cumprod,
+    "cumsum": cumulative.cumsum,
+    "dot": contraction.dot,
+    "max": reductions.max,
+    "mean": reductions.mean,
+    "min": reductions.min,
+    "prod": reductions.prod,
+    "ptp": reductions.ptp,
+    "std": reductions.std,
+    "sum": reductions.sum,
+    "trace": contraction.trace,
+    "var": reductions.var,
+    "diagonal": diagonals.diagonal,
     "flatten": _flatten,
+    "nonzero": index_functions.nonzero,
     "ravel": shapes.ravel,
+    "repeat": arranging.repeat,
     "reshape": _reshape,
+    "round": floats.round,
     "squeeze": shapes.squeeze,
     "swapaxes": shapes.swapaxes,
+    "take": index_functions.take,
     "to_device": _to_device,
     "transpose": _transpose,
+    "view": _view,
+    "__round__": _dunder_round,
     "__array_namespace__": _namespace,
     "__getitem__": indexing.getitem,
     "__iter__": _iterate,
     "__setitem__": _no_assignment,
+    "__contains__": _contains,
     "__delitem__": _no_deletion,
 }
 """Methods by name: functions of the array and more arguments."""
 
 PROPERTIES: dict[str, Callable[[Any], Any]] = {
     "at": index_update.At,
+    "flat": _flat,
+    "imag": floats.imag,
+    "real": floats.real,
     "T": shapes.transpose,
     "mT": shapes.matrix_transpose,
 }
@@ -201,16 +294,19 @@ def _method(function: Callable[..., Any], name: str) -> Any:
 
 def install() -> None:
     """Puts operators, methods and properties on `Array`."""
-    for name, (symbol, function) in {**_BINARY, **_COMPARISONS}.items():
-        setattr(Array, f"__{name}__", _forward(symbol, function))
     for name, (symbol, function) in _BINARY.items():
-        setattr(Array, f"__r{name}__", _reflected(symbol, function))
+        forward, reflected = function.operators(symbol)
+        setattr(Array, f"__{name}__", forward)
+        setattr(Array, f"__r{name}__", reflected)
+    for name, (symbol, function) in _COMPARISONS.items():
+        setattr(Array, f"__{name}__", function.operators(symbol)[0])
     for name, single in _UNARY.items():
         setattr(Array, f"__{name}__", _unary(single))
     for name, method in METHODS.items():
         setattr(Array, name, _method(method, name))
     for name, getter in PROPERTIES.items():
-        setattr(Array, name, property(getter, doc=getter.__doc__))
+        summary = (getter.__doc__ or "").partition("\n")[0]
+        setattr(Array, name, property(getter, doc=summary))
 
 
 install()

@@ -12,7 +12,7 @@ from fxflow.core import dtypes, promotion
 from fxflow.core.array import Array, from_host, host_of
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
-from fxflow.core.eager import EVAL
+from fxflow.core.eager import EVAL, quiet
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.placed import placed_on
 from fxflow.core.trace import state
@@ -45,7 +45,9 @@ def _from_list(data: Any, dtype: Any) -> Any:
         ) from None
     if host.dtype.kind == "O":
         if kinds <= _PLAIN | {list, tuple}:
-            host = np.array(data, dtypes.default_int())  # says which integer is too large
+            host = np.array(
+                data, dtypes.default_int()
+            )  # says which integer is too large
         else:
             raise not_an_array(data, "array: got")
     if dtype is None and not host.size:
@@ -56,16 +58,27 @@ def _from_list(data: Any, dtype: Any) -> Any:
 def _host_as(host: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
     """Returns new NumPy data as data of the dtype it has here."""
     if dtype is None:
-        if host.dtype.kind == "f" and not _is_x64():
-            return host.astype(np.float32) if host.dtype.itemsize == 8 else host
-        return dtypes.host_array(host)
+        return own_dtype(host)
     if host.dtype.kind in "iu" and dtypes.is_integer(dtype) and host.size:
         low, high = dtypes.iinfo(dtype).min, dtypes.iinfo(dtype).max
         least, most = int(host.min()), int(host.max())
         if least < int(low) or most > int(high):
             dtypes.of_python(most if most > int(high) else least, dtype)
-    with np.errstate(all="ignore"):
-        return host.astype(dtype, copy=False)
+    return quiet.run(host.astype, dtype, copy=False)
+
+
+def own_dtype(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Returns NumPy data of the dtype that it has here; see `dtypes.host_array`."""
+    if host.dtype in _UNCHANGED:
+        return host
+    if not _is_x64():
+        if host.dtype == np.float64:
+            return quiet.run(host.astype, np.float32)
+        if host.dtype == np.int64:
+            narrow = host.astype(np.int32)
+            if (narrow == host).all():
+                return narrow
+    return dtypes.host_array(host)
 
 
 def _is_x64() -> bool:
@@ -75,12 +88,16 @@ def _is_x64() -> bool:
 
 def _holds_arrays(data: Any) -> bool:
     for item in data:
+        if type(item) in _PLAIN:
+            continue
         if isinstance(item, list | tuple):
             if _holds_arrays(item):
                 return True
         elif isinstance(item, Array) or hasattr(item, "__fxflow_array__"):
             return True
-        elif not isinstance(item, np.ndarray | np.generic | bool | int | float | complex):
+        elif not isinstance(
+            item, np.ndarray | np.generic | bool | int | float | complex
+        ):
             raise not_an_array(item, "array: a list holds")
     return False
 
@@ -91,7 +108,7 @@ def _stacked(data: Any, dtype: Any) -> Any:
 
     def walk(items: Any) -> Any:
         if not isinstance(items, list | tuple):
-            leaves.append(items if isinstance(items, Array) else items)
+            leaves.append(items)
             return len(leaves) - 1
         return [walk(item) for item in items]
 
@@ -139,7 +156,8 @@ def array(
         `config.x64`; a Python number gives a weakly typed array.
       copy: whether an array is copied, which is never needed: arrays do not change.
         False is refused where host memory has to be copied.
-      order: "K", "A", "C" (None is "K"); memory layout is the compiler's.
+      order: "K", "A", "C", "F" or None; memory layout is the compiler's, so
+        it makes no difference.
       ndmin: the least number of axes; axes of length 1 come in front.
       device: where to put it.
 
@@ -157,8 +175,8 @@ def array(
 
     Source: `numpy.array`.
     """
-    if order not in ("K", "A", "C", None):
-        raise ArgumentError(f"array: order must be 'K', 'A' or 'C', got {order!r}")
+    if order not in ("K", "A", "C", "F", None):
+        raise ArgumentError(f"array: order must be 'K', 'A', 'C' or 'F', got {order!r}")
     return _array(object, dtype, copy, ndmin, device)
 
 
@@ -175,7 +193,7 @@ def asarray(
     Args:
       a: data; an array of the dtype asked for is returned itself.
       dtype: of the result, see `array`.
-      order: "K", "A", "C" or None; memory layout is the compiler's.
+      order: "K", "A", "C", "F" or None; it makes no difference.
       copy: True makes a copy, False refuses where host memory has to be copied.
       device: where to put it.
 
@@ -199,15 +217,25 @@ def asarray(
             return a  # type: ignore[no-any-return]
         if kind is np.ndarray and a.dtype in _UNCHANGED:
             return wrap_host(np.array(a))
-        if kind is list and set(map(type, a)) == _FLOATS:
-            return wrap_host(np.array(a, dtypes.default_float()))
+        if kind is list:
+            kinds = set(map(type, a))
+            if kinds == _FLOATS:
+                return wrap_host(np.array(a, dtypes.default_float()))
+            if kinds == _INTS:
+                try:
+                    return wrap_host(np.array(a, dtypes.default_int()))
+                except OverflowError:
+                    pass  # is said in words below
         return _array(a, None, None, 0, None)
-    if order not in ("K", "A", "C", None):
-        raise ArgumentError(f"asarray: order must be 'K', 'A' or 'C', got {order!r}")
+    if order not in ("K", "A", "C", "F", None):
+        raise ArgumentError(
+            f"asarray: order must be 'K', 'A', 'C' or 'F', got {order!r}"
+        )
     return _array(a, dtype, copy, 0, device)
 
 
 _FLOATS = {float}
+_INTS = {int}
 _UNCHANGED = frozenset(d for d in dtypes.ALL if not dtypes.is_wide(d))
 
 
@@ -236,7 +264,8 @@ def _array(a: Any, dtype: Any, copy: bool | None, ndmin: int, device: Any) -> Ar
     elif isinstance(a, np.ndarray | np.generic):
         _refuse_no_copy(copy, a)
         if chosen is None:
-            out = wrap_host(np.array(dtypes.host_array(a)))
+            found = own_dtype(np.asarray(a))
+            out = wrap_host(np.array(a) if found is a else found)
         else:
             with np.errstate(all="ignore"):
                 out = wrap_host(np.array(a).astype(chosen, copy=False))
@@ -258,7 +287,8 @@ def _array(a: Any, dtype: Any, copy: bool | None, ndmin: int, device: Any) -> Ar
 def _refuse_no_copy(copy: bool | None, a: Any) -> None:
     if copy is False:
         raise ValueError(
-            f"array: copy=False, but host memory ({type(a).__name__}) has to be copied: "
+            f"array: copy=False, but host memory ({type(a).__name__}) has to be "
+            "copied: "
             "leave `copy` out, or use from_dlpack, which shares memory"
         )
 
@@ -282,7 +312,8 @@ def astype_array(x: Any, dtype: Any) -> Any:
         if dtype == aval.dtype:
             return x
         raise ArgumentError(
-            f"astype: {aval} cannot become {dtypes.short_name(dtype)}: keys and numbers "
+            f"astype: {aval} cannot become {dtypes.short_name(dtype)}: keys and "
+            "numbers "
             "do not convert; see fxflow.random.key_data and wrap_key_data"
         )
     if dtypes.is_complex(aval.dtype) and not dtypes.is_complex(dtype):
@@ -334,6 +365,11 @@ def as_shape(name: str, shape: Any) -> Shape:
 
 def _filled(name: str, shape: Any, value: Any, dtype: Any, device: Any) -> Any:
     lengths = as_shape(name, shape)
+    if state.trace is EVAL and device is None and not dtypes.is_key(dtype):
+        placed = placed_on(Aval(lengths, dtype))
+        if placed.placement.is_host:
+            make = np.ones if value else np.zeros
+            return from_host(make(lengths, dtype), placed)
     out = lax.broadcast_in_dim(wrap_host(np.array(value, dtype)), lengths, ())
     return out if device is None else to_device(out, device)
 
@@ -439,7 +475,8 @@ def _broadcast_value(name: str, value: Any, shape: Shape) -> Any:
     )
     if not fits:
         raise ShapeError(
-            f"{name}: {aval} does not broadcast to shape {shape}: counted from the last "
+            f"{name}: {aval} does not broadcast to shape {shape}: counted from the "
+            "last "
             "axis, lengths must be equal or 1"
         )
     return lax.broadcast_in_dim(
@@ -461,6 +498,8 @@ def _full_like(
     name: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any
 ) -> Any:
     lengths, chosen, weak = _like(name, a, dtype, shape)
+    if type(value) is int and not weak:
+        return _filled(name, lengths, value, chosen, device)
     if dtypes.is_key(chosen):
         raise ArgumentError(f"{name}: takes numbers, got {typeof(a)}")
     fill = convert(asarray(value), chosen, weak)

@@ -20,7 +20,7 @@ from fxflow.numpy.index_functions import nonzero
 from fxflow.numpy.selection import choose_between
 from fxflow.numpy.shapes import canonical_axis, ravel
 
-# -- matrices of ones and zeros -----------------------------------------------------------
+# -- matrices of ones and zeros --------------------------------------------------------
 
 
 def _length(name: str, what: str, value: Any) -> int:
@@ -29,7 +29,9 @@ def _length(name: str, what: str, value: Any) -> int:
     except TypeError as error:
         if isinstance(value, Array):
             raise
-        raise ArgumentError(f"{name}: {what} must be an integer, got {value!r}") from error
+        raise ArgumentError(
+            f"{name}: {what} must be an integer, got {value!r}"
+        ) from error
     if n < 0:
         raise ShapeError(f"{name}: {what} must not be negative, got {n}")
     return n
@@ -38,7 +40,10 @@ def _length(name: str, what: str, value: Any) -> int:
 def _offsets(rows: int, columns: int) -> Any:
     """Returns column minus row for each place, as int32."""
     if state.trace is EVAL:
-        grid = np.arange(columns, dtype=np.int32) - np.arange(rows, dtype=np.int32)[:, None]
+        grid = (
+            np.arange(columns, dtype=np.int32)
+            - np.arange(rows, dtype=np.int32)[:, None]
+        )
         return wrap_host(grid)
     shape = (rows, columns)
     return lax.sub(
@@ -173,7 +178,7 @@ def triu(m: Any, k: int = 0) -> Array:
     return _triangle("triu", m, k, False)
 
 
-# -- diagonals -------------------------------------------------------------------------------
+# -- diagonals -------------------------------------------------------------------------
 
 
 @library("offset", "axis1", "axis2")
@@ -273,7 +278,7 @@ def diagflat(v: Any, k: int = 0) -> Array:
     return diag(ravel(asarray(v)), k)
 
 
-# -- places ----------------------------------------------------------------------------------
+# -- places ----------------------------------------------------------------------------
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
@@ -455,9 +460,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
     if dtypes.is_bool(x.aval.dtype):
         x = convert(x, dtypes.default_int())
     powers = range(count) if increasing else range(count - 1, -1, -1)
-    columns = [
-        lax.reshape(lax.integer_pow(x, p), (x.aval.size, 1)) for p in powers
-    ]
+    columns = [lax.reshape(lax.integer_pow(x, p), (x.aval.size, 1)) for p in powers]
     if not columns:
         return lax.full((x.aval.size, 0), 0, x.aval.dtype)
     return lax.concatenate(columns, 1)

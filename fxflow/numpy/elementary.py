@@ -7,6 +7,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core import dtypes
+from fxflow.core.errors import DtypeError
 from fxflow.numpy._declare import binary, float_unary, primitive_binary, unary
 from fxflow.numpy._operands import broadcast, convert, promote_inexact
 
@@ -54,13 +55,19 @@ sin = float_unary("sin", "Sine of `x` in radians.", special="±inf → nan.")
 cos = float_unary("cos", "Cosine of `x` in radians.", special="±inf → nan.")
 tan = float_unary("tan", "Tangent of `x` in radians.", special="±inf → nan.")
 arcsin = float_unary(
-    "arcsin", "Inverse sine, from -π/2 to π/2.", primitive="asin", special="|x|>1 → nan."
+    "arcsin",
+    "Inverse sine, from -π/2 to π/2.",
+    primitive="asin",
+    special="|x|>1 → nan.",
 )
 arccos = float_unary(
     "arccos", "Inverse cosine, from 0 to π.", primitive="acos", special="|x|>1 → nan."
 )
 arctan = float_unary(
-    "arctan", "Inverse tangent, from -π/2 to π/2.", primitive="atan", special="±inf → ±π/2."
+    "arctan",
+    "Inverse tangent, from -π/2 to π/2.",
+    primitive="atan",
+    special="±inf → ±π/2.",
 )
 sinh = float_unary("sinh", "Hyperbolic sine.")
 cosh = float_unary("cosh", "Hyperbolic cosine.")
@@ -109,6 +116,13 @@ def sinc(x: Any) -> Any:
     return lax.select(near, series, lax.div(lax.sin(safe), safe))
 
 
+@unary("Modified Bessel function of the first kind and order 0.", kind="float")
+def i0(x: Any) -> Any:
+    """Modified Bessel function, from the one that is scaled by exp(-|x|)."""
+    x = _floats("i0", x)
+    return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i0e(x))
+
+
 # -- of two numbers --------------------------------------------------------------------
 
 
@@ -120,6 +134,8 @@ def sinc(x: Any) -> Any:
 )
 def hypot(x: Any, y: Any) -> Any:
     """Length of the hypotenuse."""
+    if dtypes.is_complex(x.aval.dtype):
+        raise DtypeError(f"hypot: takes real numbers, got {x.aval} and {y.aval}")
     x, y = lax.abs(x), lax.abs(y)
     infinite = lax.bitwise_or(*broadcast("hypot", [_is_inf(x), _is_inf(y)]))
     big, small = lax.max(x, y), lax.min(x, y)

@@ -108,7 +108,9 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
     Source: `numpy.fromstring`.
     """
     if not sep:
-        raise ArgumentError("fromstring: sep must not be empty; use frombuffer for bytes")
+        raise ArgumentError(
+            "fromstring: sep must not be empty; use frombuffer for bytes"
+        )
     return _given(np.fromstring(string, dtypes.dtype(dtype), count, sep=sep), dtype)
 
 
@@ -133,7 +135,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """
     if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         raise ArgumentError(
-            f"from_dlpack: takes an array of a library that speaks DLPack, got {x!r} of "
+            f"from_dlpack: takes an array of a library that speaks DLPack, got {x!r} "
+            "of "
             f"type {type(x).__name__}"
         )
     if isinstance(x, Array):
@@ -147,7 +150,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     if device is None or device in out.devices():
         return out
     if copy is False:
-        raise BufferError("from_dlpack: another device needs a copy; copy=False forbids it")
+        raise BufferError(
+            "from_dlpack: another device needs a copy; copy=False forbids it"
+        )
     return to_device(out, device)
 
 

@@ -68,7 +68,9 @@ def _truncated(x: Any) -> Any:
 def rint(x: Any) -> Any:
     """Rounded to the nearest."""
     if dtypes.is_complex(x.aval.dtype):
-        return lax.complex(*(lax.round(p, _TIES_EVEN) for p in (lax.real(x), lax.imag(x))))
+        return lax.complex(
+            *(lax.round(p, _TIES_EVEN) for p in (lax.real(x), lax.imag(x)))
+        )
     if not dtypes.is_floating(x.aval.dtype):
         x = promote_inexact("rint", x)[0]
     return lax.round(x, _TIES_EVEN)
@@ -125,7 +127,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
     return convert(rounded, dtype, x.aval.weak_type)
 
 
-# -- what kind of number ------------------------------------------------------------------
+# -- what kind of number ---------------------------------------------------------------
 
 
 def _bools_like(x: Any, value: bool) -> Any:
@@ -161,9 +163,7 @@ def isfinite(x: Any) -> Any:
     if not dtypes.is_inexact(x.aval.dtype):
         return _bools_like(x, True)
     if dtypes.is_complex(x.aval.dtype):
-        return lax.bitwise_and(
-            lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x))
-        )
+        return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
     return lax.is_finite(x)
 
 
@@ -224,16 +224,14 @@ def _float_bits(dtype: Any) -> int:
 
 
 def _standard(x: Any) -> Any:
-    """Returns floats of less than 16 bits as f32 (they have no integer of their size)."""
+    """Returns floats of less than 16 bits as f16, whose bits are an integer."""
     return x if dtypes.bits(x.aval.dtype) >= 16 else convert(x, dtypes.float16)
 
 
-# -- parts -------------------------------------------------------------------------------
+# -- parts -----------------------------------------------------------------------------
 
 
-@unary(
-    "Real part.", returns="Array of the shape of `x`, of the dtype of its parts."
-)
+@unary("Real part.", returns="Array of the shape of `x`, of the dtype of its parts.")
 def real(x: Any) -> Any:
     """Real part."""
     return lax.real(x) if dtypes.is_complex(x.aval.dtype) else x
@@ -428,6 +426,7 @@ frexp.nout, frexp.nargs = 2, 3
     "`x1 * 2**x2`.",
     returns="Float array of the broadcast shape.",
     raises="`x2` is not of integers, or `x1` is complex.",
+    mixed=True,
     promotion=lambda name, x, y: _ldexp_operands(x, y),
 )
 def ldexp(x: Any, y: Any) -> Any:
@@ -453,7 +452,7 @@ def _ldexp_operands(x: Any, y: Any) -> list[Any]:
     return broadcast("ldexp", [x, convert(y, dtypes.int32)])
 
 
-# -- whole numbers --------------------------------------------------------------------------
+# -- whole numbers ---------------------------------------------------------------------
 
 
 def _integers(name: str, x: Any, y: Any) -> list[Any]:
@@ -510,7 +509,7 @@ def lcm(x: Any, y: Any) -> Any:
     return lax.select(none, 0, lax.mul(x, lax.div(y, lax.select(none, 1, divisor))))
 
 
-# -- closeness -----------------------------------------------------------------------------
+# -- closeness -------------------------------------------------------------------------
 
 
 @library("equal_nan")
@@ -546,11 +545,11 @@ def isclose(
     part = dtypes.to_real(x.aval.dtype)
     rtol, atol = (_tolerance(t, part) for t in (rtol, atol))
     gap = lax.abs(lax.sub(x, y))
-    bound = table["add"].bind(
-        *broadcast("isclose", (atol, _product(rtol, lax.abs(y))))
-    )
+    bound = table["add"].bind(*broadcast("isclose", (atol, _product(rtol, lax.abs(y)))))
     near = table["le"].bind(*broadcast("isclose", (gap, bound)))
-    finite = lax.bitwise_and(*broadcast("isclose", (isfinite.function(x), isfinite.function(y))))
+    finite = lax.bitwise_and(
+        *broadcast("isclose", (isfinite.function(x), isfinite.function(y)))
+    )
     near = lax.bitwise_and(*broadcast("isclose", (near, finite)))
     near = lax.bitwise_or(*broadcast("isclose", (near, lax.eq(x, y))))
     if equal_nan:
@@ -648,5 +647,3 @@ def array_equiv(a1: Any, a2: Any) -> Array:
     if any(n != m and 1 not in (n, m) for n, m in pairs):
         return constant(False, dtypes.bool_)
     return _array_equal(x, y, False)
-
-

@@ -37,9 +37,7 @@ def _meshgrid(arrays: Sequence[Any], sparse: bool, indexing: str) -> Any:
         axis = order.index(i)
         thin = tuple(lengths[i] if d == axis else 1 for d in range(count))
         a = lax.reshape(a, thin)
-        out.append(
-            a if sparse else lax.broadcast_in_dim(a, shape, tuple(range(count)))
-        )
+        out.append(a if sparse else lax.broadcast_in_dim(a, shape, tuple(range(count))))
     return tuple(out)
 
 
@@ -64,7 +62,9 @@ def meshgrid(
     Source: `numpy.meshgrid`.
     """
     if indexing not in ("xy", "ij"):
-        raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
+        raise ArgumentError(
+            f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}"
+        )
     return list(_meshgrid(list(xi), bool(sparse), indexing))
 
 
@@ -89,7 +89,8 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     if sparse:
         return tuple(
             reshape(
-                lax.iota(chosen, n), tuple(n if i == d else 1 for i in range(len(shape)))
+                lax.iota(chosen, n),
+                tuple(n if i == d else 1 for i in range(len(shape))),
             )
             for d, n in enumerate(shape)
         )
@@ -125,7 +126,7 @@ def fromfunction(
     return mapped(*(arange(n, dtype=dtype) for n in lengths))
 
 
-# -- grids written as slices --------------------------------------------------------------
+# -- grids written as slices -----------------------------------------------------------
 
 
 def _along_slice(s: slice) -> Any:
@@ -147,7 +148,7 @@ def _numbers(key: Any) -> tuple[list[Any], bool]:
 
 
 class _DenseGrid:
-    """`mgrid[0:3, 0:1:5j]`: dense coordinate arrays, stacked. A complex step is a count.
+    """`mgrid[0:3, 0:1:5j]`: dense coordinate arrays; a complex step is a count.
 
     Source: `numpy.mgrid`.
     """
@@ -191,7 +192,8 @@ class _Concatenator:
             directive = items.pop(0)
             if directive in ("r", "c"):
                 raise ArgumentError(
-                    f"r_: matrices ({directive!r}) are not supported; use '0,2' or '1,2'"
+                    f"r_: matrices ({directive!r}) are not supported; use '0,2' or "
+                    "'1,2'"
                 )
             try:
                 numbers = [int(n) for n in directive.split(",")]

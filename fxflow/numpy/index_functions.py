@@ -14,8 +14,14 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.convert import as_array
 from fxflow.core.eager import library
-from fxflow.core.errors import ArgumentError, ConcretizationError, DtypeError, ShapeError
+from fxflow.core.errors import (
+    ArgumentError,
+    ConcretizationError,
+    DtypeError,
+    ShapeError,
+)
 from fxflow.core.trace import Tracer
+from fxflow.lax.gather import default_fill
 from fxflow.numpy import indexing
 from fxflow.numpy._operands import array_of, constant, convert, repeated
 from fxflow.numpy.comparisons import truth
@@ -25,7 +31,7 @@ from fxflow.numpy.selection import choose_between
 from fxflow.numpy.selection import where as _where
 from fxflow.numpy.shapes import canonical_axis, ravel, reshape
 
-# -- picking -----------------------------------------------------------------------------
+# -- picking ---------------------------------------------------------------------------
 
 _TAKE_MODES = {None: "fill", "fill": "fill", "clip": "clip", "wrap": "wrap"}
 
@@ -76,12 +82,18 @@ def take(
         )
     if isinstance(indices, list | tuple):
         raise ArgumentError(
-            f"take: indices must be an array, got a {type(indices).__name__}: convert it "
+            f"take: indices must be an array, got a {type(indices).__name__}: convert "
+            "it "
             "with fnp.asarray"
         )
     return _take(
-        a, indices, axis, _TAKE_MODES.get(mode, mode), unique_indices,
-        indices_are_sorted, fill_value,
+        a,
+        indices,
+        axis,
+        _TAKE_MODES.get(mode, mode),
+        unique_indices,
+        indices_are_sorted,
+        fill_value,
     )
 
 
@@ -112,7 +124,7 @@ def _take(
     static += (indexing.ARRAY if indices.aval.ndim else indexing.SCALAR,)
     if not length and mode == "fill" and indices.aval.size:
         shape = a.aval.shape[:axis] + indices.aval.shape + a.aval.shape[axis + 1 :]
-        fill = lax.full((), 0, a.aval.dtype) if fill_value is None else fill_value
+        fill = default_fill(a.aval.dtype) if fill_value is None else fill_value
         return repeated(convert(array_of(fill, "take"), a.aval.dtype), shape)
     return indexing.get(
         a, [indices], static, mode, fill_value, unique, sorted_, mode != "clip"
@@ -189,7 +201,9 @@ def _take_along_axis(
     )
 
 
-def _along(name: str, a: Any, indices: Any, axis: int) -> tuple[Any, Any, tuple[int, ...]]:
+def _along(
+    name: str, a: Any, indices: Any, axis: int
+) -> tuple[Any, Any, tuple[int, ...]]:
     """Returns an array and indices that fit but for `axis`, and the indices' shape."""
     if not dtypes.is_integer(indices.aval.dtype):
         raise DtypeError(f"{name}: indices must be integers, got {indices.aval}")
@@ -206,13 +220,14 @@ def _along(name: str, a: Any, indices: Any, axis: int) -> tuple[Any, Any, tuple[
             shape.append(n)
         else:
             raise ShapeError(
-                f"{name}: {indices.aval} does not broadcast against {a.aval} along axis "
+                f"{name}: {indices.aval} does not broadcast against {a.aval} along "
+                "axis "
                 f"{d}: lengths must be equal or 1"
             )
     return a, repeated(indices, tuple(shape)), tuple(shape)
 
 
-# -- putting -------------------------------------------------------------------------------
+# -- putting ---------------------------------------------------------------------------
 
 
 def _not_in_place(name: str, inplace: bool) -> None:
@@ -249,9 +264,7 @@ def put(
     if not places.size or not values.size:
         return x
     if mode not in (None, "clip", "wrap", "drop"):
-        raise ArgumentError(
-            f"put: mode must be 'clip', 'wrap' or 'drop', got {mode!r}"
-        )
+        raise ArgumentError(f"put: mode must be 'clip', 'wrap' or 'drop', got {mode!r}")
     times = -(-places.size // values.size)
     if times > 1:
         values = reshape(
@@ -262,9 +275,7 @@ def put(
         places = places % x.size
     how = "drop" if mode == "drop" else "clip"
     if how == "clip" and mode != "wrap":
-        places = choose_between(
-            places < -x.size, constant(0, places.dtype), places
-        )
+        places = choose_between(places < -x.size, constant(0, places.dtype), places)
     flat = At(ravel(x))[places].set(values, mode=how)
     return reshape(flat, x.shape)
 
@@ -352,7 +363,9 @@ def _axis_numbers(length: int, axis: int, ndim: int) -> Any:
     return as_array(np.arange(length, dtype=np.int32).reshape(shape))
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
+def fill_diagonal(
+    a: Any, val: Any, wrap: bool = False, *, inplace: bool = True
+) -> Array:
     """Returns an array with its main diagonal replaced.
 
     Args:
@@ -392,7 +405,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     return reshape(At(ravel(x))[places].set(values), x.shape)
 
 
-# -- finding ---------------------------------------------------------------------------------
+# -- finding ---------------------------------------------------------------------------
 
 
 def _known_size(name: str, mask: Any, size: Any) -> int:
@@ -401,7 +414,8 @@ def _known_size(name: str, mask: Any, size: Any) -> int:
         return operator.index(size)
     if isinstance(mask, Tracer):
         raise ConcretizationError(
-            f"{name}: the shape of the result depends on the values, and {mask.aval} is "
+            f"{name}: the shape of the result depends on the values, and {mask.aval} "
+            "is "
             f"traced. {mask.origin()} Pass size=..., the number of places to report, "
             "and fill_value=... for those that are missing."
         )
@@ -443,7 +457,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * mask.ndim
     if len(fills) != mask.ndim:
         raise ArgumentError(
-            f"nonzero: fill_value must be one number or one for each of {mask.ndim} axes,"
+            f"nonzero: fill_value must be one number or one for each of {mask.ndim} "
+            "axes,"
             f" got {len(fills)}"
         )
     fills = tuple(0 if f is None else f for f in fills)
@@ -658,7 +673,7 @@ def nonzero_mask(name: str, mask: Any) -> Any:
     return mask
 
 
-# -- ways to write an index ---------------------------------------------------------------
+# -- ways to write an index ------------------------------------------------------------
 
 
 class _IndexExpression:
@@ -700,5 +715,3 @@ def ix_(*args: Any) -> tuple[Array, ...]:
             a = convert(a, dtypes.default_int())
         out.append(reshape(a, tuple(a.size if i == d else 1 for i in range(len(args)))))
     return tuple(out)
-
-

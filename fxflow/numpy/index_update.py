@@ -69,9 +69,10 @@ class IndexedArray:
 
     All methods take
 
-    - `mode`: what happens at integers in index arrays that are out of range: for updates
-      "drop" (the default: nothing), "clip" (the nearest element), or
-      "promise_in_bounds"; for `get` "promise_in_bounds" (the default), "clip" or "fill";
+    - `mode`: what happens at integers in index arrays that are out of range: for
+      updates "drop" (the default: nothing), "clip" (the nearest element), or
+      "promise_in_bounds"; for `get` "promise_in_bounds" (the default), "clip" or
+      "fill";
     - `indices_are_sorted`, `unique_indices`: promises which make it faster;
     - `wrap_negative_indices`: whether negative integers count from the end.
     """
@@ -263,9 +264,13 @@ class IndexedArray:
         values = array_of(values, name)
         index = self.index
         mask = index[0] if type(index) is tuple and len(index) == 1 else index
-        if isinstance(mask, Array | np.ndarray) and mask.ndim and mask.dtype == np.bool_:
-            if values.aval.ndim <= max(0, np.ndim(self.array) - mask.ndim):
-                return _masked(self.array, mask, values, kind)
+        if (
+            isinstance(mask, Array | np.ndarray)
+            and mask.ndim
+            and mask.dtype == np.bool_
+            and values.aval.ndim <= max(0, np.ndim(self.array) - mask.ndim)
+        ):
+            return _masked(self.array, mask, values, kind)
         static, arrays = indexing.read(index, name)
         return _updated(
             self.array, arrays, values, static, kind, mode, unique, sorted_, wrap
@@ -309,14 +314,15 @@ def _as_updates(name: str, x: Any, values: Any) -> Any:
 
 @library()
 def _masked(x: Any, mask: Any, values: Any, kind: str) -> Any:
-    """Returns `x` changed where a mask is true, by values that are the same for each."""
+    """Returns `x` changed where a mask is true, by the same values each time."""
     name = f"at.{kind}"
     x = array_of(x, name)
     mask = truth(name, mask)
     shape = x.aval.shape
     if mask.aval.shape != shape[: mask.aval.ndim]:
         raise indexing.OutOfRangeError(
-            f"{name}: a boolean mask {mask.aval} does not fit {x.aval}: its shape must be "
+            f"{name}: a boolean mask {mask.aval} does not fit {x.aval}: its shape "
+            "must be "
             "that of the leading axes"
         )
     values = _as_updates(name, x, values)
@@ -328,9 +334,11 @@ def _masked(x: Any, mask: Any, values: Any, kind: str) -> Any:
 def _check_values(name: str, x: Any, values: Any, shape: Shape) -> None:
     given = values.aval.shape
     if len(given) > len(shape):
-        given = given[len(given) - len(shape) :] if all(
-            n == 1 for n in given[: len(given) - len(shape)]
-        ) else (-1,)
+        given = (
+            given[len(given) - len(shape) :]
+            if all(n == 1 for n in given[: len(given) - len(shape)])
+            else (-1,)
+        )
     if any(n not in (1, m) for n, m in zip(given[::-1], shape[::-1], strict=False)):
         raise ShapeError(
             f"{name}: values {values.aval} do not broadcast to the shape {shape} that "
@@ -385,7 +393,8 @@ def _write_block(
             starts.append(axis.start if axis.length or axis.kind == "int" else 0)
     if any(not isinstance(s, int) for s in starts):
         starts = [
-            as_array(np.int32(s)) if isinstance(s, int) else _as_int32(s) for s in starts
+            as_array(np.int32(s)) if isinstance(s, int) else _as_int32(s)
+            for s in starts
         ]
     new = repeated(values, shape)
     if kind != "set":
@@ -420,8 +429,9 @@ def _scattered(
 ) -> Any:
     """Changes elements at computed places.
 
-    Each array is a column of the index vectors, and so is each slice with a step; a slice
-    without one is a window, which starts at the first element that the slice names.
+    Each array is a column of the index vectors, and so is each slice with a step; a
+    slice without one is a window, which starts at the first element that the slice
+    names.
     """
     mode, unique, sorted_, wrap = options
     original = x.aval.shape
@@ -501,5 +511,3 @@ def _scattered(
         mode=mode,
     )
     return out if plan.shape == original else lax.reshape(out, original)
-
-

@@ -1,12 +1,13 @@
 """`x[index]`: everything that NumPy's indexing does.
 
-An index is read into a *static* part (slices, integers, new axes, where arrays stand) and
-the arrays in it, so that an eager call is one plan for each static part. Slices and
+An index is read into a *static* part (slices, integers, new axes, where arrays stand)
+and the arrays in it, so that an eager call is one plan for each static part. Slices and
 integers alone become `lax.slice`, or `dynamic_slice` where an integer is traced; arrays
 become one `gather`.
 
 Python integers out of range are errors. Integer arrays, whose values a compiled program
-does not know beforehand, are clamped, or as `mode` says. Boolean masks must be concrete.
+does not know beforehand, are clamped, or as `mode` says. Boolean masks must be
+concrete.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow import lax
+from fxflow._config import config
 from fxflow.core import dtypes
-from fxflow.core.array import Array, host_of
+from fxflow.core.array import Array
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import as_array, typeof
-from fxflow.core.eager import EVAL, library, on_forget
+from fxflow.core.eager import EVAL, HOST_BYTES, library, on_forget
 from fxflow.core.errors import (
     ArgumentError,
     ConcretizationError,
@@ -32,7 +34,6 @@ from fxflow.core.errors import (
 )
 from fxflow.core.placed import Placed, placed_on
 from fxflow.core.trace import Tracer, state
-from fxflow._config import config
 
 _new = object.__new__
 
@@ -120,7 +121,8 @@ def _read_array(item: Any, static: list[Any], arrays: list[Any], name: str) -> N
                 static.append(operator.index(item))
             except TypeError:
                 raise ArgumentError(
-                    f"{name}: an index must be an integer, slice, None, Ellipsis, or an "
+                    f"{name}: an index must be an integer, slice, None, Ellipsis, or "
+                    "an "
                     f"array of integers or bools, got {item!r} of type "
                     f"{type(item).__name__}"
                 ) from None
@@ -132,15 +134,11 @@ def _read_array(item: Any, static: list[Any], arrays: list[Any], name: str) -> N
     if dtypes.is_bool(aval.dtype):
         _read_mask(item, aval, static, arrays, name)
     elif not dtypes.is_integer(aval.dtype):
-        if isinstance(item, np.ndarray) and not item.size:
-            item = item.astype(np.int32)  # np.array([]) is of floats
-            aval = typeof(item)
-        else:
-            raise DtypeError(
-                f"{name}: an index must be of integers or bools, got {aval}: convert it "
-                "with .astype(int)"
-            )
-    if not dtypes.is_bool(aval.dtype):
+        raise DtypeError(
+            f"{name}: an index must be of integers or bools, got {aval}: convert it "
+            "with .astype(int)"
+        )
+    else:
         static.append(ARRAY if aval.ndim else SCALAR)
         arrays.append(item)
 
@@ -192,8 +190,8 @@ class Plan(NamedTuple):
     Attributes:
       shape: of the operand, with an axis of length 1 for each boolean scalar.
       axes: one for each axis of that shape.
-      layout: axes of the result: the number of a sliced axis, -1 for a new one, -2 where
-        the axes of the arrays go.
+      layout: axes of the result: the number of a sliced axis, -1 for a new one, -2
+        where the axes of the arrays go.
       advanced: whether arrays take part (then ints are broadcast with them).
       constants: lengths of the arrays (of zeros) that stand for boolean scalars.
     """
@@ -298,7 +296,8 @@ def _plan(static: tuple[Any, ...], aval: Aval, name: str) -> Plan:
         elif item[0] == ARRAY:
             if item[1] != length:
                 raise OutOfRangeError(
-                    f"{name}: a boolean mask has length {item[1]} along axis {taken} of "
+                    f"{name}: a boolean mask has length {item[1]} along axis {taken} "
+                    "of "
                     f"{aval}, whose length is {length}; they must be equal"
                 )
             axes.append(Axis("array", array=arrays))
@@ -343,7 +342,7 @@ def getitem(x: Any, index: Any) -> Any:
         if (
             kind is int
             or kind is slice
-            or (kind is tuple and all([type(i) in _BASIC for i in index]))
+            or (kind is tuple and _BASIC.issuperset(map(type, index)))
         ):
             try:
                 host = x._host
@@ -353,6 +352,10 @@ def getitem(x: Any, index: Any) -> Any:
                 view = _host_view(x, host, index)
                 if view is not None:
                     return view
+        if kind is Array:
+            picked = _host_rows(x, index)
+            if picked is not None:
+                return picked
         static, arrays = read(index)
         return _get_eager(x, arrays, static)
     static, arrays = read(index)
@@ -392,6 +395,42 @@ def _host_view(x: Array, host: np.ndarray[Any, Any], index: Any) -> Array | None
         )
     made: Array = _new(Array)
     made._host = view
+    made._placed = known
+    return made
+
+
+def _host_rows(x: Array, index: Array) -> Array | None:
+    """Returns `x[index]` for integers along the first axis, or None.
+
+    The general way, with NumPy: negative integers are counted back, and all are
+    clipped.
+    """
+    try:
+        host, at = x._host, index._host
+    except AttributeError:
+        return None
+    if at.dtype != np.int32 or not host.ndim or not host.shape[0]:
+        return None
+    if index._placed.committed:
+        return None
+    if at.nbytes + host[0].nbytes * at.size > HOST_BYTES:
+        return None
+    placed = x._placed
+    shape = at.shape + host.shape[1:]
+    known = _shapes.get((placed, shape))
+    if known is None:
+        # `_host_view` knows the conditions; they are those of any view.
+        if _host_view(x, host, Ellipsis) is None:
+            return None
+        aval = placed.aval
+        known = _shapes[placed, shape] = placed_on(
+            Aval(shape, aval.dtype, aval.weak_type), placed.placement, placed.committed
+        )
+    length = host.shape[0]
+    made: Array = _new(Array)
+    made._host = np.asarray(
+        host.take(at + length * (at < 0), 0, mode="clip"), host.dtype
+    )
     made._placed = known
     return made
 
@@ -480,7 +519,7 @@ def _sliced(x: Any, plan: Plan) -> Any:
 
 
 def _laid_out(x: Any, plan: Plan, middle: Shape) -> Any:
-    """Returns `x`, whose axes are the sliced ones (or of length 1), as the layout says."""
+    """Returns `x`, of sliced axes and axes of length 1, as the layout says."""
     out: list[int] = []
     for d in plan.layout:
         if d == ADVANCED:
@@ -499,7 +538,9 @@ def index_operand(value: Any, length: int, wrap: bool = True) -> Any:
       wrap: whether negative ones count from the end.
     """
     if isinstance(value, np.ndarray | np.generic):
-        if value.dtype.itemsize < 4 or value.dtype.kind == "i" and value.itemsize == 8:
+        if value.dtype.itemsize < 4 or (
+            value.dtype.kind == "i" and value.itemsize == 8
+        ):
             value = value.astype(np.int64)
         if wrap and value.dtype.kind == "i":
             value = np.where(value < 0, value + length, value)
@@ -510,16 +551,16 @@ def index_operand(value: Any, length: int, wrap: bool = True) -> Any:
     aval = value.aval
     if aval.weak_type or dtypes.bits(aval.dtype) < 32:
         unsigned = dtypes.is_unsigned(aval.dtype)
-        value = lax.convert_element_type(value, dtypes.uint32 if unsigned else dtypes.int32)
+        value = lax.convert_element_type(
+            value, dtypes.uint32 if unsigned else dtypes.int32
+        )
         aval = value.aval
     if wrap and dtypes.is_signed(aval.dtype):
         value = lax.select(lax.lt(value, 0), lax.add(value, length), value)
     return value
 
 
-def _dynamically_sliced(
-    x: Any, arrays: Sequence[Any], plan: Plan, wrap: bool
-) -> Any:
+def _dynamically_sliced(x: Any, arrays: Sequence[Any], plan: Plan, wrap: bool) -> Any:
     """Returns `x` cut by slices, ints and traced integers, which are clamped."""
     strided = any(a.kind == "slice" and a.step != 1 and a.length > 1 for a in plan.axes)
     if strided:
@@ -569,9 +610,7 @@ class Vectors(NamedTuple):
     shape: Shape
 
 
-def array_values(
-    arrays: Sequence[Any], plan: Plan, wrap: bool
-) -> dict[int, Any]:
+def array_values(arrays: Sequence[Any], plan: Plan, wrap: bool) -> dict[int, Any]:
     """Returns for each axis picked by an array or integer its indices."""
     found: dict[int, Any] = {}
     for d, axis in enumerate(plan.axes):
@@ -615,9 +654,7 @@ def stack_columns(columns: Sequence[Any], shape: Shape) -> Any:
             column = lax.convert_element_type(column, dtype)
         lead = len(shape) - column.aval.ndim
         wide.append(
-            lax.broadcast_in_dim(
-                column, (*shape, 1), tuple(range(lead, len(shape)))
-            )
+            lax.broadcast_in_dim(column, (*shape, 1), tuple(range(lead, len(shape))))
         )
     return wide[0] if len(wide) == 1 else lax.concatenate(wide, len(shape))
 
@@ -663,9 +700,7 @@ def _gathered(
             offset.append(position)
             position += 1
     ints = [d for d, a in enumerate(plan.axes) if a.kind == "int"]
-    sizes = tuple(
-        a.length if a.kind == "slice" else 1 for a in plan.axes
-    )
+    sizes = tuple(a.length if a.kind == "slice" else 1 for a in plan.axes)
     if mode is None:
         mode = "promise_in_bounds"
     out = lax.gather(
@@ -687,7 +722,9 @@ def _gathered(
 
 def _nothing(x: Any, plan: Plan, middle: Shape) -> Any:
     """Returns the empty result of picking nothing."""
-    flat = lax.reshape(x, (0,)) if not x.aval.size else lax.slice(
-        lax.reshape(x, (x.aval.size,)), (0,), (0,)
+    flat = (
+        lax.reshape(x, (0,))
+        if not x.aval.size
+        else lax.slice(lax.reshape(x, (x.aval.size,)), (0,), (0,))
     )
     return _laid_out(flat, plan, middle)

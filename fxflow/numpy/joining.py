@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -321,7 +322,7 @@ def _pieces(ary: Any, cuts: tuple[int, ...], axis: int) -> Any:
     ary = array_of(ary, "split")
     return tuple(
         lax.slice_in_dim(ary, start, max(start, stop), axis=axis)
-        for start, stop in zip(cuts[:-1], cuts[1:], strict=True)
+        for start, stop in pairwise(cuts)
     )
 
 
@@ -456,5 +457,3 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
     return tuple(
         lax.index_in_dim(x, i, axis, keepdims=False) for i in range(x.aval.shape[axis])
     )
-
-

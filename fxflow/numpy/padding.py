@@ -49,7 +49,8 @@ def pad(
       mode: what they are: "constant" (`constant_values`), "edge" (the outermost),
         "linear_ramp" (down to `end_values`), "maximum", "mean", "median", "minimum" (of
         the `stat_length` outermost, default all), "reflect" (mirrored, the edge once),
-        "symmetric" (mirrored, the edge twice) — both with `reflect_type` "even" or "odd"
+        "symmetric" (mirrored, the edge twice) — both with `reflect_type` "even" or "
+        ""odd"
         —, "wrap" (from the other end), "empty" (zeros); or a function
         `(vector, pair, axis, kwargs)` that returns the padded vector.
       **kwargs: options of the mode, in the forms that `pad_width` takes.
@@ -130,7 +131,9 @@ def _pairs(what: str, given: Any, ndim: int) -> Pairs:
     """Returns a pair for each axis from what NumPy takes for that."""
     if isinstance(given, np.ndarray):
         given = given.tolist()
-    if isinstance(given, Array) and not given.ndim or not isinstance(given, tuple | list):
+    if (isinstance(given, Array) and not given.ndim) or not isinstance(
+        given, tuple | list
+    ):
         return ((given, given),) * ndim
     items = list(given)
     if not items:
@@ -143,7 +146,9 @@ def _pairs(what: str, given: Any, ndim: int) -> Pairs:
             return ((items[0], items[1]),) * ndim
     else:
         pairs = [
-            (i[0], i[-1]) if isinstance(i, tuple | list | np.ndarray) and len(i) in (1, 2) else None
+            (i[0], i[-1])
+            if isinstance(i, tuple | list | np.ndarray) and len(i) in (1, 2)
+            else None
             for i in items
         ]
         if None not in pairs:
@@ -181,7 +186,8 @@ def _edge(x: Any, axis: int, last: bool) -> Any:
 def _require_some(x: Any, axis: int, mode: str) -> None:
     if not x.aval.shape[axis]:
         raise ArgumentError(
-            f"pad: axis {axis} of {x.aval} is empty, so mode {mode!r} has nothing to take "
+            f"pad: axis {axis} of {x.aval} is empty, so mode {mode!r} has nothing to "
+            "take "
             "values from"
         )
 
@@ -194,7 +200,9 @@ def _widened(x: Any, axis: int, count: int) -> Any:
 @library("widths")
 def _ramp(x: Any, widths: Pairs, ends: Pairs) -> Any:
     dtype = x.aval.dtype
-    for axis, ((before, after), (low, high)) in enumerate(zip(widths, ends, strict=True)):
+    for axis, ((before, after), (low, high)) in enumerate(
+        zip(widths, ends, strict=True)
+    ):
         parts = [x]
         if before or after:
             _require_some(x, axis, "linear_ramp")
@@ -203,7 +211,9 @@ def _ramp(x: Any, widths: Pairs, ends: Pairs) -> Any:
                 continue
             edge = lax.squeeze(_edge(x, axis, last), (axis,))
             end = convert(array_of(value, "pad"), dtype)
-            ramp = linspace(end, edge, count, endpoint=False, axis=axis, dtype=_wide(dtype))
+            ramp = linspace(
+                end, edge, count, endpoint=False, axis=axis, dtype=_wide(dtype)
+            )
             if not dtypes.is_inexact(dtype):
                 ramp = lax.floor(ramp)
             ramp = convert(ramp, dtype)
@@ -353,9 +363,7 @@ def _by_function(
     out = _constant(x, widths, zero)
     for axis, pair in enumerate(widths):
         shape = out.shape
-        moved = lax.transpose(
-            out, (*(d for d in range(out.ndim) if d != axis), axis)
-        )
+        moved = lax.transpose(out, (*(d for d in range(out.ndim) if d != axis), axis))
         if not moved.size:
             continue
         rows = lax.reshape(moved, (moved.size // shape[axis], shape[axis]))
@@ -368,5 +376,3 @@ def _by_function(
         inverse.insert(axis, out.ndim - 1)
         out = lax.transpose(done, inverse)
     return out
-
-

@@ -34,7 +34,8 @@ def _concrete(name: str, what: str, value: Any) -> Any:
     """Returns a bound as a Python number."""
     if isinstance(value, Tracer):
         raise ConcretizationError(
-            f"{name}: {what} must be known when tracing, because it gives the length of "
+            f"{name}: {what} must be known when tracing, because it gives the length "
+            "of "
             f"the result, but {value.aval} is traced. {value.origin()} Make it static "
             "(jit(..., static_argnames=...)), or add it to an arange of fixed length."
         )
@@ -45,13 +46,18 @@ def _concrete(name: str, what: str, value: Any) -> Any:
     if isinstance(value, int | float | complex):
         return value
     try:
-        return int(value.__index__())
-    except AttributeError:
+        return operator.index(value)
+    except TypeError:
         raise ArgumentError(f"{name}: {what} must be a number, got {value!r}") from None
 
 
 def arange(
-    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
 ) -> Array:
     """Makes an array of evenly spaced numbers in a half-open interval.
 
@@ -75,8 +81,8 @@ def arange(
 
     Source: `numpy.arange`.
     """
-    given = [a for a in (start, stop, step) if a is not None]
-    chosen = dtypes.dtype(dtype) if dtype is not None else _common_dtype(given)
+    if type(start) is int and stop is step is dtype is device is None:
+        return _counted(dtypes.default_int(), 0, 1, max(start, 0))
     first = _concrete("arange", "start", start)
     if stop is None:
         first, last = 0, first
@@ -85,6 +91,8 @@ def arange(
     by = 1 if step is None else _concrete("arange", "step", step)
     if by == 0:
         raise ArgumentError("arange: step must not be 0")
+    given = [a for a in (start, stop, step) if a is not None]
+    chosen = dtypes.dtype(dtype) if dtype is not None else _common_dtype(given)
     out = _counted(chosen, first, by, max(0, math.ceil((last - first) / by)))
     return out if device is None else to_device(out, device)
 
@@ -102,10 +110,12 @@ def _counted(dtype: Any, first: Any, by: Any, length: int) -> Any:
         raise ArgumentError(
             f"arange: a range of bools has 2 numbers at most, this one has {length}"
         )
-    if dtypes.is_integer(dtype) and length:
+    if length and dtypes.is_integer(dtype):
         for bound in (first, first + (length - 1) * by):
             dtypes.of_python(int(bound), dtype)
     if state.trace is EVAL:
+        if by == 1 and not first:
+            return wrap_host(np.arange(length).astype(dtype))
         values = first + by * np.arange(length)
         with np.errstate(all="ignore"):
             return wrap_host(values.astype(dtype))
@@ -286,7 +296,12 @@ def _geomspace(
     # For real numbers the sign is taken out; complex ones turn as they grow.
     sign = lax.sign(start)
     exponents = _linspace(
-        lax.log(lax.div(start, sign)), lax.log(lax.div(stop, sign)), num, endpoint, None, 0
+        lax.log(lax.div(start, sign)),
+        lax.log(lax.div(stop, sign)),
+        num,
+        endpoint,
+        None,
+        0,
     )[0]
     out = lax.mul(lax.exp(exponents), repeated(sign, (num, *shape)))
     if num:

@@ -569,8 +569,8 @@ def average(
     Args:
       a: array-like[...].
       axis: int, tuple of ints, or None for all axes.
-      weights: array-like of the shape of `a`, or one-dimensional along a single axis;
-        None is all ones.
+      weights: array-like of the shape of `a`, or with one axis for each of `axis`; None
+        is all ones.
       returned: whether to return the sum of the weights too.
       keepdims: whether reduced axes stay, with length 1.
 
@@ -598,18 +598,16 @@ def average(
     array, scale = convert(array, dtype), convert(scale, dtype)
     ndim = array.aval.ndim
     if scale.aval.shape != array.aval.shape:
-        if axis is None or isinstance(axis, tuple | list) or scale.aval.ndim != 1:
+        axes = () if axis is None else _axes("average", axis, ndim)
+        if scale.aval.shape != tuple(array.aval.shape[i] for i in axes):
             raise ShapeError(
                 f"average: weights {scale.aval} must have the shape of the array, "
-                f"{array.aval}, or one axis if axis is one integer"
+                f"{array.aval}, or the lengths of its axes {axis}"
             )
-        place = canonical_axis("average", axis, ndim)
-        if scale.aval.shape[0] != array.aval.shape[place]:
-            raise ShapeError(
-                f"average: weights {scale.aval} must be as long as axis {place} of "
-                f"{array.aval}"
-            )
-        scale = lax.broadcast_in_dim(scale, array.aval.shape, (place,))
+        order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
+        scale = lax.broadcast_in_dim(
+            lax.transpose(scale, order), array.aval.shape, tuple(sorted(axes))
+        )
     total = sum(scale, axis=axis, keepdims=keepdims)
     out = lax.div(sum(lax.mul(array, scale), axis=axis, keepdims=keepdims), total)
     return (out, total) if returned else out
@@ -667,12 +665,14 @@ def var(
     wide, _ = accumulated(array, given if dtype is None else _joint(given, result))
     shape = wide.aval.shape
     center = mean(wide, axis=axes, keepdims=True, where=where)
-    distance = lax.sub(wide, repeated(center, shape))
+    # Masked before it is squared: what does not count may be nan, and the derivative
+    # of its square would be.
+    distance = _masked("var", lax.sub(wide, repeated(center, shape)), where, 0)
     if dtypes.is_complex(wide.aval.dtype):
         square = lax.real(lax.mul(distance, lax.conj(distance)))
     else:
         square = lax.square(distance)
-    total = sum(square, axis=axes, keepdims=keepdims, where=where)
+    total = sum(square, axis=axes, keepdims=keepdims)
     count = _count("var", array, axes, where, keepdims)
     if isinstance(count, int):
         count = count - ddof
@@ -743,7 +743,7 @@ def std(
     return lax.sqrt(spread)
 
 
-# -- places ------------------------------------------------------------------------------
+# -- places --------------------------------------------------------------------------
 
 
 def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from fxflow._config import config
 from fxflow.core import dtypes, promotion
 from fxflow.core.array import Array
 from fxflow.core.convert import typeof
@@ -64,7 +63,8 @@ class _Scalar(type):
 
 def _scalar(d: np.dtype[Any]) -> Any:
     doc = (
-        f"The dtype {d.name} (`{dtypes.short_name(d)}`); called, makes an array of it.\n"
+        f"The dtype {d.name} (`{dtypes.short_name(d)}`); called, makes an array of "
+        "it.\n"
         "\nArgs:\n  x: anything `asarray` takes.\n\nReturns:\n"
         f"  Array of dtype {d.name}.\n"
     )
@@ -331,19 +331,3 @@ def iterable(y: Any) -> bool:
     except TypeError:
         return False
     return True
-
-
-def default_dtypes() -> dict[str, Any]:
-    """Returns the dtypes that Python's own types mean.
-
-    Returns:
-      A dict with "real floating", "complex floating", "integral" and "indexing".
-
-    Source: the array API standard, `__array_namespace_info__`.
-    """
-    return {
-        "real floating": dtypes.default_float(),
-        "complex floating": dtypes.default_complex(),
-        "integral": dtypes.default_int(),
-        "indexing": dtypes.int64 if config.x64 else dtypes.int32,
-    }

@@ -129,13 +129,18 @@ def piecewise(
     Source: `numpy.piecewise`.
     """
     x = array_of(x, "piecewise")
-    if isinstance(condlist, Array | np.ndarray) and condlist.ndim <= x.ndim:
-        condlist = [condlist]
-    elif not isinstance(condlist, Array | np.ndarray) and (
-        not condlist or np.isscalar(condlist[0]) and x.ndim
+    if (isinstance(condlist, Array | np.ndarray) and condlist.ndim <= x.ndim) or (
+        not isinstance(condlist, Array | np.ndarray)
+        and (not condlist or (np.isscalar(condlist[0]) and x.ndim))
     ):
         condlist = [condlist]
-    conditions = [truth("piecewise", array_of(np.asarray(c) if isinstance(c, list) else c, "piecewise")) for c in condlist]
+    conditions = [
+        truth(
+            "piecewise",
+            array_of(np.asarray(c) if isinstance(c, list) else c, "piecewise"),
+        )
+        for c in condlist
+    ]
     functions = list(funclist)
     if len(functions) == len(conditions):
         default: Any = 0
@@ -206,7 +211,11 @@ def _choose(which: Any, cases: Sequence[Any], mode: str) -> Any:
         which = lax.select(lax.lt(rest, 0), lax.add(rest, count), rest)
     shape = joint_shape("choose", [which.aval, *(v.aval for v in values)])
     values = [repeated(v, shape) for v in values]
-    return table["select_n"].bind(repeated(which, shape), *values) if count > 1 else values[0]
+    return (
+        table["select_n"].bind(repeated(which, shape), *values)
+        if count > 1
+        else values[0]
+    )
 
 
 # -- bounds ----------------------------------------------------------------------------
@@ -296,5 +305,3 @@ def nan_to_num(
     x = choose_between(lax.ne(x, x), value(nan), x)
     x = choose_between(lax.eq(x, infinity), value(high), x)
     return choose_between(lax.eq(x, lax.neg(infinity)), value(low), x)
-
-

@@ -18,6 +18,7 @@ from fxflow.core.eager import EVAL, library, on_forget
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError
 from fxflow.core.placed import Placed, placed_on
 from fxflow.core.trace import state
+from fxflow.lax.arguments import int_tuple
 from fxflow.numpy._operands import array_of, joint_shape, repeated
 from fxflow.numpy.creation import as_shape
 
@@ -84,9 +85,7 @@ _reshaped: dict[Any, tuple[Shape, Placed]] = {}
 on_forget(_reshaped.clear)
 
 
-def reshape(
-    a: Any, shape: Any, order: str = "C", *, copy: bool | None = None
-) -> Array:
+def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
     """Gives an array another shape; the order of the elements stays.
 
     Args:
@@ -143,7 +142,8 @@ def _reshape(a: Any, shape: Any) -> Any:
     ):
         aval = Aval(wanted, a.aval.dtype, a.aval.weak_type)
         made = placed_on(aval, placed.placement, placed.committed)
-        if isinstance(shape, int | tuple):
+        lengths = shape if type(shape) is tuple else (shape,)
+        if all(type(n) is int for n in lengths):
             if len(_reshaped) > 8192:
                 _reshaped.clear()
             _reshaped[placed, shape] = wanted, made
@@ -161,7 +161,8 @@ def inferred(name: str, shape: Any, aval: Aval) -> Shape:
     Raises:
       ShapeError: the number of elements differs.
     """
-    given = shape if isinstance(shape, tuple | list) else (shape,)
+    many = isinstance(shape, tuple | list) or getattr(shape, "ndim", 0) == 1
+    given = int_tuple(name, "shape", shape if many else (shape,))
     if -1 not in given:
         wanted = as_shape(name, shape)
     else:
@@ -170,10 +171,13 @@ def inferred(name: str, shape: Any, aval: Aval) -> Shape:
             raise ShapeError(f"{name}: only one length can be -1, got {tuple(given)}")
         if known == 0 or aval.size % known:
             raise ShapeError(
-                f"{name}: cannot reshape {aval} to {tuple(given)}: {aval.size} elements "
+                f"{name}: cannot reshape {aval} to {tuple(given)}: {aval.size} "
+                "elements "
                 f"do not divide by {known}"
             )
-        wanted = as_shape(name, tuple(aval.size // known if n == -1 else n for n in given))
+        wanted = as_shape(
+            name, tuple(aval.size // known if n == -1 else n for n in given)
+        )
     if math.prod(wanted) != aval.size:
         raise ShapeError(
             f"{name}: cannot reshape {aval} to {wanted}: that is {math.prod(wanted)} "
@@ -335,7 +339,8 @@ def _moveaxis(a: Any, source: Any, destination: Any) -> Any:
     new = canonical_axes("moveaxis", destination, ndim, "destination")
     if len(old) != len(new):
         raise ArgumentError(
-            f"moveaxis: source {source} and destination {destination} must name as many "
+            f"moveaxis: source {source} and destination {destination} must name as "
+            "many "
             "axes"
         )
     order = [d for d in range(ndim) if d not in old]
@@ -489,7 +494,9 @@ def atleast_2d(*arys: Any) -> Any:
 
 
 def atleast_3d(*arys: Any) -> Any:
-    """Gives arrays three axes at least; a vector becomes `(1, n, 1)`, a matrix `(m, n, 1)`.
+    """Gives arrays three axes at least.
+
+    A vector becomes `(1, n, 1)`, a matrix `(m, n, 1)`.
 
     Args:
       *arys: array-likes.
@@ -538,7 +545,8 @@ def _broadcast_to(array: Any, shape: Shape) -> Any:
         n not in (1, m) for n, m in zip(old[::-1], shape[::-1], strict=False)
     ):
         raise ShapeError(
-            f"broadcast_to: {aval} does not broadcast to shape {shape}: counted from the "
+            f"broadcast_to: {aval} does not broadcast to shape {shape}: counted from "
+            "the "
             "last axis, lengths must be equal or 1"
         )
     return repeated(array, shape)

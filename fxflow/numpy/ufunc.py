@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import dtypes
-from fxflow.core.array import Array, from_host
+from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.eager import EVAL, library, on_forget
 from fxflow.core.errors import ArgumentError
 from fxflow.core.placed import Placed, placed_on
 from fxflow.core.promotion import lub
 from fxflow.core.trace import state
-from fxflow.numpy._operands import SCALARS
+from fxflow.numpy._operands import SCALARS, host_beside
 
 _new = object.__new__
 
@@ -52,6 +52,7 @@ class ufunc:
         self.nin, self.nout, self.nargs = nin, nout, nin + nout
         self.identity = identity
         self.__name__ = self.__qualname__ = name
+        self.__module__ = "fxflow.numpy"  # where pickle finds it
         self.__doc__ = doc or function.__doc__
         self.__wrapped__ = function
         named = _named(function, name)
@@ -101,47 +102,58 @@ class Unary(ufunc):
 
 
 class Binary(ufunc):
-    """A ufunc of two arguments."""
+    """A ufunc of two arguments.
 
-    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
-        super().__init__(function, nin=2, **options)
-        self._scalar_plans: dict[Any, Any] = {}
-        on_forget(self._scalar_plans.clear)
+    Attributes:
+      mixed: whether the arguments are not promoted to one dtype: then a Python number
+        does not take that of an array.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], *, mixed: bool = False, **options: Any
+    ) -> None:
+        options.setdefault("nin", 2)
+        super().__init__(function, **options)
+        self.mixed = mixed
+        # For an array and the type of a Python number: what the number becomes.
+        self._numbers: dict[Any, Any] = {}
+        on_forget(self._numbers.clear)
 
     def __call__(self, x: Any, y: Any, /) -> Any:
         """Applies the function to each pair of elements."""
-        if state.trace is EVAL:
-            try:
-                plan = self._plans[x._placed, y._placed]
-            except (AttributeError, KeyError):
-                plan = self._slow
-            return plan(x, y)
-        return self.function(x, y)
-
-    def _slow(self, x: Any, y: Any) -> Any:
-        """Applies the function to concrete arguments that have no plan yet."""
-        if type(x) is Array and type(y) in SCALARS:
-            constant = self._constant(x, y)
-            if constant is not None:
-                return self(x, constant)
-        elif type(y) is Array and type(x) in SCALARS:
-            constant = self._constant(y, x)
-            if constant is not None:
-                return self(constant, y)
+        if state.trace is not EVAL:
+            return self.function(x, y)
+        if self.mixed:
+            return self._eager(x, y)
+        if type(x) is Array:
+            if type(y) is Array:
+                try:
+                    plan = self._plans[x._placed, y._placed]
+                except KeyError:
+                    plan = self._eager
+                return plan(x, y)
+            if type(y) in SCALARS:
+                return self._beside(x, y, False)
+            if isinstance(y, np.ndarray | np.generic):
+                return self(x, host_beside(y, x))
+        elif type(y) is Array:
+            if type(x) in SCALARS:
+                return self._beside(y, x, True)
+            if isinstance(x, np.ndarray | np.generic):
+                return self(host_beside(x, y), y)
         return self._eager(x, y)
 
-    def _constant(self, array: Array, number: Any) -> Array | None:
-        """Returns a Python number as a weak array of the dtype it gets beside `array`.
+    def _beside(self, array: Array, number: Any, reflected: bool) -> Any:
+        """Applies the function to a concrete array and a Python number.
 
-        None for what the general way is to refuse.
+        The number becomes a 0-d array of the dtype that it gets beside the array, so
+        that all numbers of one type share a plan.
         """
-        key = (array._placed, type(number))
-        known = self._scalar_plans.get(key)
-        if known is None:
-            known = self._scalar_plans[key] = _scalar_type(array, number)
-            if known is None:
-                return None
-        dtype, placed = known
+        key = (array._placed, type(number), reflected)
+        try:
+            plan, dtype, placed = self._numbers[key]
+        except KeyError:
+            plan, dtype, placed = self._prepare(array, number, key)
         try:
             host = np.array(number, dtype)
         except OverflowError:
@@ -150,25 +162,82 @@ class Binary(ufunc):
         made: Array = _new(Array)
         made._host = host
         made._placed = placed
-        return made
+        return plan(made, array) if reflected else plan(array, made)
+
+    def _prepare(self, array: Array, number: Any, key: Any) -> Any:
+        dtype, placed = _number_type(array, number)
+        pair = (placed, array._placed) if key[2] else (array._placed, placed)
+        plan = self._plans.get(pair)
+        if plan is None:
+            # Known from the next call on.
+            return self._eager, dtype, placed
+        found = self._numbers[key] = plan, dtype, placed
+        return found
+
+    def operators(self, symbol: str) -> tuple[Any, Any]:
+        """Returns the methods for the operator: of the left and of the right operand.
+
+        They hold the look-up of a plan themselves, which saves a call.
+
+        Args:
+          symbol: of the operator, for messages.
+        """
+        plans, function, beside = self._plans, self.function, self._beside
+
+        def forward(self: Any, other: Any) -> Any:
+            if state.trace is EVAL:
+                if type(other) is Array:
+                    try:
+                        plan = plans[self._placed, other._placed]
+                    except (KeyError, AttributeError):
+                        plan = slow
+                    return plan(self, other)
+                if type(other) in SCALARS and type(self) is Array:
+                    return beside(self, other, False)
+            elif isinstance(other, Array):
+                return function(self, other)
+            if not is_operand(other):
+                return _refused(symbol, other)
+            return slow(self, other)
+
+        def reflected(self: Any, other: Any) -> Any:
+            if not is_operand(other):
+                return _refused(symbol, other)
+            return slow(other, self)
+
+        slow = self.__call__
+        return forward, reflected
 
 
-def _scalar_type(array: Array, number: Any) -> tuple[Any, Placed] | None:
+def is_operand(value: Any) -> bool:
+    """Returns whether an operator takes a value beside an array."""
+    return (
+        type(value) in SCALARS
+        or isinstance(
+            value, Array | np.ndarray | np.generic | bool | int | float | complex
+        )
+        or hasattr(value, "__fxflow_array__")
+    )
+
+
+def _refused(symbol: str, other: Any) -> Any:
+    """Raises for lists; for anything else lets Python ask the other operand."""
+    if isinstance(other, list | tuple):
+        raise ArgumentError(
+            f"{symbol}: a {type(other).__name__} is no array: convert it with "
+            "fnp.asarray"
+        )
+    return NotImplemented
+
+
+def _number_type(array: Array, number: Any) -> tuple[Any, Placed]:
+    """Returns the dtype that a number gets beside an array, and its type and place."""
     aval = array.aval
-    if dtypes.is_key(aval.dtype):
-        return None
     kind = type(number)
-    weak = kind is not bool
-    dtype, _ = lub((aval.dtype, dtypes.default(kind)), (aval.weak_type, weak))
-    if kind is bool and dtype != np.bool_:
-        weak = True
     own = dtypes.default(kind)
+    dtype, _ = lub((aval.dtype, own), (aval.weak_type, kind is not bool))
     # A number that makes the array change its dtype keeps its own.
     if dtype != aval.dtype:
         dtype = own
+    weak = dtype != np.bool_
     return dtype, placed_on(Aval((), dtype, weak), array._placed.placement)
-
-
-def scalar_array(value: Any, placed: Placed) -> Array:
-    """Returns a Python number as an array of a known 0-d type."""
-    return from_host(np.array(value, placed.aval.dtype), placed)

@@ -1,7 +1,7 @@
 """`reduce`, `accumulate`, `outer`, `at` and `reduceat` of ufuncs.
 
-Sums, products, extremes and the like have primitives of their own; any other function of
-two arguments is applied in a loop along the axis.
+Sums, products, extremes and the like have primitives of their own; any other function
+of two arguments is applied in a loop along the axis.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from fxflow.numpy.index_update import At
 from fxflow.numpy.selection import choose_between
 from fxflow.numpy.shapes import canonical_axes, canonical_axis, moveaxis, reshape
 from fxflow.numpy.ufunc import ufunc
+from fxflow.transforms.inspection import eval_shape
 
 _REDUCE: dict[str, Callable[..., Any]] = {
     "add": lax.reduce_sum,
@@ -54,7 +55,8 @@ _AT = {
 def _of_two(self: ufunc, method: str) -> None:
     if self.nin != 2 or self.nout != 1:
         raise ArgumentError(
-            f"{self.__name__}.{method}: only functions of two arguments with one result "
+            f"{self.__name__}.{method}: only functions of two arguments with one "
+            "result "
             f"have it; this one has {self.nin} and {self.nout}"
         )
 
@@ -77,9 +79,15 @@ def _operand(self: ufunc, a: Any, dtype: Any) -> Any:
         kind = x.aval.dtype
         if dtypes.is_bool(kind):
             return convert(x, dtypes.default_int())
-        default = dtypes.default_uint() if dtypes.is_unsigned(kind) else dtypes.default_int()
+        default = (
+            dtypes.default_uint() if dtypes.is_unsigned(kind) else dtypes.default_int()
+        )
         if dtypes.is_integer(kind) and dtypes.bits(kind) < dtypes.bits(default):
             return convert(x, default)
+    elif self.__name__ not in _REDUCE:
+        # What comes out is what goes in at the next step.
+        kind = eval_shape(self.function, x, x).dtype
+        return convert(x, kind, x.aval.weak_type)
     return x
 
 
@@ -135,7 +143,9 @@ def reduce(
     known = _REDUCE.get(self.__name__)
     if known is not None and not (extreme and not count):
         if mask is not None:
-            fill = convert(array_of(start, self.__name__), x.aval.dtype)
+            # Extremes have no identity; for them any start does, as often as it comes.
+            neutral = start if self.identity is None else self.identity
+            fill = convert(array_of(neutral, self.__name__), x.aval.dtype)
             x = choose_between(mask, x, fill)
         result = known(x, axes)
         if initial is not None:
@@ -158,9 +168,7 @@ def _in_front(x: Any, axes: tuple[int, ...]) -> Any:
     return lax.reshape(x, (count, *(shape[d] for d in rest)))
 
 
-def _folded(
-    self: ufunc, x: Any, axes: tuple[int, ...], start: Any, mask: Any
-) -> Any:
+def _folded(self: ufunc, x: Any, axes: tuple[int, ...], start: Any, mask: Any) -> Any:
     if not axes:
         return x
     if mask is not None:
@@ -273,7 +281,9 @@ def at(
             "result"
         )
     if self.nin != (1 if b is None else 2):
-        raise ArgumentError(f"{self.__name__}.at: takes {self.nin - 1} second arguments")
+        raise ArgumentError(
+            f"{self.__name__}.at: takes {self.nin - 1} second arguments"
+        )
     x = array_of(a, self.__name__)
     if self.__name__ in _AT:
         return getattr(At(x)[indices], _AT[self.__name__])(b)  # type: ignore[no-any-return]
@@ -306,8 +316,8 @@ def reduceat(
 ) -> Array:
     """Applies the function between the elements of pieces along an axis.
 
-    Piece `i` runs from `indices[i]` to `indices[i + 1]` (the last one to the end); where
-    that does not come later, it is the one element at `indices[i]`.
+    Piece `i` runs from `indices[i]` to `indices[i + 1]` (the last one to the end);
+    where that does not come later, it is the one element at `indices[i]`.
 
     Args:
       self: function of two arguments.
@@ -333,9 +343,7 @@ def reduceat(
     starts = convert(asarray(indices), dtypes.int32)
     rows = moveaxis(x, axis, 0)
     length, count = rows.shape[0], starts.size
-    stops = lax.concatenate(
-        [starts[1:], lax.full((1,), length, dtypes.int32)], 0
-    )
+    stops = lax.concatenate([starts[1:], lax.full((1,), length, dtypes.int32)], 0)
     stops = lax.max(stops, lax.add(starts, 1))
     shape = (count, *rows.shape[1:])
     wide = (count,) + (1,) * (rows.ndim - 1)
@@ -361,4 +369,3 @@ def install() -> None:
 
 
 install()
-

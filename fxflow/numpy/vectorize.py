@@ -39,9 +39,7 @@ def parse_signature(signature: str) -> tuple[list[Dims], list[Dims]]:
         )
 
     def side(text: str) -> list[Dims]:
-        return [
-            tuple(re.findall(_NAME, core)) for core in re.findall(_CORE, text)
-        ]
+        return [tuple(re.findall(_NAME, core)) for core in re.findall(_CORE, text)]
 
     left, right = compact.split("->")
     return side(left), side(right)
@@ -79,7 +77,9 @@ def vectorize(
             )
     parsed = None if signature is None else parse_signature(signature)
 
-    @functools.wraps(pyfunc, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    @functools.wraps(
+        pyfunc, assigned=("__module__", "__name__", "__qualname__", "__doc__")
+    )
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         names = [n for n in kwargs if n not in excluded]
         at = [i for i in range(len(args)) if i not in excluded]
@@ -97,7 +97,8 @@ def vectorize(
             return _mapped(of_arrays, arrays, [()] * len(arrays), None)
         if len(parsed[0]) != len(arrays):
             raise ArgumentError(
-                f"vectorize: signature {signature!r} has {len(parsed[0])} arguments, got "
+                f"vectorize: signature {signature!r} has {len(parsed[0])} arguments, "
+                "got "
                 f"{len(arrays)}"
             )
         return _mapped(of_arrays, arrays, *parsed)
@@ -203,7 +204,8 @@ def frompyfunc(
     """
     if not callable(func) or nin < 1 or nout < 1:
         raise ArgumentError(
-            "frompyfunc: takes a function with at least one argument and one result, got "
+            "frompyfunc: takes a function with at least one argument and one result, "
+            "got "
             f"{func!r}, nin={nin}, nout={nout}"
         )
     name = getattr(func, "__name__", "function")
@@ -214,5 +216,3 @@ def frompyfunc(
     return kind(
         mapped, name=name, nin=nin, nout=nout, identity=identity, doc=func.__doc__ or ""
     )
-
-

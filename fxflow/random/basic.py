@@ -44,7 +44,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     Example:
       >>> from fxflow import random
       >>> random.bits(random.key(0), (3,), "uint8")
-      Array([239, 204, 166], dtype=uint8)
+      Array([167, 146,  40], dtype=uint8)
 
     Source: Salmon et al. 2011; the two words of the block at the element's position,
     combined by exclusive or.

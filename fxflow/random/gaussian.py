@@ -91,7 +91,8 @@ def truncated_normal(
 
     Example:
       >>> from fxflow import random
-      >>> bool((abs(random.truncated_normal(random.key(0), -1.0, 1.0, (100,))) < 1.0).all())
+      >>> x = random.truncated_normal(random.key(0), -1.0, 1.0, (100,))
+      >>> bool((abs(x) < 1.0).all())
       True
 
     Source: √2 erf⁻¹(u) of u uniform between the bounds' values of erf(x / √2).

@@ -68,7 +68,8 @@ def multivariate_normal(
     size = centre.shape[-1]
     batch = lax.broadcast_shapes(centre.shape[:-1], spread_of.shape[:-2])
     full = batch if shape is None else shape_of(name, shape)
-    if lax.broadcast_shapes(full, batch) != full:
+    tail = full[len(full) - len(batch) :] if len(full) >= len(batch) else None
+    if tail is None or any(n not in (1, m) for n, m in zip(batch, tail, strict=True)):
         raise ShapeError(
             f"{name}: the leading axes {batch} of mean and cov do not broadcast to the "
             f"shape {full} asked for"
@@ -128,7 +129,8 @@ def orthogonal(
     full = shape_of("orthogonal", shape)
     long, short = max(n, columns), min(n, columns)
     z = normal(key, (*full, long, short), dtype)
-    q, r = linalg.qr(z, full_matrices=False)
+    factors: Any = linalg.qr(z, full_matrices=False)
+    q, r = factors
     ndim = len(full) + 2
     index = lax.iota(dtypes.int32, short)
     rows, cols = (

@@ -11,6 +11,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
+from fxflow.core.aval import Aval
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
@@ -52,7 +53,7 @@ def _take(x: Any, index: Any, axis: int) -> Any:
     return lax.gather(x, starts, numbers, sizes, mode="promise_in_bounds")
 
 
-def _axis(name: str, axis: Any, aval: Any) -> int:
+def _axis(name: str, axis: Any, aval: Aval) -> int:
     number = operator.index(axis)
     if not -aval.ndim <= number < aval.ndim:
         raise AxisError(f"{name}: there is no axis {number} in {aval}")

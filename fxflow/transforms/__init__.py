@@ -1,0 +1,1 @@
+"""What turns functions into functions: one file each."""

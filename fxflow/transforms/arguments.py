@@ -1,4 +1,4 @@
-"""The arguments of transformed functions: which are chosen, and what they are called."""
+"""The arguments of transformed functions: which are chosen, how they are called."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.eager import EvalTrace
 from fxflow.core.errors import ArgumentError
 from fxflow.core.primitive import Primitive, table
+from fxflow.core.source import boundary
 from fxflow.core.trace import state
 from fxflow.lax.remat import Checkpoint, Name
 from fxflow.transforms.arguments import (
@@ -42,8 +43,10 @@ def checkpoint(
 
     Args:
       fun: function of arrays or pytrees of them (None: returns a decorator).
-      prevent_cse: whether to keep the compiler from merging the two computations. Only
-        turn it off where it cannot, as in the body of a `scan`.
+      prevent_cse: whether to keep the compiler from merging the two computations, by
+        an optimization barrier. Only turn it off where it cannot merge them, as in the
+        body of a `scan`. (XLA's CPU compiler ignores barriers: there, only what is in
+        the body of a loop needs less memory.)
       policy: which intermediate values may be kept (see `checkpoint_policies`); a
         function of a primitive, the types of its operands and its parameters. None
         keeps none.
@@ -92,6 +95,7 @@ def checkpoint(
         numbers += tuple(known.index(option) for option in names)
     function: Callable[..., Any] = fun
 
+    @boundary
     @functools.wraps(function)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         if isinstance(state.trace, EvalTrace):

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.core import arith, dtypes, tree
+from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.bodies import Body, trace_body
-from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.core.primitive import Zero
 from fxflow.core.trace import Tracer
@@ -195,10 +196,20 @@ def with_fixed(
     if not positions:
         return fun
 
-    def applied(*others: Any) -> Any:
-        return fun(*joined(positions, fixed, others))
+    def applied(*others: Any, **keywords: Any) -> Any:
+        return fun(*joined(positions, fixed, others), **keywords)
 
     return applied
+
+
+def arrays(values: Sequence[Any]) -> list[Any]:
+    """Returns values as rules get them: Python and NumPy numbers become arrays."""
+    return [
+        v
+        if isinstance(v, Array | Zero) or typeof(v).dtype == dtypes.float0
+        else as_array(v)
+        for v in values
+    ]
 
 
 def joined(

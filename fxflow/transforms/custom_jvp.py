@@ -11,12 +11,14 @@ from fxflow.core.convert import typeof
 from fxflow.core.eager import EvalTrace
 from fxflow.core.errors import ArgumentError
 from fxflow.core.primitive import Zero
+from fxflow.core.source import boundary
 from fxflow.core.trace import state
 from fxflow.lax.custom_calls import CustomJVPCall
 from fxflow.lax.custom_rules import JVPRule, TracedJVPRule
 from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.custom_function import (
     CustomFunction,
+    arrays,
     captures_tracers,
     checked_tangent,
     checked_values,
@@ -124,6 +126,7 @@ class custom_jvp(CustomFunction):
 
         self.defjvp(rule, symbolic_zeros=True)
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function.
 
@@ -203,8 +206,8 @@ class UserJVPRule:
             tangents = [arith.instantiate(t) for t in tangents]
         pair = self.jvp(
             *self.fixed,
-            self.in_tree.unflatten(primals),
-            self.in_tree.unflatten(tangents),
+            self.in_tree.unflatten(arrays(primals)),
+            self.in_tree.unflatten(arrays(tangents)),
         )
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
             raise ArgumentError(

@@ -11,6 +11,7 @@ from fxflow.core.convert import is_arraylike, typeof
 from fxflow.core.eager import EvalTrace
 from fxflow.core.errors import ArgumentError, TreeError
 from fxflow.core.primitive import Zero
+from fxflow.core.source import boundary
 from fxflow.core.trace import state
 from fxflow.core.tree_paths import describe
 from fxflow.lax.custom_calls import CustomVJPCall
@@ -18,6 +19,7 @@ from fxflow.lax.custom_rules import Backward, TracedVJPRule
 from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.custom_function import (
     CustomFunction,
+    arrays,
     captures_tracers,
     checked_tangent,
     checked_values,
@@ -100,6 +102,7 @@ class custom_vjp(CustomFunction):
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros = bool(symbolic_zeros)
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function.
 
@@ -181,6 +184,7 @@ class UserVJPRule:
         self, consts: Sequence[Any], primals: Sequence[Any], active: Sequence[bool]
     ) -> tuple[list[Any], list[Any], Backward]:
         """See `custom_rules.VJPRule`."""
+        primals = arrays(primals)
         if self.symbolic_zeros:
             primals = [
                 CustomVJPPrimal(p, bool(live))
@@ -233,7 +237,7 @@ class _UserBackward:
         out = rule.bwd(
             *rule.fixed,
             self.treedef.unflatten(needed),
-            rule.out_tree.unflatten(cotangents),
+            rule.out_tree.unflatten(arrays(cotangents)),
         )
         parts = rule.in_tree.children()
         if not isinstance(out, tuple | list) or len(out) != len(parts):

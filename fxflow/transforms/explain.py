@@ -88,8 +88,8 @@ def explain_retrace(name: str, new: Signature, earlier: list[Signature]) -> None
         why = "; ".join(differences)
     else:
         why = (
-            "nothing in the arguments changed: the function is a new object (a lambda or "
-            "a function defined in a loop), or it closes over traced values"
+            "nothing in the arguments changed: the function is a new object (a lambda "
+            "or a function defined in a loop), or it closes over traced values"
         )
     message = f"{name} is traced for the {_ordinal(count)} time: {why}"
     if often:

@@ -65,8 +65,8 @@ def _check_input(value: Any, what: str, holomorphic: bool, allow_int: bool) -> b
     if holomorphic:
         if not dtypes.is_complex(dtype):
             raise DtypeError(
-                f"{what} is {aval}, but holomorphic=True needs a complex one: convert it "
-                "with .astype(complex), or drop holomorphic=True"
+                f"{what} is {aval}, but holomorphic=True needs a complex one: convert "
+                "it with .astype(complex), or drop holomorphic=True"
             )
         return True
     if dtypes.is_floating(dtype):
@@ -97,13 +97,14 @@ def _check_loss(value: Any, name: str, holomorphic: bool) -> None:
             )
     elif dtypes.is_complex(aval.dtype):
         raise DtypeError(
-            f"grad needs a real result, but {name} returned {aval}: return its real part "
-            "or its absolute value, or pass holomorphic=True for a holomorphic function"
+            f"grad needs a real result, but {name} returned {aval}: return its real "
+            "part or its absolute value, or pass holomorphic=True for a holomorphic "
+            "function"
         )
     elif not dtypes.is_floating(aval.dtype):
         raise DtypeError(
-            f"grad needs a floating-point result, but {name} returned {aval}: it has no "
-            "derivative; convert it with .astype(float)"
+            f"grad needs a floating-point result, but {name} returned {aval}: it has "
+            "no derivative; convert it with .astype(float)"
         )
 
 
@@ -232,6 +233,7 @@ def grad(
     """
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
+    @boundary
     @functools.wraps(fun)
     def grad_fun(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)

@@ -10,8 +10,9 @@ from typing import Any
 from fxflow.core import tree
 from fxflow.core.aval import ShapeDtypeStruct
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
-from fxflow.core.eager import EVAL
+from fxflow.core.eager import interpreter
 from fxflow.core.graph import Graph, format_graph
+from fxflow.core.source import boundary
 from fxflow.core.staging import trace_flat
 from fxflow.core.trace import state
 from fxflow.transforms.arguments import (
@@ -114,6 +115,7 @@ def make_graph(
     name = name_of(fun)
     indices = as_indices(static_argnums, "static_argnums")
 
+    @boundary
     @functools.wraps(fun)
     def graph_of(*args: Any, **kwargs: Any) -> FunctionGraph:
         fixed = normalize_indices(indices, len(args), "static_argnums", name)
@@ -138,6 +140,7 @@ def make_graph(
     return graph_of
 
 
+@boundary
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Returns shapes and dtypes of a function's result, without computing it.
 
@@ -198,12 +201,15 @@ class named_scope(ContextDecorator):
 def ensure_compile_time_eval() -> Iterator[None]:
     """Runs operations on concrete values at once, even while tracing.
 
+    Returns:
+      A context manager.
+
     Example:
       >>> with ensure_compile_time_eval():
       ...     pass
     """
     previous = state.trace
-    state.trace = EVAL
+    state.trace = interpreter()
     try:
         yield
     finally:

@@ -24,7 +24,7 @@ from fxflow.core.eager import EVAL, EvalTrace, on_forget, options
 from fxflow.core.errors import ArgumentError, NonFiniteError, NonHashableStaticError
 from fxflow.core.execute import buffer_at, check_finite
 from fxflow.core.placed import Placed
-from fxflow.core.source import boundary
+from fxflow.core.source import boundary, without_own_frames
 from fxflow.core.staging import trace_flat
 from fxflow.core.trace import Tracer, state
 from fxflow.lax.calls import JitCall
@@ -123,8 +123,8 @@ class JitFunction:
         both = set(self._static_argnums) & set(self._donate_argnums)
         if both or set(self._static_argnames) & set(self._donate_argnames):
             raise ArgumentError(
-                f"jit: an argument of {self._name} is both static and donated: a static "
-                "argument has no memory to donate"
+                f"jit: an argument of {self._name} is both static and donated: a "
+                "static argument has no memory to donate"
             )
         self._plain = not (self._static_argnums or self._static_argnames)
         options = (
@@ -167,7 +167,11 @@ class JitFunction:
                 except AttributeError:  # a leaf lives in host memory only
                     raw = [buffer_of(leaf) for leaf in leaves]
                 return run(leaves, raw)
-        return self._call(args, kwargs)
+        try:
+            return self._call(args, kwargs)
+        except Exception as error:
+            error.__traceback__ = without_own_frames(error.__traceback__)
+            raise
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -177,7 +181,6 @@ class JitFunction:
 
     # -- the long way ------------------------------------------------------------
 
-    @boundary
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
             return self._fun(*args, **kwargs)
@@ -279,6 +282,7 @@ class JitFunction:
 
     # -- stages ------------------------------------------------------------------
 
+    @boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Traces for arguments of these types (arrays or `ShapeDtypeStruct`s).
 
@@ -288,10 +292,12 @@ class JitFunction:
         bound = _Bound(self, args, kwargs)
         return self._traced(bound, [typeof(leaf) for leaf in bound.leaves])
 
+    @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Traces and lowers for arguments of these types; see `Traced.lower`."""
         return self.trace(*args, **kwargs).lower()
 
+    @boundary
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Returns shapes and dtypes of the result, without compiling."""
         return self.trace(*args, **kwargs).out_info
@@ -411,8 +417,9 @@ class _Bound:
                 except TypeError:
                     raise NonHashableStaticError(
                         f"{self.jitted._name}: static argument {name} of type "
-                        f"{type(value).__name__} cannot be hashed: pass a tuple instead "
-                        "of a list, or make it an ordinary argument if it is an array"
+                        f"{type(value).__name__} cannot be hashed: pass a tuple "
+                        "instead of a list, or make it an ordinary argument if it is "
+                        "an array"
                     ) from None
             raise
         return key
@@ -495,14 +502,14 @@ def resolve_names(
     for name in argnames:
         if name not in names and not keywords:
             raise ArgumentError(
-                f"jit: {what}_argnames={name!r} is no parameter of {name_of(fun)}, which "
-                f"has {', '.join(names) or 'none'}"
+                f"jit: {what}_argnames={name!r} is no parameter of {name_of(fun)}, "
+                f"which has {', '.join(names) or 'none'}"
             )
     for index in argnums:
         if not variadic and not -len(positional) <= index < len(positional):
             raise ArgumentError(
-                f"jit: {what}_argnums={index} is out of range for {name_of(fun)}, which "
-                f"has {len(positional)} positional parameters"
+                f"jit: {what}_argnums={index} is out of range for {name_of(fun)}, "
+                f"which has {len(positional)} positional parameters"
             )
     numbers = set(argnums) | {
         positional.index(name) for name in argnames if name in positional
@@ -535,8 +542,8 @@ def jit(
 
     Args:
       fun: function of arrays or pytrees of them. Left out, `jit` returns a decorator.
-      static_argnums: positions of arguments that are Python values, not arrays. They must
-        be hashable; each new value is a new signature.
+      static_argnums: positions of arguments that are Python values, not arrays. They
+        must be hashable; each new value is a new signature.
       static_argnames: names of such arguments.
       donate_argnums: positions of arguments whose memory the results may reuse. The
         caller must not use them any more.

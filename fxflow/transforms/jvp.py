@@ -9,11 +9,13 @@ from fxflow.core import arith, tree
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError
 from fxflow.core.jvp import jvp_flat
+from fxflow.core.source import boundary
 from fxflow.transforms.arguments import name_of, require_callable
 from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.vjp import matched
 
 
+@boundary
 def jvp(
     fun: Callable[..., Any],
     primals: Sequence[Any],
@@ -47,8 +49,8 @@ def jvp(
     for what, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, tuple | list):
             raise ArgumentError(
-                f"jvp: {what} must be a tuple or list with one entry for each argument, "
-                f"got {type(value).__name__}"
+                f"jvp: {what} must be a tuple or list with one entry for each "
+                f"argument, got {type(value).__name__}"
             )
     name = name_of(fun)
     leaves, in_tree = tree.flatten(tuple(primals))

@@ -94,7 +94,8 @@ class Traced:
         if platforms is not None:
             if isinstance(platforms, str) or len(platforms) != 1:
                 raise ArgumentError(
-                    f"lower takes one platform, as in platforms=('tpu',), got {platforms!r}"
+                    "lower takes one platform, as in platforms=('tpu',), got "
+                    f"{platforms!r}"
                 )
             (platform,) = platforms
             if platform not in ("cpu", "gpu", "cuda", "tpu"):
@@ -328,7 +329,7 @@ class Compiled:
         return self.program.executable.hlo_text()
 
     def cost_analysis(self) -> dict[str, float]:
-        """Returns the compiler's estimate of the work: `flops`, `bytes accessed`, …"""
+        """Returns the compiler's estimate of the work, such as `flops`."""
         return self.program.executable.cost_analysis()
 
     def memory_analysis(self) -> Any:

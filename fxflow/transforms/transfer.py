@@ -71,10 +71,13 @@ def device_get(x: Any) -> Any:
 
 
 def block_until_ready(x: Any) -> Any:
-    """Waits until every array in a pytree is computed; returns the pytree.
+    """Waits until every array in a pytree is computed.
 
     Args:
       x: pytree; leaves that are no arrays are ignored.
+
+    Returns:
+      The pytree.
 
     Example:
       >>> import fxflow.numpy as fnp

@@ -11,6 +11,7 @@ from fxflow.core.errors import ArgumentError
 from fxflow.core.graph import Graph, Var
 from fxflow.core.linearize import Linearized, linearize_flat, tape_to_graph
 from fxflow.core.primitive import Zero
+from fxflow.core.source import boundary
 from fxflow.core.staging import trace_flat
 from fxflow.core.transpose import backward, backward_with_values
 from fxflow.transforms.arguments import leaf_labels, name_of, require_callable
@@ -29,7 +30,8 @@ def check_cotangent(ct: Any, aval: Any, what: str) -> None:
         given.dtype != expected.dtype and not given.weak_type
     ):
         raise ArgumentError(
-            f"{what} must be {expected.strong()} for a value of type {aval}, got {given}"
+            f"{what} must be {expected.strong()} for a value of type {aval}, got "
+            f"{given}"
         )
 
 
@@ -139,6 +141,7 @@ class VJPFunction:
 tree.register_pytree_node(VJPFunction, VJPFunction._flatten, VJPFunction._unflatten)
 
 
+@boundary
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Computes a function's value and its transposed derivative there.
 
@@ -148,9 +151,9 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
       has_aux: whether `fun` returns `(result, aux)`, `aux` not being differentiated.
 
     Returns:
-      `(result, vjp_fun)`, or `(result, vjp_fun, aux)`. `vjp_fun` takes cotangents of the
-      structure of the result and returns a tuple of cotangents of the arguments. The
-      cotangent of an integer argument has dtype float0.
+      `(result, vjp_fun)`, or `(result, vjp_fun, aux)`. `vjp_fun` takes cotangents of
+      the structure of the result and returns a tuple of cotangents of the arguments.
+      The cotangent of an integer argument has dtype float0.
 
     Raises:
       ArgumentError: an argument or result is no array.
@@ -199,6 +202,7 @@ def linearize_leaves(
     return lin, outs
 
 
+@boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Computes a function's value and its derivative there as a function.
 
@@ -247,6 +251,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     return (result, derivative, flat.aux(outs)) if has_aux else (result, derivative)
 
 
+@boundary
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
     """Transposes a linear function, without evaluating it.
 

@@ -121,10 +121,11 @@ def vmap(
     Args:
       fun: function of arrays or pytrees of them.
       in_axes: an int, None (not mapped), or a tuple with an entry for each positional
-        argument, each an int, None or a pytree of them that is a prefix of the argument.
-        Keyword arguments are mapped over axis 0.
-      out_axes: where the mapped axis goes in the results: an int, None (only for results
-        that do not depend on mapped arguments) or a pytree prefix of the result.
+        argument, each an int, None or a pytree of them that is a prefix of the
+        argument. Keyword arguments are mapped over axis 0.
+      out_axes: where the mapped axis goes in the results: an int, None (only for
+        results that do not depend on mapped arguments) or a pytree prefix of the
+        result.
       axis_name: a name under which collectives (`lax.psum`, …) refer to the axis.
       axis_size: length of the axis; needed only if no argument is mapped.
 
@@ -146,8 +147,8 @@ def vmap(
         in_axes = tuple(in_axes)
     if in_axes is not None and not isinstance(in_axes, int | tuple):
         raise ArgumentError(
-            "vmap: in_axes is an int, None or a tuple with one entry for each positional "
-            f"argument, got {in_axes!r}"
+            "vmap: in_axes is an int, None or a tuple with one entry for each "
+            f"positional argument, got {in_axes!r}"
         )
     name = name_of(fun)
 
@@ -190,8 +191,8 @@ def vmap(
             if target is None:
                 if is_mapped:
                     raise ArgumentError(
-                        f"vmap: out_axes is None for a result of {name} that depends on "
-                        "mapped arguments: give it an axis"
+                        f"vmap: out_axes is None for a result of {name} that depends "
+                        "on mapped arguments: give it an axis"
                     )
                 placed.append(out)
                 continue

@@ -33,6 +33,11 @@ def test_lowering(case: harness.Case) -> None:
     harness.check_lowering(case)
 
 
+@_cases(harness.batch_cases())
+def test_graphs(case: harness.Case) -> None:
+    harness.check_graphs(case)
+
+
 @_cases(harness.typed_cases())
 def test_derivative_types(case: harness.Case) -> None:
     harness.check_derivative_types(case)

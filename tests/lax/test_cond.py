@@ -123,7 +123,11 @@ def test_disable_jit() -> None:
             ShapeError,
             r"pred must be a scalar, got f32\[2\].*\.any\(\)",
         ),
-        (lambda: lax.cond("yes", lax.sin, lax.cos, 1.0), ArgumentError, "pred is 'yes'"),
+        (
+            lambda: lax.cond("yes", lax.sin, lax.cos, 1.0),
+            ArgumentError,
+            "pred is 'yes'",
+        ),
         (lambda: lax.cond(1j, lax.sin, lax.cos, 1.0), DtypeError, "real number"),
         (lambda: lax.cond(True, 1.0, lax.cos, 1.0), ArgumentError, "true_fun must be"),
         (

@@ -101,7 +101,8 @@ def closure(kind):
         else:
             inner = custom_vjp(lambda x: lax.mul(x, y))
             inner.defvjp(
-                lambda x: (inner(x), None), lambda _, ct: (lax.mul(ct, lax.mul(y, 5.0)),)
+                lambda x: (inner(x), None),
+                lambda _, ct: (lax.mul(ct, lax.mul(y, 5.0)),),
             )
         return inner(x)
 

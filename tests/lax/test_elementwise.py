@@ -139,10 +139,8 @@ def test_signs_of_zero_and_nan() -> None:
 def test_extrema_of_complex_numbers_are_lexicographic() -> None:
     x, y = np.complex64([1 + 2j, 2 + 0j, 1]), np.complex64([1 + 3j, 1 + 9j, np.nan])
     bigger, smaller = np.asarray(lax.max(x, y)), np.asarray(lax.min(x, y))
-    assert bigger[:2].tolist() == [1 + 3j, 2] and smaller[:2].tolist() == [
-        1 + 2j,
-        1 + 9j,
-    ]
+    assert bigger[:2].tolist() == [1 + 3j, 2]
+    assert smaller[:2].tolist() == [1 + 2j, 1 + 9j]
     assert np.isnan(bigger[2]) and np.isnan(smaller[2])
 
 

@@ -16,13 +16,13 @@ from fxflow.core.errors import ArgumentError, DtypeError
 )
 def test_is_a_conversion_there_and_back(dtype, exponent, mantissa) -> None:
     rng = np.random.default_rng(0)
-    x = (rng.normal(size=500) * 10.0 ** rng.integers(-3, 6, 500)).astype("f4")
+    x = (rng.normal(size=500) * 10.0 ** rng.integers(-1, 6, 500)).astype("f4")
+    # What would be subnormal is flushed to zero, unlike in a conversion.
+    x = np.where(np.abs(x) < 1e-3, np.float32(0), x)
     with np.errstate(over="ignore"):
         expected = x.astype(dtype).astype("f4")
-    for run in (
-        lax.reduce_precision,
-        fxflow.jit(lax.reduce_precision, static_argnums=(1, 2)),
-    ):
+    compiled = fxflow.jit(lax.reduce_precision, static_argnums=(1, 2))
+    for run in (lax.reduce_precision, compiled):
         out = np.asarray(run(x, exponent, mantissa))
         np.testing.assert_array_equal(out, expected)
 

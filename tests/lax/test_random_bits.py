@@ -37,7 +37,7 @@ def test_counters_beyond_32_bits() -> None:
     # Too large to run: the program must count in 64 bits.
     aval = lax.random_unwrap(lax.random_seed(0)).aval
     shape = (1 << 17, 1 << 16)
-    draw = lambda w: [RandomBits.bind(w, shape=shape, bit_width=32)]  # noqa: E731
+    draw = lambda w: [RandomBits.bind(w, shape=shape, bit_width=32)]
     graph, _ = trace_flat(draw, [aval])
     text, _ = lower_graph(graph, name="large", platform="cpu")
     assert math.prod(shape) > 1 << 32

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -39,7 +41,7 @@ def test_remainder_follows_the_loop():
     body = lambda c, x: (lax.add(c, x), lax.mul(c, x))
     xs = np.arange(7.0, dtype=np.float32)
     for reverse in (False, True):
-        plain = jit(lambda xs: lax.scan(body, 0.0, xs, reverse=reverse))(xs)
-        rolled = jit(lambda xs: lax.scan(body, 0.0, xs, reverse=reverse, unroll=3))(xs)
+        run = functools.partial(lax.scan, body, 0.0, reverse=reverse)
+        plain, rolled = jit(run)(xs), jit(functools.partial(run, unroll=3))(xs)
         assert float(plain[0]) == float(rolled[0])
         assert plain[1].tolist() == rolled[1].tolist()

@@ -10,7 +10,7 @@ from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.lowering import lower_graph
 from fxflow.core.staging import trace_flat
 from fxflow.lax import draws, random_seed
-from fxflow.lax.threefry import FEW, block, blocks
+from fxflow.lax.threefry import FEW_KEYS, PACKED, block, blocks
 
 # Random123 1.14, tests/kat_vectors, lines "threefry2x32 20": counter, key, result.
 KNOWN = [
@@ -34,13 +34,15 @@ def test_known_answers(counter: tuple, key: tuple, want: tuple) -> None:
             assert tuple(int(w[0]) for w in lax.threefry2x32(*words)) == want
 
 
-def test_both_host_paths_agree() -> None:
-    # Up to FEW blocks are computed on Python integers.
-    for count in (FEW, FEW + 1, 3 * FEW):
-        data = np.array([5, 6], np.uint32)
-        expected = [block(5, 6, 0, i)[0] for i in range(count)]
-        words = draws.RandomSplit.evaluate(data, shape=(count,))
-        assert words[:, 0].tolist() == expected
+@pytest.mark.parametrize("count", [0, 1, 2, 17, PACKED, PACKED + 1])
+@pytest.mark.parametrize("keys", [1, 3, FEW_KEYS + 1])
+def test_host_paths_agree(count: int, keys: int) -> None:
+    # Few blocks are lanes of long Python integers, many are NumPy arrays.
+    data = np.arange(2**32 - 3, 2**32 - 3 + 2 * keys, dtype=np.uint64).astype(np.uint32)
+    data = data.reshape(keys, 2)
+    words = draws.RandomSplit.evaluate(data, shape=(count,))
+    want = [[block(int(a), int(b), 0, i) for i in range(count)] for a, b in data]
+    np.testing.assert_array_equal(words, np.array(want).reshape(keys, count, 2))
 
 
 def test_one_function_for_each_shape() -> None:

@@ -55,7 +55,7 @@ def test_while_forward_derivative() -> None:
         step = lambda c: (lax.add(c[0], 1), lax.mul(lax.sin(c[1]), x))
         return lax.while_loop(lambda c: lax.lt(c[0], 4), step, (0, x))[1]
 
-    y, t = fxflow.jvp(run, (np.float64(0.7),), (1.0,))
+    _, t = fxflow.jvp(run, (np.float64(0.7),), (1.0,))
     near = [float(run(np.float32(0.7 + h))) for h in (1e-3, -1e-3)]
     np.testing.assert_allclose(float(t), (near[0] - near[1]) / 2e-3, rtol=1e-3)
     _, linear = fxflow.linearize(run, np.float32(0.7))
@@ -64,7 +64,9 @@ def test_while_forward_derivative() -> None:
 
 
 def test_while_reverse_derivative_is_a_clear_error() -> None:
-    with pytest.raises(NotDifferentiableError, match=r"while_loop.*use scan.*custom_vjp"):
+    with pytest.raises(
+        NotDifferentiableError, match=r"while_loop.*use scan.*custom_vjp"
+    ):
         fxflow.grad(doubled)(3.0)
 
 

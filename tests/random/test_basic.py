@@ -48,14 +48,14 @@ def test_wrong_dtypes() -> None:
 def test_wrong_keys() -> None:
     with pytest.raises(ArgumentError, match=r"uniform: expected a random key, got i32"):
         random.uniform(0, (3,))
-    with pytest.raises(ShapeError, match="use fxflow.vmap to draw with each"):
+    with pytest.raises(ShapeError, match=r"use fxflow\.vmap to draw"):
         random.uniform(random.split(KEY), (3,))
 
 
 def test_wrong_bounds() -> None:
     with pytest.raises(ShapeError, match=r"uniform: parameters of shapes \(3,\), \(\)"):
         random.uniform(KEY, (2,), minval=np.zeros(3))
-    with pytest.raises(ArgumentError, match="randint: a parameter is .* list"):
+    with pytest.raises(ArgumentError, match=r"randint: a parameter is .* list"):
         random.randint(KEY, (2,), [0], np.int32(3))
     with pytest.raises(DtypeError, match="parameters must be real numbers, got c64"):
         random.uniform(KEY, (2,), minval=1j)

@@ -91,7 +91,7 @@ def test_wrong_categories() -> None:
         random.categorical(KEY, logits, axis=2)
     with pytest.raises(DtypeError, match=r"the logits must be floats, got i32\[3\]"):
         random.categorical(KEY, np.arange(3))
-    with pytest.raises(ArgumentError, match="the logits are .* of type list"):
+    with pytest.raises(ArgumentError, match=r"the logits are .* of type list"):
         random.categorical(KEY, [0.0, 1.0])
     with pytest.raises(ShapeError, match="there are no categories along axis 1"):
         random.categorical(KEY, logits[:, :0])

@@ -109,7 +109,7 @@ def test_under_jit_and_vmap() -> None:
 def test_wrong_arguments() -> None:
     with pytest.raises(DtypeError, match="gamma: dtype must be a float dtype, got i32"):
         random.gamma(KEY, 1.0, dtype="int32")
-    with pytest.raises(ArgumentError, match="beta: a parameter is .* of type list"):
+    with pytest.raises(ArgumentError, match=r"beta: a parameter is .* of type list"):
         random.beta(KEY, [1.0], 1.0)
     with pytest.raises(ShapeError, match="t: parameters of shapes"):
         random.t(KEY, np.ones(3), (2,))

@@ -118,7 +118,7 @@ def test_slope_of_a_reparametrised_number() -> None:
 
 
 def test_slope_in_a_bound() -> None:
-    draw = lambda high: random.truncated_normal(KEY, -1.0, high, ())  # noqa: E731
+    draw = lambda high: random.truncated_normal(KEY, -1.0, high, ())
     step = 1e-2
     want = (draw(1.0 + step) - draw(1.0 - step)) / (2 * step)
     np.testing.assert_allclose(fxflow.grad(draw)(1.0), want, rtol=1e-2)

@@ -89,12 +89,12 @@ def test_parameters_broadcast() -> None:
     assert random.triangular(KEY, 0.0, scale / 4, column).shape == (3, 2)
     with pytest.raises(ShapeError, match=r"do not broadcast to the shape \(3,\) asked"):
         random.pareto(KEY, scale, (3,))
-    with pytest.raises(ArgumentError, match="pareto: a parameter is .* of type list"):
+    with pytest.raises(ArgumentError, match=r"pareto: a parameter is .* of type list"):
         random.pareto(KEY, [1.0])
 
 
 def test_slope_in_a_parameter() -> None:
-    total = lambda s: random.rayleigh(KEY, s, (5,)).sum()  # noqa: E731
+    total = lambda s: random.rayleigh(KEY, s, (5,)).sum()
     slope = fxflow.grad(total)(2.0)
     np.testing.assert_allclose(slope, total(2.0) / 2.0, rtol=1e-6)
 

@@ -91,7 +91,7 @@ def test_integer_probabilities_are_weights() -> None:
 
 
 def test_wrong_arguments() -> None:
-    with pytest.raises(ArgumentError, match="permutation: x is .* of type list"):
+    with pytest.raises(ArgumentError, match=r"permutation: x is .* of type list"):
         random.permutation(KEY, [1, 2])
     with pytest.raises(
         ArgumentError, match="x must be an integer or have at least one"
@@ -107,7 +107,7 @@ def test_wrong_arguments() -> None:
         random.choice(KEY, 0, (1,))
     with pytest.raises(ShapeError, match=r"one probability for each of 3 slices"):
         random.choice(KEY, 3, (1,), p=np.ones(4))
-    with pytest.raises(ArgumentError, match="choice: p is .* of type list"):
+    with pytest.raises(ArgumentError, match=r"choice: p is .* of type list"):
         random.choice(KEY, 2, (1,), p=[0.5, 0.5])
     with pytest.raises(AxisError, match=r"there is no axis 1 in i32\[3\]"):
         random.choice(KEY, np.arange(3), axis=1)

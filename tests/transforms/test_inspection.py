@@ -35,10 +35,13 @@ def test_library_functions_are_inlined():
 
 
 def test_eval_shape():
-    out = eval_shape(lambda p: {"y": p["w"] @ p["x"]}, {
-        "w": ShapeDtypeStruct((2, 3), "f4"),
-        "x": ShapeDtypeStruct((3,), "f4"),
-    })
+    out = eval_shape(
+        lambda p: {"y": p["w"] @ p["x"]},
+        {
+            "w": ShapeDtypeStruct((2, 3), "f4"),
+            "x": ShapeDtypeStruct((3,), "f4"),
+        },
+    )
     assert out == {"y": ShapeDtypeStruct((2,), "f4")}
     # Nothing is computed: this array would not fit in memory.
     huge = ShapeDtypeStruct((1 << 20, 1 << 20), "f4")

@@ -40,9 +40,12 @@ def test_static_arguments_are_gone_from_the_compiled_call():
 
 def test_other_platforms_need_no_device():
     for platform in ("gpu", "tpu"):
-        text = jit(fun).trace(fnp.ones((2, 3)), fnp.ones((3, 4))).lower(
-            platforms=(platform,)
-        ).as_text()
+        text = (
+            jit(fun)
+            .trace(fnp.ones((2, 3)), fnp.ones((3, 4)))
+            .lower(platforms=(platform,))
+            .as_text()
+        )
         assert "stablehlo" in text
 
 

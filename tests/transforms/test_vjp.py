@@ -71,7 +71,10 @@ def test_linear_transpose():
     ("call", "words"),
     [
         (lambda: vjp(lambda x: x, 1.0)[1]((1.0, 2.0)), "structure"),
-        (lambda: vjp(lambda x: x, fnp.ones(3))[1](fnp.ones(2)), r"f32\[3\].*got f32\[2\]"),
+        (
+            lambda: vjp(lambda x: x, fnp.ones(3))[1](fnp.ones(2)),
+            r"f32\[3\].*got f32\[2\]",
+        ),
         (lambda: vjp(lambda x: x, "a"), "not an array"),
         (lambda: linearize(lambda x: x, 1.0)[1](1.0, 2.0), "structure"),
         (lambda: jvp(lambda x: x, (1.0,), (fnp.ones(2),)), r"f32\[\].*got f32\[2\]"),

@@ -45,9 +45,9 @@ def test_pytrees_of_axes():
 
     p = {"w": fnp.ones((2, 3)), "b": fnp.arange(4.0)}
     x = fnp.ones((3, 4))
-    out = vmap(
-        fun, in_axes=({"w": None, "b": 0}, 1), out_axes={"y": 1, "w": None}
-    )(p, x)
+    out = vmap(fun, in_axes=({"w": None, "b": 0}, 1), out_axes={"y": 1, "w": None})(
+        p, x
+    )
     assert out["y"].shape == (2, 4) and out["w"].shape == (2, 3)
     np.testing.assert_allclose(out["y"], 3 + np.arange(4.0) + np.zeros((2, 1)))
 
@@ -108,7 +108,11 @@ def test_gradient_through_collectives():
         (lambda: vmap(lambda x: x, in_axes=None)(1.0), TypeError, "nothing to map"),
         (lambda: vmap(lambda x: x)(1.0), ValueError, "out of range for 0 axes"),
         (lambda: vmap(lambda x: x, in_axes=2)(fnp.ones(3)), IndexError, "axis 2"),
-        (lambda: vmap(lambda x: x, in_axes=(0, 0))(fnp.ones(3)), TypeError, "2 entries"),
+        (
+            lambda: vmap(lambda x: x, in_axes=(0, 0))(fnp.ones(3)),
+            TypeError,
+            "2 entries",
+        ),
         (lambda: vmap(lambda x: x, in_axes="a"), TypeError, "in_axes is an int"),
         (
             lambda: vmap(lambda x: x, in_axes=({"a": 0},))({"b": fnp.ones(3)}),

@@ -11,7 +11,7 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.aval import Aval, ShapeDtypeStruct
 from fxflow.core.convert import typeof
-from fxflow.core.errors import NotDifferentiableError
+from fxflow.core.errors import ArgumentError, NotDifferentiableError
 from fxflow.core.primitive import Primitive, register
 from fxflow.lax.callbacks import pure_callback
 from fxflow.lax.comparison import eq
@@ -54,18 +54,23 @@ class Eig(Primitive):
     multi = True
     host_safe = False
 
-    def abstract(self, x: Aval, *, left: bool, right: bool) -> list[Aval]:  # type: ignore[override]
+    def abstract(self, x: Aval, *, left: bool, right: bool) -> list[Aval]:
         """Complex vectors and matrices."""
         require_matrices(self.name, x, square=True)
         dtype = dtypes.to_complex(x.dtype)
         vectors = Aval(x.shape, dtype)
         return [Aval(x.shape[:-1], dtype)] + [vectors] * (left + right)
 
-    def lower(self, ctx: Any, *operands: str, left: bool, right: bool) -> list[str]:  # type: ignore[override]
+    def lower(self, ctx: Any, *operands: str, left: bool, right: bool) -> list[str]:
         """LAPACK, or a call back to the host."""
         (x,), outs = ctx.avals_in, ctx.avals_out
         if not x.size:
             return zeros_text(ctx, outs)
+        if ctx.platform == "tpu":
+            raise ArgumentError(
+                f"eig of {x}: programs on TPUs cannot call the host for it: "
+                "jit this part for the CPU (fxflow.device_put its argument there)"
+            )
         if ctx.platform != "cpu":
             wanted = [ShapeDtypeStruct(a.shape, a.dtype) for a in outs]
 
@@ -97,7 +102,7 @@ class Eig(Primitive):
         result += [checked(ctx, vr, vectors, code, core=2)] * right
         return result
 
-    def evaluate(self, x: Any, *, left: bool, right: bool) -> list[Any]:  # type: ignore[override]
+    def evaluate(self, x: Any, *, left: bool, right: bool) -> list[Any]:
         """`numpy.linalg.eig`; left vectors from the inverse of the right ones."""
         values, vectors = np.linalg.eig(x)
         dtype = dtypes.to_complex(x.dtype)
@@ -111,7 +116,7 @@ class Eig(Primitive):
             outs.append(vectors.astype(dtype))
         return outs
 
-    def jvp(  # type: ignore[override]
+    def jvp(
         self,
         primals: Sequence[Any],
         tangents: Sequence[Any],

@@ -49,7 +49,7 @@ class Eigh(Primitive):
     multi = True
     host_safe = False
 
-    def abstract(self, x: Aval, *, lower: bool) -> list[Aval]:  # type: ignore[override]
+    def abstract(self, x: Aval, *, lower: bool) -> list[Aval]:
         """Matrices, and real vectors."""
         require_matrices(self.name, x, square=True)
         return [x.strong(), Aval(x.shape[:-1], dtypes.to_real(x.dtype))]
@@ -83,12 +83,12 @@ class Eigh(Primitive):
             checked(ctx, w, values, code, core=1),
         ]
 
-    def evaluate(self, x: Any, *, lower: bool) -> list[Any]:  # type: ignore[override]
+    def evaluate(self, x: Any, *, lower: bool) -> list[Any]:
         """`numpy.linalg.eigh`."""
         values, vectors = np.linalg.eigh(x, "L" if lower else "U")
         return [vectors.astype(x.dtype), values]
 
-    def jvp(  # type: ignore[override]
+    def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, lower: bool
     ) -> tuple[Any, Any]:
         """Dw = diag(Vᴴ dx V), dV = V (F ∘ Vᴴ dx V) with F = 1 / (w_j - w_i).

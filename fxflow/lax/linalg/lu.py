@@ -50,7 +50,7 @@ class Lu(Primitive):
     multi = True
     host_safe = False
 
-    def abstract(self, x: Aval) -> list[Aval]:  # type: ignore[override]
+    def abstract(self, x: Aval) -> list[Aval]:
         """Matrices of the same shape, min(m, n) pivots, m rows."""
         require_matrices(self.name, x)
         m, n = x.shape[-2:]
@@ -98,7 +98,7 @@ class Lu(Primitive):
         (order,) = ctx.compose(lambda p: permutation_of(p, rows), [places], [pivots])
         return [result, places, order]
 
-    def evaluate(self, x: Any) -> list[Any]:  # type: ignore[override]
+    def evaluate(self, x: Any) -> list[Any]:
         """Elimination, column by column."""
         out = [np.zeros(a.shape, a.dtype) for a in self.abstract(_aval(x))]
         m, n = x.shape[-2:]

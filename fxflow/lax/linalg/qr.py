@@ -48,7 +48,7 @@ class Geqrf(Primitive):
     host_safe = False
     nondifferentiable = "differentiate lax.linalg.qr, which it is a part of"
 
-    def abstract(self, x: Aval) -> list[Aval]:  # type: ignore[override]
+    def abstract(self, x: Aval) -> list[Aval]:
         """The type of x, and min(m, n) factors."""
         require_matrices(self.name, x)
         return [x.strong(), Aval((*x.shape[:-2], min(x.shape[-2:])), x.dtype)]
@@ -71,7 +71,7 @@ class Geqrf(Primitive):
             aliases=[(0, 0)],
         )
 
-    def evaluate(self, x: Any) -> list[Any]:  # type: ignore[override]
+    def evaluate(self, x: Any) -> list[Any]:
         """`numpy.linalg.qr` in raw form."""
         outs = [
             np.zeros(a.shape, a.dtype) for a in self.abstract(Aval(x.shape, x.dtype))
@@ -101,7 +101,7 @@ class HouseholderProduct(Primitive):
     host_safe = False
     nondifferentiable = "differentiate lax.linalg.qr, which it is a part of"
 
-    def abstract(self, a: Aval, taus: Aval) -> Aval:  # type: ignore[override]
+    def abstract(self, a: Aval, taus: Aval) -> Aval:
         """The type of the reflectors."""
         require_matrices(self.name, a)
         if a.dtype != taus.dtype:
@@ -144,7 +144,7 @@ class HouseholderProduct(Primitive):
         )
         return out
 
-    def evaluate(self, a: Any, taus: Any) -> Any:  # type: ignore[override]
+    def evaluate(self, a: Any, taus: Any) -> Any:
         """The reflectors, multiplied from the last to the first."""
         out = np.zeros(a.shape, a.dtype)
         m, n = a.shape[-2:]
@@ -177,7 +177,7 @@ class Qr(Primitive):
     multi = True
     host_safe = False
 
-    def abstract(self, x: Aval, *, full_matrices: bool) -> list[Aval]:  # type: ignore[override]
+    def abstract(self, x: Aval, *, full_matrices: bool) -> list[Aval]:
         """Q [m, k] and R [k, n], with k = m or min(m, n)."""
         require_matrices(self.name, x)
         m, n = x.shape[-2:]
@@ -200,7 +200,7 @@ class Qr(Primitive):
         names: list[str] = ctx.compose(decompose, operands)
         return names
 
-    def evaluate(self, x: Any, *, full_matrices: bool) -> list[Any]:  # type: ignore[override]
+    def evaluate(self, x: Any, *, full_matrices: bool) -> list[Any]:
         """`numpy.linalg.qr`."""
         q, r = np.linalg.qr(x, mode="complete" if full_matrices else "reduced")
         return [q, r]

@@ -61,9 +61,7 @@ class Svd(Primitive):
     multi = True
     host_safe = False
 
-    def abstract(  # type: ignore[override]
-        self, x: Aval, *, full_matrices: bool, compute_uv: bool
-    ) -> list[Aval]:
+    def abstract(self, x: Aval, *, full_matrices: bool, compute_uv: bool) -> list[Aval]:
         """Vectors of min(m, n) singular values, and matrices."""
         require_matrices(self.name, x)
         m, n = x.shape[-2:]
@@ -78,7 +76,7 @@ class Svd(Primitive):
             Aval((*front, columns, n), x.dtype),
         ]
 
-    def lower(  # type: ignore[override]
+    def lower(
         self, ctx: Any, *operands: str, full_matrices: bool, compute_uv: bool
     ) -> list[str]:
         """LAPACK, cuSOLVER, or QR and eigenvalues on TPUs."""
@@ -156,16 +154,14 @@ class Svd(Primitive):
             )
         return found
 
-    def evaluate(  # type: ignore[override]
-        self, x: Any, *, full_matrices: bool, compute_uv: bool
-    ) -> list[Any]:
+    def evaluate(self, x: Any, *, full_matrices: bool, compute_uv: bool) -> list[Any]:
         """`numpy.linalg.svd`."""
         if not compute_uv:
             return [np.linalg.svd(x, compute_uv=False)]
         u, s, vh = np.linalg.svd(x, full_matrices)
         return [s, u, vh]
 
-    def jvp(  # type: ignore[override]
+    def jvp(
         self,
         primals: Sequence[Any],
         tangents: Sequence[Any],

@@ -44,7 +44,7 @@ class Cholesky(Primitive):
     name = "cholesky"
     host_safe = False
 
-    def abstract(self, x: Aval) -> Aval:  # type: ignore[override]
+    def abstract(self, x: Aval) -> Aval:
         """The type of x."""
         require_matrices(self.name, x, square=True)
         return x.strong()
@@ -72,7 +72,7 @@ class Cholesky(Primitive):
         (out,) = ctx.compose(lower_part, [result], [x])
         return str(out)
 
-    def evaluate(self, x: Any) -> Any:  # type: ignore[override]
+    def evaluate(self, x: Any) -> Any:
         """`numpy.linalg.cholesky`, NaN where it fails."""
         flat = x.reshape(-1, *x.shape[-2:]) if x.size else x
         out = np.empty_like(flat)
@@ -139,7 +139,7 @@ class TriangularSolve(Primitive):
     name = "triangular_solve"
     host_safe = False
 
-    def abstract(self, a: Aval, b: Aval, **params: Any) -> Aval:  # type: ignore[override]
+    def abstract(self, a: Aval, b: Aval, **params: Any) -> Aval:
         """The type of b."""
         require_matrices(self.name, a, square=True)
         require_matrices(self.name, b)
@@ -199,8 +199,10 @@ class TriangularSolve(Primitive):
             )
         )
 
-    def evaluate(self, a: Any, b: Any, **params: Any) -> Any:  # type: ignore[override]
+    def evaluate(self, a: Any, b: Any, **params: Any) -> Any:
         """`numpy.linalg.solve` of the triangle."""
+        if not b.size:
+            return np.zeros(b.shape, b.dtype)
         matrix = np.tril(a) if params["lower"] else np.triu(a)
         if params["unit_diagonal"]:
             n = a.shape[-1]

@@ -40,7 +40,7 @@ class TridiagonalSolve(Primitive):
     name = "tridiagonal_solve"
     host_safe = False
 
-    def abstract(self, dl: Aval, d: Aval, du: Aval, b: Aval) -> Aval:  # type: ignore[override]
+    def abstract(self, dl: Aval, d: Aval, du: Aval, b: Aval) -> Aval:
         """The type of b."""
         require_matrices(self.name, b)
         if not dl.dtype == d.dtype == du.dtype == b.dtype:
@@ -78,7 +78,7 @@ class TridiagonalSolve(Primitive):
         )
         return checked(ctx, out, b, code, core=2)
 
-    def evaluate(self, dl: Any, d: Any, du: Any, b: Any) -> Any:  # type: ignore[override]
+    def evaluate(self, dl: Any, d: Any, du: Any, b: Any) -> Any:
         """`numpy.linalg.solve` of the whole matrix."""
         n = d.shape[-1]
         matrix = np.zeros((*d.shape, n), d.dtype)
@@ -125,9 +125,7 @@ class TridiagonalSolve(Primitive):
         self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
     ) -> tuple[Any, bool]:
         """Leading axes are batch axes already."""
-        all_mapped = [
-            materialize(a, size, m) for a, m in zip(args, mapped, strict=True)
-        ]
+        given = [materialize(a, size, m) for a, m in zip(args, mapped, strict=True)]
         return self.bind(*given), True
 
     def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:

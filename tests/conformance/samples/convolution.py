@@ -60,7 +60,7 @@ def convolutions(rng: np.random.Generator) -> list[Sample]:
         Sample(
             (uniform(rng, x), uniform(rng, w)),
             params(x, w, s, p, **more),
-            second=len(x) < 4,
+            second=x == (2, 3, 7),
         )
         for x, w, s, p, more in CASES
     ]
@@ -68,7 +68,10 @@ def convolutions(rng: np.random.Generator) -> list[Sample]:
     plain = params(x, w, (1,), ((1, 1),))
     for dtype in ("float64", "bfloat16", "float16", "int32", "complex64"):
         pair = uniform(rng, x, dtype), uniform(rng, w, dtype)
-        out.append(Sample(pair, plain, tol=0.1 if dtype == "bfloat16" else None))
+        tol = 0.1 if dtype == "bfloat16" else None
+        # Derivatives are taken in 64 bits: once is enough.
+        diff = dtype == "complex64"
+        out.append(Sample(pair, plain, tol=tol, diff=diff, second=False))
     exact = {**plain, "precision": (Precision.HIGHEST, Precision.DEFAULT)}
     small = uniform(rng, x, "int8"), uniform(rng, w, "int8")
     wide = {**plain, "preferred_element_type": np.dtype("int32")}

@@ -15,13 +15,20 @@ def running(*dtypes: str, low: float = -2.0) -> Any:
     def make(rng: np.random.Generator) -> list[Sample]:
         out = [
             Sample(
-                (uniform(rng, shape, "float32", low),), {"axis": axis, "reverse": rev}
+                (uniform(rng, shape, "float32", low),),
+                {"axis": axis, "reverse": rev},
+                second=shape == (3, 4),
             )
             for shape, axis in SHAPES
             for rev in (False, True)
         ]
         out += [
-            Sample((uniform(rng, (5, 3), dtype, low),), {"axis": 0, "reverse": False})
+            Sample(
+                (uniform(rng, (5, 3), dtype, low),),
+                {"axis": 0, "reverse": False},
+                diff=dtype == "complex64",
+                second=False,
+            )
             for dtype in dtypes
         ]
         empty = np.zeros((0, 3), "float32")
@@ -33,7 +40,9 @@ def running(*dtypes: str, low: float = -2.0) -> Any:
 def recurrences(rng: np.random.Generator) -> list[Sample]:
     out = [
         Sample(
-            (uniform(rng, shape), uniform(rng, shape)), {"axis": axis, "reverse": rev}
+            (uniform(rng, shape), uniform(rng, shape)),
+            {"axis": axis, "reverse": rev},
+            second=shape == (3, 4),
         )
         for shape, axis in SHAPES
         for rev in (False, True)
@@ -42,6 +51,8 @@ def recurrences(rng: np.random.Generator) -> list[Sample]:
         Sample(
             (uniform(rng, (5, 2), dtype), uniform(rng, (5, 2), dtype)),
             {"axis": 0, "reverse": False},
+            diff=dtype == "complex64",
+            second=False,
         )
         for dtype in ("float64", "bfloat16", "float16", "complex64")
     ]

@@ -1,4 +1,4 @@
-"""Samples of `custom_jvp` and `custom_vjp`, with rules that are the true derivatives."""
+"""Samples of `custom_jvp` and `custom_vjp`: rules that are the true derivatives."""
 
 from __future__ import annotations
 

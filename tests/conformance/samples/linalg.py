@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,15 @@ def regular(rng: np.random.Generator, shape: Any, dtype: str = "float32") -> Any
     m, n = shape[-2:]
     rows = (np.arange(m) + 1.0)[:, None] * np.eye(m, n)
     return (uniform(rng, shape, dtype, -0.3, 0.3) + rows).astype(dtype)
+
+
+def derivatives(shape: Any, dtype: str) -> dict[str, Any]:
+    """How much to check: derivatives are taken in 64 bits, so not for each dtype."""
+    return {
+        "vary": scale,
+        "diff": dtype != "float64",
+        "second": shape == (3, 3),
+    }
 
 
 def cholesky(rng: np.random.Generator) -> list[Sample]:
@@ -60,7 +70,7 @@ def triangular(rng: np.random.Generator) -> list[Sample]:
         a = uniform(rng, (2, 3, 3), dtype, -0.5, 0.5) + 2 * np.eye(3).astype(dtype)
         b = uniform(rng, (2, 3, 2), dtype)
         params = {**rest, "transpose_a": turn, "conjugate_a": conj}
-        out.append(Sample((a, b), params))
+        out.append(Sample((a, b), params, diff=dtype == "complex64", second=conj))
     empty = np.zeros((3, 3), "f4"), np.zeros((3, 0), "f4")
     params = {**rest, "transpose_a": False, "conjugate_a": False}
     return [*out, Sample(empty, params, "empty", diff=False)]
@@ -68,7 +78,7 @@ def triangular(rng: np.random.Generator) -> list[Sample]:
 
 def lu(rng: np.random.Generator) -> list[Sample]:
     out = [
-        Sample((regular(rng, shape, dtype),), vary=scale)
+        Sample((regular(rng, shape, dtype),), **derivatives(shape, dtype))
         for dtype in DTYPES
         for shape in SHAPES
     ]
@@ -100,7 +110,11 @@ def householder(rng: np.random.Generator) -> list[Sample]:
 
 def qr(rng: np.random.Generator) -> list[Sample]:
     out = [
-        Sample((regular(rng, shape, dtype),), {"full_matrices": False}, vary=scale)
+        Sample(
+            (regular(rng, shape, dtype),),
+            {"full_matrices": False},
+            **derivatives(shape, dtype),
+        )
         for dtype in DTYPES
         for shape in SHAPES
     ]
@@ -162,8 +176,13 @@ def svd(rng: np.random.Generator) -> list[Sample]:
             x = regular(rng, shape, dtype)
             alone = {"full_matrices": True, "compute_uv": False}
             out += [
-                Sample((x,), alone, vary=scale),
-                Sample((x,), function=parts, vary=scale, slack=10, second=False),
+                Sample((x,), alone, **derivatives(shape, dtype)),
+                Sample(
+                    (x,),
+                    function=parts,
+                    slack=10,
+                    **{**derivatives(shape, dtype), "second": False},
+                ),
             ]
             out += [
                 Sample((x,), function=rebuilt(full), oracle=lambda x: x, diff=False)
@@ -199,12 +218,23 @@ def eig(rng: np.random.Generator) -> list[Sample]:
     for dtype in DTYPES:
         x = regular(rng, (2, 3, 3), dtype)
         out += [
-            Sample((x,), function=values, vary=scale, tol=1e-4),
-            Sample((x,), function=lengths, vary=scale, tol=1e-4, slack=10),
+            Sample(
+                (x,), function=values, vary=scale, tol=1e-4, diff=dtype != "float64"
+            ),
+            Sample(
+                (x,),
+                function=lengths,
+                vary=scale,
+                tol=1e-4,
+                slack=10,
+                diff=dtype != "float64",
+                second=dtype == "float32",
+            ),
             Sample((x,), function=rebuilt, diff=False, vary=scale, tol=1e-4,
                    oracle=lambda x: (0j * x,) * 2 if x.dtype.kind == "c" else
                    (0 * x.astype("c8" if x.dtype == "f4" else "c16"),) * 2),
         ]  # fmt: skip
+    out = [replace(sample, platforms=("cpu", "gpu")) for sample in out]
     empty = {"left": True, "right": True}
     return [*out, Sample((np.zeros((0, 0), "f4"),), empty, "empty", diff=False)]
 
@@ -216,7 +246,13 @@ def tridiagonal(rng: np.random.Generator) -> list[Sample]:
             d = (uniform(rng, shape, dtype) + 5).astype(dtype)
             dl, du = uniform(rng, shape, dtype), uniform(rng, shape, dtype)
             b = uniform(rng, (*shape, sides), dtype)
-            out.append(Sample((dl, d, du, b), second=dtype == "float32"))
+            out.append(
+                Sample(
+                    (dl, d, du, b),
+                    diff=dtype != "float64",
+                    second=dtype == "float32" and sides == 2,
+                )
+            )
     empty = np.zeros((0,), "f4")
     last = Sample(
         (empty, empty, empty, np.zeros((0, 2), "f4")), name="empty", diff=False

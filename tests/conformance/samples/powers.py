@@ -21,8 +21,10 @@ def _integer_pow(rng):
         Sample((uniform(rng, (2, 3), "float32", 0.5, 1.5),), {"y": y})
         for y in (0, 1, 2, 3, 7, -1, -3)
     ]
-    for dtype in ("int32", "uint8", "float64", "bfloat16", "float16", "complex64"):
-        samples.append(Sample((uniform(rng, (5,), dtype, 1, 3),), {"y": 3}))
+    samples += [
+        Sample((uniform(rng, (5,), dtype, 1, 3),), {"y": 3})
+        for dtype in ("int32", "uint8", "float64", "bfloat16", "float16", "complex64")
+    ]
     samples.append(Sample((uniform(rng, (), "float32", 1, 2),), {"y": 2}))
     samples.append(Sample((uniform(rng, (0, 2), "float32", 1, 2),), {"y": -2}))
     return samples

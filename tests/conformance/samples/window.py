@@ -64,6 +64,8 @@ def gathers(rng: np.random.Generator) -> list[Sample]:
             {"greatest": greatest, "window": window_of(case)},
             active=(0,),
             vary=spread,
+            diff=dtype == "float32",
+            second=case is CASES[0],
         )
         for case in CASES
         for greatest, dtype in ((True, "float32"), (False, "bfloat16"))
@@ -82,6 +84,7 @@ def scatters(rng: np.random.Generator) -> list[Sample]:
                 {"greatest": greatest, "window": window},
                 active=(0,),
                 vary=spread,
+                second=case is CASES[0],
             )
             for greatest in (True, False)
         ]
@@ -90,6 +93,10 @@ def scatters(rng: np.random.Generator) -> list[Sample]:
 
 def any_computation(rng: np.random.Generator) -> list[Sample]:
     def product(x: Any, i: Any) -> Any:
+        return lax.reduce_window(x, i, lax.mul, (2, 3), (2, 1))
+
+    # Padding is of initial values, which therefore must be identities.
+    def padded(x: Any, i: Any) -> Any:
         return lax.reduce_window(x, i, lax.mul, (2, 3), (2, 1), "SAME")
 
     def both(a: Any, b: Any, i: Any) -> Any:
@@ -107,6 +114,7 @@ def any_computation(rng: np.random.Generator) -> list[Sample]:
             (uniform(rng, (5,)), uniform(rng, (5,)), np.float32(0.25)), function=both
         ),
         Sample((uniform(rng, (4, 5), "int32"), np.int32(1)), function=product),
+        Sample((uniform(rng, (4, 5)), np.float32(1)), function=padded, constant=(1,)),
         Sample(
             (np.float32(3), np.float32(2)),
             function=lambda x, i: lax.reduce_window(x, i, lax.mul, (), None, ()),

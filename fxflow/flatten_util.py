@@ -1,0 +1,91 @@
+"""Pytrees as vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core import dtypes, tree
+from fxflow.core.array import Array
+from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.core.promotion import result_type
+
+__all__ = ["ravel_pytree"]
+
+
+def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Any], Any]]:
+    """Makes one vector of a pytree of arrays.
+
+    Args:
+      pytree: of arrays and numbers.
+
+    Returns:
+      The vector, of the dtype that all promote to, and a function from vectors of this
+      type back to pytrees of these shapes and dtypes. Both may be differentiated.
+
+    Raises:
+      ArgumentError: a leaf is no array.
+      DtypeError: the dtypes do not combine; or (of the function) the vector has another
+        dtype than the one made.
+      ShapeError: (of the function) the vector has another length.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow.flatten_util import ravel_pytree
+      >>> vector, unravel = ravel_pytree({"b": fnp.ones(2), "w": fnp.zeros((2, 1))})
+      >>> vector.tolist()
+      [1.0, 1.0, 0.0, 0.0]
+      >>> unravel(vector)["w"].shape
+      (2, 1)
+    """
+    leaves, treedef = tree.flatten(pytree)
+    for leaf in leaves:
+        if not is_arraylike(leaf):
+            raise not_an_array(leaf, "ravel_pytree: a leaf is")
+    avals = [typeof(leaf) for leaf in leaves]
+    dtype = result_type(*leaves) if leaves else dtypes.default_float()
+    sizes = [math.prod(aval.shape) for aval in avals]
+    vector = _joined(leaves, dtype)
+
+    def unravel(vector: Any) -> Any:
+        given = typeof(vector)
+        if given.shape != (sum(sizes),):
+            raise ShapeError(
+                f"unravel: expected a vector of length {sum(sizes)}, got {given}"
+            )
+        if given.dtype != dtype:
+            raise DtypeError(
+                f"unravel: expected {dtypes.short_name(dtype)}, as ravel_pytree gave, "
+                f"got {given}"
+            )
+        parts = []
+        start = 0
+        for aval, size in zip(avals, sizes, strict=True):
+            part = lax.slice_in_dim(vector, start, start + size)
+            part = lax.reshape(part, aval.shape)
+            parts.append(_as_dtype(part, aval.dtype))
+            start += size
+        return treedef.unflatten(parts)
+
+    return vector, unravel
+
+
+def _joined(leaves: list[Any], dtype: Any) -> Array:
+    flat = [fnp.ravel(fnp.asarray(leaf, dtype)) for leaf in leaves]
+    if not flat:
+        return fnp.zeros(0, dtype)
+    return flat[0] if len(flat) == 1 else lax.concatenate(flat, 0)
+
+
+def _as_dtype(x: Any, dtype: Any) -> Any:
+    """Returns `x` in its leaf's dtype; of complex numbers maybe the real part."""
+    own = typeof(x).dtype
+    if own == dtype:
+        return x
+    if dtypes.is_complex(own) and not dtypes.is_complex(dtype):
+        x = lax.real(x)
+    return lax.convert_element_type(x, dtype)

@@ -1,0 +1,537 @@
+"""Activation functions.
+
+Their derivatives at kinks are those of the side where the function is flat: 0 for
+`relu` at 0. This comes from how they are written, as a choice between expressions, not
+from rules of their own, so they cost nothing extra to trace.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.eager import library
+from fxflow.core.errors import AxisError, DtypeError, ShapeError
+
+
+def _inexact(name: str, x: Any) -> Any:
+    """Returns `x` as an array of floats (or complex numbers)."""
+    if not is_arraylike(x):
+        raise not_an_array(x, f"{name}: x is")
+    aval = typeof(x)
+    if dtypes.is_key(aval.dtype):
+        raise DtypeError(f"{name}: takes numbers, got {aval}")
+    if dtypes.is_inexact(aval.dtype):
+        return x
+    return lax.convert_element_type(x, dtypes.to_inexact(aval.dtype))
+
+
+@library()
+def identity(x: Any) -> Array:
+    """Returns `x`.
+
+    Args:
+      x: array of any dtype.
+
+    Returns:
+      The same values as an array.
+
+    Raises:
+      ArgumentError: `x` is not an array.
+
+    Example:
+      >>> from fxflow import nn
+      >>> float(nn.identity(2.0))
+      2.0
+    """
+    if not is_arraylike(x):
+        raise not_an_array(x, "identity: x is")
+    return fnp.asarray(x)
+
+
+@library()
+def relu(x: Any) -> Array:
+    r"""Rectified linear unit: :math:`\max(x, 0)`.
+
+    Args:
+      x: real array.
+
+    Returns:
+      Array of the shape and dtype of `x`.
+
+    Special cases:
+      The derivative at 0 is 0. nan → nan.
+
+    Example:
+      >>> from fxflow import grad, nn
+      >>> float(nn.relu(-1.0)), float(grad(nn.relu)(0.0))
+      (0.0, 0.0)
+
+    Source: Nair and Hinton 2010; derivative at 0: Bertoin et al. 2021.
+    """
+    return fnp.where(fnp.less_equal(x, 0), 0, x)
+
+
+@library()
+def relu6(x: Any) -> Array:
+    r"""Rectified linear unit up to 6: :math:`\min(\max(x, 0), 6)`.
+
+    Args:
+      x: real array.
+
+    Returns:
+      Array of the shape of `x`.
+
+    Special cases:
+      The derivative at 0 and at 6 is 0. nan → nan.
+
+    Example:
+      >>> from fxflow import nn
+      >>> float(nn.relu6(8.0))
+      6.0
+
+    Source: Krizhevsky 2010.
+    """
+    below_six = fnp.where(fnp.greater_equal(x, 6.0), 6.0, x)
+    return fnp.where(fnp.less_equal(x, 0.0), 0.0, below_six)
+
+
+@library()
+def sigmoid(x: Any) -> Array:
+    r"""Logistic function: :math:`1 / (1 + e^{-x})`.
+
+    Args:
+      x: float or complex array; integers are converted.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Example:
+      >>> from fxflow import nn
+      >>> float(nn.sigmoid(0.0))
+      0.5
+    """
+    return lax.logistic(_inexact("sigmoid", x))
+
+
+@library()
+def log_sigmoid(x: Any) -> Array:
+    r"""Logarithm of the logistic function: :math:`-\log(1 + e^{-x})`.
+
+    Args:
+      x: real array.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Example:
+      >>> from fxflow import nn
+      >>> float(nn.log_sigmoid(-200.0))
+      -200.0
+    """
+    return fnp.negative(softplus(fnp.negative(x)))
+
+
+@library()
+def softplus(x: Any) -> Array:
+    r"""Smooth rectifier: :math:`\log(1 + e^x)`.
+
+    Args:
+      x: real array.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Example:
+      >>> from fxflow import nn
+      >>> float(nn.softplus(200.0))
+      200.0
+
+    Source: Dugas et al. 2001.
+    """
+    x = _inexact("softplus", x)
+    below = fnp.less_equal(x, 0)
+    # max(x, 0) + log(1 + exp(-|x|)), written so that slopes add up to ½ at 0.
+    tail = fnp.log1p(fnp.exp(fnp.where(below, x, fnp.negative(x))))
+    return fnp.add(fnp.where(below, 0, x), tail)
+
+
+@library()
+def sparse_plus(x: Any) -> Array:
+    r"""Rectifier with a quadratic corner.
+
+    .. math:: 0 \text{ if } x \le -1,\quad (x+1)^2/4 \text{ if } |x| < 1,\quad x
+       \text{ if } x \ge 1
+
+    Args:
+      x: real array.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Example:
+      >>> from fxflow import nn
+      >>> float(nn.sparse_plus(0.0))
+      0.25
+
+    Source: Martins and Astudillo 2016.
+    """
+    corner = fnp.divide(fnp.square(fnp.add(x, 1.0)), 4.0)
+    right = fnp.where(fnp.greater_equal(x, 1.0), x, corner)
+    return fnp.where(fnp.less_equal(x, -1.0), 0.0, right)
+
+
+@library()
+def sparse_sigmoid(x: Any) -> Array:
+    r"""Piecewise linear sigmoid, the derivative of `sparse_plus`.
+
+    .. math:: \min(\max((x + 1) / 2, 0), 1)
+
+    Args:
+      x: real array.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Example:
+      >>> from fxflow import nn
+      >>> float(nn.sparse_sigmoid(0.5))
+      0.75
+
+    Source: Martins and Astudillo 2016.
+    """
+    return fnp.multiply(0.5, fnp.clip(fnp.add(x, 1.0), 0.0, 2.0))
+
+
+@library()
+def soft_sign(x: Any) -> Array:
+    r"""Slow sigmoid: :math:`x / (1 + |x|)`.
+
+    Args:
+      x: real array.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Example:
+      >>> from fxflow import nn
+      >>> float(nn.soft_sign(1.0))
+      0.5
+
+    Source: Bergstra et al. 2009.
+    """
+    return fnp.divide(x, fnp.add(fnp.abs(x), 1))
+
+
+@library()
+def silu(x: Any) -> Array:
+    r"""Sigmoid-weighted linear unit ("swish"): :math:`x / (1 + e^{-x})`.
+
+    Args:
+      x: real array.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Example:
+      >>> from fxflow import nn
+      >>> float(nn.silu(0.0))
+      0.0
+
+    Source: Elfwing, Uchibe, Doya 2018.
+    """
+    x = _inexact("silu", x)
+    return fnp.multiply(x, lax.logistic(x))
+
+
+@library()
+def mish(x: Any) -> Array:
+    r"""Mish: :math:`x \tanh(\log(1 + e^x))`.
+
+    Args:
+      x: real array.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Example:
+      >>> from fxflow import nn
+      >>> float(nn.mish(0.0))
+      0.0
+
+    Source: Misra 2019.
+    """
+    return fnp.multiply(x, fnp.tanh(softplus(x)))
+
+
+@library()
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
+    """Rectifier with a slope on both sides: `x`, or `negative_slope * x` below 0.
+
+    Args:
+      x: real array.
+      negative_slope: number or array that broadcasts against `x`.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Example:
+      >>> from fxflow import nn
+      >>> float(nn.leaky_relu(-2.0, 0.5))
+      -1.0
+
+    Source: Maas, Hannun, Ng 2013.
+    """
+    return fnp.where(fnp.greater_equal(x, 0), x, fnp.multiply(negative_slope, x))
+
+
+@library()
+def hard_tanh(x: Any) -> Array:
+    """Piecewise linear tanh: `x` clipped to [-1, 1].
+
+    Args:
+      x: real array.
+
+    Returns:
+      Array of the shape and dtype of `x`.
+
+    Special cases:
+      The derivative at -1 and at 1 is 1.
+
+    Example:
+      >>> from fxflow import nn
+      >>> float(nn.hard_tanh(3.0))
+      1.0
+
+    Source: Collobert 2004.
+    """
+    return fnp.where(fnp.greater(x, 1), 1, fnp.where(fnp.less(x, -1), -1, x))
+
+
+@library()
+def hard_sigmoid(x: Any) -> Array:
+    """Piecewise linear sigmoid: `relu6(x + 3) / 6`.
+
+    Args:
+      x: real array.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Example:
+      >>> from fxflow import nn
+      >>> float(nn.hard_sigmoid(0.0))
+      0.5
+
+    Source: Howard et al. 2019.
+    """
+    return fnp.divide(relu6(fnp.add(x, 3.0)), 6.0)
+
+
+@library()
+def hard_silu(x: Any) -> Array:
+    """Piecewise quadratic `silu`: `x * hard_sigmoid(x)`.
+
+    Args:
+      x: real array.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Example:
+      >>> from fxflow import nn
+      >>> float(nn.hard_silu(3.0))
+      3.0
+
+    Source: Howard et al. 2019.
+    """
+    return fnp.multiply(x, hard_sigmoid(x))
+
+
+@library()
+def elu(x: Any, alpha: Any = 1.0) -> Array:
+    r"""Exponential linear unit: x, or :math:`\alpha (e^x - 1)` for x ≤ 0.
+
+    Args:
+      x: real array.
+      alpha: number or array that broadcasts against `x`.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Example:
+      >>> from fxflow import nn
+      >>> float(nn.elu(-200.0, 2.0))
+      -2.0
+
+    Source: Clevert, Unterthiner, Hochreiter 2016.
+    """
+    positive = fnp.greater(x, 0)
+    # Where x is positive, exp(x) might overflow and spoil the derivative.
+    safe = fnp.where(positive, 0.0, x)
+    return fnp.where(positive, x, fnp.multiply(alpha, fnp.expm1(safe)))
+
+
+@library()
+def celu(x: Any, alpha: Any = 1.0) -> Array:
+    r"""Continuously differentiable ELU: x, or :math:`\alpha (e^{x/\alpha} - 1)`, x ≤ 0.
+
+    Args:
+      x: real array.
+      alpha: number or array that broadcasts against `x`.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Example:
+      >>> from fxflow import nn
+      >>> float(nn.celu(-200.0, 2.0))
+      -2.0
+
+    Source: Barron 2017.
+    """
+    below = fnp.expm1(fnp.divide(fnp.minimum(x, 0.0), alpha))
+    return fnp.add(fnp.maximum(x, 0.0), fnp.multiply(alpha, below))
+
+
+@library()
+def selu(x: Any) -> Array:
+    r"""Self-normalising ELU: :math:`\lambda` times `elu(x, α)`.
+
+    Args:
+      x: real array.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Example:
+      >>> from fxflow import nn
+      >>> round(float(nn.selu(1.0)), 4)
+      1.0507
+
+    Source: Klambauer, Unterthiner, Mayr, Hochreiter 2017; λ and α are theirs: the fixed
+    point of mean 0 and variance 1.
+    """
+    alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+    return fnp.multiply(scale, elu(x, alpha))
+
+
+@library("approximate")
+def gelu(x: Any, approximate: bool = True) -> Array:
+    r"""Gaussian error linear unit: :math:`x \Phi(x)`.
+
+    Args:
+      x: real array.
+      approximate: whether to compute
+        :math:`\tfrac x2 (1 + \tanh(\sqrt{2/\pi}(x + 0.044715 x^3)))`, which is cheaper.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Example:
+      >>> from fxflow import nn
+      >>> round(float(nn.gelu(1.0, approximate=False)), 4)
+      0.8413
+
+    Source: Hendrycks and Gimpel 2016.
+    """
+    x = _inexact("gelu", x)
+    if approximate:
+        cubic = fnp.multiply(0.044715, lax.integer_pow(x, 3))
+        inner = fnp.multiply(math.sqrt(2 / math.pi), fnp.add(x, cubic))
+        return fnp.multiply(x, fnp.multiply(0.5, fnp.add(1.0, fnp.tanh(inner))))
+    tail = lax.erfc(fnp.multiply(fnp.negative(x), math.sqrt(0.5)))
+    return fnp.multiply(fnp.multiply(0.5, x), tail)
+
+
+@library("axis")
+def glu(x: Any, axis: int = -1) -> Array:
+    r"""Gated linear unit: the first half of `x` times the sigmoid of the second.
+
+    Args:
+      x: real array.
+      axis: along which to halve; its length must be even.
+
+    Returns:
+      Array of the shape of `x` with half the length along `axis`.
+
+    Raises:
+      AxisError: there is no such axis.
+      ShapeError: its length is odd.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import nn
+      >>> nn.glu(fnp.ones((2, 6))).shape
+      (2, 3)
+
+    Source: Dauphin, Fan, Auli, Grangier 2017.
+    """
+    x = _inexact("glu", x)
+    aval = typeof(x)
+    if not -aval.ndim <= axis < aval.ndim:
+        raise AxisError(f"glu: there is no axis {axis} in {aval}")
+    axis %= aval.ndim
+    half, odd = divmod(aval.shape[axis], 2)
+    if odd:
+        raise ShapeError(f"glu: axis {axis} of {aval} must have an even length")
+    value = lax.slice_in_dim(x, 0, half, axis=axis)
+    gate = lax.slice_in_dim(x, half, 2 * half, axis=axis)
+    return fnp.multiply(value, lax.logistic(gate))
+
+
+@library()
+def squareplus(x: Any, b: Any = 4) -> Array:
+    r"""Algebraic rectifier: :math:`(x + \sqrt{x^2 + b}) / 2`.
+
+    Args:
+      x: real array.
+      b: number or array that broadcasts against `x`: how round the corner is.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Example:
+      >>> from fxflow import nn
+      >>> float(nn.squareplus(0.0))
+      1.0
+
+    Source: Barron 2021.
+    """
+    x = _inexact("squareplus", x)
+    return fnp.divide(fnp.add(x, fnp.sqrt(fnp.add(fnp.square(x), b))), 2)
+
+
+@library()
+def log1mexp(x: Any) -> Array:
+    r"""Accurate :math:`\log(1 - e^{-x})` for x ≥ 0.
+
+    Args:
+      x: real array.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype; nan for x < 0.
+
+    Special cases:
+      0 → -inf, with derivative inf.
+
+    Example:
+      >>> from fxflow import nn
+      >>> round(float(nn.log1mexp(1e-10)), 3)
+      -23.026
+
+    Source: Mächler 2012, "Accurately computing log(1 - exp(-|a|))".
+    """
+    x = _inexact("log1mexp", x)
+    near = fnp.less(x, math.log(2))
+    # The other branch's derivative must stay finite: 0 · inf would be nan.
+    small = fnp.where(near, x, 1.0)
+    large = fnp.where(near, 1.0, x)
+    close = fnp.log(fnp.negative(fnp.expm1(fnp.negative(small))))
+    far = fnp.log1p(fnp.negative(fnp.exp(fnp.negative(large))))
+    return fnp.where(near, close, far)

@@ -1,0 +1,228 @@
+"""Scaled dot-product attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.aval import Shape
+from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.nn.normalization import logsumexp, softmax
+
+_NAME = "dot_product_attention"
+
+
+@library("scale", "is_causal", "local_window_size", "implementation", "return_residual")
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None,
+    local_window_size: int | tuple[int, int] | None = None,
+    implementation: str | None = None,
+    return_residual: bool = False,
+) -> Any:
+    r"""Attends: :math:`\mathrm{softmax}(s\, Q K^T + B)\, V`, for each head.
+
+    Shapes: B batch, T query positions, S key positions, N query heads, K key heads (K
+    divides N: each key head serves N / K neighbouring query heads), H features.
+
+    Args:
+      query: float[B, T, N, H], or without B.
+      key: float[B, S, K, H], or without B.
+      value: float[B, S, K, H], or without B.
+      bias: float, broadcast against [B, N, T, S]: added to the scaled products.
+      mask: bool, broadcast against [B, N, T, S]: False where nothing is to be seen.
+      scale: s; None means 1 / √H.
+      is_causal: whether a position sees only itself and earlier ones.
+      query_seq_lengths: int[B]: results beyond them are 0.
+      key_value_seq_lengths: int[B]: keys beyond them are not seen.
+      local_window_size: how many positions before and after itself a position sees; an
+        integer or a pair.
+      implementation: None or `"xla"`.
+      return_residual: whether to return the logarithms of the softmax's sums as well.
+
+    Returns:
+      Array of the shape and dtype of `query`; with `return_residual` a pair of it and
+      float32[B, T, N].
+
+    Raises:
+      ArgumentError: another implementation, or a negative window.
+      DtypeError: the dtypes differ or are not float; the mask is not bool.
+      ShapeError: the shapes do not go together.
+
+    Special cases:
+      A position that sees nothing gets the mean of the values (as all products are
+      equally small), or 0 if it lies beyond its `query_seq_lengths`.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import nn
+      >>> x = fnp.ones((2, 5, 4, 8))
+      >>> nn.dot_product_attention(x, x, x, is_causal=True).shape
+      (2, 5, 4, 8)
+
+    Source: Vaswani et al. 2017; shared key heads: Ainslie et al. 2023. Products of
+    16-bit floats are added, and the softmax is taken, in float32.
+    """
+    if implementation not in (None, "xla"):
+        raise ArgumentError(
+            f'{_NAME}: implementation must be None or "xla", got {implementation!r}'
+        )
+    shape = _check_types(query, key, value)
+    single = typeof(query).ndim == 3
+    if single:
+        query, key, value = (fnp.expand_dims(x, 0) for x in (query, key, value))
+    batch, length, heads, features = typeof(query).shape
+    _, span, groups, _ = typeof(key).shape
+    share = heads // groups
+    full = (batch, heads, length, span)
+    split = (batch, groups, share, length, span)
+
+    query = fnp.reshape(query, (batch, length, groups, share, features))
+    wide = np.promote_types(np.float32, typeof(query).dtype)
+    if dtypes.bits(typeof(query).dtype) < 32:
+        wide = dtypes.float32
+    # [B, T, K, G, H] · [B, S, K, H] → [B, K, T, G, S]
+    products = lax.dot_general(
+        query, key, (((4,), (3,)), ((0, 2), (0, 2))), preferred_element_type=wide
+    )
+    logits = fnp.transpose(products, (0, 1, 3, 2, 4))
+    logits = fnp.multiply(logits, 1 / math.sqrt(features) if scale is None else scale)
+    if bias is not None:
+        _check_broadcast("bias", bias, full)
+        bias = lax.convert_element_type(bias, wide)
+        logits = fnp.add(logits, _grouped(bias, groups))
+    seen = _visible(
+        mask, full, groups, is_causal, local_window_size, key_value_seq_lengths
+    )
+    inside = None
+    if query_seq_lengths is not None:
+        inside = _within("query_seq_lengths", query_seq_lengths, batch, length)
+        rows = fnp.reshape(inside, (batch, 1, 1, length, 1))
+        seen = rows if seen is None else fnp.logical_and(seen, rows)
+    if seen is not None:
+        # Not -inf: a row that sees nothing must not become nan.
+        lowest = -0.7 * float(dtypes.finfo(wide).max)
+        logits = fnp.where(fnp.broadcast_to(seen, split), logits, lowest)
+    weights = lax.convert_element_type(softmax(logits), typeof(value).dtype)
+    # [B, K, G, T, S] · [B, S, K, H] → [B, K, G, T, H]
+    mixed = lax.dot_general(weights, value, (((4,), (1,)), ((0, 1), (0, 2))))
+    mixed = fnp.transpose(mixed, (0, 3, 1, 2, 4))
+    if inside is not None:
+        rows = fnp.reshape(inside, (batch, length, 1, 1, 1))
+        mixed = fnp.where(rows, mixed, 0)
+    out: Array = fnp.reshape(mixed, shape)
+    if not return_residual:
+        return out
+    sums = fnp.transpose(logsumexp(logits, -1), (0, 3, 1, 2))
+    return out, fnp.reshape(sums, shape[:-1])
+
+
+def _check_types(query: Any, key: Any, value: Any) -> Shape:
+    """Checks the three arrays; returns the shape of the query."""
+    given = {"query": query, "key": key, "value": value}
+    for name, x in given.items():
+        if not is_arraylike(x):
+            raise not_an_array(x, f"{_NAME}: {name} is")
+    avals = {name: typeof(x) for name, x in given.items()}
+    listed = ", ".join(f"{name} {aval}" for name, aval in avals.items())
+    q, k, v = avals.values()
+    if not dtypes.is_floating(q.dtype) or q.dtype != k.dtype or q.dtype != v.dtype:
+        raise DtypeError(f"{_NAME}: expected one float dtype, got {listed}")
+    if q.ndim not in (3, 4) or q.ndim != k.ndim or k.shape != v.shape:
+        raise ShapeError(
+            f"{_NAME}: expected query [B, T, N, H] and key and value [B, S, K, H] (or "
+            f"all without B), got {listed}"
+        )
+    if q.shape[:-3] != k.shape[:-3] or q.shape[-1] != k.shape[-1]:
+        raise ShapeError(f"{_NAME}: B and H of query and key differ: got {listed}")
+    heads, groups = q.shape[-2], k.shape[-2]
+    if not groups or heads % groups:
+        raise ShapeError(
+            f"{_NAME}: {groups} key heads do not divide {heads} query heads: "
+            f"got {listed}"
+        )
+    return q.shape
+
+
+def _check_broadcast(name: str, x: Any, full: Shape) -> None:
+    if not is_arraylike(x):
+        raise not_an_array(x, f"{_NAME}: {name} is")
+    aval = typeof(x)
+    if aval.ndim != 4 or any(
+        n not in (1, m) for n, m in zip(aval.shape, full, strict=True)
+    ):
+        raise ShapeError(
+            f"{_NAME}: {name} must broadcast against [B, N, T, S] = {full}, got {aval}"
+        )
+
+
+def _grouped(x: Any, groups: int) -> Any:
+    """Splits the axis of heads of [B, N, T, S] into key heads and heads of each."""
+    batch, heads, length, span = typeof(x).shape
+    split = (1, 1) if heads == 1 else (groups, heads // groups)
+    return fnp.reshape(x, (batch, *split, length, span))
+
+
+def _within(name: str, lengths: Any, batch: int, size: int) -> Any:
+    """Returns for each position of each sequence whether it lies inside: bool[B, n]."""
+    if not is_arraylike(lengths):
+        raise not_an_array(lengths, f"{_NAME}: {name} is")
+    aval = typeof(lengths)
+    if aval.shape != (batch,) or not dtypes.is_integer(aval.dtype):
+        raise ShapeError(
+            f"{_NAME}: {name} must be integers of shape ({batch},), got {aval}"
+        )
+    positions = lax.broadcasted_iota(aval.dtype, (batch, size), 1)
+    return fnp.less(positions, fnp.expand_dims(lengths, 1))
+
+
+def _visible(
+    mask: Any, full: Shape, groups: int, is_causal: bool, window: Any, lengths: Any
+) -> Any:
+    """Returns what is seen: bool, against [B, K, G, T, S]; None means everything."""
+    seen: list[Any] = []
+    batch, _, length, span = full
+    if mask is not None:
+        _check_broadcast("mask", mask, full)
+        if not dtypes.is_bool(typeof(mask).dtype):
+            raise DtypeError(f"{_NAME}: the mask must be bool, got {typeof(mask)}")
+        seen.append(_grouped(mask, groups))
+    if is_causal or window is not None:
+        rows = lax.broadcasted_iota(dtypes.int32, (length, span), 0)
+        columns = lax.broadcasted_iota(dtypes.int32, (length, span), 1)
+        if is_causal:
+            seen.append(fnp.less_equal(columns, rows))
+        if window is not None:
+            before, after = (window, window) if isinstance(window, int) else window
+            if before < 0 or after < 0:
+                raise ArgumentError(
+                    f"{_NAME}: local_window_size must not be negative, got {window}"
+                )
+            distance = fnp.subtract(columns, rows)
+            seen.append(fnp.greater_equal(distance, -before))
+            seen.append(fnp.less_equal(distance, after))
+    if lengths is not None:
+        inside = _within("key_value_seq_lengths", lengths, batch, span)
+        seen.append(fnp.reshape(inside, (batch, 1, 1, 1, span)))
+    if not seen:
+        return None
+    out = seen[0]
+    for more in seen[1:]:
+        out = fnp.logical_and(out, more)
+    return out

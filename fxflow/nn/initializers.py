@@ -1,0 +1,475 @@
+"""First values of weights: functions `init(key, shape, dtype=None)`, and their makers.
+
+A *fan* is how many numbers a unit gets from below (`fan_in`) or gives above
+(`fan_out`): the length of that axis times the receptive field, which is every axis that
+is neither.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from fxflow import lax, random
+from fxflow import numpy as fnp
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.aval import Shape
+from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+
+Axes = int | Sequence[int]
+
+
+class Initializer(Protocol):
+    """Makes the first value of a weight."""
+
+    def __call__(self, key: Any, shape: Any, dtype: Any = None) -> Array:
+        """Returns an array of a shape and dtype, drawn with a key."""
+        ...
+
+
+def _shape(shape: Any) -> Shape:
+    sizes = (shape,) if isinstance(shape, int) else tuple(map(int, shape))
+    if any(n < 0 for n in sizes):
+        raise ShapeError(f"initializers: lengths must not be negative, got {sizes}")
+    return sizes
+
+
+def _dtype(dtype: Any, default: Any) -> Any:
+    if dtype is None:
+        dtype = default
+    chosen = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
+    if not dtypes.is_inexact(chosen):
+        raise DtypeError(
+            "initializers: dtype must be float or complex, got "
+            f"{dtypes.short_name(chosen)}"
+        )
+    return chosen
+
+
+# -- fixed values ----------------------------------------------------------------------
+
+
+def zeros(key: Any, shape: Any, dtype: Any = None) -> Array:
+    """Returns zeros.
+
+    Args:
+      key: not used; may be None.
+      shape: of the result.
+      dtype: of the result; None means the default float.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Example:
+      >>> from fxflow.nn import initializers
+      >>> initializers.zeros(None, (2,)).tolist()
+      [0.0, 0.0]
+    """
+    return fnp.zeros(shape, dtype)
+
+
+def ones(key: Any, shape: Any, dtype: Any = None) -> Array:
+    """Returns ones.
+
+    Args:
+      key: not used; may be None.
+      shape: of the result.
+      dtype: of the result; None means the default float.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Example:
+      >>> from fxflow.nn import initializers
+      >>> initializers.ones(None, (2,)).tolist()
+      [1.0, 1.0]
+    """
+    return fnp.ones(shape, dtype)
+
+
+def constant(value: Any, dtype: Any = None) -> Initializer:
+    """Makes an initializer that returns a given value.
+
+    Args:
+      value: number, or array that broadcasts to the shape.
+      dtype: default of the initializer; None means the default float.
+
+    Returns:
+      A function of key, shape and dtype.
+
+    Example:
+      >>> from fxflow.nn import initializers
+      >>> initializers.constant(3.0)(None, (2,)).tolist()
+      [3.0, 3.0]
+    """
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+        return fnp.full(shape, value, default if dtype is None else dtype)
+
+    return init
+
+
+# -- one distribution ------------------------------------------------------------------
+
+
+def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """Makes an initializer that draws uniform numbers in [0, scale).
+
+    Args:
+      scale: upper bound.
+      dtype: default of the initializer; None means the default float.
+
+    Returns:
+      A function of key, shape and dtype.
+
+    Example:
+      >>> from fxflow import random
+      >>> from fxflow.nn import initializers
+      >>> initializers.uniform(5.0)(random.key(0), (2, 3)).shape
+      (2, 3)
+    """
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+        chosen = _dtype(dtype, default)
+        return fnp.multiply(random.uniform(key, _shape(shape), chosen), scale)
+
+    return init
+
+
+def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """Makes an initializer that draws normal numbers of mean 0.
+
+    Args:
+      stddev: standard deviation.
+      dtype: default of the initializer; None means the default float.
+
+    Returns:
+      A function of key, shape and dtype.
+
+    Example:
+      >>> from fxflow import random
+      >>> from fxflow.nn import initializers
+      >>> initializers.normal(5.0)(random.key(0), (2, 3)).shape
+      (2, 3)
+    """
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+        chosen = _dtype(dtype, default)
+        return fnp.multiply(random.normal(key, _shape(shape), chosen), stddev)
+
+    return init
+
+
+def truncated_normal(
+    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+) -> Initializer:
+    """Makes an initializer that draws normal numbers between two bounds, then scales.
+
+    Args:
+      stddev: factor: the standard deviation before truncation.
+      dtype: default of the initializer; None means the default float.
+      lower: lower bound before scaling.
+      upper: upper bound before scaling.
+
+    Returns:
+      A function of key, shape and dtype.
+
+    Example:
+      >>> from fxflow import random
+      >>> from fxflow.nn import initializers
+      >>> w = initializers.truncated_normal(5.0)(random.key(0), (2, 3))
+      >>> bool(abs(w).max() < 10.0)
+      True
+    """
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+        chosen = _dtype(dtype, default)
+        drawn = random.truncated_normal(key, lower, upper, _shape(shape), chosen)
+        return fnp.multiply(drawn, stddev)
+
+    return init
+
+
+# -- variance by the fans --------------------------------------------------------------
+
+
+def _axes(name: str, axes: Axes, shape: Shape) -> tuple[int, ...]:
+    given = (axes,) if isinstance(axes, int) else tuple(axes)
+    for axis in given:
+        if not -len(shape) <= axis < len(shape):
+            raise AxisError(
+                f"variance_scaling: {name} {axis} is not an axis of weights of shape "
+                f"{shape}; weights of one axis need in_axis, out_axis given"
+            )
+    return tuple(axis % len(shape) for axis in given)
+
+
+def _fans(
+    shape: Shape, in_axis: Axes, out_axis: Axes, batch: Axes
+) -> tuple[float, float]:
+    """Returns how many numbers go into a unit and out of one."""
+
+    def size(name: str, axes: Axes) -> int:
+        return math.prod(shape[a] for a in _axes(name, axes, shape))
+
+    below, above = size("in_axis", in_axis), size("out_axis", out_axis)
+    others = below * above * size("batch_axis", batch)
+    field = math.prod(shape) / others if others else 1.0
+    return below * field, above * field
+
+
+def variance_scaling(
+    scale: Any,
+    mode: str,
+    distribution: str,
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: Any = None,
+) -> Initializer:
+    r"""Makes an initializer whose variance keeps the size of signals: `scale / fan`.
+
+    Args:
+      scale: variance times fan, > 0.
+      mode: which fan: `"fan_in"`, `"fan_out"`, `"fan_avg"` (their mean) or
+        `"fan_geo_avg"` (their geometric mean).
+      distribution: `"truncated_normal"` (within two standard deviations),
+        `"normal"` or `"uniform"`; complex numbers in the disc instead.
+      in_axis: axis or axes of a unit's inputs.
+      out_axis: axis or axes of units.
+      batch_axis: axes along which independent weights lie.
+      dtype: default of the initializer; None means the default float.
+
+    Returns:
+      A function of key, shape and dtype.
+
+    Raises:
+      ArgumentError: there is no such mode or distribution.
+      AxisError: (when called) the shape has no such axis.
+
+    Example:
+      >>> from fxflow import random
+      >>> from fxflow.nn import initializers
+      >>> init = initializers.variance_scaling(1.0, "fan_avg", "uniform")
+      >>> init(random.key(0), (2, 3)).shape
+      (2, 3)
+
+    Source: Glorot and Bengio 2010; He et al. 2015. 0.8796… is the standard deviation
+    of a normal number cut at 2, 0.9531… that of a complex one.
+    """
+    modes = ("fan_in", "fan_out", "fan_avg", "fan_geo_avg")
+    kinds = ("truncated_normal", "normal", "uniform")
+    if mode not in modes:
+        raise ArgumentError(
+            f"variance_scaling: mode must be one of {modes}, got {mode!r}"
+        )
+    if distribution not in kinds:
+        raise ArgumentError(
+            f"variance_scaling: distribution must be one of {kinds}, got "
+            f"{distribution!r}"
+        )
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+        sizes = _shape(shape)
+        chosen = _dtype(dtype, default)
+        below, above = _fans(sizes, in_axis, out_axis, batch_axis)
+        fan = {
+            "fan_in": below,
+            "fan_out": above,
+            "fan_avg": (below + above) / 2,
+            "fan_geo_avg": math.sqrt(below * above),
+        }[mode]
+        # Rounded as an array of the dtype would be, so that numbers are those of JAX.
+        part = dtypes.to_real(chosen)
+        variance = fnp.asarray(scale / fan if fan else 0.0, part)
+        is_complex = dtypes.is_complex(chosen)
+        if distribution == "normal":
+            drawn, factor = random.normal(key, sizes, chosen), fnp.sqrt(variance)
+        elif distribution == "uniform":
+            if is_complex:
+                drawn, factor = _in_disc(key, sizes, chosen), fnp.sqrt(variance)
+            else:
+                drawn = random.uniform(key, sizes, chosen, -1.0, 1.0)
+                factor = fnp.sqrt(fnp.multiply(3.0, variance))
+        elif is_complex:
+            drawn = _normal_in_disc(key, sizes, chosen)
+            factor = fnp.divide(fnp.sqrt(variance), 0.95311164380491208)
+        else:
+            drawn = random.truncated_normal(key, -2.0, 2.0, sizes, chosen)
+            factor = fnp.divide(fnp.sqrt(variance), 0.87962566103423978)
+        return fnp.multiply(drawn, factor)
+
+    return init
+
+
+def _in_disc(key: Any, shape: Shape, dtype: Any) -> Any:
+    """Draws complex numbers uniformly in the disc of variance 1."""
+    part = dtypes.to_real(dtype)
+    first, second = (random.uniform(k, shape, part) for k in _two(key))
+    return _polar(fnp.sqrt(fnp.multiply(2.0, first)), second, dtype)
+
+
+def _normal_in_disc(key: Any, shape: Shape, dtype: Any) -> Any:
+    """Draws complex normal numbers of modulus below 2."""
+    part = dtypes.to_real(dtype)
+    first, second = (random.uniform(k, shape, part) for k in _two(key))
+    tail = fnp.multiply(1 - math.exp(-4), first)
+    return _polar(
+        fnp.sqrt(fnp.negative(fnp.log(fnp.subtract(1.0, tail)))), second, dtype
+    )
+
+
+def _two(key: Any) -> tuple[Any, Any]:
+    both = random.split(key)
+    return both[0], both[1]
+
+
+def _polar(radius: Any, turn: Any, dtype: Any) -> Any:
+    angle = fnp.multiply(2 * math.pi, turn)
+    return fnp.multiply(radius, lax.complex(fnp.cos(angle), fnp.sin(angle)))
+
+
+_SCALED = """Makes an initializer: {what}.
+
+{variance}
+
+Args:
+  in_axis: axis or axes of a unit's inputs.
+  out_axis: axis or axes of units.
+  batch_axis: axes along which independent weights lie.
+  dtype: default of the initializer; None means the default float.
+
+Returns:
+  A function of key, shape and dtype.
+
+Example:
+  >>> from fxflow import random
+  >>> from fxflow.nn import initializers
+  >>> initializers.{name}()(random.key(0), (2, 3)).shape
+  (2, 3)
+
+Source: {source}.
+"""
+
+
+def _scaled(name: str, scale: float, mode: str, distribution: str, source: str) -> Any:
+    def make(
+        in_axis: Axes = -2,
+        out_axis: Axes = -1,
+        batch_axis: Axes = (),
+        dtype: Any = None,
+    ) -> Initializer:
+        return variance_scaling(
+            scale, mode, distribution, in_axis, out_axis, batch_axis, dtype
+        )
+
+    what = distribution.replace("_", " ")
+    variance = f'`variance_scaling({scale}, "{mode}", "{distribution}")`.'
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = _SCALED.format(
+        what=f"{what} numbers", variance=variance, name=name, source=source
+    )
+    return make
+
+
+_GLOROT, _HE, _LECUN = "Glorot and Bengio 2010", "He et al. 2015", "LeCun et al. 1998"
+glorot_normal = _scaled("glorot_normal", 1.0, "fan_avg", "truncated_normal", _GLOROT)
+glorot_uniform = _scaled("glorot_uniform", 1.0, "fan_avg", "uniform", _GLOROT)
+he_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_normal", _HE)
+he_uniform = _scaled("he_uniform", 2.0, "fan_in", "uniform", _HE)
+lecun_normal = _scaled("lecun_normal", 1.0, "fan_in", "truncated_normal", _LECUN)
+lecun_uniform = _scaled("lecun_uniform", 1.0, "fan_in", "uniform", _LECUN)
+
+
+# -- orthogonal ------------------------------------------------------------------------
+
+
+def orthogonal(
+    scale: Any = 1.0, column_axis: int = -1, dtype: Any = None
+) -> Initializer:
+    """Makes an initializer that returns orthogonal matrices, uniformly distributed.
+
+    Args:
+      scale: factor.
+      column_axis: axis of the columns; the others together are rows.
+      dtype: default of the initializer; None means the default float.
+
+    Returns:
+      A function of key, shape (at least two axes) and dtype.
+
+    Example:
+      >>> from fxflow import random
+      >>> from fxflow.nn import initializers
+      >>> initializers.orthogonal()(random.key(0), (2, 3)).shape
+      (2, 3)
+
+    Source: Saxe, McClelland, Ganguli 2014.
+    """
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+        sizes = _shape(shape)
+        if len(sizes) < 2:
+            raise ShapeError(
+                f"orthogonal: weights need at least two axes, got shape {sizes}"
+            )
+        columns = sizes[column_axis]
+        rows = math.prod(sizes) // columns if columns else 0
+        q = random.orthogonal(key, rows, (), _dtype(dtype, default), columns)
+        others = list(sizes)
+        del others[column_axis]
+        weights = fnp.moveaxis(fnp.reshape(q, (*others, columns)), -1, column_axis)
+        return fnp.multiply(scale, weights)
+
+    return init
+
+
+def delta_orthogonal(
+    scale: Any = 1.0, column_axis: int = -1, dtype: Any = None
+) -> Initializer:
+    """Makes an initializer of convolutions that are orthogonal maps of the channels.
+
+    Only the centre of the kernel is not zero, so the norm of a signal is kept.
+
+    Args:
+      scale: factor.
+      column_axis: axis of the matrix's columns: -1 or -2.
+      dtype: default of the initializer; None means the default float.
+
+    Returns:
+      A function of key, shape and dtype; the shape is (spatial axes (one to three),
+      channels in, channels out), with no more channels in than out.
+
+    Example:
+      >>> from fxflow import random
+      >>> from fxflow.nn import initializers
+      >>> initializers.delta_orthogonal()(random.key(0), (3, 3, 4, 4)).shape
+      (3, 3, 4, 4)
+
+    Source: Xiao et al. 2018, "Dynamical isometry and a mean field theory of CNNs".
+    """
+    default = dtype
+
+    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+        sizes = _shape(shape)
+        if len(sizes) not in (3, 4, 5):
+            raise ShapeError(
+                f"delta_orthogonal: weights need 3, 4 or 5 axes, got shape {sizes}"
+            )
+        if sizes[-1] < sizes[-2]:
+            raise ShapeError(
+                "delta_orthogonal: there must not be fewer channels out than in, got "
+                f"shape {sizes}"
+            )
+        centre = orthogonal(scale, column_axis, default)(key, sizes[-2:], dtype)
+        weights = fnp.zeros(sizes, centre.dtype)
+        return weights.at[tuple((n - 1) // 2 for n in sizes[:-2])].set(centre)
+
+    return init

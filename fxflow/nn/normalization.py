@@ -1,0 +1,248 @@
+"""Softmax, log-sum-exp and standardization along axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError, DtypeError
+from fxflow.lax.gradient_control import stop_gradient
+
+Axis = int | Sequence[int] | None
+
+
+def _floats(name: str, x: Any, complex_too: bool = False) -> Any:
+    if not is_arraylike(x):
+        raise not_an_array(x, f"{name}: x is")
+    aval = typeof(x)
+    if dtypes.is_key(aval.dtype) or (dtypes.is_complex(aval.dtype) and not complex_too):
+        raise DtypeError(f"{name}: takes real numbers, got {aval}")
+    if dtypes.is_inexact(aval.dtype):
+        return x
+    return lax.convert_element_type(x, dtypes.to_inexact(aval.dtype))
+
+
+def _shifted(x: Any, axis: Any, where: Any) -> Any:
+    """Returns `x` minus its maximum along the axes, for which exp cannot overflow.
+
+    Masked elements become -inf. The maximum is held constant: it cancels.
+    """
+    if where is not None:
+        x = fnp.where(where, x, -math.inf)
+    top = fnp.max(x, axis, keepdims=True, initial=-math.inf)
+    return fnp.subtract(x, stop_gradient(top))
+
+
+@library("axis")
+def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
+    r"""Normalised exponentials: :math:`e^{x_i} / \sum_j e^{x_j}`.
+
+    Args:
+      x: real array; integers are converted.
+      axis: one or several along which the result sums to 1; None means all.
+      where: bool, broadcast against `x`: which elements take part; the others give 0.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Raises:
+      AxisError: there is no such axis.
+      DtypeError: `x` is complex.
+
+    Special cases:
+      A slice of which no element takes part gives 0; one that is -inf throughout, or
+      has inf, gives nan.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import nn
+      >>> nn.softmax(fnp.array([0.0, 0.0])).tolist()
+      [0.5, 0.5]
+    """
+    powers = fnp.exp(_shifted(_floats("softmax", x), axis, where))
+    out = fnp.divide(powers, fnp.sum(powers, axis, keepdims=True, where=where))
+    return out if where is None else fnp.where(where, out, 0)
+
+
+@library("axis")
+def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
+    r"""Logarithm of the softmax: :math:`x_i - \log \sum_j e^{x_j}`.
+
+    Args:
+      x: real array; integers are converted.
+      axis: one or several along which to normalise; None means all.
+      where: bool, broadcast against `x`: which elements take part; others give -inf.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Raises:
+      AxisError: there is no such axis.
+      DtypeError: `x` is complex.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import nn
+      >>> nn.log_softmax(fnp.array([1000.0, 0.0])).tolist()
+      [0.0, -1000.0]
+    """
+    shifted = _shifted(_floats("log_softmax", x), axis, where)
+    total = fnp.sum(fnp.exp(shifted), axis, keepdims=True, where=where)
+    out = fnp.subtract(shifted, fnp.log(total))
+    return out if where is None else fnp.where(where, out, -math.inf)
+
+
+@library("axis", "keepdims", "return_sign")
+def logsumexp(
+    a: Any,
+    axis: Axis = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
+) -> Any:
+    r"""Logarithm of a sum of exponentials: :math:`\log \sum_i b_i e^{a_i}`.
+
+    Args:
+      a: array; integers are converted.
+      axis: one or several along which to add; None means all.
+      b: factors, broadcast against `a`; None means 1.
+      keepdims: whether added axes stay, of length 1.
+      return_sign: whether to return the sign as well, so that sums may be negative.
+      where: bool, broadcast against `a`: which elements take part.
+
+    Returns:
+      The logarithm of the absolute value of the sum if `return_sign`, with the sign (or
+      complex phase); else the logarithm, nan where the sum is negative.
+
+    Raises:
+      AxisError: there is no such axis.
+
+    Special cases:
+      An empty sum, and one of -inf, gives -inf. Where `b` is 0, `a` does not matter.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import nn
+      >>> float(nn.logsumexp(fnp.array([1000.0, 1000.0])))
+      1000.6931...
+    """
+    a = _floats("logsumexp", a, complex_too=True)
+    if b is not None:
+        b = _floats("logsumexp", b, complex_too=True)
+        a, b = fnp.broadcast_arrays(a, b)
+        a = fnp.where(fnp.not_equal(b, 0), a, -math.inf)
+    if where is not None:
+        a = fnp.where(where, a, 0)
+    is_complex = dtypes.is_complex(typeof(a).dtype)
+    size = fnp.real(a) if is_complex else a
+    top = fnp.max(size, axis, keepdims=True, initial=-math.inf, where=where)
+    top = stop_gradient(fnp.where(fnp.isfinite(top), top, 0))
+    powers = fnp.exp(fnp.subtract(a, top))
+    if b is not None:
+        powers = fnp.multiply(powers, b)
+    total = fnp.sum(powers, axis, keepdims=keepdims, where=where)
+    if not keepdims:
+        top = fnp.reshape(top, typeof(total).shape)
+    if return_sign:
+        return fnp.add(fnp.log(fnp.abs(total)), top), fnp.sign(total)
+    return fnp.add(fnp.log(total), top)
+
+
+@library("axis", "keepdims")
+def logmeanexp(
+    x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False
+) -> Array:
+    r"""Logarithm of a mean of exponentials: :math:`\log \tfrac1n \sum_i e^{x_i}`.
+
+    Args:
+      x: array; integers are converted.
+      axis: one or several along which to average; None means all.
+      where: bool, broadcast against `x`: which elements take part.
+      keepdims: whether averaged axes stay, of length 1.
+
+    Returns:
+      Array of the shape of `x` without the axes, of its float dtype.
+
+    Raises:
+      AxisError: there is no such axis.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import nn
+      >>> float(nn.logmeanexp(fnp.array([1000.0, 1000.0])))
+      1000.0
+    """
+    total = logsumexp(x, axis, where=where, keepdims=keepdims)
+    shape, ndim = typeof(x).shape, typeof(x).ndim
+    if where is None:
+        every = axis if axis is not None else range(ndim)
+        axes = (every,) if isinstance(every, int) else every
+        count: Any = math.log(math.prod(shape[i] for i in axes) or math.nan)
+    else:
+        taken = fnp.broadcast_to(where, shape)
+        taken = lax.convert_element_type(taken, dtypes.to_real(typeof(total).dtype))
+        count = fnp.log(fnp.sum(taken, axis, keepdims=keepdims))
+    return fnp.subtract(total, count)
+
+
+@library("axis", "algorithm")
+def standardize(
+    x: Any,
+    axis: Axis = -1,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: Any = 1e-5,
+    where: Any = None,
+    *,
+    algorithm: str = "fast",
+) -> Array:
+    r"""Makes mean 0 and variance 1: :math:`(x - \mu)/\sqrt{v + \epsilon}`.
+
+    Args:
+      x: real array; integers are converted.
+      axis: one or several that the moments are taken along; None means all.
+      mean: μ, broadcast against `x`; None means that of `x`.
+      variance: v, broadcast against `x`; None means that of `x`.
+      epsilon: ε, which keeps the denominator from 0.
+      where: bool, broadcast against `x`: which elements the moments are taken of.
+      algorithm: how the variance is computed: `"fast"` from the mean of squares (one
+        pass; loses digits where the mean is large), or `"stable"` from deviations.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+
+    Raises:
+      ArgumentError: the algorithm is another.
+      AxisError: there is no such axis.
+      DtypeError: `x` is complex.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import nn
+      >>> nn.standardize(fnp.array([1.0, 3.0]), epsilon=0.0).tolist()
+      [-1.0, 1.0]
+    """
+    if algorithm not in ("fast", "stable"):
+        raise ArgumentError(
+            f'standardize: algorithm must be "fast" or "stable", got {algorithm!r}'
+        )
+    x = _floats("standardize", x)
+    if mean is None:
+        mean = fnp.mean(x, axis, keepdims=True, where=where)
+    if variance is None and algorithm == "stable":
+        deviation = fnp.square(fnp.subtract(x, mean))
+        variance = fnp.mean(deviation, axis, keepdims=True, where=where)
+    elif variance is None:
+        squares = fnp.mean(fnp.square(x), axis, keepdims=True, where=where)
+        # Rounding may leave a negative difference.
+        variance = fnp.maximum(fnp.subtract(squares, fnp.square(mean)), 0)
+    scale = lax.rsqrt(_floats("standardize", fnp.add(variance, epsilon)))
+    return fnp.multiply(fnp.subtract(x, mean), scale)

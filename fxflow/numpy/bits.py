@@ -1,0 +1,115 @@
+"""Bits packed into bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError, DtypeError
+from fxflow.numpy._operands import array_of, convert
+from fxflow.numpy.comparisons import truth
+from fxflow.numpy.reductions import sum
+from fxflow.numpy.shapes import canonical_axis, moveaxis
+
+
+def _weights(name: str, bitorder: str) -> Any:
+    if bitorder not in ("big", "little"):
+        raise ArgumentError(f'{name}: bitorder is "big" or "little", got {bitorder!r}')
+    places = np.arange(8, dtype=np.uint8)
+    return places[::-1].copy() if bitorder == "big" else places
+
+
+def _last(name: str, array: Any, axis: int | None) -> tuple[Any, int]:
+    if axis is None:
+        return lax.reshape(array, (array.aval.size,)), 0
+    axis = canonical_axis(name, axis, array.aval.ndim)
+    return moveaxis(array, axis, -1), axis
+
+
+@library("axis", "bitorder")
+def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
+    """Packs bits into bytes, eight in one; the end is filled up with zeros.
+
+    Args:
+      a: integer or bool array-like[...]; what is not 0 is a bit of 1.
+      axis: along which; None is over all elements in order.
+      bitorder: whether the first bit is the most ("big") or the least significant.
+
+    Returns:
+      u8 array with an eighth of the length along the axis, rounded up.
+
+    Raises:
+      DtypeError: the elements are neither integers nor bools.
+      AxisError: the axis is out of range.
+      ArgumentError: there is no such order.
+
+    Example:
+      >>> packbits(np.array([1, 0, 1]))
+      Array([160], dtype=uint8)
+
+    Source: `numpy.packbits`.
+    """
+    array = array_of(a, "packbits")
+    if not (dtypes.is_bool(array.aval.dtype) or dtypes.is_integer(array.aval.dtype)):
+        raise DtypeError(f"packbits: takes integers and bools, got {array.aval}")
+    places = _weights("packbits", bitorder)
+    rows, axis = _last(
+        "packbits", convert(truth("packbits", array), dtypes.uint8), axis
+    )
+    *lead, n = rows.aval.shape
+    count = -(-n // 8)
+    config = [(0, 0, 0)] * len(lead) + [(0, count * 8 - n, 0)]
+    rows = lax.pad(rows, lax.full((), 0, dtypes.uint8), config)
+    bits = lax.reshape(rows, (*lead, count, 8))
+    out = sum(bits << places, axis=-1, dtype=dtypes.uint8)
+    return moveaxis(out, -1, axis)
+
+
+@library("axis", "count", "bitorder")
+def unpackbits(
+    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Array:
+    """Unpacks bytes into bits.
+
+    Args:
+      a: u8 array-like[...].
+      axis: along which; None is over all elements in order.
+      count: how many bits to return: more are filled up with zeros, negative numbers
+        are cut off at the end; None is all.
+      bitorder: whether the first bit is the most ("big") or the least significant.
+
+    Returns:
+      u8 array of zeros and ones.
+
+    Raises:
+      DtypeError: the elements are not u8.
+      AxisError: the axis is out of range.
+      ArgumentError: there is no such order.
+
+    Example:
+      >>> unpackbits(np.array([160], np.uint8), count=3)
+      Array([1, 0, 1], dtype=uint8)
+
+    Source: `numpy.unpackbits`.
+    """
+    array = array_of(a, "unpackbits")
+    if array.aval.dtype != dtypes.uint8:
+        raise DtypeError(f"unpackbits: takes u8, got {array.aval}")
+    places = _weights("unpackbits", bitorder)
+    rows, axis = _last("unpackbits", array, axis)
+    *lead, n = rows.aval.shape
+    bits = (lax.expand_dims(rows, (len(lead) + 1,)) >> places) & np.uint8(1)
+    out = lax.reshape(bits, (*lead, n * 8))
+    if count is not None:
+        length = count if count >= 0 else max(n * 8 + count, 0)
+        if length <= n * 8:
+            out = lax.slice_in_dim(out, 0, length, axis=len(lead))
+        else:
+            config = [(0, 0, 0)] * len(lead) + [(0, length - n * 8, 0)]
+            out = lax.pad(out, lax.full((), 0, dtypes.uint8), config)
+    return moveaxis(out, -1, axis)

@@ -1,0 +1,260 @@
+"""Running sums and products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.numpy._operands import array_of, convert
+from fxflow.numpy.nan_reductions import without_nan
+from fxflow.numpy.reductions import accumulated
+from fxflow.numpy.shapes import canonical_axis
+
+
+def _running(
+    name: str, function: Callable[..., Any], a: Any, axis: Any, dtype: Any, out: Any
+) -> Any:
+    if out is not None:
+        raise ArgumentError(f"{name}: arrays are immutable, so out= has no meaning")
+    array = array_of(a, name)
+    if axis is None:
+        array = lax.reshape(array, (array.aval.size,))
+        axis = 0
+    axis = canonical_axis(name, axis, array.aval.ndim)
+    if dtype is not None:
+        array = convert(array, dtypes.dtype(dtype))
+    elif dtypes.is_bool(array.aval.dtype):
+        array = convert(array, dtypes.default_int())
+    return function(array, axis)
+
+
+@library("axis", "dtype", "out")
+def cumsum(
+    a: Any, axis: int | None = None, dtype: Any = None, out: None = None
+) -> Array:
+    """Sums the elements up to each one.
+
+    Args:
+      a: array-like[...].
+      axis: along which; None is over all elements in order.
+      dtype: of the result; None is that of `a`, bools made integers.
+      out: not supported: arrays are immutable.
+
+    Returns:
+      Array of the shape of `a`, or of one axis if `axis` is None.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ArgumentError: `a` is no array, or `out` is given.
+
+    Special cases:
+      Narrow integers wrap around; give a dtype to prevent it.
+
+    Example:
+      >>> import numpy as np
+      >>> cumsum(np.array([2, 4, 3]))
+      Array([2, 6, 9], dtype=int32)
+
+    Source: `numpy.cumsum`.
+    """
+    return _running("cumsum", lax.cumsum, a, axis, dtype, out)  # type: ignore[no-any-return]
+
+
+@library("axis", "dtype", "out")
+def cumprod(
+    a: Any, axis: int | None = None, dtype: Any = None, out: None = None
+) -> Array:
+    """Multiplies the elements up to each one.
+
+    Args:
+      a: array-like[...].
+      axis: along which; None is over all elements in order.
+      dtype: of the result; None is that of `a`, bools made integers.
+      out: not supported: arrays are immutable.
+
+    Returns:
+      Array of the shape of `a`, or of one axis if `axis` is None.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ArgumentError: `a` is no array, or `out` is given.
+
+    Special cases:
+      Narrow integers wrap around; give a dtype to prevent it.
+
+    Example:
+      >>> import numpy as np
+      >>> cumprod(np.array([2, 4, 3]))
+      Array([ 2,  8, 24], dtype=int32)
+
+    Source: `numpy.cumprod`.
+    """
+    return _running("cumprod", lax.cumprod, a, axis, dtype, out)  # type: ignore[no-any-return]
+
+
+@library("axis", "dtype", "out")
+def nancumsum(
+    a: Any, axis: int | None = None, dtype: Any = None, out: None = None
+) -> Array:
+    """Sums the elements up to each one, leaving out nan.
+
+    Args:
+      a: array-like[...].
+      axis: along which; None is over all elements in order.
+      dtype: of the result; None is that of `a`, bools made integers.
+      out: not supported: arrays are immutable.
+
+    Returns:
+      Array of the shape of `a`, or of one axis if `axis` is None.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ArgumentError: `a` is no array, or `out` is given.
+
+    Special cases:
+      nan counts as 0. Narrow integers wrap around; give a dtype to prevent it.
+
+    Example:
+      >>> import numpy as np
+      >>> nancumsum(np.array([2.0, np.nan, 3.0]))
+      Array([2., 2., 5.], dtype=float32)
+
+    Source: `numpy.nancumsum`.
+    """
+    return _running(
+        "nancumsum", lax.cumsum, without_nan("nancumsum", a, 0), axis, dtype, out
+    )  # type: ignore[no-any-return]
+
+
+@library("axis", "dtype", "out")
+def nancumprod(
+    a: Any, axis: int | None = None, dtype: Any = None, out: None = None
+) -> Array:
+    """Multiplies the elements up to each one, leaving out nan.
+
+    Args:
+      a: array-like[...].
+      axis: along which; None is over all elements in order.
+      dtype: of the result; None is that of `a`, bools made integers.
+      out: not supported: arrays are immutable.
+
+    Returns:
+      Array of the shape of `a`, or of one axis if `axis` is None.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ArgumentError: `a` is no array, or `out` is given.
+
+    Special cases:
+      nan counts as 1. Narrow integers wrap around; give a dtype to prevent it.
+
+    Example:
+      >>> import numpy as np
+      >>> nancumprod(np.array([2.0, np.nan, 3.0]))
+      Array([2., 2., 6.], dtype=float32)
+
+    Source: `numpy.nancumprod`.
+    """
+    return _running(
+        "nancumprod", lax.cumprod, without_nan("nancumprod", a, 1), axis, dtype, out
+    )  # type: ignore[no-any-return]
+
+
+def _with_initial(
+    name: str, x: Any, axis: Any, dtype: Any, include_initial: bool, first: int
+) -> Any:
+    array = array_of(x, name)
+    if not array.aval.ndim:
+        raise ShapeError(f"{name}: a number has no axis: got {array.aval}")
+    if axis is None:
+        if array.aval.ndim != 1:
+            raise ArgumentError(f"{name}: axis is needed for {array.aval}")
+        axis = 0
+    axis = canonical_axis(name, axis, array.aval.ndim)
+    _, result = accumulated(array, dtype)
+    array = convert(array, result)
+    out = lax.cumsum(array, axis) if first == 0 else lax.cumprod(array, axis)
+    if not include_initial:
+        return out
+    shape = list(out.aval.shape)
+    shape[axis] = 1
+    return lax.concatenate([lax.full(tuple(shape), first, result), out], axis)
+
+
+@library("axis", "dtype", "include_initial")
+def cumulative_sum(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    include_initial: bool = False,
+) -> Array:
+    """Sums the elements up to each one along an axis.
+
+    Args:
+      x: array-like[...].
+      axis: along which; may be None if there is one only.
+      dtype: of the result; None is that of `x`, narrow integers widened.
+      include_initial: whether the result starts with 0, and is one longer.
+
+    Returns:
+      Array of the shape of `x`, but for the initial element.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ArgumentError: `x` has several axes and none is named.
+      ShapeError: `x` is a number.
+
+    Example:
+      >>> import numpy as np
+      >>> cumulative_sum(np.array([2, 4, 3]), include_initial=True)
+      Array([0, 2, 6, 9], dtype=int32)
+
+    Source: the array API standard.
+    """
+    return _with_initial(  # type: ignore[no-any-return]
+        "cumulative_sum", x, axis, dtype, include_initial, 0
+    )
+
+
+@library("axis", "dtype", "include_initial")
+def cumulative_prod(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    include_initial: bool = False,
+) -> Array:
+    """Multiplies the elements up to each one along an axis.
+
+    Args:
+      x: array-like[...].
+      axis: along which; may be None if there is one only.
+      dtype: of the result; None is that of `x`, narrow integers widened.
+      include_initial: whether the result starts with 1, and is one longer.
+
+    Returns:
+      Array of the shape of `x`, but for the initial element.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ArgumentError: `x` has several axes and none is named.
+      ShapeError: `x` is a number.
+
+    Example:
+      >>> import numpy as np
+      >>> cumulative_prod(np.array([2, 4, 3]), include_initial=True)
+      Array([ 1,  2,  8, 24], dtype=int32)
+
+    Source: the array API standard.
+    """
+    return _with_initial(  # type: ignore[no-any-return]
+        "cumulative_prod", x, axis, dtype, include_initial, 1
+    )

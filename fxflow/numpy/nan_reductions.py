@@ -1,0 +1,425 @@
+"""Reductions that leave out nan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.core.errors import ShapeError
+from fxflow.numpy import reductions
+from fxflow.numpy._operands import array_of
+from fxflow.numpy.comparisons import logical_and, truth
+from fxflow.numpy.floats import isnan
+from fxflow.numpy.selection import choose_between
+
+
+def _valid(name: str, a: Any, where: Any) -> tuple[Any, Any]:
+    """Returns the array, and where it counts: not nan and not masked."""
+    array = array_of(a, name)
+    if not dtypes.is_inexact(array.aval.dtype):
+        return array, where
+    mask = lax.bitwise_not(isnan(array))
+    if where is not None and where is not True:
+        mask = logical_and(mask, truth(name, where))
+        if mask.aval.shape != array.aval.shape:
+            raise ShapeError(
+                f"{name}: where does not broadcast to the array, {array.aval}"
+            )
+    return array, mask
+
+
+def without_nan(name: str, a: Any, neutral: Any) -> Any:
+    """Returns an array with a number in the place of nan.
+
+    Args:
+      name: of the function, for messages.
+      a: array-like.
+      neutral: the number.
+    """
+    array = array_of(a, name)
+    if not dtypes.is_inexact(array.aval.dtype):
+        return array
+    return choose_between(isnan(array), lax.full_like(array, neutral), array)
+
+
+@library("axis", "dtype", "out", "keepdims")
+def nansum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Array:
+    """Adds up the elements that are not nan.
+
+    Args:
+      a: array-like[...].
+      axis: int, tuple of ints, or None for all axes.
+      dtype: of the result, see `sum`.
+      out: not supported: arrays are immutable.
+      keepdims: whether reduced axes stay, with length 1.
+      initial: a number to start from.
+      where: bool array that broadcasts to `a`: which elements count.
+
+    Returns:
+      Array without the reduced axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ArgumentError: `a` is no array, or `out` is given.
+
+    Special cases:
+      Of nothing but nan: 0.
+
+    Example:
+      >>> nansum(np.array([2.0, np.nan, 3.0]))
+      Array(5., dtype=float32)
+
+    Source: `numpy.nansum`.
+    """
+    array = without_nan("nansum", a, 0)
+    return reductions.sum(array, axis, dtype, out, keepdims, initial, where)
+
+
+@library("axis", "dtype", "out", "keepdims")
+def nanprod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Array:
+    """Multiplies the elements that are not nan.
+
+    Args:
+      a: array-like[...].
+      axis: int, tuple of ints, or None for all axes.
+      dtype: of the result, see `prod`.
+      out: not supported: arrays are immutable.
+      keepdims: whether reduced axes stay, with length 1.
+      initial: a number to start from.
+      where: bool array that broadcasts to `a`: which elements count.
+
+    Returns:
+      Array without the reduced axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ArgumentError: `a` is no array, or `out` is given.
+
+    Special cases:
+      Of nothing but nan: 1.
+
+    Example:
+      >>> nanprod(np.array([2.0, np.nan, 3.0]))
+      Array(6., dtype=float32)
+
+    Source: `numpy.nanprod`.
+    """
+    array = without_nan("nanprod", a, 1)
+    return reductions.prod(array, axis, dtype, out, keepdims, initial, where)
+
+
+# -- extrema -----------------------------------------------------------------------
+
+
+def _extremum(
+    name: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any
+) -> Array:
+    reduce = reductions.max if name == "nanmax" else reductions.min
+    array = array_of(a, name)
+    dtype = array.aval.dtype
+    if not dtypes.is_inexact(dtype):
+        return reduce(array, axis, out, keepdims, initial, where)
+    worst = -np.inf if name == "nanmax" else np.inf
+    fill = complex(worst, worst) if dtypes.is_complex(dtype) else worst
+    best = reduce(without_nan(name, array, fill), axis, out, keepdims, initial, where)
+    if initial is not None:
+        return best
+    nothing = reductions.all(isnan(array), axis=axis, keepdims=keepdims)
+    return choose_between(nothing, lax.full_like(best, np.nan), best)  # type: ignore[no-any-return]
+
+
+@library("axis", "out", "keepdims")
+def nanmax(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Array:
+    """Returns the greatest elements that are not nan.
+
+    Args:
+      a: array-like[...].
+      axis: int, tuple of ints, or None for all axes.
+      out: not supported: arrays are immutable.
+      keepdims: whether reduced axes stay, with length 1.
+      initial: a bound of the result; needed for no elements and with `where`.
+      where: bool array that broadcasts to `a`: which elements count.
+
+    Returns:
+      Array without the reduced axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ArgumentError: `a` is no array, or `out` is given.
+
+    Special cases:
+      Of nothing but nan: nan.
+
+    Example:
+      >>> nanmax(np.array([2.0, np.nan, 3.0]))
+      Array(3., dtype=float32)
+
+    Source: `numpy.nanmax`.
+    """
+    return _extremum("nanmax", a, axis, out, keepdims, initial, where)
+
+
+@library("axis", "out", "keepdims")
+def nanmin(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Array:
+    """Returns the least elements that are not nan.
+
+    Args:
+      a: array-like[...].
+      axis: int, tuple of ints, or None for all axes.
+      out: not supported: arrays are immutable.
+      keepdims: whether reduced axes stay, with length 1.
+      initial: a bound of the result; needed for no elements and with `where`.
+      where: bool array that broadcasts to `a`: which elements count.
+
+    Returns:
+      Array without the reduced axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ArgumentError: `a` is no array, or `out` is given.
+
+    Special cases:
+      Of nothing but nan: nan.
+
+    Example:
+      >>> nanmin(np.array([2.0, np.nan, 3.0]))
+      Array(2., dtype=float32)
+
+    Source: `numpy.nanmin`.
+    """
+    return _extremum("nanmin", a, axis, out, keepdims, initial, where)
+
+
+# -- places --------------------------------------------------------------------------
+
+
+def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
+    find = reductions.argmax if name == "nanargmax" else reductions.argmin
+    array = array_of(a, name)
+    if not dtypes.is_inexact(array.aval.dtype):
+        return find(array, axis, out, keepdims)
+    worst = -np.inf if name == "nanargmax" else np.inf
+    index = find(without_nan(name, array, worst), axis, out, keepdims)
+    nothing = reductions.all(isnan(array), axis=axis, keepdims=bool(keepdims))
+    return choose_between(nothing, lax.full_like(index, -1), index)  # type: ignore[no-any-return]
+
+
+@library("axis", "out", "keepdims")
+def nanargmax(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """Returns the index of the greatest element that is not nan.
+
+    Args:
+      a: array-like[...].
+      axis: along which; None is over all elements in order.
+      out: not supported: arrays are immutable.
+      keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+      Default integer array without the axis.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ArgumentError: `a` is no array, or `out` is given.
+
+    Special cases:
+      Of nothing but nan: -1.
+
+    Example:
+      >>> nanargmax(np.array([2.0, np.nan, 3.0]))
+      Array(2, dtype=int32)
+
+    Source: `numpy.nanargmax`.
+    """
+    return _place("nanargmax", a, axis, out, keepdims)
+
+
+@library("axis", "out", "keepdims")
+def nanargmin(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """Returns the index of the least element that is not nan.
+
+    Args:
+      a: array-like[...].
+      axis: along which; None is over all elements in order.
+      out: not supported: arrays are immutable.
+      keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+      Default integer array without the axis.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ArgumentError: `a` is no array, or `out` is given.
+
+    Special cases:
+      Of nothing but nan: -1.
+
+    Example:
+      >>> nanargmin(np.array([2.0, np.nan, 3.0]))
+      Array(0, dtype=int32)
+
+    Source: `numpy.nanargmin`.
+    """
+    return _place("nanargmin", a, axis, out, keepdims)
+
+
+# -- moments -------------------------------------------------------------------------
+
+
+@library("axis", "dtype", "out", "keepdims")
+def nanmean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: Any = None,
+) -> Array:
+    """Returns the arithmetic mean of the elements that are not nan.
+
+    Args:
+      a: array-like[...].
+      axis: int, tuple of ints, or None for all axes.
+      dtype: of the result, see `mean`.
+      out: not supported: arrays are immutable.
+      keepdims: whether reduced axes stay, with length 1.
+      where: bool array that broadcasts to `a`: which elements count.
+
+    Returns:
+      Array without the reduced axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ArgumentError: `a` is no array, or `out` is given.
+
+    Special cases:
+      Of nothing but nan: nan.
+
+    Example:
+      >>> nanmean(np.array([2.0, np.nan, 3.0]))
+      Array(2.5, dtype=float32)
+
+    Source: `numpy.nanmean`.
+    """
+    array, mask = _valid("nanmean", a, where)
+    return reductions.mean(array, axis, dtype, out, keepdims, where=mask)
+
+
+@library("axis", "dtype", "out", "ddof", "keepdims")
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    where: Any = None,
+) -> Array:
+    """Returns the variance of the elements that are not nan.
+
+    Args:
+      a: array-like[...].
+      axis: int, tuple of ints, or None for all axes.
+      dtype: of the result, see `var`.
+      out: not supported: arrays are immutable.
+      ddof: what is subtracted from the number of elements in the divisor.
+      keepdims: whether reduced axes stay, with length 1.
+      where: bool array that broadcasts to `a`: which elements count.
+
+    Returns:
+      Real array without the reduced axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ArgumentError: `a` is no array, or `out` is given.
+
+    Special cases:
+      Of no more than `ddof` elements that are not nan: nan.
+
+    Example:
+      >>> nanvar(np.array([1.0, np.nan, 3.0]))
+      Array(1., dtype=float32)
+
+    Source: `numpy.nanvar`.
+    """
+    array, mask = _valid("nanvar", a, where)
+    return reductions.var(array, axis, dtype, out, ddof, keepdims, where=mask)
+
+
+@library("axis", "dtype", "out", "ddof", "keepdims")
+def nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    where: Any = None,
+) -> Array:
+    """Returns the standard deviation of the elements that are not nan.
+
+    Args:
+      a: array-like[...].
+      axis: int, tuple of ints, or None for all axes.
+      dtype: of the result, see `var`.
+      out: not supported: arrays are immutable.
+      ddof: what is subtracted from the number of elements in the divisor.
+      keepdims: whether reduced axes stay, with length 1.
+      where: bool array that broadcasts to `a`: which elements count.
+
+    Returns:
+      Real array without the reduced axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ArgumentError: `a` is no array, or `out` is given.
+
+    Special cases:
+      Of no more than `ddof` elements that are not nan: nan.
+
+    Example:
+      >>> nanstd(np.array([1.0, np.nan, 3.0]))
+      Array(1., dtype=float32)
+
+    Source: `numpy.nanstd`.
+    """
+    array, mask = _valid("nanstd", a, where)
+    return reductions.std(array, axis, dtype, out, ddof, keepdims, where=mask)

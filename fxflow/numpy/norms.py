@@ -1,0 +1,176 @@
+"""Norms of vectors and matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError, AxisError, ShapeError
+from fxflow.numpy._operands import convert, promote_inexact
+from fxflow.numpy.reductions import max, min, sum
+from fxflow.numpy.shapes import canonical_axes
+
+
+def _lengths(x: Any) -> Any:
+    """Returns absolute values; of real numbers by a sign, whose derivative is that."""
+    return lax.abs(x)
+
+
+def _squares(x: Any) -> Any:
+    if dtypes.is_complex(x.aval.dtype):
+        return lax.real(x * lax.conj(x))
+    return lax.square(x)
+
+
+def _vector(x: Any, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    if order is None or order == 2:
+        return lax.sqrt(sum(_squares(x), axis=axes, keepdims=keepdims))
+    if order == math.inf:
+        return max(_lengths(x), axis=axes, keepdims=keepdims)
+    if order == -math.inf:
+        return min(_lengths(x), axis=axes, keepdims=keepdims)
+    if order == 0:
+        counts = lax.ne(x, lax.full_like(x, 0))
+        dtype = dtypes.to_real(x.aval.dtype)
+        return sum(convert(counts, dtype), axis=axes, keepdims=keepdims)
+    if order == 1:
+        return sum(_lengths(x), axis=axes, keepdims=keepdims)
+    return sum(_lengths(x) ** order, axis=axes, keepdims=keepdims) ** (1 / order)
+
+
+def _matrix(x: Any, order: Any, rows: int, columns: int, keepdims: bool) -> Any:
+    if order is None or order == "fro":
+        return _vector(x, 2, (rows, columns), keepdims)
+    if order in (1, -1, math.inf, -math.inf):
+        inner, outer = (rows, columns) if abs(order) == 1 else (columns, rows)
+        pick = max if order > 0 else min
+        total = sum(_lengths(x), axis=inner, keepdims=True)
+        out = pick(total, axis=outer, keepdims=True)
+    elif order in (2, -2, "nuc"):
+        rest = tuple(i for i in range(x.aval.ndim) if i not in (rows, columns))
+        moved = lax.transpose(x, (*rest, rows, columns))
+        values = lax.linalg.svd(moved, compute_uv=False)
+        pick = sum if order == "nuc" else max if order > 0 else min
+        out = pick(values, axis=-1)
+        if keepdims:
+            out = lax.expand_dims(out, tuple(sorted((rows, columns))))
+        return out
+    else:
+        raise ArgumentError(
+            "norm: ord of a matrix must be None, 'fro', 'nuc', 1, -1, 2, -2, inf or "
+            f"-inf, got {order!r}"
+        )
+    return out if keepdims else lax.squeeze(out, (rows, columns))
+
+
+@library("ord", "axis", "keepdims")
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
+    """Returns the norm of vectors or matrices.
+
+    Args:
+      x: array-like[...].
+      ord: of vectors: None or 2, inf, -inf, 0 (how many are not zero), or another
+        number; of matrices: None or "fro", "nuc", 1, -1, 2, -2, inf, -inf.
+      axis: int: vectors lie along it; pair: the axes of matrices; None: all elements
+        are one vector, or, with `ord`, the array is one vector or matrix.
+      keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+      Real array without the axes.
+
+    Raises:
+      ArgumentError: there is no such norm.
+      AxisError: an axis is out of range or named twice.
+      ShapeError: the array is neither vector nor matrix, and `ord` is given.
+
+    Example:
+      >>> import numpy as np
+      >>> norm(np.array([3.0, 4.0]))
+      Array(5., dtype=float32)
+
+    Source: `numpy.linalg.norm`.
+    """
+    (array,) = promote_inexact("norm", x)
+    ndim = array.aval.ndim
+    if axis is None and ord is None:
+        return _vector(array, 2, tuple(range(ndim)), keepdims)  # type: ignore[no-any-return]
+    if axis is None and ndim not in (1, 2):
+        raise ShapeError(
+            f"norm: with ord, the array is a vector or a matrix, or axis is given: got "
+            f"{array.aval}"
+        )
+    axes = canonical_axes("norm", axis, ndim)
+    if len(axes) == 1:
+        if isinstance(ord, str):
+            raise ArgumentError(f"norm: ord {ord!r} is for matrices, got one axis")
+        return _vector(array, ord, axes, keepdims)  # type: ignore[no-any-return]
+    if len(axes) == 2:
+        return _matrix(array, ord, *axes, keepdims)  # type: ignore[no-any-return]
+    raise AxisError(f"norm: axis names one axis or two, got {axis}")
+
+
+@library("axis", "keepdims", "ord")
+def vector_norm(
+    x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2
+) -> Array:
+    """Returns the norm of vectors.
+
+    Args:
+      x: array-like[...].
+      axis: int, tuple of ints, or None: the axes along which a vector's elements lie.
+      keepdims: whether reduced axes stay, with length 1.
+      ord: number, inf or -inf; 0 counts what is not zero.
+
+    Returns:
+      Real array without the axes.
+
+    Raises:
+      ArgumentError: there is no such norm.
+      AxisError: an axis is out of range or named twice.
+
+    Example:
+      >>> import numpy as np
+      >>> vector_norm(np.array([3.0, -4.0]), ord=1)
+      Array(7., dtype=float32)
+
+    Source: the array API standard.
+    """
+    if isinstance(ord, str):
+        raise ArgumentError(f"vector_norm: ord must be a number, got {ord!r}")
+    (array,) = promote_inexact("vector_norm", x)
+    axes = canonical_axes("vector_norm", axis, array.aval.ndim)
+    return _vector(array, ord, axes, keepdims)  # type: ignore[no-any-return]
+
+
+@library("keepdims", "ord")
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+    """Returns the norm of matrices in the last two axes.
+
+    Args:
+      x: array-like[..., m, n].
+      keepdims: whether the two axes stay, with length 1.
+      ord: "fro", "nuc", 1, -1, 2, -2, inf or -inf.
+
+    Returns:
+      Real array[...].
+
+    Raises:
+      ArgumentError: there is no such norm.
+      ShapeError: there are fewer than two axes.
+
+    Example:
+      >>> import numpy as np
+      >>> matrix_norm(np.array([[3.0, 0.0], [0.0, 4.0]]), ord=2)
+      Array(4., dtype=float32)
+
+    Source: the array API standard.
+    """
+    (array,) = promote_inexact("matrix_norm", x)
+    ndim = array.aval.ndim
+    if ndim < 2:
+        raise ShapeError(f"matrix_norm: matrices have two axes, got {array.aval}")
+    return _matrix(array, ord, ndim - 2, ndim - 1, keepdims)  # type: ignore[no-any-return]

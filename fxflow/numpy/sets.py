@@ -1,0 +1,543 @@
+"""Arrays as sets: distinct elements, and what several arrays have in common.
+
+How many elements come out depends on the data, so under `jit` the number is to be given
+(`size`); without it the functions look at the data, and need concrete arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError
+from fxflow.numpy._operands import array_of, convert, promote_dtypes, size_of
+from fxflow.numpy.floats import isnan
+from fxflow.numpy.index_functions import nonzero, take
+from fxflow.numpy.joining import concatenate
+from fxflow.numpy.reductions import any, sum
+from fxflow.numpy.selection import choose_between
+from fxflow.numpy.shapes import canonical_axis, moveaxis, ravel, reshape
+from fxflow.numpy.sorting import searchsorted
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Array
+    inverse_indices: Array
+
+
+# -- distinct elements ---------------------------------------------------------------
+
+
+@library("equal_nan")
+def _grouped(rows: Any, equal_nan: bool) -> Any:
+    """Sorts rows and finds the first of each kind.
+
+    Args:
+      rows: array[n] or [n, k].
+      equal_nan: whether nan equals nan.
+
+    Returns:
+      The indices that sort the rows, and whether each sorted row differs from the one
+      before.
+    """
+    n = rows.aval.shape[0]
+    numbers = lax.iota(dtypes.int32, n)
+    if rows.aval.ndim == 1:
+        columns = [rows]
+    else:
+        count = rows.aval.shape[1]
+        columns = [lax.index_in_dim(rows, i, 1, False) for i in range(count)]
+    if not columns or not n:
+        # Rows of nothing are all equal.
+        return numbers, lax.eq(numbers, lax.full_like(numbers, 0))
+    *ordered, perm = lax.sort((*columns, numbers), 0, True, len(columns))
+    differs = lax.full((max(n - 1, 0),), False, dtypes.bool_)
+    for column in ordered:
+        one = lax.slice_in_dim(column, 1, n)
+        two = lax.slice_in_dim(column, 0, n - 1)
+        other = one != two
+        if equal_nan and dtypes.is_inexact(column.aval.dtype):
+            other = other & ~(isnan(one) & isnan(two))
+        differs = differs | other
+    first = lax.full((1,), True, dtypes.bool_)
+    return perm, lax.concatenate([first, differs], 0)
+
+
+def _size(name: str, mask: Any, size: Any) -> int:
+    if size is not None:
+        return int(size)
+    try:
+        return int(sum(mask))
+    except TypeError as error:
+        raise type(error)(
+            f"{name}: the number of results depends on traced data: give size=, which "
+            f"pads or cuts them. {error}"
+        ) from None
+
+
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
+    sorted: bool = True,
+) -> Any:
+    """Returns the distinct elements, sorted.
+
+    Args:
+      ar: array-like.
+      return_index: whether to return where each comes first.
+      return_inverse: whether to return which of them each element is.
+      return_counts: whether to return how often each comes.
+      axis: along which slices are compared; None compares elements.
+      equal_nan: whether nan equals nan.
+      size: how many to return; needed under `jit`. More are cut off, and fewer filled
+        up.
+      fill_value: to fill up with; None is the least element.
+      sorted: has no effect: they always are.
+
+    Returns:
+      Array, or a tuple of it and of integer arrays: indices, inverse (of the shape of
+      `ar`, or as long as the axis), counts.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ConcretizationError: the array is traced, and `size` is not given.
+
+    Example:
+      >>> import numpy as np
+      >>> unique(np.array([3, 1, 3]), return_counts=True)
+      (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
+
+    Source: `numpy.unique`.
+    """
+    array = array_of(ar, "unique")
+    shape = array.aval.shape
+    if axis is None:
+        rows = ravel(array)
+    else:
+        axis = canonical_axis("unique", axis, len(shape))
+        rows = moveaxis(array, axis, 0)
+    n = rows.aval.shape[0]
+    flat = rows
+    if rows.aval.ndim > 1:
+        flat = reshape(rows, (n, size_of(rows.aval.shape[1:])))
+    perm, mask = _grouped(flat, equal_nan)
+    count = _size("unique", mask, size)
+    starts = nonzero(mask, size=count, fill_value=n)[0]
+    out = [_values(rows, perm, starts, fill_value)]
+    if axis is not None:
+        out[0] = moveaxis(out[0], 0, axis)
+    if return_index:
+        index = take(perm, starts, mode="clip") if n else starts
+        if size is not None and n:
+            index = choose_between(starts < n, index, perm[0] + 0 * index)
+        out.append(index)
+    if return_inverse:
+        kinds = lax.cumsum(convert(mask, dtypes.int32)) - 1
+        inverse = lax.full((n,), 0, dtypes.int32)
+        inverse = inverse.at[perm].set(kinds) if n else inverse
+        out.append(reshape(inverse, shape) if axis is None else inverse)
+    if return_counts:
+        ends = concatenate([starts, lax.full((1,), n, starts.aval.dtype)])
+        out.append(ends[1:] - starts)
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def _values(rows: Any, perm: Any, starts: Any, fill_value: Any) -> Any:
+    """Returns the rows that begin a group; where there are none, what to fill with."""
+    n = rows.aval.shape[0]
+    if not n:
+        shape = (starts.aval.shape[0], *rows.aval.shape[1:])
+        return lax.full(shape, 0 if fill_value is None else fill_value, rows.aval.dtype)
+    found = take(rows, take(perm, starts, mode="clip"), axis=0, mode="clip")
+    missing = reshape(starts >= n, (-1,) + (1,) * (rows.aval.ndim - 1))
+    if fill_value is None:
+        fill = take(rows, perm[:1], axis=0, mode="clip")
+    else:
+        fill = convert(array_of(fill_value, "unique"), rows.aval.dtype)
+    return choose_between(missing, fill, found)
+
+
+def unique_all(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> UniqueAll:
+    """Returns the distinct elements, their first places, which is which, how often.
+
+    Args:
+      x: array-like.
+      size: how many to return; needed under `jit`.
+      fill_value: to fill up with; None is the least element.
+
+    Returns:
+      Named tuple `(values, indices, inverse_indices, counts)`.
+
+    Raises:
+      ConcretizationError: the array is traced, and `size` is not given.
+
+    Example:
+      >>> import numpy as np
+      >>> unique_all(np.array([3, 1, 3])).counts
+      Array([1, 2], dtype=int32)
+
+    Source: the array API standard.
+    """
+    found = unique(
+        x, True, True, True, equal_nan=False, size=size, fill_value=fill_value
+    )
+    return UniqueAll(*found)
+
+
+def unique_counts(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> UniqueCounts:
+    """Returns the distinct elements and how often they come.
+
+    Args:
+      x: array-like.
+      size: how many to return; needed under `jit`.
+      fill_value: to fill up with; None is the least element.
+
+    Returns:
+      Named tuple `(values, counts)`.
+
+    Raises:
+      ConcretizationError: the array is traced, and `size` is not given.
+
+    Example:
+      >>> import numpy as np
+      >>> unique_counts(np.array([3, 1, 3])).values
+      Array([1, 3], dtype=int32)
+
+    Source: the array API standard.
+    """
+    found = unique(
+        x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value
+    )
+    return UniqueCounts(*found)
+
+
+def unique_inverse(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> UniqueInverse:
+    """Returns the distinct elements and which of them each element is.
+
+    Args:
+      x: array-like.
+      size: how many to return; needed under `jit`.
+      fill_value: to fill up with; None is the least element.
+
+    Returns:
+      Named tuple `(values, inverse_indices)`.
+
+    Raises:
+      ConcretizationError: the array is traced, and `size` is not given.
+
+    Example:
+      >>> import numpy as np
+      >>> unique_inverse(np.array([3, 1, 3])).inverse_indices
+      Array([1, 0, 1], dtype=int32)
+
+    Source: the array API standard.
+    """
+    found = unique(
+        x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value
+    )
+    return UniqueInverse(*found)
+
+
+def unique_values(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> Array:
+    """Returns the distinct elements.
+
+    Args:
+      x: array-like.
+      size: how many to return; needed under `jit`.
+      fill_value: to fill up with; None is the least element.
+
+    Returns:
+      Array.
+
+    Raises:
+      ConcretizationError: the array is traced, and `size` is not given.
+
+    Example:
+      >>> import numpy as np
+      >>> unique_values(np.array([3, 1, 3]))
+      Array([1, 3], dtype=int32)
+
+    Source: the array API standard.
+    """
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)  # type: ignore[no-any-return]
+
+
+# -- two sets --------------------------------------------------------------------------
+
+
+@library("assume_unique", "invert", "method")
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
+) -> Array:
+    """Returns which elements are among others.
+
+    Args:
+      element: array-like[...].
+      test_elements: array-like.
+      assume_unique: has no effect.
+      invert: whether to return which are not.
+      method: "compare_all", "binary_search", "sort", or "auto".
+
+    Returns:
+      bool array of the shape of `element`.
+
+    Raises:
+      ArgumentError: there is no such method.
+
+    Special cases:
+      nan is in nothing.
+
+    Example:
+      >>> import numpy as np
+      >>> isin(np.array([1, 2, 3]), np.array([2, 9]))
+      Array([False,  True, False], dtype=bool)
+
+    Source: `numpy.isin`.
+    """
+    ways = {"auto": "default", "binary_search": "scan", "compare_all": "compare_all"}
+    ways["sort"] = "sort"
+    if method not in ways:
+        raise ArgumentError(
+            f"isin: method must be one of {', '.join(ways)}, got {method!r}"
+        )
+    x, others = promote_dtypes("isin", element, test_elements)
+    count = others.aval.size
+    if not count:
+        return lax.full(x.aval.shape, invert, dtypes.bool_)  # type: ignore[no-any-return]
+    ordered = lax.sort(ravel(others), 0)
+    if method == "compare_all" or (method == "auto" and count <= 16):
+        shape = (*x.aval.shape, count)
+        left = lax.broadcast_in_dim(x, shape, tuple(range(x.aval.ndim)))
+        right = lax.broadcast_in_dim(ordered, shape, (x.aval.ndim,))
+        found = any(left == right, axis=-1)
+    else:
+        place = searchsorted(ordered, x, method=ways[method])
+        found = take(ordered, place, mode="clip") == x
+    return ~found if invert else found  # type: ignore[no-any-return]
+
+
+def _compressed(
+    name: str, x: Any, mask: Any, size: int | None, fill_value: Any
+) -> tuple[Any, Any]:
+    """Returns the elements under a mask, and where they are."""
+    n = x.aval.shape[0]
+    count = _size(name, mask, size)
+    places = nonzero(mask, size=count, fill_value=n)[0]
+    fill = convert(
+        array_of(0 if fill_value is None else fill_value, name), x.aval.dtype
+    )
+    if not n:
+        return lax.full((count,), fill, x.aval.dtype), places
+    found = take(x, places, mode="clip")
+    if size is not None:
+        if fill_value is None:
+            fill = x[0]
+        found = choose_between(places < n, found, fill)
+    return found, places
+
+
+def _two(name: str, ar1: Any, ar2: Any) -> list[Any]:
+    return [ravel(a) for a in promote_dtypes(name, ar1, ar2)]
+
+
+def union1d(
+    ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None
+) -> Array:
+    """Returns the elements of two arrays, sorted, each once.
+
+    Args:
+      ar1: array-like.
+      ar2: array-like.
+      size: how many to return; needed under `jit`.
+      fill_value: to fill up with; None is the least element.
+
+    Returns:
+      Array with one axis.
+
+    Raises:
+      ConcretizationError: an array is traced, and `size` is not given.
+
+    Example:
+      >>> import numpy as np
+      >>> union1d(np.array([3, 1]), np.array([2, 3]))
+      Array([1, 2, 3], dtype=int32)
+
+    Source: `numpy.union1d`.
+    """
+    both = concatenate(_two("union1d", ar1, ar2))
+    return unique(both, size=size, fill_value=fill_value)  # type: ignore[no-any-return]
+
+
+def intersect1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """Returns the elements that two arrays have in common, sorted, each once.
+
+    Args:
+      ar1: array-like.
+      ar2: array-like.
+      assume_unique: has no effect.
+      return_indices: whether to return where they come first in each array.
+      size: how many to return; needed under `jit`.
+      fill_value: to fill up with; None is the least element of `ar1`.
+
+    Returns:
+      Array with one axis, or a tuple of it and of two integer arrays.
+
+    Raises:
+      ConcretizationError: an array is traced, and `size` is not given.
+
+    Special cases:
+      nan is in nothing.
+
+    Example:
+      >>> import numpy as np
+      >>> intersect1d(np.array([3, 1, 3]), np.array([2, 3]))
+      Array([3], dtype=int32)
+
+    Source: `numpy.intersect1d`.
+    """
+    x, y = _two("intersect1d", ar1, ar2)
+    perm, first = _grouped(x, True)
+    ordered = take(x, perm, mode="clip") if x.aval.size else x
+    mask = first & isin(ordered, y)
+    out, places = _compressed("intersect1d", ordered, mask, size, fill_value)
+    if not return_indices:
+        return out
+    # Past the end, for what fills up.
+    n, m = x.aval.size, y.aval.size
+    left = take(
+        concatenate([perm, lax.full((1,), n, perm.aval.dtype)]), places, mode="clip"
+    )
+    order = lax.argsort(y)
+    right = searchsorted(y, out, sorter=order) if m else 0 * places
+    right = take(order, right, mode="clip") if m else right
+    right = choose_between(places < n, convert(right, left.aval.dtype), 0 * left + m)
+    return out, left, right
+
+
+def setdiff1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Array:
+    """Returns the elements of one array that are not in another.
+
+    Args:
+      ar1: array-like.
+      ar2: array-like.
+      assume_unique: whether `ar1` has each element once; its order is kept then.
+      size: how many to return; needed under `jit`.
+      fill_value: to fill up with; None is the first element of (the sorted) `ar1`.
+
+    Returns:
+      Array with one axis, sorted unless `assume_unique`.
+
+    Raises:
+      ConcretizationError: an array is traced, and `size` is not given.
+
+    Example:
+      >>> import numpy as np
+      >>> setdiff1d(np.array([3, 1, 3]), np.array([1, 2]))
+      Array([3], dtype=int32)
+
+    Source: `numpy.setdiff1d`.
+    """
+    x, y = _two("setdiff1d", ar1, ar2)
+    mask = isin(x, y, invert=True)
+    if not assume_unique and x.aval.size:
+        perm, first = _grouped(x, True)
+        x = take(x, perm, mode="clip")
+        mask = first & isin(x, y, invert=True)
+    return _compressed("setdiff1d", x, mask, size, fill_value)[0]  # type: ignore[no-any-return]
+
+
+def setxor1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Array:
+    """Returns the elements that are in one of two arrays only, sorted, each once.
+
+    Args:
+      ar1: array-like.
+      ar2: array-like.
+      assume_unique: has no effect.
+      size: how many to return; needed under `jit`.
+      fill_value: to fill up with; None is the least element.
+
+    Returns:
+      Array with one axis.
+
+    Raises:
+      ConcretizationError: an array is traced, and `size` is not given.
+
+    Example:
+      >>> import numpy as np
+      >>> setxor1d(np.array([3, 1, 3]), np.array([1, 2]))
+      Array([2, 3], dtype=int32)
+
+    Source: `numpy.setxor1d`.
+    """
+    x, y = _two("setxor1d", ar1, ar2)
+    both = concatenate([x, y])
+    alone = concatenate([isin(x, y, invert=True), isin(y, x, invert=True)])
+    if not both.aval.size:
+        return _compressed("setxor1d", both, alone, size, fill_value)[0]  # type: ignore[no-any-return]
+    perm, first = _grouped(both, True)
+    mask = first & take(alone, perm, mode="clip")
+    ordered = take(both, perm, mode="clip")
+    return _compressed("setxor1d", ordered, mask, size, fill_value)[0]  # type: ignore[no-any-return]

@@ -1,0 +1,416 @@
+"""Sorting, and searching in what is sorted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.numpy._operands import array_of, convert, promote_dtypes, repeated
+from fxflow.numpy.comparisons import less
+from fxflow.numpy.floats import isnan
+from fxflow.numpy.index_functions import take
+from fxflow.numpy.reductions import sum
+from fxflow.numpy.selection import choose_between
+from fxflow.numpy.shapes import canonical_axis
+
+# Up to this many comparisons, comparing each with each is faster than a loop.
+_COMPARE_ALL = 1 << 14
+
+
+def _prepared(name: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[Any, int]:
+    if kind is not None:
+        raise ArgumentError(
+            f"{name}: kind= has no meaning, there is one algorithm; see stable="
+        )
+    if order is not None:
+        raise ArgumentError(
+            f"{name}: order= is for structured arrays, which do not exist"
+        )
+    array = array_of(a, name)
+    if axis is None:
+        return lax.reshape(array, (array.aval.size,)), 0
+    return array, canonical_axis(name, axis, array.aval.ndim)
+
+
+@library("axis", "kind", "order", "stable", "descending")
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Array:
+    """Sorts along an axis.
+
+    Args:
+      a: array-like[...].
+      axis: along which; None sorts all elements in one axis.
+      kind: not supported; there is one algorithm.
+      order: not supported; it is for structured arrays.
+      stable: whether equal elements keep their order.
+      descending: whether the greatest comes first.
+
+    Returns:
+      Array of the shape of `a`.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ArgumentError: `kind` or `order` is given.
+
+    Special cases:
+      nan comes last (first, if descending). Complex numbers are ordered by real, then
+      imaginary part.
+
+    Example:
+      >>> import numpy as np
+      >>> sort(np.array([3, 1, 2]))
+      Array([1, 2, 3], dtype=int32)
+
+    Source: `numpy.sort`.
+    """
+    array, axis = _prepared("sort", a, axis, kind, order)
+    out = lax.sort(array, axis, stable)
+    return lax.rev(out, (axis,)) if descending else out  # type: ignore[no-any-return]
+
+
+@library("axis", "kind", "order", "stable", "descending", "dtype")
+def argsort(
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+    dtype: Any = None,
+) -> Array:
+    """Returns the indices that sort an array along an axis.
+
+    Args:
+      a: array-like[...].
+      axis: along which; None sorts all elements in one axis.
+      kind: not supported; there is one algorithm.
+      order: not supported; it is for structured arrays.
+      stable: whether equal elements keep their order.
+      descending: whether the greatest comes first.
+      dtype: of the indices; None is the default integer.
+
+    Returns:
+      Integer array of the shape of `a`.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ArgumentError: `kind` or `order` is given.
+
+    Example:
+      >>> import numpy as np
+      >>> argsort(np.array([3, 1, 2]))
+      Array([1, 2, 0], dtype=int32)
+
+    Source: `numpy.argsort`.
+    """
+    array, axis = _prepared("argsort", a, axis, kind, order)
+    result = dtypes.default_int() if dtype is None else dtypes.dtype(dtype)
+    if not descending:
+        return convert(lax.argsort(array, axis, stable), result)  # type: ignore[no-any-return]
+    # Reversed before and after, so that equal elements keep their order.
+    places = lax.argsort(lax.rev(array, (axis,)), axis, stable)
+    last = array.aval.shape[axis] - 1
+    return convert(last - lax.rev(places, (axis,)), result)  # type: ignore[no-any-return]
+
+
+@library()
+def sort_complex(a: Any) -> Array:
+    """Sorts along the last axis and makes the result complex.
+
+    Args:
+      a: array-like[..., n].
+
+    Returns:
+      Complex array of the shape of `a`, ordered by real, then imaginary part.
+
+    Raises:
+      ArgumentError: `a` is no array.
+
+    Example:
+      >>> import numpy as np
+      >>> sort_complex(np.array([2, 1]))
+      Array([1.+0.j, 2.+0.j], dtype=complex64)
+
+    Source: `numpy.sort_complex`.
+    """
+    array = array_of(a, "sort_complex")
+    dtype = dtypes.to_complex(dtypes.to_inexact(array.aval.dtype))
+    return lax.sort(convert(array, dtype), array.aval.ndim - 1)  # type: ignore[no-any-return]
+
+
+def lexsort(keys: Any, axis: int = -1) -> Array:
+    """Returns the indices that sort by several keys, the last one first.
+
+    Args:
+      keys: sequence of array-likes[...] of one shape, or an array of them.
+      axis: along which.
+
+    Returns:
+      Default integer array of the shape of a key.
+
+    Raises:
+      ArgumentError: there are no keys.
+      ShapeError: the keys have different shapes.
+      AxisError: the axis is out of range.
+
+    Example:
+      >>> import numpy as np
+      >>> lexsort((np.array([2, 1, 3]), np.array([1, 1, 0])))
+      Array([2, 1, 0], dtype=int32)
+
+    Source: `numpy.lexsort`.
+    """
+    given = (
+        list(keys)
+        if isinstance(keys, list | tuple)
+        else list(array_of(keys, "lexsort"))
+    )
+    if not given:
+        raise ArgumentError("lexsort: takes at least one key")
+    return _lexsort(axis, *given)
+
+
+@library("axis")
+def _lexsort(axis: int, *keys: Any) -> Any:
+    arrays = [array_of(k, "lexsort") for k in keys]
+    shape = arrays[0].aval.shape
+    for a in arrays:
+        if a.aval.shape != shape:
+            raise ShapeError(
+                f"lexsort: keys must have one shape, got {arrays[0].aval} and {a.aval}"
+            )
+    if not shape:
+        return lax.full((), 0, dtypes.default_int())
+    axis = canonical_axis("lexsort", axis, len(shape))
+    numbers = lax.broadcasted_iota(dtypes.default_int(), shape, axis)
+    return lax.sort((*reversed(arrays), numbers), axis, True, len(arrays))[-1]
+
+
+@library("kth", "axis")
+def partition(a: Any, kth: int, axis: int = -1) -> Array:
+    """Moves smaller elements before the k-th smallest, greater ones behind.
+
+    Args:
+      a: array-like[...].
+      kth: index of the element that comes to its place; negative from the end.
+      axis: along which.
+
+    Returns:
+      Array of the shape of `a`; it is sorted, which is more than is asked for.
+
+    Raises:
+      AxisError: the axis or `kth` is out of range.
+
+    Example:
+      >>> import numpy as np
+      >>> partition(np.array([3, 1, 2]), 1)[1]
+      Array(2, dtype=int32)
+
+    Source: `numpy.partition`.
+    """
+    array = array_of(a, "partition")
+    axis = canonical_axis("partition", axis, array.aval.ndim)
+    canonical_axis("partition", kth, array.aval.shape[axis], "kth")
+    return lax.sort(array, axis)  # type: ignore[no-any-return]
+
+
+@library("kth", "axis")
+def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
+    """Returns the indices that `partition` an array.
+
+    Args:
+      a: array-like[...].
+      kth: index of the element that comes to its place; negative from the end.
+      axis: along which.
+
+    Returns:
+      Default integer array of the shape of `a`.
+
+    Raises:
+      AxisError: the axis or `kth` is out of range.
+
+    Example:
+      >>> import numpy as np
+      >>> argpartition(np.array([3, 1, 2]), 1)[1]
+      Array(2, dtype=int32)
+
+    Source: `numpy.argpartition`.
+    """
+    array = array_of(a, "argpartition")
+    axis = canonical_axis("argpartition", axis, array.aval.ndim)
+    canonical_axis("argpartition", kth, array.aval.shape[axis], "kth")
+    return convert(lax.argsort(array, axis), dtypes.default_int())  # type: ignore[no-any-return]
+
+
+# -- searching -----------------------------------------------------------------------
+
+_METHODS = ("default", "compare_all", "scan", "scan_unrolled", "sort")
+
+
+def _before(x: Any, y: Any) -> Any:
+    """Returns whether `x` is sorted before `y`; nan comes last."""
+    if not dtypes.is_inexact(x.aval.dtype):
+        return less(x, y)
+    return less(x, y) | (isnan(y) & ~isnan(x))
+
+
+@library("side", "method")
+def searchsorted(
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "default"
+) -> Array:
+    """Returns where values would have to be put into a sorted array.
+
+    Args:
+      a: array-like[n], ascending.
+      v: array-like[...].
+      side: "left" of equal elements, or "right".
+      sorter: integer array-like[n] that sorts `a`.
+      method: how: "compare_all" with each element, "scan" (binary search in a loop),
+        "scan_unrolled", "sort" both together, or "default", chosen by the sizes.
+
+    Returns:
+      Default integer array of the shape of `v`: i with a[i-1] < v ≤ a[i] on the left,
+      a[i-1] ≤ v < a[i] on the right.
+
+    Raises:
+      ShapeError: `a` does not have one axis.
+      ArgumentError: there is no such side or method.
+
+    Special cases:
+      nan comes after all numbers.
+
+    Example:
+      >>> import numpy as np
+      >>> searchsorted(np.array([1, 2, 2, 3]), np.array([2, 9]))
+      Array([1, 4], dtype=int32)
+
+    Source: `numpy.searchsorted`.
+    """
+    if side not in ("left", "right"):
+        raise ArgumentError(
+            f'searchsorted: side must be "left" or "right", got {side!r}'
+        )
+    if method not in _METHODS:
+        raise ArgumentError(
+            f"searchsorted: method must be one of {', '.join(_METHODS)}, got {method!r}"
+        )
+    table, values = promote_dtypes("searchsorted", a, v)
+    if table.aval.ndim != 1:
+        raise ShapeError(f"searchsorted: a must have one axis, got {table.aval}")
+    if sorter is not None:
+        table = take(table, array_of(sorter, "searchsorted"), mode="clip")
+    n, result = table.aval.shape[0], dtypes.default_int()
+    if not n or not values.aval.size:
+        return lax.full(values.aval.shape, 0, result)  # type: ignore[no-any-return]
+    if method == "default":
+        small = n * values.aval.size <= _COMPARE_ALL
+        method = "compare_all" if small else "scan"
+    if method == "compare_all":
+        places = _by_comparing(table, values, side)
+    elif method == "sort":
+        places = _by_sorting(table, values, side)
+    else:
+        places = _by_halving(table, values, side, unroll=method == "scan_unrolled")
+    return convert(places, result)  # type: ignore[no-any-return]
+
+
+def _goes_behind(item: Any, value: Any, side: str) -> Any:
+    return _before(item, value) if side == "left" else ~_before(value, item)
+
+
+def _by_comparing(table: Any, values: Any, side: str) -> Any:
+    shape = (*values.aval.shape, table.aval.shape[0])
+    value = lax.broadcast_in_dim(values, shape, tuple(range(values.aval.ndim)))
+    item = lax.broadcast_in_dim(table, shape, (values.aval.ndim,))
+    return sum(_goes_behind(item, value, side), axis=-1)
+
+
+def _by_halving(table: Any, values: Any, side: str, *, unroll: bool) -> Any:
+    n = table.aval.shape[0]
+    low = lax.full_like(values, 0, dtypes.int32)
+    high = lax.full_like(values, n, dtypes.int32)
+
+    def halve(_: Any, bounds: Any) -> Any:
+        low, high = bounds
+        middle = low + (high - low) // 2
+        item = take(table, middle, mode="clip")
+        behind = _goes_behind(item, values, side) & (low < high)
+        return (
+            choose_between(behind, middle + 1, low),
+            choose_between(behind, high, middle),
+        )
+
+    steps = n.bit_length()
+    if unroll:
+        for i in range(steps):
+            low, high = halve(i, (low, high))
+        return low
+    return lax.fori_loop(0, steps, halve, (low, high))[0]
+
+
+def _by_sorting(table: Any, values: Any, side: str) -> Any:
+    n, m = table.aval.shape[0], values.aval.size
+    flat = lax.reshape(values, (m,))
+    parts = [flat, table] if side == "left" else [table, flat]
+    start = 0 if side == "left" else n
+    order = lax.argsort(lax.concatenate(parts, 0))
+    # Sorting the order gives each element's place among all.
+    rank = lax.argsort(order)
+    mine = lax.slice_in_dim(rank, start, start + m)
+    among = lax.argsort(lax.argsort(flat))
+    return lax.reshape(mine - among, values.aval.shape)
+
+
+@library("right", "method")
+def digitize(
+    x: Any, bins: Any, right: bool = False, *, method: str = "default"
+) -> Array:
+    """Returns in which bin each value lies.
+
+    Args:
+      x: real array-like[...].
+      bins: array-like[n], ascending or descending edges.
+      right: whether a bin includes its right edge rather than its left.
+      method: see `searchsorted`.
+
+    Returns:
+      Default integer array of the shape of `x`, from 0 (before all edges) to n.
+
+    Raises:
+      ShapeError: `bins` does not have one axis.
+      DtypeError: `x` is complex.
+
+    Example:
+      >>> import numpy as np
+      >>> digitize(np.array([0.5, 2.5]), np.array([1.0, 2.0]))
+      Array([0, 2], dtype=int32)
+
+    Source: `numpy.digitize`.
+    """
+    value, edges = promote_dtypes("digitize", x, bins)
+    if dtypes.is_complex(value.aval.dtype):
+        raise DtypeError(f"digitize: complex numbers have no order, got {value.aval}")
+    if edges.aval.ndim != 1:
+        raise ShapeError(f"digitize: bins must have one axis, got {edges.aval}")
+    n = edges.aval.shape[0]
+    if not n:
+        return lax.full(value.aval.shape, 0, dtypes.default_int())  # type: ignore[no-any-return]
+    side = "left" if right else "right"
+    up = searchsorted(edges, value, side, method=method)
+    down = n - searchsorted(lax.rev(edges, (0,)), value, side, method=method)
+    ascending = lax.index_in_dim(edges, 0, 0, False) <= lax.index_in_dim(
+        edges, n - 1, 0, False
+    )
+    return choose_between(repeated(ascending, up.aval.shape), up, down)  # type: ignore[no-any-return]

@@ -1,0 +1,154 @@
+"""Windows for spectra, and the Bessel function that one of them needs."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.convert import as_array
+from fxflow.core.errors import ArgumentError
+from fxflow.numpy._declare import unary
+from fxflow.numpy._operands import array_of, convert, promote_inexact
+
+
+@unary(
+    "Modified Bessel function of the first kind, order 0.",
+    kind="float",
+    returns="Float array of the shape of `x`.",
+)
+def i0(x: Any) -> Any:
+    """Grows as exp(|x|), so the scaled function is multiplied by that."""
+    (x,) = promote_inexact("i0", x)
+    return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i0e(x))
+
+
+def _count(name: str, M: Any) -> int:
+    try:
+        return operator.index(M)
+    except TypeError as error:
+        raise ArgumentError(
+            f"{name}: M must be a concrete integer, got {M!r}"
+        ) from error
+
+
+def _window(values: Any) -> Array:
+    return as_array(np.asarray(values).astype(dtypes.default_float()))
+
+
+def bartlett(M: int) -> Array:
+    """Returns a triangular window, 0 at both ends.
+
+    Args:
+      M: number of points; none, if it is not positive.
+
+    Returns:
+      Float array[M].
+
+    Raises:
+      ArgumentError: `M` is no integer.
+
+    Example:
+      >>> bartlett(5)
+      Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
+
+    Source: `numpy.bartlett`.
+    """
+    return _window(np.bartlett(_count("bartlett", M)))
+
+
+def blackman(M: int) -> Array:
+    """Returns a window of three cosines, close to optimal.
+
+    Args:
+      M: number of points; none, if it is not positive.
+
+    Returns:
+      Float array[M].
+
+    Raises:
+      ArgumentError: `M` is no integer.
+
+    Example:
+      >>> blackman(3)[1]
+      Array(1., dtype=float32)
+
+    Source: `numpy.blackman`.
+    """
+    return _window(np.blackman(_count("blackman", M)))
+
+
+def hamming(M: int) -> Array:
+    """Returns a raised cosine, 0.08 at both ends.
+
+    Args:
+      M: number of points; none, if it is not positive.
+
+    Returns:
+      Float array[M].
+
+    Raises:
+      ArgumentError: `M` is no integer.
+
+    Example:
+      >>> hamming(3)
+      Array([0.08, 1.  , 0.08], dtype=float32)
+
+    Source: `numpy.hamming`.
+    """
+    return _window(np.hamming(_count("hamming", M)))
+
+
+def hanning(M: int) -> Array:
+    """Returns a raised cosine, 0 at both ends.
+
+    Args:
+      M: number of points; none, if it is not positive.
+
+    Returns:
+      Float array[M].
+
+    Raises:
+      ArgumentError: `M` is no integer.
+
+    Example:
+      >>> hanning(3)
+      Array([0., 1., 0.], dtype=float32)
+
+    Source: `numpy.hanning`.
+    """
+    return _window(np.hanning(_count("hanning", M)))
+
+
+def kaiser(M: int, beta: Any) -> Array:
+    """Returns a window of Bessel functions.
+
+    Args:
+      M: number of points; none, if it is not positive.
+      beta: real number: shape of the window; 0 is rectangular.
+
+    Returns:
+      Float array[M].
+
+    Raises:
+      ArgumentError: `M` is no integer.
+
+    Example:
+      >>> kaiser(3, 0.0)
+      Array([1., 1., 1.], dtype=float32)
+
+    Source: `numpy.kaiser`.
+    """
+    count = _count("kaiser", M)
+    dtype = dtypes.default_float()
+    if count <= 1:
+        return as_array(np.ones(max(count, 0), dtype))
+    half = (count - 1) / 2
+    place = (np.arange(count) - half) / half
+    shape = convert(array_of(beta, "kaiser"), dtype)
+    arch = as_array(np.sqrt(1 - place**2).astype(dtype))
+    return i0(arch * shape) / i0(shape)  # type: ignore[no-any-return]

@@ -1,0 +1,405 @@
+"""Gradient transformations: what an optimizer is made of.
+
+A `GradientTransformation` is a pair of pure functions. `init(params)` makes a state;
+`update(updates, state, params)` turns gradients into updates and the state into the
+next. Nothing is hidden, so a whole training step is one function to compile, and states
+are pytrees whose leaves keep their shapes and dtypes: they can be donated, scanned,
+sharded and saved.
+
+    optimizer = optim.chain(optim.clip_by_global_norm(1.0), optim.adam(1e-3))
+    state = optimizer.init(params)
+    updates, state = optimizer.update(gradients, state, params)
+    params = optim.apply_updates(params, updates)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from fxflow import numpy as fnp
+from fxflow.core import dtypes, tree
+from fxflow.core.array import Array
+from fxflow.core.convert import typeof
+from fxflow.core.errors import ArgumentError
+
+Params = Any
+Updates = Any
+State = Any
+Scalar = Any
+Schedule = Callable[[Any], Any]
+ScalarOrSchedule = Any
+Mask = Any
+
+MAX_COUNT = 2**31 - 1
+
+
+class GradientTransformation(NamedTuple):
+    """A pair of pure functions that make updates of gradients.
+
+    Attributes:
+      init: `init(params) -> state`.
+      update: `update(updates, state, params=None) -> (updates, state)`.
+    """
+
+    init: Callable[[Params], State]
+    update: Callable[..., tuple[Updates, State]]
+
+
+class EmptyState(NamedTuple):
+    """The state of a transformation that needs none."""
+
+
+def stateless(
+    function: Callable[[Updates, Params | None], Updates],
+) -> GradientTransformation:
+    """Makes a transformation of a function of updates and parameters.
+
+    Args:
+      function: `function(updates, params) -> updates`.
+
+    Returns:
+      A transformation without state.
+
+    Example:
+      >>> from fxflow import optim
+      >>> double = optim.stateless(lambda updates, params: 2 * updates)
+      >>> double.update(1.5, double.init(0.0))[0]
+      3.0
+    """
+
+    def init(params: Params) -> EmptyState:
+        return EmptyState()
+
+    def update(
+        updates: Updates, state: EmptyState, params: Params | None = None
+    ) -> tuple[Updates, EmptyState]:
+        return function(updates, params), state
+
+    return GradientTransformation(init, update)
+
+
+def identity() -> GradientTransformation:
+    """Makes the transformation that changes nothing.
+
+    Returns:
+      A transformation without state.
+
+    Example:
+      >>> from fxflow import optim
+      >>> optim.identity().update(1.5, optim.EmptyState())[0]
+      1.5
+    """
+    return stateless(lambda updates, params: updates)
+
+
+def set_to_zero() -> GradientTransformation:
+    """Makes the transformation that forgets gradients: parameters stay as they are.
+
+    Returns:
+      A transformation without state.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> optim.set_to_zero().update(fnp.ones(2), optim.EmptyState())[0].tolist()
+      [0.0, 0.0]
+    """
+    return stateless(lambda updates, params: tree.map(fnp.zeros_like, updates))
+
+
+def apply_updates(params: Params, updates: Updates) -> Params:
+    """Adds updates to parameters.
+
+    Args:
+      params: pytree of arrays.
+      updates: pytree of the same structure.
+
+    Returns:
+      The sums, in the dtypes of the parameters.
+
+    Raises:
+      TreeError: the structures differ.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> optim.apply_updates({"w": fnp.ones(2)}, {"w": fnp.ones(2)})["w"].tolist()
+      [2.0, 2.0]
+    """
+
+    def add(param: Any, update: Any) -> Any:
+        return cast_like(fnp.add(param, update), param)
+
+    return tree.map(add, params, updates)
+
+
+# -- composition -----------------------------------------------------------------------
+
+
+def chain(*transformations: GradientTransformation) -> GradientTransformation:
+    """Makes one transformation of several, applied in order.
+
+    Args:
+      *transformations: the first one gets the gradients.
+
+    Returns:
+      A transformation whose state is the tuple of theirs.
+
+    Raises:
+      ArgumentError: (when updating) the state is of another chain.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> both = optim.chain(optim.clip(1.0), optim.scale(-0.5))
+      >>> state = both.init(fnp.zeros(2))
+      >>> both.update(fnp.array([3.0, 0.5]), state)[0].tolist()
+      [-0.5, -0.25]
+    """
+    parts = tuple(transformations)
+
+    def init(params: Params) -> tuple[State, ...]:
+        return tuple(part.init(params) for part in parts)
+
+    def update(
+        updates: Updates, state: tuple[State, ...], params: Params | None = None
+    ) -> tuple[Updates, tuple[State, ...]]:
+        if len(state) != len(parts):
+            raise ArgumentError(
+                f"chain: expected the states of {len(parts)} transformations, got "
+                f"{len(state)}: make the state with this chain's init"
+            )
+        new = []
+        for part, own in zip(parts, state, strict=True):
+            updates, own = part.update(updates, own, params)
+            new.append(own)
+        return updates, tuple(new)
+
+    return GradientTransformation(init, update)
+
+
+def named_chain(
+    *transformations: tuple[str, GradientTransformation],
+) -> GradientTransformation:
+    """Like `chain`, with names, so that a state is easily found.
+
+    Args:
+      *transformations: pairs of a name and a transformation.
+
+    Returns:
+      A transformation whose state is a dictionary of theirs.
+
+    Raises:
+      ArgumentError: a name occurs twice.
+
+    Example:
+      >>> from fxflow import optim
+      >>> both = optim.named_chain(("clip", optim.clip(1.0)), ("lr", optim.scale(0.1)))
+      >>> sorted(both.init(0.0))
+      ['clip', 'lr']
+    """
+    names = [name for name, _ in transformations]
+    if len(set(names)) != len(names):
+        raise ArgumentError(f"named_chain: names must differ, got {names}")
+
+    def init(params: Params) -> dict[str, State]:
+        return {name: part.init(params) for name, part in transformations}
+
+    def update(
+        updates: Updates, state: dict[str, State], params: Params | None = None
+    ) -> tuple[Updates, dict[str, State]]:
+        new = {}
+        for name, part in transformations:
+            updates, new[name] = part.update(updates, state[name], params)
+        return updates, new
+
+    return GradientTransformation(init, update)
+
+
+# -- helpers of transformations --------------------------------------------------------
+
+
+def need_params(name: str, params: Params | None) -> Params:
+    """Returns the parameters.
+
+    Args:
+      name: of the transformation, for messages.
+      params: what `update` got.
+
+    Returns:
+      `params`.
+
+    Raises:
+      ArgumentError: there are none.
+    """
+    if params is None:
+        raise ArgumentError(
+            f"{name}: needs the parameters: call update(updates, state, params)"
+        )
+    return params
+
+
+def zeros_like(params: Params, dtype: Any = None) -> Params:
+    """Returns zeros of the types of a pytree of arrays.
+
+    Args:
+      params: pytree of arrays.
+      dtype: of the zeros; None means those of the arrays.
+
+    Returns:
+      A pytree of the same structure.
+    """
+    return full_like(params, 0, dtype)
+
+
+def full_like(params: Params, value: Any, dtype: Any = None) -> Params:
+    """Returns a number repeated to the types of a pytree of arrays.
+
+    Args:
+      params: pytree of arrays.
+      value: the number.
+      dtype: of the result; None means those of the arrays.
+
+    Returns:
+      A pytree of the same structure.
+    """
+
+    def full(param: Any) -> Any:
+        aval = typeof(param)
+        return fnp.full(aval.shape, value, aval.dtype if dtype is None else dtype)
+
+    return tree.map(full, params)
+
+
+def cast(updates: Updates, dtype: Any) -> Updates:
+    """Returns a pytree of arrays in another dtype; None means as they are.
+
+    Args:
+      updates: pytree of arrays.
+      dtype: the dtype or None.
+
+    Returns:
+      A pytree of the same structure.
+    """
+    if dtype is None:
+        return updates
+    chosen = dtypes.dtype(dtype)
+    return tree.map(lambda x: fnp.astype(x, chosen), updates)
+
+
+def cast_like(x: Any, other: Any) -> Any:
+    """Returns an array in the dtype of another.
+
+    Args:
+      x: array.
+      other: array.
+
+    Returns:
+      `x` in the dtype of `other`.
+    """
+    dtype = typeof(other).dtype
+    return x if typeof(x).dtype == dtype else fnp.astype(x, dtype)
+
+
+def zero_count() -> Array:
+    """Returns the number of updates before the first one.
+
+    Returns:
+      int32[], 0.
+    """
+    return fnp.zeros((), dtypes.int32)
+
+
+def increment(count: Any) -> Any:
+    """Returns a count plus one; the largest count stays.
+
+    Args:
+      count: int32[].
+
+    Returns:
+      int32[].
+    """
+    return fnp.where(fnp.less(count, MAX_COUNT), fnp.add(count, 1), MAX_COUNT)
+
+
+def power_sum(x: Any, decay: Any, moment: Any, power: int) -> Any:
+    """Returns a decaying mean of powers: `decay * moment + (1 - decay) * |x|**power`.
+
+    Args:
+      x: array.
+      decay: number.
+      moment: the mean so far.
+      power: 1 or 2.
+
+    Returns:
+      The next mean.
+    """
+    if power == 1:
+        term = x
+    elif dtypes.is_complex(typeof(x).dtype):
+        term = fnp.add(fnp.square(fnp.real(x)), fnp.square(fnp.imag(x)))
+    else:
+        term = fnp.square(x)
+    new = fnp.add(
+        fnp.multiply(fnp.subtract(1.0, decay), term), fnp.multiply(decay, moment)
+    )
+    return new
+
+
+def moments(updates: Updates, means: Updates, decay: Any, power: int) -> Updates:
+    """Returns `power_sum` of each array of a pytree.
+
+    Args:
+      updates: pytree of arrays.
+      means: pytree of the means so far.
+      decay: number.
+      power: 1 or 2.
+
+    Returns:
+      A pytree of the same structure.
+    """
+    return tree.map(lambda g, m: power_sum(g, decay, m, power), updates, means)
+
+
+def unbiased(means: Updates, decay: Any, count: Any) -> Updates:
+    """Returns decaying means that began at 0 divided by the weights they hold.
+
+    Args:
+      means: pytree of arrays.
+      decay: number.
+      count: number of updates so far, int32[].
+
+    Returns:
+      A pytree of the same structure: each divided by `1 - decay ** count`.
+    """
+    weight = fnp.subtract(1.0, fnp.power(decay, count))
+    return tree.map(lambda m: fnp.divide(m, cast_like(weight, _real(m))), means)
+
+
+def _real(x: Any) -> Any:
+    return fnp.real(x) if dtypes.is_complex(typeof(x).dtype) else x
+
+
+def global_norm(updates: Updates) -> Array:
+    r"""Returns the Euclidean norm of all arrays of a pytree: :math:`\sqrt{\sum |x|^2}`.
+
+    Args:
+      updates: pytree of arrays.
+
+    Returns:
+      A 0-d float array.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> float(optim.global_norm([fnp.array([3.0]), fnp.array(4.0)]))
+      5.0
+    """
+    squares = [fnp.sum(fnp.square(fnp.abs(x))) for x in tree.leaves(updates)]
+    if not squares:
+        return fnp.zeros(())
+    total = squares[0]
+    for square in squares[1:]:
+        total = fnp.add(total, square)
+    return fnp.sqrt(total)

@@ -1,0 +1,158 @@
+"""Transformations of a part of the parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from fxflow.core import tree
+from fxflow.core.errors import ArgumentError
+from fxflow.optim.base import (
+    GradientTransformation,
+    Mask,
+    Params,
+    State,
+    Updates,
+)
+
+
+class MaskedNode(NamedTuple):
+    """Stands where a parameter is masked out: a pytree without leaves."""
+
+
+class MaskedState(NamedTuple):
+    """State of `masked`: that of the inner transformation."""
+
+    inner_state: State
+
+
+class PartitionState(NamedTuple):
+    """State of `multi_transform`: that of each transformation."""
+
+    inner_states: Mapping[Any, State]
+
+
+def _only(chosen: Any, values: Any) -> Any:
+    """Returns a pytree with a `MaskedNode` wherever `chosen` (a prefix) is False."""
+
+    def one(keep: Any, value: Any) -> Any:
+        return value if keep else MaskedNode()
+
+    return tree.map(one, chosen, values)
+
+
+def _is_masked(x: Any) -> bool:
+    return isinstance(x, MaskedNode)
+
+
+def _merged(new: Updates, old: Updates) -> Updates:
+    """Returns `new`, with what is masked out taken from `old`."""
+
+    def one(made: Any, given: Any) -> Any:
+        return given if _is_masked(made) else made
+
+    return tree.map(one, new, old, is_leaf=_is_masked)
+
+
+def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformation:
+    """Makes a transformation that acts on some parameters and leaves others alone.
+
+    Args:
+      inner: the transformation.
+      mask: where it acts: a pytree of bools (or a prefix of one), or a function from
+        parameters (or updates) to it. Bools are Python's: they are known when tracing.
+
+    Returns:
+      A transformation; the state of what is masked out takes no memory.
+
+    Raises:
+      TreeError: the mask is no prefix of the parameters.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> params = {"w": fnp.ones(1), "b": fnp.ones(1)}
+      >>> tx = optim.masked(optim.scale(0.0), {"w": True, "b": False})
+      >>> new, _ = tx.update(params, tx.init(params))
+      >>> float(new["w"][0]), float(new["b"][0])
+      (0.0, 1.0)
+    """
+
+    def chosen(values: Any) -> Any:
+        return mask(values) if callable(mask) else mask
+
+    def init(params: Params) -> MaskedState:
+        return MaskedState(inner.init(_only(chosen(params), params)))
+
+    def update(
+        updates: Updates, state: MaskedState, params: Params | None = None
+    ) -> tuple[Updates, MaskedState]:
+        where = chosen(updates)
+        some = None if params is None else _only(where, params)
+        new, own = inner.update(_only(where, updates), state.inner_state, some)
+        return _merged(new, updates), MaskedState(own)
+
+    return GradientTransformation(init, update)
+
+
+def multi_transform(
+    transforms: Mapping[Any, GradientTransformation],
+    param_labels: Any | Callable[[Params], Any],
+) -> GradientTransformation:
+    """Makes a transformation that treats groups of parameters differently.
+
+    Args:
+      transforms: a transformation for each label.
+      param_labels: the label of each parameter: a pytree of labels (or a prefix of
+        one), or a function from parameters to it.
+
+    Returns:
+      A transformation whose state holds theirs.
+
+    Raises:
+      ArgumentError: a label has no transformation.
+      TreeError: the labels are no prefix of the parameters.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> params = {"w": fnp.ones(1), "b": fnp.ones(1)}
+      >>> tx = optim.multi_transform(
+      ...     {"fast": optim.sgd(1.0), "frozen": optim.set_to_zero()},
+      ...     {"w": "fast", "b": "frozen"},
+      ... )
+      >>> new, _ = tx.update(params, tx.init(params))
+      >>> float(new["w"][0]), float(new["b"][0])
+      (-1.0, 0.0)
+    """
+
+    def labels_of(values: Any) -> Any:
+        return param_labels(values) if callable(param_labels) else param_labels
+
+    def group(label: Any) -> GradientTransformation:
+        def mask(values: Any) -> Any:
+            return tree.map(lambda own: own == label, labels_of(values))
+
+        return masked(transforms[label], mask)
+
+    groups = {label: group(label) for label in transforms}
+
+    def init(params: Params) -> PartitionState:
+        used = set(tree.leaves(labels_of(params)))
+        unknown = sorted(map(repr, used - set(transforms)))
+        if unknown:
+            raise ArgumentError(
+                f"multi_transform: labels {', '.join(unknown)} have no transformation; "
+                f"there are {', '.join(map(repr, transforms))}"
+            )
+        return PartitionState({label: tx.init(params) for label, tx in groups.items()})
+
+    def update(
+        updates: Updates, state: PartitionState, params: Params | None = None
+    ) -> tuple[Updates, PartitionState]:
+        new = {}
+        for label, tx in groups.items():
+            updates, new[label] = tx.update(updates, state.inner_states[label], params)
+        return updates, PartitionState(new)
+
+    return GradientTransformation(init, update)

@@ -1,0 +1,403 @@
+"""Transformations that scale: by a number, a schedule, a norm, the parameters."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from fxflow import numpy as fnp
+from fxflow import random
+from fxflow.core import tree
+from fxflow.core.array import Array
+from fxflow.core.convert import typeof
+from fxflow.core.errors import ArgumentError
+from fxflow.optim.base import (
+    GradientTransformation,
+    Mask,
+    Params,
+    Scalar,
+    ScalarOrSchedule,
+    Schedule,
+    Updates,
+    cast_like,
+    global_norm,
+    increment,
+    need_params,
+    stateless,
+    zero_count,
+)
+from fxflow.optim.masking import masked
+
+
+class ScaleByScheduleState(NamedTuple):
+    """State of `scale_by_schedule`: how many updates there were."""
+
+    count: Array
+
+
+class AddNoiseState(NamedTuple):
+    """State of `add_noise`: how many updates there were, and the next key."""
+
+    count: Array
+    key: Array
+
+
+def scale(step_size: Scalar) -> GradientTransformation:
+    """Makes a transformation that multiplies by a number.
+
+    Args:
+      step_size: the number.
+
+    Returns:
+      A transformation without state.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> optim.scale(2.0).update(fnp.array([3.0, 4.0]), ())[0].tolist()
+      [6.0, 8.0]
+    """
+
+    def one(x: Any) -> Any:
+        return cast_like(fnp.multiply(step_size, x), x)
+
+    return stateless(lambda updates, params: tree.map(one, updates))
+
+
+def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
+    """Makes a transformation that multiplies by a number that changes with the updates.
+
+    Args:
+      step_size_fn: function of the number of updates so far.
+
+    Returns:
+      A transformation that counts.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.scale_by_schedule(lambda count: count + 1)
+      >>> state = tx.init(0.0)
+      >>> _, state = tx.update(fnp.ones(1), state)
+      >>> tx.update(fnp.ones(1), state)[0].tolist()
+      [2.0]
+    """
+
+    def init(params: Params) -> ScaleByScheduleState:
+        return ScaleByScheduleState(zero_count())
+
+    def update(
+        updates: Updates, state: ScaleByScheduleState, params: Params | None = None
+    ) -> tuple[Updates, ScaleByScheduleState]:
+        factor = step_size_fn(state.count)
+        scaled = tree.map(lambda x: cast_like(fnp.multiply(factor, x), x), updates)
+        return scaled, ScaleByScheduleState(increment(state.count))
+
+    return GradientTransformation(init, update)
+
+
+def scale_by_learning_rate(
+    learning_rate: ScalarOrSchedule, *, flip_sign: bool = True
+) -> GradientTransformation:
+    """Makes the transformation that goes down the gradient.
+
+    Args:
+      learning_rate: a number, or a function of the number of updates so far.
+      flip_sign: whether to go down (True) or up.
+
+    Returns:
+      A transformation that multiplies by minus the learning rate.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> optim.scale_by_learning_rate(0.5).update(fnp.array([4.0]), ())[0].tolist()
+      [-2.0]
+    """
+    sign = -1 if flip_sign else 1
+    if callable(learning_rate):
+        return scale_by_schedule(lambda count: fnp.multiply(sign, learning_rate(count)))
+    return scale(fnp.multiply(sign, learning_rate))
+
+
+def scale_by_sign() -> GradientTransformation:
+    """Makes a transformation that keeps the signs alone.
+
+    Returns:
+      A transformation without state.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> optim.scale_by_sign().update(fnp.array([3.0, -4.0]), ())[0].tolist()
+      [1.0, -1.0]
+    """
+    return stateless(lambda updates, params: tree.map(fnp.sign, updates))
+
+
+def _norm(x: Any, least: Scalar) -> Any:
+    return fnp.maximum(fnp.sqrt(fnp.sum(fnp.square(fnp.abs(x)))), least)
+
+
+def scale_by_trust_ratio(
+    min_norm: Scalar = 0.0, trust_coefficient: Scalar = 1.0, eps: Scalar = 0.0
+) -> GradientTransformation:
+    r"""Makes a transformation that scales each array by the size of its parameters.
+
+    .. math:: u \leftarrow u\; c\,\lVert p \rVert / (\lVert u \rVert + \epsilon)
+
+    Args:
+      min_norm: the least norm that is assumed.
+      trust_coefficient: c.
+      eps: ε.
+
+    Returns:
+      A transformation without state, which needs the parameters. Arrays of which a norm
+      is 0 stay as they are.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.scale_by_trust_ratio()
+      >>> tx.update(fnp.array([3.0, 4.0]), (), fnp.array([0.0, 10.0]))[0].tolist()
+      [6.0, 8.0]
+
+    Reference: You, Gitman, Ginsburg 2017 (LARS); You et al. 2020 (LAMB).
+    """
+
+    def one(x: Any, param: Any) -> Any:
+        of_param, of_update = _norm(param, min_norm), _norm(x, min_norm)
+        ratio = fnp.divide(
+            fnp.multiply(trust_coefficient, of_param), fnp.add(of_update, eps)
+        )
+        none = fnp.logical_or(fnp.equal(of_param, 0.0), fnp.equal(of_update, 0.0))
+        return cast_like(fnp.multiply(x, fnp.where(none, 1.0, ratio)), x)
+
+    def all_of(updates: Updates, params: Params | None) -> Updates:
+        return tree.map(one, updates, need_params("scale_by_trust_ratio", params))
+
+    return stateless(all_of)
+
+
+def scale_by_param_block_rms(min_scale: Scalar = 1e-3) -> GradientTransformation:
+    """Makes a transformation that scales by the parameters' root mean square.
+
+    Each array by that of its own parameters.
+
+    Args:
+      min_scale: the least value that is assumed.
+
+    Returns:
+      A transformation without state, which needs the parameters.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.scale_by_param_block_rms()
+      >>> tx.update(fnp.ones(2), (), fnp.array([3.0, 3.0]))[0].tolist()
+      [3.0, 3.0]
+
+    Reference: Shazeer and Stern 2018, "Adafactor".
+    """
+
+    def one(x: Any, param: Any) -> Any:
+        rms = fnp.sqrt(fnp.mean(fnp.square(fnp.abs(param))))
+        return cast_like(fnp.multiply(x, fnp.maximum(rms, min_scale)), x)
+
+    def all_of(updates: Updates, params: Params | None) -> Updates:
+        return tree.map(one, updates, need_params("scale_by_param_block_rms", params))
+
+    return stateless(all_of)
+
+
+def normalize_by_update_norm(
+    scale_factor: Scalar = 1.0, eps: Scalar = 1e-6
+) -> GradientTransformation:
+    r"""Makes gradients of one length: :math:`s\, g / (\lVert g\rVert + \epsilon)`.
+
+    Args:
+      scale_factor: s.
+      eps: ε.
+
+    Returns:
+      A transformation without state.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.normalize_by_update_norm(eps=0.0)
+      >>> tx.update(fnp.array([3.0, 4.0]), ())[0].tolist()
+      [0.6..., 0.8...]
+    """
+
+    def all_of(updates: Updates, params: Params | None) -> Updates:
+        length = fnp.add(global_norm(updates), eps)
+        factor = fnp.divide(scale_factor, length)
+        return tree.map(lambda x: cast_like(fnp.multiply(x, factor), x), updates)
+
+    return stateless(all_of)
+
+
+def centralize() -> GradientTransformation:
+    """Makes a transformation that subtracts means: over all axes but the first.
+
+    Returns:
+      A transformation without state; it leaves vectors and numbers alone.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> optim.centralize().update(fnp.array([[1.0, 3.0]]), ())[0].tolist()
+      [[-1.0, 1.0]]
+
+    Reference: Yong, Huang, Hua, Zhang 2020, "Gradient centralization".
+    """
+
+    def one(x: Any) -> Any:
+        ndim = typeof(x).ndim
+        if ndim < 2:
+            return x
+        return fnp.subtract(x, fnp.mean(x, tuple(range(1, ndim)), keepdims=True))
+
+    return stateless(lambda updates, params: tree.map(one, updates))
+
+
+def add_decayed_weights(
+    weight_decay: ScalarOrSchedule = 0.0, mask: Mask = None
+) -> GradientTransformation:
+    r"""Makes a transformation that adds parameters: :math:`u \leftarrow u + \lambda p`.
+
+    Args:
+      weight_decay: λ: a number, or a function of the number of updates so far.
+      mask: which parameters decay: a pytree of bools (or a prefix of one), or a
+        function from parameters to it; None means all.
+
+    Returns:
+      A transformation that needs the parameters.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.add_decayed_weights(0.1)
+      >>> tx.update(fnp.ones(1), tx.init(0.0), fnp.array([10.0]))[0].tolist()
+      [2.0]
+
+    Reference: Loshchilov and Hutter 2019, "Decoupled weight decay regularization".
+    """
+
+    def add(updates: Updates, params: Params | None, factor: Any) -> Updates:
+        def one(x: Any, param: Any) -> Any:
+            return cast_like(fnp.add(x, fnp.multiply(factor, param)), x)
+
+        return tree.map(one, updates, need_params("add_decayed_weights", params))
+
+    def init(params: Params) -> ScaleByScheduleState:
+        return ScaleByScheduleState(zero_count())
+
+    def update(
+        updates: Updates, state: ScaleByScheduleState, params: Params | None = None
+    ) -> tuple[Updates, ScaleByScheduleState]:
+        new = add(updates, params, weight_decay(state.count))
+        return new, ScaleByScheduleState(increment(state.count))
+
+    if callable(weight_decay):
+        decay = GradientTransformation(init, update)
+    else:
+        decay = stateless(lambda updates, params: add(updates, params, weight_decay))
+    return decay if mask is None else masked(decay, mask)
+
+
+def add_noise(
+    eta: Scalar, gamma: Scalar, key: Any = None, *, seed: int | None = None
+) -> GradientTransformation:
+    r"""Makes a transformation that adds normal noise of decreasing variance.
+
+    .. math:: g \leftarrow g + \mathcal N(0,\; \eta / (1 + t)^\gamma)
+
+    Args:
+      eta: η, the first variance.
+      gamma: γ, how fast it decreases.
+      key: a random key.
+      seed: makes a key, if there is none.
+
+    Returns:
+      A transformation that counts and keeps a key.
+
+    Raises:
+      ArgumentError: there is neither a key nor a seed, or both.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.add_noise(0.1, 0.5, seed=0)
+      >>> tx.update(fnp.ones(3), tx.init(fnp.ones(3)))[0].shape
+      (3,)
+
+    Reference: Neelakantan et al. 2015, "Adding gradient noise improves learning".
+    """
+    if (key is None) == (seed is None):
+        raise ArgumentError("add_noise: pass either a random key or a seed")
+    first = random.key(seed) if key is None else key
+
+    def init(params: Params) -> AddNoiseState:
+        return AddNoiseState(zero_count(), fnp.copy(first))
+
+    def update(
+        updates: Updates, state: AddNoiseState, params: Params | None = None
+    ) -> tuple[Updates, AddNoiseState]:
+        leaves, treedef = tree.flatten(updates)
+        count = increment(state.count)
+        keys = random.split(state.key, len(leaves) + 1)
+        deviation = fnp.sqrt(fnp.divide(eta, fnp.power(count, gamma)))
+
+        def noisy(i: int, x: Any) -> Any:
+            aval = typeof(x)
+            noise = random.normal(keys[i + 1], aval.shape, aval.dtype)
+            return fnp.add(x, cast_like(fnp.multiply(deviation, noise), x))
+
+        new = [noisy(i, x) for i, x in enumerate(leaves)]
+        return treedef.unflatten(new), AddNoiseState(count, keys[0])
+
+    return GradientTransformation(init, update)
+
+
+def zero_nans() -> GradientTransformation:
+    """Makes a transformation that puts 0 for nan.
+
+    Returns:
+      A transformation without state.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> optim.zero_nans().update(fnp.array([fnp.nan, 2.0]), ())[0].tolist()
+      [0.0, 2.0]
+    """
+
+    def one(x: Any) -> Any:
+        return fnp.where(fnp.isnan(x), 0, x)
+
+    return stateless(lambda updates, params: tree.map(one, updates))
+
+
+def keep_params_nonnegative() -> GradientTransformation:
+    """Makes a transformation after which no parameter falls below 0.
+
+    Returns:
+      A transformation without state, which needs the parameters.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.keep_params_nonnegative()
+      >>> tx.update(fnp.array([-5.0, -1.0]), (), fnp.array([2.0, 2.0]))[0].tolist()
+      [-2.0, -1.0]
+    """
+
+    def one(x: Any, param: Any) -> Any:
+        below = fnp.less(fnp.add(param, x), 0.0)
+        return fnp.where(below, fnp.negative(param), x)
+
+    def all_of(updates: Updates, params: Params | None) -> Updates:
+        return tree.map(one, updates, need_params("keep_params_nonnegative", params))
+
+    return stateless(all_of)

@@ -1,0 +1,55 @@
+"""What holds for every test: a cache of this run, no display, options left as found."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+
+# Read when fxflow and matplotlib are first imported, so set before that.
+os.environ.setdefault("MPLBACKEND", "Agg")
+_own_cache = None
+if "FXFLOW_CACHE_DIR" not in os.environ:
+    _own_cache = tempfile.mkdtemp(prefix="fxflow-tests-")
+    os.environ["FXFLOW_CACHE_DIR"] = _own_cache
+
+import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+from fxflow._config import Option, config  # noqa: E402
+
+# A failing example is printed with what is needed to run it again. In CI the examples
+# are the same in each run, so that a change is not blamed for another one's bug.
+settings.register_profile(
+    "fxflow",
+    deadline=None,
+    database=None,
+    print_blob=True,
+    derandomize=bool(os.environ.get("CI")),
+)
+settings.load_profile("fxflow")
+
+_OPTIONS = [name for name, o in vars(type(config)).items() if isinstance(o, Option)]
+
+
+def pytest_unconfigure() -> None:
+    if _own_cache is not None:
+        shutil.rmtree(_own_cache, ignore_errors=True)
+
+
+def _values() -> dict[str, object]:
+    return {name: getattr(config, name) for name in _OPTIONS}
+
+
+@pytest.fixture(autouse=True)
+def options_unchanged() -> Iterator[None]:
+    """Fails a test that leaves an option changed, and changes it back."""
+    before = _values()
+    yield
+    after = _values()
+    changed = {n: (before[n], after[n]) for n in _OPTIONS if before[n] != after[n]}
+    for name, (value, _) in changed.items():
+        setattr(config, name, value)
+    assert not config.overridden(), "the test did not leave config.override"
+    assert not changed, f"the test left options changed: {changed}"

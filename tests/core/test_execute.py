@@ -1,0 +1,125 @@
+"""Compiled graphs: where they run, what they return, what is checked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import config, jit, lax, pure_callback
+from fxflow.core.array import buffer_of
+from fxflow.core.errors import ArgumentError, NonFiniteError
+from fxflow.core.execute import (
+    buffer_at,
+    check_finite,
+    common_place,
+    compile_graph,
+)
+from fxflow.core.placed import Placed, placed_on
+from fxflow.core.staging import trace_flat
+from fxflow.devices import buffers
+
+
+def program(function, *args, name="program"):
+    arrays = [fnp.asarray(a) for a in args]
+    graph, consts = trace_flat(function, [a.aval for a in arrays])
+    assert not consts
+    return compile_graph(graph, [a._placed for a in arrays], name=name), arrays
+
+
+def test_program():
+    run, arrays = program(lambda x, y: [lax.add(x, y), x], np.ones(3), np.ones(3))
+    total, same = run(arrays)
+    assert total.tolist() == [2.0, 2.0, 2.0] and same.tolist() == [1.0, 1.0, 1.0]
+    assert total.aval is arrays[0].aval
+    assert "stablehlo.add" in run.text
+    assert run.placement is buffers.default_placement()
+    assert [p.aval for p in run.out_placeds] == [arrays[0].aval] * 2
+
+
+def test_one_result_and_none():
+    run, arrays = program(lambda x: [lax.sin(x)], np.float32(0))
+    assert [float(v) for v in run(arrays)] == [0.0]
+    nothing, arrays = program(lambda x: [], np.float32(0))
+    assert nothing(arrays) == []
+
+
+def test_weak_types_and_keys_come_back():
+    run, arrays = program(lambda x: [lax.mul(x, 2)], 3)
+    (out,) = run(arrays)
+    assert out.weak_type and int(out) == 6
+    key = fxflow.random.key(0)
+    run, _ = program(lambda k: [k], key)
+    (same,) = run([key])
+    assert same.aval is key.aval
+
+
+def test_a_program_that_calls_python_is_waited_for():
+    def fail(x):
+        raise RuntimeError("from the callback")
+
+    like = fxflow.ShapeDtypeStruct((), "float32")
+    run, arrays = program(lambda x: [pure_callback(fail, like, x)], np.float32(0))
+    with pytest.raises(RuntimeError, match="from the callback"):
+        run(arrays)
+
+
+class _Elsewhere:
+    """A second place, as `common_place` sees one."""
+
+    def __init__(self, name):
+        self.name, self.table = name, {}
+
+    def __repr__(self):
+        return self.name
+
+
+def test_where_operations_run():
+    aval = fnp.ones(3).aval
+    free = placed_on(aval)
+    here = placed_on(aval, None, True)
+    other = _Elsewhere("cpu:7")
+    there = Placed(aval, other, True)
+    assert common_place([], "f") == (buffers.default_placement(), False)
+    assert common_place([free, free], "f") == (buffers.default_placement(), False)
+    assert common_place([free, here], "f") == (here.placement, True)
+    assert common_place([free, there], "f") == (other, True)
+    with pytest.raises(
+        ArgumentError,
+        match=r"add: arguments are committed.*f32\[3\] to .*f32\[3\] to cpu:7.*"
+        "device_put",
+    ):
+        common_place([here, there], "add")
+
+
+def test_buffers_of_other_places():
+    x = fnp.ones(3)
+    assert buffer_at(x, buffers.default_placement()) is buffer_of(x)
+
+
+def test_check_finite():
+    nan, inf = fnp.array([1.0, np.nan]), fnp.array([1.0, np.inf])
+    check_finite("f", [nan, inf])
+    with config.override(debug_nans=True):
+        check_finite("f", [inf, fnp.arange(3)])
+        with pytest.raises(NonFiniteError, match=r"f gave nan in f32\[2\]"):
+            check_finite("f", [nan])
+    with (
+        config.override(debug_infs=True),
+        pytest.raises(FloatingPointError, match=r"f gave inf in f32\[2\]"),
+    ):
+        check_finite("f", [inf])
+
+
+def test_compiler_options():
+    graph, _ = trace_flat(lambda x: [lax.sin(x)], [fnp.ones(2).aval])
+    placeds = [fnp.ones(2)._placed]
+    options = {"xla_cpu_enable_fast_math": False}
+    run = compile_graph(graph, placeds, name="f", options=options)
+    assert run([fnp.zeros(2)])[0].tolist() == [0.0, 0.0]
+
+
+def test_large_arguments():
+    x = fnp.ones((300, 300))
+    np.testing.assert_allclose(np.asarray(jit(lambda x: x * 2)(x)), 2.0)

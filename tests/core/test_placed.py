@@ -1,0 +1,28 @@
+"""Types with their places: interned, so that a call's key is made of identities."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fxflow.core.aval import Aval
+from fxflow.core.placed import placed_on
+from fxflow.devices import buffers, local_devices
+
+AVAL = Aval((2, 3), np.dtype(np.float32))
+
+
+def test_interned():
+    assert placed_on(AVAL) is placed_on(AVAL)
+    assert placed_on(AVAL) is placed_on(AVAL, buffers.default_placement(), False)
+    assert placed_on(AVAL) is not placed_on(AVAL, committed=True)
+    assert placed_on(AVAL) is not placed_on(AVAL.update(weak_type=True))
+
+
+def test_parts():
+    placement = buffers.placement(local_devices()[0])
+    placed = placed_on(AVAL, placement, True)
+    assert placed.aval is AVAL
+    assert placed.placement is placement
+    assert placed.committed
+    assert repr(placed).startswith("f32[2,3]@")
+    assert placed.handler is placed.handler

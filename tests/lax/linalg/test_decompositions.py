@@ -1,0 +1,183 @@
+"""Public functions of `lax.linalg`: values, options and errors."""
+
+import numpy as np
+import pytest
+from scipy import linalg as scipy_linalg
+
+from fxflow.core.errors import (
+    ArgumentError,
+    DtypeError,
+    NotDifferentiableError,
+    ShapeError,
+)
+from fxflow.core.jvp import jvp_flat
+from fxflow.lax import linalg
+from tests.conformance.harness import array
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(4, 4)).astype("f4")
+S = X @ X.T + np.eye(4, dtype="f4")
+Z = (X + 1j * X[::-1]).astype("c8")
+
+
+def close(got, expected) -> None:
+    np.testing.assert_allclose(np.asarray(got), expected, rtol=2e-4, atol=2e-4)
+
+
+def test_cholesky_symmetrizes_or_reads_the_lower_triangle() -> None:
+    lower = np.tril(S)
+    close(linalg.cholesky(lower, symmetrize_input=False), np.linalg.cholesky(S))
+    close(linalg.cholesky(S), np.linalg.cholesky(S))
+
+
+def test_triangular_solve_of_vectors_and_conjugates() -> None:
+    a, b = np.tril(Z) + 3 * np.eye(4, dtype="c8"), Z[0]
+    got = linalg.triangular_solve(a, b, left_side=True, lower=True, conjugate_a=True)
+    close(got, scipy_linalg.solve_triangular(a.conj(), b, lower=True))
+    got = linalg.triangular_solve(
+        a, b, left_side=True, lower=True, transpose_a=True, conjugate_a=True
+    )
+    close(got, scipy_linalg.solve_triangular(a, b, lower=True, trans="C"))
+    got = linalg.triangular_solve(a, b, lower=True)
+    close(np.asarray(got) @ a, b)
+
+
+def test_lu_is_scipys() -> None:
+    factors, pivots, permutation = map(np.asarray, linalg.lu(X))
+    expected, places = scipy_linalg.lu_factor(X)
+    close(factors, expected)
+    np.testing.assert_array_equal(pivots, places)
+    low = np.tril(factors, -1) + np.eye(4)
+    close(low @ np.triu(factors), X[permutation])
+    again = linalg.lu_pivots_to_permutation(pivots, 4)
+    np.testing.assert_array_equal(again, permutation)
+    wide = linalg.lu_pivots_to_permutation(np.int32([[3, 1], [0, 3]]), 4)
+    np.testing.assert_array_equal(wide, [[3, 1, 2, 0], [0, 3, 2, 1]])
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_qr(full: bool) -> None:
+    tall = X[:, :2].copy()
+    q, r = map(np.asarray, linalg.qr(tall, full_matrices=full))
+    close(q @ r, tall)
+    close(q.T @ q, np.eye(4 if full else 2))
+    packed, taus = linalg.geqrf(tall)
+    close(linalg.householder_product(packed, taus), q[:, :2])
+
+
+def test_subsets_of_eigenvalues_and_singular_values() -> None:
+    v, w = linalg.eigh(S, subset_by_index=(1, 3))
+    close(w, np.linalg.eigvalsh(S)[1:3])
+    assert v.shape == (4, 2)
+    s = linalg.svd(X, compute_uv=False, subset_by_index=(0, 2))
+    close(s, np.linalg.svd(X, compute_uv=False)[:2])
+    u, s, vh = linalg.svd(X, full_matrices=False, subset_by_index=(0, 2))
+    assert (u.shape, s.shape, vh.shape) == ((4, 2), (2,), (2, 4))
+
+
+def test_eig_gives_what_is_asked_for() -> None:
+    w, left, right = map(np.asarray, linalg.eig(X))
+    close(X @ right, right * w)
+    close(left.conj().T @ X, w[:, None] * left.conj().T)
+    assert len(linalg.eig(X, compute_left_eigenvectors=False)) == 2
+
+
+def test_singular_values_by_eigenvalues_as_on_tpus() -> None:
+    from fxflow.lax.linalg.svd import _by_eigenvalues
+
+    for x in (X, X[:, :2].copy(), X[:2].copy(), Z):
+        s, u, vh = map(np.asarray, _by_eigenvalues(array(x), False))
+        close(u * s @ vh, x)
+        close(s, np.linalg.svd(x, compute_uv=False))
+
+
+def test_tridiagonal_as_on_tpus() -> None:
+    from fxflow.lax.linalg.tridiagonal import _thomas
+
+    d = np.full(4, 5, "f4")
+    expected = np.asarray(linalg.tridiagonal_solve(X[0], d, X[1], X))
+    close(_thomas(*map(array, (X[0], d, X[1], X))), expected)
+    close(linalg.tridiagonal_solve(X[0], d, X[1], X[:, 0].copy()), expected[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: linalg.cholesky(X[:2]), ShapeError, "cholesky: takes square"),
+        (lambda: linalg.lu(X[0]), ShapeError, "lu: takes matrices"),
+        (lambda: linalg.qr(X.astype("i4")), DtypeError, "qr: takes floating"),
+        (lambda: linalg.triangular_solve(X, Z), DtypeError, "must have one dtype"),
+        (
+            lambda: linalg.triangular_solve(X, X[:3], left_side=True),
+            ShapeError,
+            "axis -2 must be 4",
+        ),
+        (
+            lambda: linalg.triangular_solve(X[None], X),
+            ShapeError,
+            "takes matrices|same leading axes",
+        ),
+        (
+            lambda: linalg.lu_pivots_to_permutation(np.int32([0, 1]), 1),
+            ArgumentError,
+            "more pivots than",
+        ),
+        (
+            lambda: linalg.lu_pivots_to_permutation(np.float32([0]), 1),
+            DtypeError,
+            "pivots must be int32",
+        ),
+        (
+            lambda: linalg.lu_pivots_to_permutation(np.int32(0), 1),
+            ShapeError,
+            "takes vectors",
+        ),
+        (
+            lambda: linalg.householder_product(X[:2], X[0]),
+            ShapeError,
+            "as many rows as columns",
+        ),
+        (lambda: linalg.eigh(S, subset_by_index=(2, 5)), ArgumentError, "range within"),
+        (
+            lambda: linalg.svd(X, full_matrices=False, subset_by_index=(0, 9)),
+            ArgumentError,
+            "range within",
+        ),
+        (
+            lambda: linalg.svd(X, subset_by_index=(0, 1)),
+            ArgumentError,
+            "full_matrices=False only",
+        ),
+        (
+            lambda: linalg.tridiagonal_solve(X[0], X[0, :3], X[0], X),
+            ShapeError,
+            r"diagonals must be \[..., n\]",
+        ),
+        (
+            lambda: linalg.tridiagonal_solve(X[0], X[0], X[0], Z),
+            DtypeError,
+            "must have one dtype",
+        ),
+    ],
+)
+def test_errors(call, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        linalg.qr,
+        linalg.svd,
+    ],
+)
+def test_what_is_not_determined_has_no_derivative(function) -> None:
+    tall = array(X[:, :2].copy())
+    with pytest.raises(NotDifferentiableError, match="full_matrices=False"):
+        jvp_flat(lambda x: list(function(x)), [tall], [tall])
+
+
+def test_left_eigenvectors_have_no_derivative() -> None:
+    with pytest.raises(NotDifferentiableError, match="compute_left_eigenvectors"):
+        jvp_flat(lambda x: linalg.eig(x), [array(X)], [array(X)])

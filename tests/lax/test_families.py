@@ -1,0 +1,138 @@
+"""What families of operations share: dtypes, constants, rules derived from tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import lax, vmap
+from fxflow.core.aval import Aval
+from fxflow.core.errors import DtypeError, NotDifferentiableError, ShapeError
+from fxflow.core.graph import Var
+from fxflow.core.primitive import Zero, table
+from fxflow.lax import families
+from fxflow.lax.families import Elementwise, kind, must_repeat
+
+F32 = np.dtype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "letter"),
+    [
+        ("bool", "b"),
+        ("int8", "i"),
+        ("uint64", "u"),
+        ("float16", "f"),
+        ("bfloat16", "f"),
+        ("float8_e4m3fn", "f"),
+        ("complex64", "c"),
+        ("int4", "i"),
+    ],
+)
+def test_kinds(dtype, letter):
+    assert kind(fxflow.ShapeDtypeStruct((), dtype).dtype) == letter
+
+
+def test_kinds_overlap_as_their_names_say():
+    assert families.NUMERIC | {"b"} == families.ANY
+    assert families.FLOAT | families.COMPLEX == families.INEXACT
+    assert families.INTEGER | families.FLOAT == families.REAL
+
+
+def test_wrong_dtype():
+    with pytest.raises(DtypeError, match=r"sin.*i32\[3\]"):
+        lax.sin(fnp.arange(3))
+    with pytest.raises(DtypeError, match=r"bool\[2\]"):
+        lax.neg(fnp.array([True, False]))
+
+
+def test_operands_of_different_types():
+    add = table["add"]
+    with pytest.raises(DtypeError, match=r"one dtype, got f32\[3\], i32\[3\].*astype"):
+        add.abstract(Aval((3,), F32), Aval((3,), np.dtype("i4")))
+    with pytest.raises(ShapeError, match=r"one shape, got f32\[3\], f32\[4\]"):
+        add.abstract(Aval((3,), F32), Aval((4,), F32))
+
+
+def test_0d_operands_stand_for_all_places():
+    add = table["add"]
+    vector, scalar = Aval((3,), F32), Aval((), F32, True)
+    assert add.abstract(vector, scalar) is vector
+    assert add.abstract(scalar, vector) is vector
+    assert add.abstract(scalar, scalar) is scalar
+    x = fnp.ones(3)
+    assert add.bind(x, 2.0).tolist() == [3.0] * 3
+
+
+def test_weakness():
+    add = table["add"]
+    weak, strong = Aval((), F32, True), Aval((), F32)
+    assert add.abstract(weak, strong) is strong
+    assert add.abstract(weak, weak) is weak
+
+
+def test_which_operands_must_be_repeated():
+    assert not must_repeat(2.0)
+    assert not must_repeat(fnp.array(2.0))
+    assert must_repeat(fnp.ones(2))
+    seen = []
+    fxflow.jit(lambda x: seen.append(must_repeat(x)))(1.0)
+    assert seen == [True]
+
+
+def test_unmapped_operands():
+    rows = fnp.arange(6.0).reshape(3, 2)
+    out = vmap(lambda r, s: lax.add(r, s), (0, None))(rows, fnp.ones(2))
+    assert out.tolist() == (rows + 1).tolist()
+    graph = fxflow.make_graph(vmap(lambda r: lax.mul(r, 2.0)))(rows)
+    assert [n.primitive.name for n in graph.nodes] == ["mul"]
+
+
+def test_tangents_of_a_table():
+    x, y = fnp.array([2.0, 3.0]), fnp.array([5.0, 7.0])
+    t = fnp.array([1.0, 10.0])
+    zero = Zero(x.aval)
+    for name, tangents, expected in (
+        ("add", (t, zero), [1.0, 10.0]),
+        ("add", (t, t), [2.0, 20.0]),
+        ("sub", (zero, t), [-1.0, -10.0]),
+        ("mul", (t, zero), [5.0, 70.0]),
+        ("mul", (t, t), [7.0, 100.0]),
+    ):
+        _, tangent = table[name].jvp((x, y), tangents)
+        assert tangent.tolist() == expected, name
+
+
+def test_flat_places_have_a_zero_tangent():
+    out, tangent = table["sign"].jvp((fnp.array([2.0]),), (fnp.array([1.0]),))
+    assert out.tolist() == [1.0]
+    assert type(tangent) is Zero or tangent.tolist() == [0.0]
+
+
+def test_linear_operations_apply_to_tangents():
+    x = fnp.arange(6.0).reshape(2, 3)
+    rev = table["rev"]
+    out, tangent = rev.jvp((x,), (x * 2,), dimensions=(1,))
+    assert tangent.tolist() == (out * 2).tolist()
+
+
+def test_products_are_linear_in_each_operand_alone():
+    dims = (((0,), (0,)), ((), ()))
+    graph = fxflow.make_graph(lambda x: lax.dot_general(x, x, dims))(fnp.ones(3))
+    (node,) = graph.nodes
+    var = Var(Aval((3,), F32))
+    with pytest.raises(NotDifferentiableError, match="not linear"):
+        node.primitive.transpose(1.0, var, var, **node.params)
+    y = fnp.array([1.0, 2.0, 3.0])
+    left, none = node.primitive.transpose(fnp.array(2.0), var, y, **node.params)
+    assert left.tolist() == [2.0, 4.0, 6.0] and none is None
+    none, right = node.primitive.transpose(fnp.array(2.0), y, var, **node.params)
+    assert right.tolist() == [2.0, 4.0, 6.0] and none is None
+
+
+def test_numpy_function_itself_is_called_where_nothing_is_added():
+    assert table["neg"].host_function() is np.negative
+    elementwise = [p for p in table.values() if isinstance(p, Elementwise)]
+    assert len(elementwise) > 40

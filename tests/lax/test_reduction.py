@@ -1,0 +1,81 @@
+"""Named reductions."""
+
+import numpy as np
+import pytest
+
+from fxflow import lax
+from fxflow.core.errors import AxisError, DtypeError
+from tests.conformance.harness import array
+
+X = np.arange(12, dtype="f4").reshape(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("got", "expected"),
+    [
+        (lambda: lax.reduce_sum(X, (-1,)), X.sum(1)),
+        (lambda: lax.reduce_sum(X, ()), X),
+        (lambda: lax.reduce_sum(2.0, ()), np.float32(2)),
+        (lambda: lax.reduce_prod(X[1:], (1, 0)), X[1:].prod()),
+        (lambda: lax.reduce_max(X, (0,)), X.max(0)),
+        (lambda: lax.reduce_min(X, (0, 1)), np.float32(0)),
+        (lambda: lax.reduce_and(np.uint8([6, 3]), (0,)), np.uint8(2)),
+        (lambda: lax.reduce_or(X > 10, (1,)), np.array([False, False, True])),
+        (lambda: lax.reduce_xor(np.int32([6, 3]), (0,)), np.int32(5)),
+        (lambda: lax.reduce_sum(np.int8([100, 100]), (0,)), np.int8(-56)),
+    ],
+)
+def test_values(got, expected: np.ndarray) -> None:
+    out = np.asarray(got())
+    assert out.dtype == np.asarray(expected).dtype
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize(
+    ("reduce_", "dtype", "expected"),
+    [
+        (lax.reduce_sum, "f4", 0),
+        (lax.reduce_prod, "i4", 1),
+        (lax.reduce_max, "f4", -np.inf),
+        (lax.reduce_max, "i4", np.iinfo("i4").min),
+        (lax.reduce_max, "float8_e4m3fn", -448),
+        (lax.reduce_min, "f2", np.inf),
+        (lax.reduce_min, "bool", True),
+        (lax.reduce_and, "i4", -1),
+        (lax.reduce_and, "u1", 255),
+        (lax.reduce_or, "bool", False),
+    ],
+)
+def test_of_nothing(reduce_, dtype: str, expected: float) -> None:
+    from fxflow.core import dtypes
+
+    out = reduce_(array(np.zeros((0, 2), dtypes.dtype(dtype))), (0,))
+    np.testing.assert_array_equal(np.asarray(out).astype("f8"), [expected] * 2)
+
+
+def test_nan_wins() -> None:
+    x = np.array([1, np.nan, 2], "f4")
+    assert np.isnan(lax.reduce_max(x, (0,))) and np.isnan(lax.reduce_min(x, (0,)))
+
+
+def test_sixteen_bits_accumulate_in_more_on_the_host() -> None:
+    x = array(np.full(1000, 0.1, np.float16))
+    assert abs(float(lax.reduce_sum(x, (0,))) - 100) < 0.2
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: lax.reduce_sum(X, (2,)), AxisError, "axes 2 is out of range"),
+        (lambda: lax.reduce_max(X, (0, -2)), AxisError, "name an axis twice"),
+        (
+            lambda: lax.reduce_sum(X > 1, (0,)),
+            DtypeError,
+            r"_sum: .* bool\[3,4\]",
+        ),
+        (lambda: lax.reduce_and(X, (0,)), DtypeError, r"reduce_and: takes bool"),
+    ],
+)
+def test_errors(call, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()

@@ -1,0 +1,67 @@
+"""Windowed reductions."""
+
+import numpy as np
+import pytest
+
+from fxflow import lax
+from fxflow.core.aval import Aval
+from fxflow.core.linearize import linearize_flat
+from fxflow.core.staging import trace_flat
+from fxflow.core.transpose import backward
+from tests.conformance.harness import array
+
+X = np.float32([[1, 5, 2, 5], [7, 0, 3, 3]])
+
+
+@pytest.mark.parametrize(
+    ("got", "expected"),
+    [
+        (lambda: lax.reduce_window(X, 0.0, lax.add, (1, 2)), X[:, 1:] + X[:, :-1]),
+        (
+            lambda: lax.reduce_window(X, -np.inf, lax.max, (2, 2), (2, 2)),
+            [[7, 5]],
+        ),
+        (
+            lambda: lax.reduce_window(X, np.inf, lax.min, (1, 3), padding="SAME"),
+            [[1, 1, 2, 2], [0, 0, 0, 3]],
+        ),
+        (
+            lambda: lax.reduce_window(X, 1.0, lax.mul, (2, 1)),
+            [X[0] * X[1]],
+        ),
+    ],
+)
+def test_values(got, expected) -> None:
+    np.testing.assert_array_equal(got(), expected)
+
+
+@pytest.mark.parametrize(
+    ("init", "computation", "name"),
+    [
+        (0.0, lax.add, "reduce_window_sum"),
+        (-np.inf, lax.max, "reduce_window_max"),
+        (np.inf, lax.min, "reduce_window_min"),
+        (0.0, lax.max, "reduce_window"),
+        (1.0, lax.mul, "reduce_window"),
+    ],
+)
+def test_named_ones_are_found(init: float, computation, name: str) -> None:
+    graph, _ = trace_flat(
+        lambda x: [lax.reduce_window(x, init, computation, (1, 2))],
+        [Aval((2, 4), np.dtype("f4"))],
+    )
+    assert [node.primitive.name for node in graph.nodes] == [name]
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_the_first_of_equals_gets_the_derivative(size: int) -> None:
+    x = array(np.ones((size, size), "f4"))
+    lin = linearize_flat(
+        lambda v: [lax.reduce_window(v, -np.inf, lax.max, (size, size))], [x]
+    )
+    (ct,) = backward(
+        lin.nodes, lin.inputs, lin.tangents, [array(np.ones((1, 1), "f4"))]
+    )
+    expected = np.zeros((size, size))
+    expected[0, 0] = 1
+    np.testing.assert_array_equal(ct, expected)

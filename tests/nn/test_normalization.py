@@ -1,0 +1,129 @@
+"""Softmax, log-sum-exp, standardization."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.special
+
+import fxflow
+from fxflow import nn
+from fxflow.core.errors import ArgumentError, AxisError, DtypeError
+from tests.nn import golden
+
+_RNG = np.random.default_rng(0)
+# The inputs of the golden values, after those of attention.
+for _shape in ((2, 3, 4, 5), (2, 6, 2, 5), (2, 6, 2, 5), (1, 4, 3, 6)):
+    _RNG.normal(size=_shape)
+_RNG.random((2, 1, 3, 6))
+Y = _RNG.normal(size=(3, 4)).astype(np.float32)
+W = _RNG.random((3, 4)) < 0.6
+
+CASES = {
+    "softmax": lambda: nn.softmax(Y),
+    "softmax_0": lambda: nn.softmax(Y, 0),
+    "softmax_all": lambda: nn.softmax(Y, (0, 1)),
+    "softmax_where": lambda: nn.softmax(Y, where=W),
+    "log_softmax": lambda: nn.log_softmax(Y),
+    "log_softmax_where": lambda: nn.log_softmax(Y, where=W),
+    "logsumexp": lambda: nn.logsumexp(Y, 1),
+    "logsumexp_all": lambda: nn.logsumexp(Y),
+    "logsumexp_b": lambda: nn.logsumexp(Y, 0, b=np.abs(Y)),
+    "logsumexp_where": lambda: nn.logsumexp(Y, 1, where=W, keepdims=True),
+    "logmeanexp": lambda: nn.logmeanexp(Y, 1),
+    "logmeanexp_where": lambda: nn.logmeanexp(Y, 1, where=W),
+    "standardize": lambda: nn.standardize(Y),
+    "standardize_where": lambda: nn.standardize(Y, where=W),
+    "standardize_stable": lambda: nn.standardize(Y, 0, algorithm="stable"),
+    "standardize_given": lambda: nn.standardize(Y, mean=1.0, variance=4.0),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_jax(name: str) -> None:
+    golden.near(CASES[name](), golden.array(name))
+
+
+def test_signs_as_jax() -> None:
+    size, sign = nn.logsumexp(Y, 1, b=Y, return_sign=True)
+    golden.near(np.stack([size, sign]), golden.array("logsumexp_sign"))
+
+
+@pytest.mark.parametrize("axis", [0, -1, None, (0, 1)])
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_as_scipy(axis: object, scale: float) -> None:
+    x = (scale * Y).astype(np.float32)
+    want = x.astype(np.float64)
+    options = {"rtol": 1e-5, "atol": 1e-5}
+    np.testing.assert_allclose(
+        nn.softmax(x, axis), scipy.special.softmax(want, axis), **options
+    )
+    np.testing.assert_allclose(
+        nn.log_softmax(x, axis), scipy.special.log_softmax(want, axis), **options
+    )
+    for keepdims in (False, True):
+        np.testing.assert_allclose(
+            nn.logsumexp(x, axis, keepdims=keepdims),
+            scipy.special.logsumexp(want, axis, keepdims=keepdims),
+            **options,
+        )
+
+
+def test_special_cases() -> None:
+    none = np.zeros((2, 3), bool)
+    x = np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(nn.softmax(x, where=none), np.zeros((2, 3)))
+    assert float(nn.logsumexp(np.full(3, -np.inf, np.float32))) == -math.inf
+    assert float(nn.logsumexp(np.array([np.inf, 0.0]))) == math.inf
+    assert math.isnan(float(nn.logsumexp(np.zeros(2), b=np.array([1.0, -2.0]))))
+    ignored = nn.logsumexp(np.array([1e9, 0.0]), b=np.array([0.0, 1.0]))
+    assert float(ignored) == 0.0
+    value = np.array([1 + 2j, 0.5 - 1j], np.complex64)
+    want = np.log(np.exp(value).sum())
+    np.testing.assert_allclose(nn.logsumexp(value), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("function", [nn.softmax, nn.log_softmax, nn.logsumexp])
+def test_slopes_by_differences(function: object) -> None:
+    weights = np.arange(12).reshape(3, 4) / 7
+    x = fxflow.numpy.asarray(Y, "float64")
+
+    def loss(x: object) -> object:
+        out = function(x, 1)
+        return (out * (weights if out.ndim == 2 else weights[:, 0])).sum()
+
+    slope = np.asarray(fxflow.grad(loss)(x))
+    step = 1e-6
+    for i, j in ((0, 0), (1, 3), (2, 2)):
+        moved = np.zeros((3, 4))
+        moved[i, j] = step
+        moved = fxflow.numpy.asarray(moved, "float64")
+        want = (float(loss(x + moved)) - float(loss(x - moved))) / (2 * step)
+        np.testing.assert_allclose(slope[i, j], want, rtol=1e-6, atol=1e-8)
+
+
+def test_slope_is_finite_where_masked() -> None:
+    x = np.array([1.0, -np.inf, 2.0], np.float32)
+    where = np.array([True, False, True])
+    for function in (nn.softmax, nn.logsumexp):
+        slope = fxflow.grad(lambda x: function(x, -1, where=where).max())(x)  # noqa: B023
+        assert np.isfinite(np.asarray(slope)).all()
+
+
+def test_standardize_moments() -> None:
+    out = np.asarray(nn.standardize(Y, (0, 1), epsilon=0.0))
+    np.testing.assert_allclose([out.mean(), out.var()], [0, 1], atol=1e-6)
+    far = Y + np.float32(1000)
+    stable = np.asarray(nn.standardize(far, algorithm="stable"))
+    np.testing.assert_allclose(stable, nn.standardize(Y), atol=1e-3)
+
+
+def test_errors() -> None:
+    with pytest.raises(DtypeError, match=r"softmax: takes real numbers, got c64\[2\]"):
+        nn.softmax(np.ones(2, np.complex64))
+    with pytest.raises(AxisError):
+        nn.softmax(Y, 2)
+    with pytest.raises(ArgumentError, match=r"log_softmax: x is .* of type list"):
+        nn.log_softmax([1.0])
+    with pytest.raises(ArgumentError, match='algorithm must be "fast" or "stable"'):
+        nn.standardize(Y, algorithm="slow")

@@ -1,0 +1,164 @@
+"""Making arrays: dtypes, copies, what is refused."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from tests.numpy.oracle import BFLOAT16, same
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "weak"),
+    [
+        (1.0, "float32", True),
+        (1, "int32", True),
+        (True, "bool", False),
+        (1j, "complex64", True),
+        ([1.0, 2], "float32", False),
+        ([1, 2], "int32", False),
+        ([], "float32", False),
+        ([[1, 2], [3, 4]], "int32", False),
+        ([True, False], "bool", False),
+        ((1, 2j), "complex64", False),
+        (np.arange(3), "int32", False),
+        (np.arange(3.0), "float32", False),
+        (np.float64(2), "float32", False),
+        (np.ones(2, BFLOAT16), "bfloat16", False),
+        (np.ones(2, ">f4"), "float32", False),
+        (range(3), "int32", False),
+        (b"ab" and bytearray(b"ab"), "uint8", False),
+    ],
+)
+@pytest.mark.parametrize("function", (fnp.asarray, fnp.array))
+def test_dtypes_of_data(data: Any, dtype: str, weak: bool, function: Any) -> None:
+    out = function(data)
+    assert (out.dtype.name, out.weak_type) == (dtype, weak)
+    assert same(np.asarray(data), out)
+
+
+def test_a_dtype_that_is_asked_for_is_kept() -> None:
+    assert fnp.asarray([1, 2], "float64").dtype == np.float64
+    assert fnp.asarray(np.arange(3), np.int64).dtype == np.int64
+    assert fnp.asarray(1.0, fnp.bfloat16).dtype == BFLOAT16
+    assert fnp.asarray(fnp.ones(2), "int8").tolist() == [1, 1]
+    assert not fnp.asarray(fnp.asarray(1.0), "float32").weak_type
+    assert fnp.asarray(1.7, int).tolist() == 1
+
+
+def test_wide_integers_that_do_not_fit() -> None:
+    for data in ([2**40], np.array([1, 2**40]), 2**40, [[2**40, 1]]):
+        with pytest.raises(OverflowError, match="1099511627776"):
+            fnp.asarray(data)
+    assert fnp.asarray([2**40], "int64").tolist() == [2**40]
+    with pytest.raises(OverflowError, match="300 does not fit int8"):
+        fnp.asarray([1, 300], "int8")
+
+
+def test_host_memory_is_copied() -> None:
+    for dtype in (np.float32, np.float64, np.int64):
+        host = np.zeros(3, dtype)
+        made = [fnp.asarray(host), fnp.array(host), fnp.asarray(host, dtype)]
+        made.append(host + fnp.zeros(3))
+        host[:] = 7
+        assert all(a.tolist() == [0, 0, 0] for a in made)
+
+
+def test_lists_of_arrays_are_stacked() -> None:
+    x = fnp.asarray([1.0, 2.0])
+    assert same([[1, 2], [3, 4]], fnp.asarray([x, x + 2]))
+    assert same([[1, 5], [2, 3]], fnp.asarray([[x[0], 5], [x[1], 3]]))
+    assert same([1, 2], fxflow.jit(lambda a, b: fnp.array([a, b]))(1.0, 2.0))
+    assert fnp.asarray([x[0], 1, np.int8(3)]).dtype == np.float32
+    assert float(fxflow.grad(lambda v: fnp.stack(fnp.array([v, v * v]))[1])(3.0)) == 6
+    with pytest.raises(ShapeError, match="items of one list have shapes"):
+        fnp.array([x, x[:1]])
+
+
+@pytest.mark.parametrize("data", ([[1], [1, 2]], "text", object(), ["a"], None, {1: 2}))
+def test_what_is_no_data(data: Any) -> None:
+    with pytest.raises((ArgumentError, DtypeError)):
+        fnp.asarray(data)
+
+
+def test_copies() -> None:
+    x = fnp.asarray([1.0, 2.0])
+    assert fnp.asarray(x) is x
+    for y in (fnp.array(x), fnp.copy(x), x.copy(), fnp.asarray(x, copy=True)):
+        assert y is not x and y.tolist() == [1, 2]
+    with pytest.raises(ValueError, match="copy=False, but host memory"):
+        fnp.asarray([1.0], copy=False)
+    assert fnp.asarray(x, copy=False) is x
+
+
+def test_more_axes_and_order() -> None:
+    assert fnp.array(3, ndmin=2).shape == (1, 1)
+    assert fnp.array(np.ones((2, 3)), order="F").shape == (2, 3)
+    with pytest.raises(ArgumentError, match="order must be"):
+        fnp.array([1], order="X")
+
+
+@pytest.mark.parametrize("shape", ((), 3, (2, 0), [2, 3], np.int64(2)))
+@pytest.mark.parametrize("name", ("zeros", "ones", "empty"))
+def test_filled_arrays(name: str, shape: Any) -> None:
+    for function in (getattr(fnp, name), fxflow.jit(lambda: getattr(fnp, name)(shape))):
+        out = function(shape) if function is getattr(fnp, name) else function()
+        assert out.dtype == np.float32 and not out.weak_type
+        if name != "empty":
+            assert same(getattr(np, name)(shape), out)
+    assert getattr(fnp, name)(shape, "int8").dtype == np.int8
+
+
+def test_full() -> None:
+    assert fnp.full(2, 3).weak_type and fnp.full(2, 3).tolist() == [3, 3]
+    assert same(np.full((2, 3), [1, 2, 3]), fnp.full((2, 3), [1, 2, 3]))
+    assert fnp.full(2, np.nan, "bfloat16").dtype == BFLOAT16
+    with pytest.raises(ShapeError, match=r"full: f32\[3\] does not broadcast"):
+        fnp.full(2, np.ones(3))
+
+
+def test_like() -> None:
+    x = fnp.ones((2, 3), "int16")
+    assert fnp.zeros_like(x).dtype == np.int16
+    assert fnp.ones_like(x, "float32", shape=4).shape == (4,)
+    assert fnp.full_like(x, 2.9).tolist() == [[2] * 3] * 2
+    assert fnp.empty_like(x).shape == (2, 3)
+    assert fnp.zeros_like(1.0).weak_type
+    assert fnp.zeros_like(fxflow.ShapeDtypeStruct((2,), "int8")).dtype == np.int8
+    assert fxflow.vmap(fnp.ones_like)(x).shape == (2, 3)
+    with pytest.raises(ArgumentError, match="zeros_like: got"):
+        fnp.zeros_like([1])
+
+
+@pytest.mark.parametrize("shape", (-1, (2, -3)))
+def test_negative_lengths(shape: Any) -> None:
+    with pytest.raises(ShapeError, match="zeros: lengths must not be negative"):
+        fnp.zeros(shape)
+
+
+def test_lengths_that_are_not_integers() -> None:
+    with pytest.raises(ArgumentError, match="zeros: lengths must be integers"):
+        fnp.zeros((2.5,))
+    with pytest.raises(fxflow.core.errors.TracerIntegerConversionError):
+        fxflow.jit(lambda n: fnp.zeros((n,)))(2)
+
+
+def test_astype() -> None:
+    x = fnp.asarray([1.7, -2.2])
+    assert fnp.astype(x, int).tolist() == [1, -2]
+    assert x.astype(bool).tolist() == [True, True]
+    assert fnp.asarray([1 + 2j]).astype("float32").tolist() == [1]
+    assert fnp.asarray([2j]).astype(bool).tolist() == [True]
+    assert x.astype("float32") is x
+    assert fnp.astype(x, "float32", copy=True) is not x
+    with pytest.raises(ArgumentError, match="keys and numbers do not convert"):
+        fxflow.random.key(0).astype(int)
+
+
+def test_devices() -> None:
+    device = fxflow.devices()[0]
+    for x in (fnp.zeros(2, device=device), fnp.asarray([1.0], device=device)):
+        assert x.device == device and x.committed

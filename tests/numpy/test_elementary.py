@@ -1,0 +1,99 @@
+"""Elementary functions against NumPy, their derivatives against differences."""
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow.core.errors import ArgumentError, DtypeError
+from tests.numpy.oracle import check, same
+
+EVERYWHERE = (
+    *("exp", "exp2", "expm1", "sin", "cos", "tan", "arctan", "sinh", "cosh", "tanh"),
+    *("arcsinh", "cbrt", "deg2rad", "rad2deg", "sinc", "i0"),
+)
+POSITIVE = ("log", "log2", "log10", "log1p", "sqrt")
+WITHIN_ONE = ("arcsin", "arccos", "arctanh")
+X = np.array([-3.0, -0.5, -0.0, 0.25, 2.0], np.float32)
+BEYOND = np.array([np.inf, -np.inf, np.nan, -1.0, 0.0], np.float32)
+
+
+@pytest.mark.parametrize("name", EVERYWHERE)
+def test_functions_of_all_numbers(name: str) -> None:
+    check(name, X, tol=1e-4 if name in ("tan", "i0") else None)
+
+
+@pytest.mark.parametrize("name", POSITIVE)
+def test_functions_of_positive_numbers(name: str) -> None:
+    check(name, np.abs(X) + 0.1)
+    check(name, BEYOND, compiled=False)
+
+
+@pytest.mark.parametrize("name", WITHIN_ONE)
+def test_functions_of_small_numbers(name: str) -> None:
+    check(name, X / 4, tol=1e-5)
+
+
+def test_arccosh() -> None:
+    check("arccosh", np.abs(X) + 1.5)
+
+
+@pytest.mark.parametrize("name", ("hypot", "logaddexp", "logaddexp2", "arctan2"))
+def test_functions_of_two_numbers(name: str) -> None:
+    check(name, X, X[::-1].copy())
+    check(name, X[:, None], np.float32(2), compiled=False)
+
+
+def test_infinities_of_pairs() -> None:
+    inf = np.array([np.inf, -np.inf, np.inf, 1.0], np.float32)
+    other = np.array([np.inf, -np.inf, np.nan, -np.inf], np.float32)
+    check("logaddexp", inf, other)
+    check("hypot", inf, other)
+    check("heaviside", np.array([-1.0, 0.0, 2.0], np.float32), np.float32(0.5))
+
+
+@pytest.mark.parametrize("name", ("exp", "log", "sqrt", "sin", "tanh", "arctan"))
+def test_complex_numbers(name: str) -> None:
+    check(name, np.array([1 + 2j, -0.5 + 0.25j], np.complex64), tol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ("bfloat16", "float16", "float64"))
+def test_floats_keep_their_dtype(dtype: str) -> None:
+    x = fnp.asarray(X, dtype)
+    assert fnp.sin(x).dtype == dtype
+    assert same(np.sin(X), fnp.sin(x), 1e-2)
+
+
+def test_integers_become_floats() -> None:
+    assert fnp.exp(fnp.arange(2)).dtype == np.float32
+    assert fnp.exp(fnp.arange(2, dtype="int64")).dtype == np.float64
+    assert fnp.sin(1).weak_type
+
+
+@pytest.mark.parametrize("name", (*EVERYWHERE, "logaddexp", "hypot"))
+def test_derivatives(name: str) -> None:
+    function = getattr(fnp, name)
+    two = name in ("logaddexp", "hypot")
+
+    def one(x):
+        return function(x, 2 * x + 1) if two else function(x)
+
+    x, h = 0.3, 1e-3
+    slope = float(fxflow.grad(one)(fnp.float64(x)))
+    around = float(one(fnp.float64(x + h)) - one(fnp.float64(x - h))) / (2 * h)
+    assert abs(slope - around) < 1e-5
+
+
+def test_sinc_has_derivatives_at_zero() -> None:
+    assert float(fxflow.grad(fnp.sinc)(0.0)) == 0.0
+    second = fxflow.grad(fxflow.grad(fnp.sinc))(0.0)
+    assert abs(float(second) + np.pi**2 / 3) < 1e-3
+
+
+def test_what_is_not_a_number() -> None:
+    with pytest.raises(ArgumentError, match="sin: got a list of 2 items"):
+        fnp.sin([1, 2])
+    with pytest.raises(ArgumentError, match=r"convert it with fnp\.asarray"):
+        fxflow.jit(lambda x: fnp.add(x, [1]))(1.0)
+    with pytest.raises(DtypeError, match="sin: takes numbers, got key"):
+        fnp.sin(fxflow.random.key(0))

@@ -1,0 +1,163 @@
+"""`x.at[index]`: NumPy's assignment without changing the array."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.numpy.indexing import OutOfRangeError
+from tests.numpy.oracle import quick, same
+from tests.numpy.test_indexing import INDICES, MASK, X
+
+A = np.array
+
+
+@pytest.mark.parametrize("index", INDICES, ids=lambda i: repr(i).replace("\n", "")[:50])
+def test_updates_agree_with_numpy(index: Any) -> None:
+    values = np.arange(X[index].size, dtype=np.float32).reshape(X[index].shape)
+    x = fnp.asarray(X)
+    want = X.copy()
+    want[index] = values
+    assert same(want, x.at[index].set(values))
+    for name, function in (("add", np.add), ("multiply", np.multiply)):
+        want = X.copy()
+        function.at(want, index, values)
+        assert same(want, getattr(x.at[index], name)(values))
+    assert same(X, x), "the array itself has changed"
+
+
+def test_updates_under_jit() -> None:
+    for group in (INDICES[:17], INDICES[17:34], INDICES[34:]):
+        want = []
+        for index in group:
+            added = X.copy()
+            np.add.at(added, index, 2.5)
+            want.append(added)
+        got = fxflow.jit(lambda x, g=group: [x.at[i].add(2.5) for i in g])(X)
+        for w, g, i in zip(want, got, group, strict=True):
+            assert same(w, g), i
+
+
+@quick
+@given(data=st.data())
+def test_any_basic_index(data: Any) -> None:
+    shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4))
+    index = data.draw(hnp.basic_indices(shape, allow_newaxis=True))
+    x = np.zeros(shape, np.float32)
+    values = np.arange(x[index].size, dtype=np.float32).reshape(x[index].shape)
+    want = x.copy()
+    want[index] = values
+    assert same(want, fnp.asarray(x).at[index].set(values))
+
+
+def test_traced_integers_out_of_range_are_left_out() -> None:
+    put = fxflow.jit(lambda x, i: x.at[i].set(9.0))
+    x = fnp.arange(3.0)
+    assert put(x, 1).tolist() == [0, 9, 2]
+    assert put(x, -1).tolist() == [0, 1, 9]
+    assert put(x, 3).tolist() == put(x, -4).tolist() == [0, 1, 2]
+    clip = fxflow.jit(lambda x, i: x.at[i].set(9.0, mode="clip"))
+    assert clip(x, 7).tolist() == [0, 1, 9]
+
+
+def test_modes_of_arrays() -> None:
+    x = fnp.arange(3.0)
+    assert x.at[A([7, 0])].set(5.0).tolist() == [5, 1, 2]
+    assert x.at[A([7, 0])].set(5.0, mode="drop").tolist() == [5, 1, 2]
+    assert x.at[A([7, 0])].set(5.0, mode="clip").tolist() == [5, 1, 5]
+    got = x.at[A([-1])].set(5.0, wrap_negative_indices=False)
+    assert got.tolist() == [0, 1, 2]
+
+
+def test_all_operations() -> None:
+    x = fnp.asarray([1.0, 2.0, 4.0])
+    at = x.at[A([1, 1])]
+    assert at.add(3.0).tolist() == [1, 8, 4]
+    assert at.subtract(1.0).tolist() == [1, 0, 4]
+    assert at.multiply(3.0).tolist() == at.mul(3.0).tolist() == [1, 18, 4]
+    assert at.divide(2.0).tolist() == [1, 0.5, 4]
+    assert x.at[2].power(2.0).tolist() == [1, 2, 16]
+    assert at.min(A([5.0, 0.5])).tolist() == [1, 0.5, 4]
+    assert at.max(A([5.0, 0.5])).tolist() == [1, 5, 4]
+    assert at.apply(fnp.negative).tolist() == [1, -2, 4]
+    assert at.get().tolist() == [2, 2]
+    assert x.at[:2].max(1.5).tolist() == [1.5, 2, 4]
+
+
+def test_masks_may_be_traced_if_values_do_not_depend_on_them() -> None:
+    function = fxflow.jit(lambda x, m: (x.at[m].set(0.0), x.at[m].add(1.0)))
+    for mask in (MASK, MASK[:, :, 0], MASK[:, 0, 0]):
+        zeroed, added = X.copy(), X.copy()
+        zeroed[mask] = 0
+        added[mask] += 1
+        assert same((zeroed, added), function(X, mask))
+    rows = X.copy()
+    rows[MASK[:, :, 0]] = np.arange(6)
+    assert same(rows, fnp.asarray(X).at[MASK[:, :, 0]].set(np.arange(6.0)))
+
+
+def test_values_for_each_true_place() -> None:
+    want = X.copy()
+    want[MASK] = np.arange(MASK.sum())
+    assert same(want, fnp.asarray(X).at[MASK].set(np.arange(float(MASK.sum()))))
+
+
+def test_derivatives() -> None:
+    x, v = fnp.arange(3.0), fnp.asarray([5.0, 6.0])
+    _, pull = fxflow.vjp(lambda a, b: a.at[A([0, 2])].set(b), x, v)
+    dx, dv = pull(fnp.asarray([1.0, 2.0, 3.0]))
+    assert dx.tolist() == [0, 2, 0] and dv.tolist() == [1, 3]
+    _, pull = fxflow.vjp(lambda a, b: a.at[1:].multiply(b), x, v)
+    dx, dv = pull(fnp.ones(3))
+    assert dx.tolist() == [1, 5, 6] and dv.tolist() == [1, 2]
+
+
+def test_under_vmap() -> None:
+    out = fxflow.vmap(lambda x, i: x.at[i].set(-1.0))(X[:3, 0], A([0, 2, 4]))
+    want = X[:3, 0].copy()
+    want[np.arange(3), [0, 2, 4]] = -1
+    assert same(want, out)
+
+
+def test_values_take_the_dtype_of_the_array() -> None:
+    x = fnp.zeros(2, "int8")
+    assert x.at[0].set(2.7).dtype == np.int8
+    assert fnp.zeros(2, "bfloat16").at[0].add(1).dtype == "bfloat16"
+    with pytest.raises(DtypeError, match=r"at.set: complex values c64\[\]"):
+        x.at[0].set(1j)
+
+
+def test_keys() -> None:
+    keys = fxflow.random.split(fxflow.random.key(1), 3)
+    out = keys.at[0].set(keys[2])
+    assert np.asarray(out[0] == keys[2])
+    with pytest.raises(DtypeError, match="does not go into"):
+        keys.at[0].set(1)
+
+
+@pytest.mark.parametrize(
+    ("index", "values", "error", "text"),
+    [
+        (slice(0, 2), np.ones(3), ShapeError, r"values f32\[3\] do not broadcast to"),
+        (A([0, 1]), np.ones(3), ShapeError, "do not broadcast"),
+        (9, 1.0, OutOfRangeError, "at.set: index 9 is out of range"),
+        (A([True]), 1.0, OutOfRangeError, "boolean mask"),
+        (0, [1, 2], ArgumentError, "at.set: got a list"),
+    ],
+)
+def test_mistakes(index: Any, values: Any, error: Any, text: str) -> None:
+    with pytest.raises(error, match=text):
+        fnp.arange(4.0).at[index].set(values)
+
+
+def test_unknown_options() -> None:
+    with pytest.raises(ArgumentError, match=r"at\.set: unknown arguments fast"):
+        fnp.arange(4.0).at[0].set(1, fast=True)
+    with pytest.raises(ArgumentError, match="unknown mode"):
+        fnp.arange(4.0).at[A([0])].set(1, mode="nope")

@@ -1,0 +1,63 @@
+"""Norms against NumPy."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow.core.errors import ArgumentError, AxisError, ShapeError
+from tests.numpy.oracle import same
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(2, 3, 4)).astype(np.float32)
+Z = (X + 1j * X[::-1]).astype(np.complex64)
+inf = np.inf
+
+
+@pytest.mark.parametrize("order", [None, 0, 1, 2, 3, 0.5, -1, inf, -inf])
+def test_vectors(order: Any) -> None:
+    for x in (X, Z):
+        want = np.linalg.norm(x, order, axis=1)
+        assert same(want, fnp.linalg.norm(x, order, axis=1), 1e-4)
+        want = np.linalg.norm(x[0, 0], order, keepdims=True)
+        assert same(want, fnp.linalg.norm(x[0, 0], order, keepdims=True), 1e-4)
+        if order is not None:
+            want = np.linalg.vector_norm(x, axis=(0, 2), ord=order)
+            assert same(want, fnp.linalg.vector_norm(x, axis=(0, 2), ord=order), 1e-4)
+
+
+@pytest.mark.parametrize("order", [None, "fro", "nuc", 1, -1, 2, -2, inf, -inf])
+def test_matrices(order: Any) -> None:
+    for x in (X, Z):
+        for axis in ((0, 1), (2, 0), (-1, -2)):
+            for keep in (False, True):
+                want = np.linalg.norm(x, order, axis, keep)
+                assert same(want, fnp.linalg.norm(x, order, axis, keep), 1e-4)
+        if order is not None:
+            want = np.linalg.matrix_norm(x, ord=order)
+            assert same(want, fnp.linalg.matrix_norm(x, ord=order), 1e-4)
+        assert same(np.linalg.norm(x[0], order), fnp.linalg.norm(x[0], order), 1e-4)
+
+
+def test_others() -> None:
+    assert same(np.linalg.norm(X), fnp.linalg.norm(X), 1e-5)
+    assert same(5.0, fnp.linalg.norm(np.array([3, 4])))
+    g = fxflow.grad(fnp.linalg.norm)(X[0, 0])
+    assert same(X[0, 0] / np.linalg.norm(X[0, 0]), g, 1e-5)
+    got = fxflow.vmap(lambda x: fnp.linalg.norm(x, "nuc"))(X)
+    assert same(np.linalg.norm(X, "nuc", (1, 2)), got, 1e-4)
+
+
+def test_mistakes() -> None:
+    with pytest.raises(ArgumentError, match="ord"):
+        fnp.linalg.norm(X, 3, axis=(0, 1))
+    with pytest.raises(ArgumentError, match="matrices"):
+        fnp.linalg.norm(X, "fro", axis=0)
+    with pytest.raises(ShapeError):
+        fnp.linalg.norm(X, 2)
+    with pytest.raises(AxisError):
+        fnp.linalg.norm(X, 2, axis=(0, 1, 2))
+    with pytest.raises(ShapeError):
+        fnp.linalg.matrix_norm(X[0, 0])

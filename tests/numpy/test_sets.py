@@ -1,0 +1,99 @@
+"""Set functions against NumPy."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow.core.errors import ArgumentError, AxisError, ConcretizationError
+from tests.numpy.oracle import arrays, check, quick, same
+
+RNG = np.random.default_rng(0)
+X = RNG.integers(0, 4, (5, 6))
+Y = RNG.integers(2, 7, 9)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_unique(axis: Any) -> None:
+    x = np.stack([X[0] % 2, X[1] % 2, X[0] % 2])
+    for flags in ((), (True,), (True, True, True), (False, False, True)):
+        check("unique", x, *flags, axis=axis, compiled=False)
+    with pytest.raises(AxisError):
+        fnp.unique(x, axis=2)
+
+
+def test_unique_edges() -> None:
+    nan = np.array([np.nan, 1.0, np.nan], np.float32)
+    check("unique", nan, compiled=False)
+    check("unique", nan, equal_nan=False, compiled=False)
+    check("unique", np.zeros(0, np.float32), True, True, True, compiled=False)
+    check("unique", np.array(3), True, True, True, compiled=False)
+    check("unique", np.array([True, False, True]), compiled=False)
+    check("unique", np.array([1 + 1j, 1, 1 + 1j], np.complex64), compiled=False)
+    check("unique", np.zeros((3, 0)), axis=0, compiled=False)
+
+
+@quick
+@given(arrays(dtype=np.int8))
+def test_unique_anywhere(x: Any) -> None:
+    check("unique", x, True, True, True, compiled=False)
+
+
+def test_unique_with_size() -> None:
+    x = np.array([3, 1, 3, 5])
+    run = fxflow.jit(lambda x: fnp.unique(x, True, True, True, size=5))
+    values, index, inverse, counts = run(x)
+    assert same(np.array([1, 3, 5, 1, 1]), values)
+    assert same(np.array([1, 0, 3, 1, 1]), index)
+    assert same(np.array([1, 0, 1, 2]), inverse)
+    assert same(np.array([1, 2, 1, 0, 0]), counts)
+    got = fxflow.jit(lambda x: fnp.unique(x, size=2, fill_value=-1))(x)
+    assert same(np.array([1, 3]), got)
+    got = fnp.unique(x, size=4, fill_value=-1)
+    assert same(np.array([1, 3, 5, -1]), got)
+    rows = fnp.unique(x.reshape(2, 2), axis=0, size=3, fill_value=0)
+    assert same(np.array([[3, 1], [3, 5], [0, 0]]), rows)
+    with pytest.raises(ConcretizationError, match="size="):
+        fxflow.jit(fnp.unique)(x)
+
+
+@pytest.mark.parametrize("what", ["all", "counts", "inverse", "values"])
+def test_standard(what: str) -> None:
+    check(f"unique_{what}", X, compiled=False)
+
+
+@pytest.mark.parametrize("name", ["union1d", "intersect1d", "setdiff1d", "setxor1d"])
+def test_two(name: str) -> None:
+    check(name, X, Y, compiled=False)
+    check(name, Y, X, compiled=False)
+    check(name, X, np.zeros(0, int), compiled=False)
+    check(name, np.zeros(0, int), X, compiled=False)
+    want = getattr(np, name)(X, Y)
+    got = fxflow.jit(lambda x, y: getattr(fnp, name)(x, y, size=9, fill_value=-1))(X, Y)
+    assert same(np.r_[want, np.full(9 - len(want), -1)], got)
+
+
+def test_intersection_indices() -> None:
+    x, y = np.array([3, 1, 2, 3]), np.array([2, 3, 3, 7])
+    check("intersect1d", x, y, return_indices=True, compiled=False)
+    got = fnp.intersect1d(x, y, return_indices=True, size=3, fill_value=0)
+    assert same((np.array([2, 3, 0]), np.array([2, 0, 4]), np.array([0, 1, 4])), got)
+    check("setdiff1d", y, x, assume_unique=True, compiled=False)
+
+
+@pytest.mark.parametrize("method", ["auto", "compare_all", "binary_search", "sort"])
+def test_isin(method: str) -> None:
+    for invert in (False, True):
+        assert same(
+            np.isin(X, Y, invert=invert), fnp.isin(X, Y, invert=invert, method=method)
+        )
+        many = np.arange(3, 40)
+        assert same(np.isin(X, many), fnp.isin(X, many, method=method))
+    assert same(np.isin(X, []), fnp.isin(X, np.zeros(0), method=method))
+    nan = np.array([np.nan, 1.0])
+    assert same(np.isin(nan, nan), fnp.isin(nan, nan, method=method))
+    with pytest.raises(ArgumentError, match="method"):
+        fnp.isin(X, Y, method="magic")

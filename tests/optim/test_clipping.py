@@ -1,0 +1,49 @@
+"""Transformations that keep gradients small."""
+
+import numpy as np
+import pytest
+
+from fxflow import optim
+from fxflow.core.errors import ArgumentError
+from fxflow.optim.clipping import unitwise_norm
+from tests.optim.golden import GRADIENTS
+
+
+@pytest.mark.parametrize("max_norm", [0.1, 1.0, 100.0])
+def test_global_norm(max_norm: float) -> None:
+    tx = optim.clip_by_global_norm(max_norm)
+    before = float(optim.global_norm(GRADIENTS[0]))
+    clipped, _ = tx.update(GRADIENTS[0], tx.init(GRADIENTS[0]))
+    after = float(optim.global_norm(clipped))
+    np.testing.assert_allclose(after, min(before, max_norm), rtol=1e-6)
+    ratio = np.asarray(clipped["w"]) / GRADIENTS[0]["w"]
+    np.testing.assert_allclose(ratio, min(1.0, max_norm / before), rtol=1e-5)
+
+
+def test_dtypes_stay() -> None:
+    x = {"w": np.ones((2, 2), np.float16)}
+    for tx in (
+        optim.clip(0.5),
+        optim.clip_by_global_norm(0.5),
+        optim.clip_by_block_rms(0.5),
+        optim.adaptive_grad_clip(0.1),
+    ):
+        out, _ = tx.update(x, tx.init(x), x)
+        assert out["w"].dtype == "float16"
+        assert float(np.asarray(out["w"]).max()) < 1
+
+
+def test_units() -> None:
+    vector = np.array([3.0, 4.0], np.float32)
+    assert float(unitwise_norm(vector)) == 5.0
+    assert unitwise_norm(np.ones((4, 2))).shape == (1, 2)
+    assert unitwise_norm(np.ones((3, 4, 2))).shape == (1, 4, 2)
+    assert unitwise_norm(np.ones((3, 3, 4, 2))).shape == (1, 1, 1, 2)
+    with pytest.raises(ArgumentError, match=r"at most four axes, got f32\[2,2,2,2,2\]"):
+        unitwise_norm(np.ones((2,) * 5, np.float32))
+
+
+def test_needs_parameters() -> None:
+    tx = optim.adaptive_grad_clip(0.1)
+    with pytest.raises(ArgumentError, match="adaptive_grad_clip: needs the parameters"):
+        tx.update(np.ones(2), tx.init(np.ones(2)))

@@ -1,0 +1,91 @@
+"""Transformations that scale."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fxflow
+from fxflow import optim, random
+from fxflow.core.errors import ArgumentError
+from tests.optim.golden import GRADIENTS, PARAMS
+
+
+def _one(tx: Any, x: Any, params: Any = None) -> Any:
+    return tx.update(x, tx.init(x), params)[0]
+
+
+def test_schedules_count_updates() -> None:
+    tx = optim.scale_by_schedule(lambda count: 10.0 * count)
+    state = tx.init(0.0)
+    seen = []
+    for _ in range(3):
+        out, state = tx.update(np.float32(1.0), state)
+        seen.append(float(out))
+    assert seen == [0.0, 10.0, 20.0]
+    assert int(state.count) == 3
+
+
+def test_signs_of_the_learning_rate() -> None:
+    x = np.ones(1, np.float32)
+    assert _one(optim.scale_by_learning_rate(0.5), x).tolist() == [-0.5]
+    up = optim.scale_by_learning_rate(0.5, flip_sign=False)
+    assert _one(up, x).tolist() == [0.5]
+    by_schedule = optim.scale_by_learning_rate(lambda count: 0.25)
+    assert _one(by_schedule, x).tolist() == [-0.25]
+
+
+def test_learning_rate_is_differentiable() -> None:
+    def updated(rate: Any) -> Any:
+        return _one(optim.sgd(rate), np.float32(3.0))
+
+    assert float(fxflow.grad(updated)(0.1)) == -3.0
+
+
+def test_trust_ratio() -> None:
+    x = {"a": np.array([3.0, 4.0]), "b": np.zeros(2), "c": np.ones(2)}
+    params = {"a": np.array([0.0, 10.0]), "b": np.ones(2), "c": np.zeros(2)}
+    out = _one(optim.scale_by_trust_ratio(trust_coefficient=0.5), x, params)
+    np.testing.assert_allclose(out["a"], [3.0, 4.0])
+    np.testing.assert_allclose(out["b"], [0.0, 0.0])
+    np.testing.assert_allclose(out["c"], [1.0, 1.0])
+
+
+def test_decay_by_schedule_and_mask() -> None:
+    tx = optim.add_decayed_weights(lambda count: count + 1.0, {"w": True, "b": False})
+    state = tx.init(PARAMS)
+    for factor in (1.0, 2.0):
+        out, state = tx.update(GRADIENTS[0], state, PARAMS)
+        want = GRADIENTS[0]["w"] + factor * PARAMS["w"]
+        np.testing.assert_allclose(out["w"], want, rtol=1e-6)
+        np.testing.assert_array_equal(out["b"], GRADIENTS[0]["b"])
+
+
+def test_noise() -> None:
+    x = {"a": np.zeros(4000, np.float32), "b": np.zeros(4000, np.float32)}
+    tx = optim.add_noise(4.0, 1.0, random.key(0))
+    state = tx.init(x)
+    for step in (1, 2):
+        out, state = tx.update(x, state)
+        np.testing.assert_allclose(np.std(out["a"]), 2 / np.sqrt(step), rtol=0.05)
+        assert (np.asarray(out["a"]) != np.asarray(out["b"])).any()
+    again, _ = tx.update(x, tx.init(x))
+    first, _ = tx.update(x, tx.init(x))
+    np.testing.assert_array_equal(again["a"], first["a"])
+    with pytest.raises(ArgumentError, match="either a random key or a seed"):
+        optim.add_noise(0.1, 0.5)
+
+
+def test_zero_nans_and_nonnegative() -> None:
+    x = np.array([np.nan, -3.0, np.inf], np.float32)
+    assert _one(optim.zero_nans(), x).tolist() == [0.0, -3.0, np.inf]
+    params = np.array([1.0, 1.0, 5.0], np.float32)
+    steps = np.array([-3.0, 1.0, -5.0], np.float32)
+    out = _one(optim.keep_params_nonnegative(), steps, params)
+    assert (params + np.asarray(out)).tolist() == [0.0, 2.0, 0.0]
+
+
+def test_centralize_leaves_vectors_alone() -> None:
+    out = _one(optim.centralize(), GRADIENTS[0])
+    np.testing.assert_array_equal(out["b"], GRADIENTS[0]["b"])
+    np.testing.assert_allclose(np.asarray(out["w"]).mean(1), 0, atol=1e-6)

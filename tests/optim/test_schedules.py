@@ -1,0 +1,56 @@
+"""Schedules against optax, eager and traced."""
+
+import numpy as np
+import pytest
+
+import fxflow
+from fxflow import optim
+from fxflow.core.errors import ArgumentError
+from tests.optim.golden import DATA
+
+SCHEDULES = DATA["schedules"]
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_as_optax(name: str) -> None:
+    schedule = eval(SCHEDULES[name]["call"], {"optim": optim})
+    want = SCHEDULES[name]["values"]
+    eager = [float(schedule(count)) for count in range(20)]
+    np.testing.assert_allclose(eager, want, rtol=1e-5, atol=1e-6)
+    counts = np.arange(20, dtype=np.int32)
+    traced = fxflow.jit(
+        fxflow.vmap(lambda c: fxflow.numpy.asarray(schedule(c)) + 0 * c)
+    )
+    np.testing.assert_allclose(traced(counts), want, rtol=1e-5, atol=1e-6)
+
+
+def test_no_warmup() -> None:
+    schedule = optim.warmup_cosine_decay_schedule(0.0, 1.0, 0, 10)
+    assert float(schedule(0)) == 1.0
+
+
+def test_errors() -> None:
+    with pytest.raises(ArgumentError, match="transition_steps must be positive, got 0"):
+        optim.linear_schedule(0.0, 1.0, 0)
+    with pytest.raises(ArgumentError, match="transition_begin must not be negative"):
+        optim.polynomial_schedule(0.0, 1.0, 2, 10, -1)
+    with pytest.raises(
+        ArgumentError, match="exponential_decay: decay_rate must not be"
+    ):
+        optim.exponential_decay(1.0, 10, 0.0)
+    with pytest.raises(ArgumentError, match="exponential_decay: transition_steps must"):
+        optim.exponential_decay(1.0, 0, 0.5)
+    with pytest.raises(ArgumentError, match="decay_steps must be positive, got -1"):
+        optim.cosine_decay_schedule(1.0, -1)
+    with pytest.raises(ArgumentError, match=r"2 schedules need 1 boundaries, got 2"):
+        optim.join_schedules([optim.constant_schedule(1.0)] * 2, [1, 2])
+    with pytest.raises(ArgumentError, match="factors must not be negative"):
+        optim.piecewise_constant_schedule(1.0, {3: -1.0})
+    with pytest.raises(ArgumentError, match='interpolate_type must be "linear" or'):
+        optim.piecewise_interpolate_schedule("cubic", 1.0, {3: 1.0})
+    with pytest.raises(ArgumentError, match="boundaries must be positive"):
+        optim.piecewise_interpolate_schedule("linear", 1.0, {0: 1.0})
+    with pytest.raises(ArgumentError, match="decay_steps includes the warm-up"):
+        optim.warmup_cosine_decay_schedule(0.0, 1.0, 10, 10)
+    with pytest.raises(ArgumentError, match="transition_steps must be positive"):
+        optim.cosine_onecycle_schedule(0, 1.0)

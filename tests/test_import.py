@@ -1,0 +1,145 @@
+"""Importing fxflow: no backend starts, no cache is read, jax is not needed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs code in a fresh process whose cache directory does not exist yet."""
+
+    def run(code: str, *options: str, **environment: str) -> str:
+        env = {k: v for k, v in os.environ.items() if not k.startswith("FXFLOW_")}
+        env["PYTHONPATH"] = str(ROOT)
+        env["FXFLOW_CACHE_DIR"] = str(tmp_path / "cache")
+        done = subprocess.run(
+            [sys.executable, *options, "-c", code],
+            env={**env, **environment},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr
+
+    return run
+
+
+EVERYTHING = """
+import fxflow, fxflow.numpy, fxflow.lax, fxflow.random, fxflow.nn, fxflow.optim
+import fxflow.tree, fxflow.debug, fxflow.devices
+for name in dir(fxflow):
+    if name not in ("compat", "distributed", "scipy", "testing", "train"):
+        getattr(fxflow, name)
+"""
+
+
+def test_no_backend_starts(run: Run) -> None:
+    code = f"""{EVERYTHING}
+from fxflow.devices import clients
+from jaxlib import xla_client
+import threading
+assert not [v for v in vars(clients).values() if isinstance(v, xla_client.Client)]
+assert not [
+    v for v in vars(clients).values()
+    if isinstance(v, dict) and any(isinstance(x, xla_client.Client) for x in v.values())
+]
+assert threading.active_count() == 1
+# Had a client been made, its number of devices could no longer be chosen.
+fxflow.config.num_cpu_devices = 3
+assert len(fxflow.local_devices()) == 3
+print("fine")
+"""
+    assert run(code, "-W", "error") == "fine\n"
+
+
+def test_no_file_is_touched(run: Run, tmp_path: Path) -> None:
+    """Neither the cache nor anything but Python's own modules and libraries."""
+    code = f"""
+import os, sys
+opened = []
+def hook(event, args):
+    if event == "open" and isinstance(args[0], str):
+        opened.append(args[0])
+    if event in ("socket.connect", "subprocess.Popen", "os.system"):
+        opened.append(event)
+sys.addaudithook(hook)
+{EVERYTHING}
+roots = tuple(p for p in sys.path if p) + (sys.prefix, sys.base_prefix)
+system = ("/proc/", "/sys/", "/etc/", "/dev/", "/usr/")
+odd = [o for o in opened if not o.startswith(roots + system)]
+odd += [o for o in opened if o.startswith(os.environ["FXFLOW_CACHE_DIR"])]
+print(odd)
+"""
+    assert run(code).strip() == "[]"
+    assert not (tmp_path / "cache").exists()
+
+
+def test_jax_is_not_imported(run: Run) -> None:
+    code = f"""{EVERYTHING}
+import sys
+fxflow.jit(fxflow.grad(lambda x: fxflow.numpy.sin(x)))(1.0)
+print([m for m in sys.modules if m == "jax" or m.startswith(("jax.", "jax_plugins"))])
+"""
+    assert run(code).strip() == "[]"
+
+
+def test_jax_cannot_be_imported(run: Run) -> None:
+    """It works where `import jax` fails."""
+    code = f"""
+import sys
+sys.modules["jax"] = None
+{EVERYTHING}
+print(float(fxflow.jit(fxflow.grad(lambda x: x * x))(3.0)))
+"""
+    assert run(code).strip() == "6.0"
+
+
+def test_mlir_and_scipy_wait_until_they_are_needed(run: Run) -> None:
+    code = """
+import sys, fxflow.numpy
+heavy = ("jaxlib.mlir", "scipy", "opt_einsum", "matplotlib", "urllib.request")
+print([m for m in heavy if m in sys.modules])
+"""
+    assert run(code).strip() == "[]"
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("jax") is None, reason="jax is not installed"
+)
+@pytest.mark.parametrize("first", ["jax", "fxflow"])
+def test_beside_jax(run: Run, first: str) -> None:
+    second = {"jax": "fxflow", "fxflow": "jax"}[first]
+    code = f"""
+import {first}
+import {second}
+import jax.numpy as jnp, numpy as np, fxflow.numpy as fnp
+
+ours = fxflow.jit(fxflow.grad(lambda x: fnp.sum(fnp.sin(x))))
+theirs = jax.jit(jax.grad(lambda x: jnp.sum(jnp.sin(x))))
+for _ in range(2):
+    x, y = fnp.arange(4.0), jnp.arange(4.0)
+    np.testing.assert_allclose(ours(x), theirs(y), rtol=1e-6)
+x = fnp.arange(64.0) * 1
+there = jnp.from_dlpack(x)
+back = fnp.from_dlpack(there)
+assert back.unsafe_buffer_pointer() == there.unsafe_buffer_pointer()
+np.testing.assert_array_equal(back, x)
+class Node: pass
+fxflow.tree.register_pytree_node(Node, lambda n: ((), None), lambda *_: Node())
+assert len(jax.tree.leaves(Node())) == 1
+assert fxflow.tree.leaves(Node()) == []
+print("fine")
+"""
+    assert run(code).strip().endswith("fine")

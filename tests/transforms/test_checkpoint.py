@@ -1,0 +1,113 @@
+"""`checkpoint`: same results, all arguments, errors (what it keeps: test_remat)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fxflow
+from fxflow import checkpoint, jit, lax, vmap
+from fxflow import checkpoint_policies as policies
+from fxflow.core.errors import ArgumentError
+from fxflow.transforms.checkpoint import checkpoint_name
+
+XS = np.array([0.3, 1.1, 2.0], np.float32)
+
+
+def f(x):
+    return lax.exp(checkpoint_name(lax.sin(lax.sin(x)), "inner"))
+
+
+ALL = [
+    None,
+    policies.everything_saveable,
+    policies.nothing_saveable,
+    policies.dots_saveable,
+    policies.dots_with_no_batch_dims_saveable,
+    policies.save_only_these_names("inner"),
+    policies.save_any_names_but_these("inner"),
+    policies.save_anything_except_these_names("inner"),
+    policies.save_from_both_policies(
+        policies.dots_saveable, policies.save_only_these_names("inner")
+    ),
+]
+
+
+@pytest.mark.parametrize("policy", ALL, ids=str)
+def test_results_and_derivatives_do_not_change(policy):
+    g = checkpoint(f, policy=policy)
+    x = XS[1]
+    assert float(g(x)) == float(f(x))
+    want = float(fxflow.grad(f)(x))
+    for gradient in (fxflow.grad(g), jit(fxflow.grad(g)), fxflow.grad(jit(g))):
+        np.testing.assert_allclose(float(gradient(x)), want, rtol=1e-5)
+    np.testing.assert_allclose(
+        float(fxflow.grad(fxflow.grad(g))(x)),
+        float(fxflow.grad(fxflow.grad(f))(x)),
+        rtol=1e-5,
+    )
+    np.testing.assert_allclose(
+        vmap(fxflow.grad(g))(XS), vmap(fxflow.grad(f))(XS), rtol=1e-5
+    )
+    y, t = fxflow.jvp(g, (x,), (1.0,))
+    np.testing.assert_allclose([float(y), float(t)], [float(f(x)), want], rtol=1e-5)
+
+
+def test_decorator_with_options_and_closures():
+    def loss(w):
+        @checkpoint(prevent_cse=False)
+        def layer(x):
+            """The layer."""
+            return lax.mul(lax.sin(x), w)
+
+        assert layer.__doc__ == "The layer."
+        return layer(layer(2.0))
+
+    h = 1e-3
+    slope = (float(loss(0.7 + h)) - float(loss(0.7 - h))) / (2 * h)
+    np.testing.assert_allclose(float(fxflow.grad(loss)(0.7)), slope, rtol=1e-3)
+
+
+def test_static_arguments_and_keywords():
+    def run(x, kind, scale=1.0, power=2):
+        out = lax.sin(x) if kind == "sin" else lax.cos(x)
+        return lax.mul(lax.integer_pow(out, power), scale)
+
+    by_number = checkpoint(run, static_argnums=1, static_argnames=("power",))
+    gradient = jit(fxflow.grad(lambda x: by_number(x, "sin", scale=3.0, power=1)))
+    np.testing.assert_allclose(float(gradient(0.0)), 3.0)
+    by_name = checkpoint(run, static_argnames=("kind", "power"))
+    np.testing.assert_allclose(float(fxflow.grad(by_name)(0.0, "sin", 3.0, 1)), 3.0)
+    negative = checkpoint(lambda x, n: lax.integer_pow(x, n), static_argnums=-1)
+    assert float(fxflow.grad(negative)(3.0, 2)) == 6.0
+
+
+def test_trees():
+    g = checkpoint(lambda d: {"y": lax.mul(d["a"], d["b"][0])})
+    out = fxflow.grad(lambda d: g(d)["y"])({"a": 2.0, "b": (3.0,)})
+    assert (float(out["a"]), float(out["b"][0])) == (3.0, 2.0)
+
+
+def test_policies_compare_and_print():
+    make = policies.save_only_these_names
+    assert make("a", "b") == make("b", "a")
+    assert hash(make("a")) == hash(make("a"))
+    assert make("a") != policies.save_any_names_but_these("a")
+    assert repr(make("a")) == "save_only_these_names('a')"
+
+
+def test_errors():
+    with pytest.raises(ArgumentError, match="checkpoint takes a function"):
+        checkpoint(3)
+    with pytest.raises(ArgumentError, match="checkpoint: policy"):
+        checkpoint(f, policy=3)
+    with pytest.raises(ArgumentError, match="has no argument 'kind'"):
+        checkpoint(f, static_argnames="kind")
+    with pytest.raises(ArgumentError, match="static_argnums if it is an option"):
+        jit(lambda x: checkpoint(lambda x, k: x)(x, "sin"))(1.0)
+    with pytest.raises(ArgumentError, match="names must be strings"):
+        policies.save_only_these_names(1)
+    with pytest.raises(ArgumentError, match="name must be a string"):
+        checkpoint_name(1.0, 2)
+    with pytest.raises(ArgumentError, match="checkpoint_name: got"):
+        checkpoint_name(["a"], "a")

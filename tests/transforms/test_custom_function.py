@@ -1,0 +1,83 @@
+"""What the two kinds of functions with a derivative of their own share."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+from fxflow import jit
+from fxflow.core.aval import Aval
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from fxflow.core.primitive import Zero
+from fxflow.core.tree import structure
+from fxflow.transforms import custom_function
+from fxflow.transforms.custom_function import CustomFunction, captures_tracers
+
+F32 = Aval((2,), np.dtype(np.float32))
+
+
+def test_positions():
+    f = CustomFunction(lambda a, b=2, *, c=3: 0, nondiff_argnums=-1)
+    with pytest.raises(ArgumentError, match="c can only be given by keyword"):
+        f.positional((1,), {"c": 4})
+    g = CustomFunction(lambda a, b=2: 0, nondiff_argnums=-1)
+    assert g.positional((1,), {}) == (1, 2)
+    assert g.positional((), {"b": 5, "a": 4}) == (4, 5)
+    assert g.divided((4, 5)) == ((1,), (5,), (4,))
+    assert CustomFunction(max).positional((1, 2), {}) == (1, 2)
+    with pytest.raises(ArgumentError, match="by position only"):
+        CustomFunction(max).positional((1, 2), {"key": None})
+
+
+def test_fixed_arguments():
+    f = custom_function.with_fixed(lambda *args: args, (0, 2), ("a", "c"))
+    assert f("b", "d") == ("a", "b", "c", "d")
+    assert custom_function.joined((1,), ("y",), ("x", "z")) == ["x", "y", "z"]
+
+
+def test_captured_tracers_are_seen():
+    found = {}
+
+    def trace(x):
+        plain = lambda: x
+        listed = [x]
+        default = lambda y=x: y
+
+        class Owner:
+            def method(self):
+                return 0
+
+        found["closure"] = captures_tracers(plain)
+        found["list"] = captures_tracers(lambda: listed)
+        found["nested"] = captures_tracers(lambda: plain)
+        found["default"] = captures_tracers(default)
+        found["partial"] = captures_tracers(functools.partial(max, x))
+        found["nothing"] = captures_tracers(lambda: found)
+        found["method"] = captures_tracers(Owner().method)
+        return x
+
+    jit(trace)(1.0)
+    assert found.pop("nothing") is False
+    assert found.pop("method") is False
+    assert all(found.values())
+
+
+def test_checks():
+    x = np.ones(2, np.float32)
+    assert custom_function.checked_tangent(x, F32, "t") is x
+    assert type(custom_function.checked_tangent(Zero(F32), F32, "t")) is Zero
+    integer = Aval((), np.dtype(np.int32))
+    assert type(custom_function.checked_tangent(3, integer, "t")) is Zero
+    half = Aval((), np.dtype(np.float16))
+    assert custom_function.checked_tangent(1.0, half, "t").dtype == np.float16
+    with pytest.raises(ShapeError, match=r"t must be f32\[2\], got f32\[1\]"):
+        custom_function.checked_tangent(x[:1], F32, "t")
+    with pytest.raises(DtypeError, match="astype"):
+        custom_function.checked_values([x.astype("i4")], [F32], "v")
+    with pytest.raises(ArgumentError, match="not an array"):
+        custom_function.checked_values(["no"], [F32], "v")
+    assert custom_function.same_structure(structure((0, 0)), (1, 2), "r") == [1, 2]
+    with pytest.raises(TreeError, match="r must have the structure of the result"):
+        custom_function.same_structure(structure((0, 0)), [1, 2], "r")
