@@ -143,7 +143,6 @@ from fxflow.numpy.elementary import (
     expm1,
     heaviside,
     hypot,
-    i0,
     log,
     log1p,
     log2,

@@ -116,13 +116,6 @@ def sinc(x: Any) -> Any:
     return lax.select(near, series, lax.div(lax.sin(safe), safe))
 
 
-@unary("Modified Bessel function of the first kind and order 0.", kind="float")
-def i0(x: Any) -> Any:
-    """Modified Bessel function, from the one that is scaled by exp(-|x|)."""
-    x = _floats("i0", x)
-    return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i0e(x))
-
-
 # -- of two numbers --------------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ def test_disable_jit_runs_python():
 def test_nans_name_the_operation_and_the_line():
     with (
         fxflow.debug_nans(),
-        pytest.raises(FloatingPointError, match="log.*test_debug"),
+        pytest.raises(FloatingPointError, match=r"log.*test_debug"),
     ):
         fnp.log(-fnp.ones(3))
     fun = jit(lambda x: fnp.log(x) * 2)

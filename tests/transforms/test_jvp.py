@@ -9,7 +9,7 @@ from fxflow import grad, jit, jvp, vmap
 
 def test_matches_the_gradient():
     x, d = fnp.array([0.1, 0.5]), fnp.array([1.0, -2.0])
-    y, dy = jvp(lambda v: fnp.sum(fnp.exp(v) * v), (x,), (d,))
+    _, dy = jvp(lambda v: fnp.sum(fnp.exp(v) * v), (x,), (d,))
     g = grad(lambda v: fnp.sum(fnp.exp(v) * v))(x)
     assert float(dy) == pytest.approx(float((g * d).sum()), rel=1e-6)
 

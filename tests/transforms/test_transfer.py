@@ -23,7 +23,7 @@ def test_there_and_back():
 
 def test_under_transformations():
     device = fxflow.devices()[0]
-    fun = lambda x: fnp.sin(device_put(x, device)).sum()  # noqa: E731
+    fun = lambda x: fnp.sin(device_put(x, device)).sum()
     x = fnp.arange(3.0)
     np.testing.assert_allclose(fxflow.grad(fun)(x), np.cos(np.arange(3.0)), rtol=1e-6)
     np.testing.assert_allclose(fxflow.jit(fun)(x), fun(x), rtol=1e-6)
