@@ -152,8 +152,9 @@ def _log_sum(x: Any, y: Any, base: float | None) -> Any:
         rest = lax.exp(lax.mul(lax.sub(other, first), scale))
         return lax.add(first, lax.div(lax.log1p(rest), scale))
     most = lax.max(x, y)
-    gap = lax.sub(x, y)
-    rest = lax.exp(lax.mul(lax.neg(lax.abs(gap)), scale))
+    # Not -|x - y|, whose slope at a tie is not the 0 that symmetry asks for.
+    gap = lax.sub(lax.min(x, y), most)
+    rest = lax.exp(lax.mul(gap, scale))
     total = lax.add(most, lax.div(lax.log1p(rest), scale))
     # Where both are the same infinity the gap is nan.
     same = lax.ne(gap, gap)

@@ -97,3 +97,11 @@ def test_what_is_not_a_number() -> None:
         fxflow.jit(lambda x: fnp.add(x, [1]))(1.0)
     with pytest.raises(DtypeError, match="sin: takes numbers, got key"):
         fnp.sin(fxflow.random.key(0))
+
+
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
+def test_logaddexp_shares_its_slope_at_a_tie(name):
+    function = getattr(fnp, name)
+    for x in (0.0, 1.5, -3.0):
+        slopes = fxflow.grad(lambda a, b: function(a, b), argnums=(0, 1))(x, x)
+        assert [float(s) for s in slopes] == pytest.approx([0.5, 0.5])
