@@ -63,11 +63,13 @@ class Program:
     Attributes:
       executable: the runtime's.
       placement: where it runs.
+      calls_python: whether it does; then a call waits for its end.
       out_placeds: types and places of the results.
       text: the StableHLO module.
     """
 
     __slots__ = (
+        "calls_python",
         "executable",
         "out_placeds",
         "placement",
@@ -87,6 +89,7 @@ class Program:
         self.placement = placement
         self.out_placeds = tuple(out_placeds)
         self.text = text
+        self.calls_python = calls_python
         self.run = self._waiting_runner() if calls_python else self._runner()
 
     def _runner(self) -> Callable[[list[Any]], list[Array]]:

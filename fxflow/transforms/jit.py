@@ -1,9 +1,8 @@
 """`jit`: a function compiled whole, once for each signature.
 
-Three paths, from fast to slow. Positional concrete arrays: the tuple of their interned
-types-and-places is the key, nothing is flattened. Pytrees of concrete arrays and static
-arguments: the same after flattening. Everything else (numbers, NumPy arrays, traced
-values, the first call) goes the long way, which also explains and checks.
+Two paths. The short one flattens the arguments and looks the program up by structure,
+interned types-and-places and static arguments. The long one (the first call, traced
+values, anything unexpected) also explains and checks.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.array import Array, buffer_of, forget
+from fxflow.core.array import Array, buffer_of
 from fxflow.core.aval import ShapeDtypeStruct
 from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.eager import EVAL, EvalTrace, on_forget, options
@@ -48,17 +47,30 @@ _get_buffer = attrgetter("_buffer")
 class _Caches:
     """What was traced and compiled for one function and one set of options."""
 
-    __slots__ = ("__weakref__", "fast", "signatures", "traced")
+    __slots__ = ("__weakref__", "fast", "last", "signatures", "traced")
 
     def __init__(self) -> None:
-        # From types and places (and structure, and static arguments) to a function of
-        # the leaves and their buffers.
+        # From structure (and static arguments), types and places to a function of the
+        # leaves and their buffers.
         self.fast: dict[Any, Callable[[Sequence[Array], list[Any]], Any]] = {}
+        # What the last call had: comparing is cheaper than hashing.
+        self.last: tuple[Any, Any, Any] = (None, None, None)
         self.traced: dict[Any, Traced] = {}
         self.signatures: list[Signature] = []
 
-    def clear(self) -> None:
+    def find(self, key: Any, placeds: list[Placed]) -> Any:
+        """Returns the function for a signature that is not the last one, or None."""
+        run = self.fast.get((key, *placeds))
+        if run is not None:
+            self.last = (placeds, key, run)
+        return run
+
+    def forget_fast(self) -> None:
         self.fast.clear()
+        self.last = (None, None, None)
+
+    def clear(self) -> None:
+        self.forget_fast()
         self.traced.clear()
 
 
@@ -76,7 +88,7 @@ def clear_caches() -> None:
 
 def _forget_fast() -> None:
     for caches in list(_all_caches):
-        caches.fast.clear()
+        caches.forget_fast()
 
 
 on_forget(_forget_fast)
@@ -141,30 +153,28 @@ class JitFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the compiled function; see `jit`."""
         if state.trace is EVAL:
-            table = self._caches.fast
-            # A failed attempt costs an exception: look at the ends first.
-            if not kwargs and args and type(args[0]) is type(args[-1]) is Array:
-                try:
-                    run = table[tuple(map(_get_placed, args))]
-                    raw = list(map(_get_buffer, args))
-                except (KeyError, AttributeError):
-                    pass
-                else:
-                    return run(args, raw)
+            caches = self._caches
             if self._plain:
-                leaves, treedef = tree.flatten((args, kwargs))
-                key: Any = treedef
+                # No call without keywords has a list there.
+                leaves, key = tree.flatten([args, kwargs] if kwargs else args)
             else:
-                bound = _Bound(self, args, kwargs)
-                leaves, key = bound.leaves, (bound.treedef, bound.static_key())
+                leaves, treedef, statics = self._split(args, kwargs)
+                key = (treedef, statics)
             try:
-                run = table[(key, *map(_get_placed, leaves))]
-            except (KeyError, AttributeError):
-                pass
-            else:
                 try:
-                    raw = list(map(_get_buffer, leaves))
-                except AttributeError:  # a leaf lives in host memory only
+                    placeds = [*map(_get_placed, leaves)]
+                except AttributeError:  # numbers, NumPy arrays
+                    leaves = _as_arrays(leaves)
+                    placeds = [*map(_get_placed, leaves)]
+                known, structure, run = caches.last
+                if placeds != known or structure != key:
+                    run = caches.find(key, placeds)
+            except (AttributeError, TypeError):  # traced, not an array, not hashable
+                run = None
+            if run is not None:
+                try:
+                    raw = [*map(_get_buffer, leaves)]
+                except AttributeError:  # an array lives in host memory only
                     raw = [buffer_of(leaf) for leaf in leaves]
                 return run(leaves, raw)
         try:
@@ -178,6 +188,26 @@ class JitFunction:
 
     def __repr__(self) -> str:
         return f"<jit of {self._name}>"
+
+    def _split(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], Any, tuple[Any, ...]]:
+        """Returns leaves and structure of the dynamic arguments, and the static ones.
+
+        These are `(name or position, type, value)` each.
+        """
+        count = len(args)
+        fixed = [i + count if -count <= i < 0 else i for i in self._static_argnums]
+        statics: list[tuple[Any, type, Any]] = [
+            (i, type(args[i]), args[i]) for i in fixed if 0 <= i < count
+        ]
+        dynamic = [a for i, a in enumerate(args) if i not in fixed]
+        if kwargs:
+            names = self._static_argnames
+            statics += [(k, type(kwargs[k]), kwargs[k]) for k in names if k in kwargs]
+            kwargs = {k: v for k, v in kwargs.items() if k not in names}
+        leaves, treedef = tree.flatten((tuple(dynamic), kwargs))
+        return leaves, treedef, tuple(statics)
 
     # -- the long way ------------------------------------------------------------
 
@@ -206,7 +236,7 @@ class JitFunction:
             self._keep_fast(args, kwargs, bound, compiled, placeds)
         outs = compiled.run(arrays)
         if config.debug_nans or config.debug_infs:
-            self._caches.fast.clear()
+            self._caches.forget_fast()
             self._check(outs, traced, arrays)
         return traced.out_tree.unflatten(outs)
 
@@ -264,10 +294,10 @@ class JitFunction:
         if any(placed.placement is not placement for placed in placeds):
             return
         run = _fast_runner(compiled, len(placeds))
-        key = bound.treedef if self._plain else (bound.treedef, bound.static_key())
+        key: Any = (bound.treedef, bound.static_key())
+        if self._plain:
+            key = tree.structure([args, kwargs] if kwargs else args)
         self._caches.fast[(key, *placeds)] = run
-        if self._plain and not kwargs and all(type(a) is Array for a in args):
-            self._caches.fast[tuple(placeds)] = run
 
     def _check(
         self, outs: Sequence[Array], traced: Traced, arrays: Sequence[Array]
@@ -308,6 +338,13 @@ class JitFunction:
         self._caches.signatures.clear()
 
 
+def _as_arrays(leaves: list[Any]) -> list[Any]:
+    """Returns the leaves as arrays if all of them are array-like."""
+    if all(type(x) is Array or is_arraylike(x) for x in leaves):
+        return [x if type(x) is Array else as_array(x) for x in leaves]
+    return leaves
+
+
 def _fast_runner(
     compiled: Compiled, count: int
 ) -> Callable[[Sequence[Array], list[Any]], Any]:
@@ -324,39 +361,46 @@ def _fast_runner(
     kept = compiled.lowered.kept
     unflatten = out_tree.unflatten
     donated = [i for i, give in enumerate(compiled.lowered.traced.donated) if give]
+    whole = not constants and kept == list(range(count))
     if donated:
 
         def run_donated(leaves: Sequence[Array], raw: list[Any]) -> Any:
             given = [leaves[i] for i in donated]
             compiled.prepare_donation(given, leaves)
-            for i, array in zip(donated, given, strict=True):
-                raw[i] = array._buffer
-            outs = run([*constants, *[raw[i] for i in kept]])
+            outs = run(raw if whole else [*constants, *[raw[i] for i in kept]])
             for array in given:
-                forget(array)
+                del array._buffer
             return unflatten(outs)
 
         return run_donated
-    if constants or kept != list(range(count)):
+    if not whole:
 
         def run_some(leaves: Sequence[Array], raw: list[Any]) -> Any:
             return unflatten(run([*constants, *[raw[i] for i in kept]]))
 
         return run_some
+    start, placeds = program.executable.launch, program.out_placeds
+    handlers = [placed.handler for placed in placeds]
+    if program.calls_python or len(placeds) != 1:
+
+        def run_all(leaves: Sequence[Array], raw: list[Any]) -> Any:
+            return unflatten(run(raw))
+
+        return run_all
+    (placed,) = placeds
     if tree.treedef_is_leaf(out_tree):
-        start = program.executable.launch
-        (placed,) = program.out_placeds
-        handlers = [placed.handler]
 
         def run_leaf(leaves: Sequence[Array], raw: list[Any]) -> Any:
             return Array(start(raw).consume_with_handlers(handlers)[0], placed)
 
         return run_leaf
 
-    def run_tree(leaves: Sequence[Array], raw: list[Any]) -> Any:
-        return unflatten(run(raw))
+    def run_one(leaves: Sequence[Array], raw: list[Any]) -> Any:
+        return unflatten(
+            (Array(start(raw).consume_with_handlers(handlers)[0], placed),)
+        )
 
-    return run_tree
+    return run_one
 
 
 class _Bound:
@@ -376,23 +420,9 @@ class _Bound:
         self, jitted: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         self.jitted, self.args, self.kwargs = jitted, args, kwargs
-        self.statics: dict[Any, Any] = {}
-        self.positions: list[int] = list(range(len(args)))
-        if not jitted._plain:
-            fixed = {
-                i % len(args) if -len(args) <= i < 0 else i
-                for i in jitted._static_argnums
-            }
-            self.positions = [i for i in self.positions if i not in fixed]
-            self.statics = {i: args[i] for i in sorted(fixed) if 0 <= i < len(args)}
-            self.statics.update(
-                (name, kwargs[name])
-                for name in jitted._static_argnames
-                if name in kwargs
-            )
-        dynamic = tuple(args[i] for i in self.positions)
-        named = {k: v for k, v in kwargs.items() if k not in self.statics}
-        self.leaves, self.treedef = tree.flatten((dynamic, named))
+        self.leaves, self.treedef, self.statics = jitted._split(args, kwargs)
+        static = {name for name, _, _ in self.statics}
+        self.positions = [i for i in range(len(args)) if i not in static]
         for i, leaf in enumerate(self.leaves):
             if type(leaf) is Array:
                 continue
@@ -407,9 +437,8 @@ class _Bound:
 
     def static_key(self) -> tuple[Any, ...]:
         """Returns the static arguments as part of a cache key."""
-        key = tuple((name, type(v), v) for name, v in self.statics.items())
         try:
-            hash(key)
+            hash(self.statics)
         except TypeError:
             for name, value in self.static_named().items():
                 try:
@@ -422,21 +451,19 @@ class _Bound:
                         "an array"
                     ) from None
             raise
-        return key
+        return self.statics
 
     def static_named(self) -> dict[str, Any]:
         """Returns the static arguments by name."""
         names = parameter_names(self.jitted._fun, len(self.args))
-        return {
-            names[k] if isinstance(k, int) else k: v for k, v in self.statics.items()
-        }
+        return {names[k] if isinstance(k, int) else k: v for k, _, v in self.statics}
 
     def partial(self) -> Callable[..., Any]:
         """Returns the function of the other arguments."""
         fun = self.jitted._fun
         if not self.statics:
             return fun
-        fixed = {k: v for k, v in self.statics.items() if isinstance(k, str)}
+        fixed = {k: v for k, _, v in self.statics if isinstance(k, str)}
         args, positions = list(self.args), self.positions
 
         def call(*dynamic: Any, **named: Any) -> Any:
@@ -446,6 +473,10 @@ class _Bound:
             return fun(*full, **fixed, **named)
 
         return call
+
+    def _dynamic_keywords(self) -> dict[str, Any]:
+        static = {name for name, _, _ in self.statics}
+        return {k: v for k, v in self.kwargs.items() if k not in static}
 
     def labels(self) -> list[str]:
         """Returns the names of the leaves."""
@@ -457,7 +488,7 @@ class _Bound:
             if i in self.positions:
                 found += all_labels[start : start + count]
             start += count
-        named = {k: v for k, v in self.kwargs.items() if k not in self.statics}
+        named = self._dynamic_keywords()
         return found + leaf_labels(self.jitted._fun, (), named)
 
     def donated(self) -> list[bool]:
@@ -467,8 +498,8 @@ class _Bound:
         found: list[bool] = []
         for i in self.positions:
             found += [i in give] * len(tree.leaves(self.args[i]))
-        for name in sorted(k for k in self.kwargs if k not in self.statics):
-            leaves = tree.leaves(self.kwargs[name])
+        for name, value in sorted(self._dynamic_keywords().items()):
+            leaves = tree.leaves(value)
             found += [name in self.jitted._donate_argnames] * len(leaves)
         return found
 

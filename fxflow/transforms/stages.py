@@ -315,14 +315,17 @@ class Compiled:
         Raises:
           DonationError: an array is passed twice and donated.
         """
-        mine = set(map(id, given))
-        if sum(id(array) in mine for array in arrays) != len(given):
+        mine = {*map(id, given)}
+        if len({*map(id, arrays)}) != len(arrays) and (
+            sum(id(array) in mine for array in arrays) != len(given)
+        ):
             raise DonationError(
                 f"{self.lowered.traced.name}: an array is donated and also passed as "
                 "another argument: pass a copy (x.copy()) or do not donate it"
             )
         for array in given:
-            release(array)
+            if hasattr(array, "_host"):
+                release(array)
 
     def as_text(self) -> str:
         """Returns the optimised HLO."""

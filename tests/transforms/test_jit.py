@@ -68,6 +68,56 @@ def test_pytrees_in_and_out():
     assert float(out["t"][0]) == 3.0
 
 
+def test_calls_of_every_form_share_one_function():
+    """Structures that differ only in how arguments were passed stay apart."""
+    f = fxflow.jit(lambda *args, **kwargs: (args, kwargs))
+    x = fnp.arange(3.0)
+    calls = [
+        ((x,), {}),
+        (([x],), {}),
+        (((x,),), {}),
+        (((x,), {"k": x}), {}),
+        ((x,), {"k": x}),
+        ((), {"k": x}),
+        ((), {}),
+        ((x, 2.0), {}),
+        ((x, np.float32(2)), {"k": np.ones(3, np.float32)}),
+    ]
+    for _ in range(3):
+        for args, kwargs in calls:
+            got = f(*args, **kwargs)
+            want = (args, kwargs)
+            assert fxflow.tree.structure(got) == fxflow.tree.structure(want)
+            pairs = zip(fxflow.tree.leaves(got), fxflow.tree.leaves(want), strict=True)
+            assert all(np.array_equal(a, b) for a, b in pairs)
+
+
+def test_numbers_and_numpy_arrays_do_not_trace_again():
+    traced = []
+
+    @fxflow.jit
+    def f(x, y):
+        traced.append(y)
+        return x + y
+
+    x = fnp.arange(3.0)
+    for i in range(4):
+        assert f(x, i).tolist() == [i, i + 1, i + 2]
+    for i in range(4):
+        assert f(x, np.full(3, i, np.float32)).tolist() == [i, i + 1, i + 2]
+    assert len(traced) == 2
+
+
+def test_a_python_error_is_raised_by_every_call():
+    def refuse(x):
+        raise KeyError("no such thing")
+
+    f = fxflow.jit(lambda x: fxflow.pure_callback(refuse, x, x))
+    for _ in range(3):
+        with pytest.raises(KeyError, match="no such thing"):
+            f(fnp.arange(3.0))
+
+
 @pytest.mark.parametrize("options", [{"static_argnums": 1}, {"static_argnames": "n"}])
 def test_static_arguments(options):
     fun = counting(lambda x, n: [x * i for i in range(n)])
