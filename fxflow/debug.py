@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import builtins
 import string
+from collections.abc import Sequence
 from typing import Any
 
-from fxflow.core.errors import ArgumentError
+from fxflow.core.array import Array
+from fxflow.core.convert import not_an_array
+from fxflow.core.errors import ArgumentError, ConcretizationError
+from fxflow.core.trace import Tracer
+from fxflow.devices.shardings import Sharding
 from fxflow.lax.callbacks import debug_callback as callback
+from fxflow.viz.shardings import sharding_text
 
-__all__ = ["callback", "print"]
+__all__ = ["callback", "print", "visualize_array_sharding", "visualize_sharding"]
 
 
 class _Fields(string.Formatter):
@@ -68,3 +74,46 @@ class _Any:
 
     def __getitem__(self, index: Any) -> _Any:
         return self
+
+
+def visualize_sharding(shape: Sequence[int], sharding: Sharding) -> None:
+    """Prints which device holds which part of an array of a shape.
+
+    Args:
+      shape: of at most 2 axes.
+      sharding: how the array lies over devices.
+
+    Raises:
+      ArgumentError: the array has more than 2 axes.
+      PlacementError: it cannot be divided as the sharding asks.
+    """
+    builtins.print(sharding_text(shape, sharding))
+
+
+def visualize_array_sharding(arr: Any) -> None:
+    """Prints which device holds which part of an array.
+
+    Args:
+      arr: an array of at most 2 axes. Inside a compiled function arrays have no place
+        yet: call it on the function's result.
+
+    Raises:
+      ArgumentError: it is no array, or has more than 2 axes.
+      ConcretizationError: it is traced.
+
+    Example:
+      >>> import fxflow.numpy as fnp
+      >>> visualize_array_sharding(fnp.ones(2))
+      ┌─────┐
+      │CPU 0│
+      └─────┘
+    """
+    if not isinstance(arr, Array):
+        raise not_an_array(arr, "visualize_array_sharding: got")
+    if isinstance(arr, Tracer):
+        raise ConcretizationError(
+            f"visualize_array_sharding: {arr.aval} is traced: where it lies is known "
+            "when the program is compiled; call this on the result of an eager or "
+            "jitted function"
+        )
+    visualize_sharding(arr.shape, arr.sharding)

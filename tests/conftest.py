@@ -9,6 +9,9 @@ from collections.abc import Iterator
 
 # Read when fxflow and matplotlib are first imported, so set before that.
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Devices for the tests of meshes; the default one is the first, as it would be alone.
+if "--xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+    os.environ.setdefault("FXFLOW_NUM_CPU_DEVICES", "8")
 _own_cache = None
 if "FXFLOW_CACHE_DIR" not in os.environ:
     _own_cache = tempfile.mkdtemp(prefix="fxflow-tests-")

@@ -184,7 +184,7 @@ def test_describe_and_repr() -> None:
     (line,) = [line for line in lines if line.startswith("x64 ")]
     assert "True *" in line
     assert "FXFLOW_X64" in line
-    assert repr(config) == "Config(x64=True)"
+    assert repr(config) == f"Config(x64=True, num_cpu_devices={config.num_cpu_devices})"
     assert set(OPTIONS) <= set(dir(config))
     assert isinstance(type(config).x64, Option)
 

@@ -13,6 +13,7 @@ Arithmetic, indexing and the methods of NumPy arrays are put on the class by
 from __future__ import annotations
 
 import html
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,23 @@ from fxflow.core.aval import Aval, Shape
 from fxflow.core.errors import ArgumentError, DeletedArrayError
 from fxflow.core.placed import Placed, placed_on
 from fxflow.devices import buffers, dlpack
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The part of an array that one device holds.
+
+    Attributes:
+      device: the device.
+      index: slices of the whole array.
+      replica_id: 0 for the first device with this part, then 1, …; -1 if unknown.
+      data: the part, an array on the device; None in another process.
+    """
+
+    device: Any
+    index: tuple[slice, ...]
+    replica_id: int
+    data: Any
 
 
 class Array:
@@ -90,8 +108,56 @@ class Array:
 
     @property
     def device(self) -> Any:
-        """The device that holds the array."""
-        return self._placed.placement.device
+        """The device that holds the array; its sharding, if it lies on several."""
+        placement = self._placed.placement
+        return placement.device if placement.is_single else placement.sharding
+
+    @property
+    def sharding(self) -> Any:
+        """Which device holds which part."""
+        return self._placed.placement.sharding
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process holds all parts."""
+        return bool(self.sharding.is_fully_addressable)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds the whole array."""
+        return bool(self.sharding.is_fully_replicated)
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The parts that lie on devices of this process, in the devices' order."""
+        placement = self._placed.placement
+        shape = self.aval.shape
+        indices = placement.sharding.devices_indices_map(shape)
+        part = Aval(placement.sharding.shard_shape(shape), self.aval.dtype)
+        first: dict[Any, int] = {}
+        copies = {}
+        for device, index in indices.items():
+            key = tuple((s.start, s.stop) for s in index)
+            first[key] = first.get(key, -1) + 1
+            copies[device] = first[key]
+        return [
+            Shard(
+                device,
+                indices[device],
+                copies[device],
+                Array(piece, placed_on(part, buffers.placement(device), True)),
+            )
+            for device, piece in zip(
+                placement.local, buffers.parts(buffer_of(self)), strict=True
+            )
+        ]
+
+    @property
+    def global_shards(self) -> list[Shard]:
+        """All parts; those of other processes have no data."""
+        mine = {shard.device: shard for shard in self.addressable_shards}
+        where = self.sharding.devices_indices_map(self.aval.shape)
+        return [mine.get(d) or Shard(d, index, -1, None) for d, index in where.items()]
 
     def devices(self) -> set[Any]:
         """Returns the set of devices that hold parts of the array."""
@@ -175,6 +241,12 @@ class Array:
         return value.copy() if copy else value
 
     def __dlpack__(self, **options: Any) -> Any:
+        if len(self._placed.placement.devices) > 1:
+            raise BufferError(
+                f"{self.aval} lies on several devices ({self.sharding}), which DLPack "
+                "cannot describe: export the parts, x.addressable_shards[i].data, or "
+                "put it on one device"
+            )
         return dlpack.to_dlpack(buffer_of(self), **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -241,6 +313,11 @@ class Array:
         return _restore, (np.array(self._value()), weak, None)
 
     def __deepcopy__(self, memo: Any) -> Array:
+        placed = self._placed
+        if not placed.placement.is_single:
+            source = placed.placement
+            aval = self.aval.physical
+            return Array(buffers.move(aval, buffer_of(self), source, source), placed)
         return _restore(np.array(host_of(self)), self.weak_type, self.dtype)
 
     def __copy__(self) -> Array:
@@ -305,7 +382,12 @@ def host_of(array: Array) -> np.ndarray[Any, Any]:
         buffer = array._buffer
     except AttributeError:
         raise array._deleted() from None
-    value: np.ndarray[Any, Any] = buffers.to_host(buffer)
+    placed = array._placed
+    value: np.ndarray[Any, Any] = (
+        buffers.to_host(buffer)
+        if placed.placement.is_single
+        else buffers.gather_to_host(placed.aval.physical, buffer, placed.placement)
+    )
     array._host = value
     return value
 

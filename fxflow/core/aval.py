@@ -129,15 +129,24 @@ class ShapeDtypeStruct:
       shape: lengths of the axes.
       dtype: anything `fxflow.numpy.dtype` takes.
       weak_type: whether the dtype yields in promotion.
+      sharding: where it would be, for `jit(f).lower`; None leaves that open.
 
     Example:
       >>> ShapeDtypeStruct((3, 4), "float32")
       ShapeDtypeStruct(f32[3,4])
     """
 
-    __slots__ = ("aval",)
+    __slots__ = ("aval", "sharding")
 
-    def __init__(self, shape: Any, dtype: Any, *, weak_type: bool = False) -> None:
+    def __init__(
+        self,
+        shape: Any,
+        dtype: Any,
+        *,
+        weak_type: bool = False,
+        sharding: Any = None,
+    ) -> None:
+        self.sharding = sharding
         self.aval = Aval(tuple(map(int, shape)), dtypes.dtype(dtype), weak_type)
 
     @property
@@ -166,11 +175,12 @@ class ShapeDtypeStruct:
         return self.aval.size
 
     def update(self, **parts: Any) -> ShapeDtypeStruct:
-        """Returns a copy with `shape`, `dtype` or `weak_type` replaced."""
+        """Returns a copy with `shape`, `dtype`, `weak_type` or `sharding` replaced."""
         return ShapeDtypeStruct(
             parts.get("shape", self.shape),
             parts.get("dtype", self.dtype),
             weak_type=parts.get("weak_type", self.weak_type),
+            sharding=parts.get("sharding", self.sharding),
         )
 
     def __eq__(self, other: object) -> bool:

@@ -24,8 +24,9 @@ from fxflow._config import config
 from fxflow.core import dtypes, source, tree
 from fxflow.core.array import Array, host_of
 from fxflow.core.convert import as_array
-from fxflow.core.execute import check_finite, common_place, compile_graph
+from fxflow.core.execute import check_finite, compile_graph
 from fxflow.core.graph import Graph, Literal, Node, Var
+from fxflow.core.partition import common_place, mesh_in
 from fxflow.core.placed import Placed, placed_on
 from fxflow.core.primitive import Primitive
 from fxflow.core.staging import trace_flat
@@ -217,7 +218,7 @@ def graph_plan(graph: Graph, placeds: Sequence[Placed], name: str) -> Plan:
       placeds: types and places of the arguments.
       name: for messages and profiles.
     """
-    placement, committed = common_place(placeds, name)
+    placement, committed = common_place(placeds, name, mesh_in(graph))
     if runs_on_host(graph, placement):
         plan = host_plan(graph, placement, committed)
     else:

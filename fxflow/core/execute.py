@@ -13,48 +13,19 @@ from typing import Any
 import numpy as np
 
 from fxflow._config import config
-from fxflow.core import dtypes
+from fxflow.core import dtypes, partition
 from fxflow.core.array import Array, buffer_of, host_of
-from fxflow.core.errors import ArgumentError, NonFiniteError
-from fxflow.core.graph import Graph
+from fxflow.core.errors import NonFiniteError
+from fxflow.core.graph import Graph, Var
 from fxflow.core.lowering import lower_graph
 from fxflow.core.placed import Placed, placed_on
 from fxflow.devices import buffers
 from fxflow.devices.callbacks import raise_original
 from fxflow.devices.compile import Executable
 from fxflow.devices.compile import compile as compile_text
+from fxflow.devices.shardings import REPLICATED, describe
 
 _get_buffer = attrgetter("_buffer")
-
-
-def common_place(placeds: Sequence[Placed], name: str) -> tuple[Any, bool]:
-    """Returns where an operation on arrays of these places runs.
-
-    Args:
-      placeds: of the arguments.
-      name: of the operation, for the message.
-
-    Returns:
-      The placement, and whether any argument insists on it.
-
-    Raises:
-      ArgumentError: two arguments insist on different devices.
-    """
-    chosen: Placed | None = None
-    for placed in placeds:
-        if not placed.committed:
-            continue
-        if chosen is None:
-            chosen = placed
-        elif placed.placement is not chosen.placement:
-            raise ArgumentError(
-                f"{name}: arguments are committed to different devices: "
-                f"{chosen.aval} to {chosen.placement}, {placed.aval} to "
-                f"{placed.placement}; move one with fxflow.device_put"
-            )
-    if chosen is not None:
-        return chosen.placement, True
-    return buffers.default_placement(), False
 
 
 class Program:
@@ -62,7 +33,7 @@ class Program:
 
     Attributes:
       executable: the runtime's.
-      placement: where it runs.
+      placements: where each argument must be.
       calls_python: whether it does; then a call waits for its end.
       out_placeds: types and places of the results.
       text: the StableHLO module.
@@ -72,7 +43,7 @@ class Program:
         "calls_python",
         "executable",
         "out_placeds",
-        "placement",
+        "placements",
         "run",
         "text",
     )
@@ -80,13 +51,13 @@ class Program:
     def __init__(
         self,
         executable: Executable,
-        placement: Any,
+        placements: Sequence[Any],
         out_placeds: Sequence[Placed],
         text: str,
         calls_python: bool = False,
     ) -> None:
         self.executable = executable
-        self.placement = placement
+        self.placements = tuple(placements)
         self.out_placeds = tuple(out_placeds)
         self.text = text
         self.calls_python = calls_python
@@ -139,9 +110,8 @@ class Program:
         Args:
           arrays: one for each input; they may lie elsewhere.
         """
-        placement = self.placement
         raw = []
-        for array in arrays:
+        for array, placement in zip(arrays, self.placements, strict=True):
             if array._placed.placement is placement:
                 raw.append(buffer_of(array))
             else:
@@ -151,12 +121,38 @@ class Program:
 
 def buffer_at(array: Array, placement: Any) -> Any:
     """Returns a buffer of the array's elements at a place, copied there if need be."""
-    if array._placed.placement is placement:
+    source = array._placed.placement
+    if source is placement:
         return buffer_of(array)
     aval = array.aval.physical
-    if hasattr(array, "_buffer"):
-        return buffers.copy_to(aval, array._buffer, placement)
-    return buffers.put(aval, host_of(array), placement)
+    if source.same_layout(placement, len(aval.shape)):
+        return buffer_of(array)
+    if not hasattr(array, "_buffer"):
+        return buffers.put(aval, host_of(array), placement)
+    alike = source.sharding.memory_kind == placement.sharding.memory_kind
+    if (
+        alike
+        and source.devices == placement.devices
+        and not (source.sharding.is_fully_addressable and source.platform == "cpu")
+    ):
+        # On the devices, and with those of other processes.
+        return _reshard(array, placement)
+    return buffers.move(aval, array._buffer, source, placement)
+
+
+def _reshard(array: Array, placement: Any) -> Any:
+    aval = array.aval
+    key = ("reshard", array._placed, placement)
+    program = placement.table.get(key)
+    if program is None:
+        var = Var(aval)
+        program = placement.table[key] = compile_graph(
+            Graph([var], [], [var], "reshard"),
+            [array._placed],
+            name="reshard",
+            out_shardings=[placement.sharding],
+        )
+    return program([array])[0]._buffer
 
 
 def compile_graph(
@@ -164,7 +160,7 @@ def compile_graph(
     placeds: Sequence[Placed],
     *,
     name: str,
-    attributes: Sequence[str] = (),
+    out_shardings: Sequence[Any] = (),
     options: Mapping[str, Any] | None = None,
 ) -> Program:
     """Compiles a graph for arguments of given types and places.
@@ -173,15 +169,32 @@ def compile_graph(
       graph: to compile.
       placeds: types and places of the arguments.
       name: of the program.
-      attributes: of the arguments (see `lowering.function_text`).
+      out_shardings: of the results; none: the compiler decides.
       options: the compiler's, by name.
     """
-    placement, committed = common_place(placeds, name)
+    placement, committed = partition.common_place(
+        placeds, name, partition.mesh_in(graph)
+    )
+    placements = [partition.place_of(p, placement) for p in placeds]
+    several = not placement.is_single
     text, module = lower_graph(
-        graph, name=name, platform=placement.platform, attributes=attributes
+        graph,
+        name=name,
+        platform=placement.platform,
+        devices=placement.devices if several else (),
+        shardings=[p.sharding for p in placements] if several else (),
+        out_shardings=out_shardings,
     )
     return load_text(
-        text, module, graph, placement, committed, name=name, options=options
+        text,
+        module,
+        graph,
+        placement,
+        placements,
+        committed,
+        name=name,
+        out_shardings=out_shardings,
+        options=options,
     )
 
 
@@ -190,17 +203,49 @@ def load_text(
     module: Any,
     graph: Graph,
     placement: Any,
+    placements: Sequence[Any],
     committed: bool,
     *,
     name: str,
+    out_shardings: Sequence[Any] = (),
     options: Mapping[str, Any] | None = None,
 ) -> Program:
-    """Compiles the text of a lowered graph; see `compile_graph`."""
+    """Compiles the text of a lowered graph; see `compile_graph`.
+
+    Args:
+      text: the module.
+      module: for its callbacks.
+      graph: what it computes.
+      placement: where it runs.
+      placements: where each argument must be.
+      committed: whether the results insist on their place.
+      name: of the program.
+      out_shardings: of the results, None where the compiler decides.
+      options: the compiler's, by name.
+    """
+    several = not placement.is_single
+    avals = graph.out_avals
+    wanted = list(out_shardings) or [None] * len(avals)
     executable = compile_text(
-        text, placement, options=options, name=name, callbacks=module.callbacks
+        text,
+        placement,
+        num_partitions=len(placement.devices),
+        use_shardy=several,
+        free_results=[w is None for w in wanted] if several else (),
+        options=options,
+        name=name,
+        callbacks=module.callbacks,
     )
-    outs = [placed_on(aval, placement, committed) for aval in graph.out_avals]
-    return Program(executable, placement, outs, text, bool(module.callbacks))
+    if several:
+        mesh = partition.mesh_of(placement)
+        found = executable.result_shardings() or [REPLICATED] * len(avals)
+        outs = []
+        for i, aval in enumerate(avals):
+            where = wanted[i] or describe(mesh, found[i], len(aval.physical.shape))
+            outs.append(placed_on(aval, buffers.placement_for(where), True))
+    else:
+        outs = [placed_on(aval, placement, committed) for aval in avals]
+    return Program(executable, placements, outs, text, bool(module.callbacks))
 
 
 def check_finite(name: str, arrays: Sequence[Array]) -> None:

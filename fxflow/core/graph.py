@@ -297,8 +297,9 @@ def check(graph: Graph) -> None:
         where = f"{node.primitive.name} ({source.describe(node.source)})"
         for atom in node.inputs:
             require(atom, where)
-        for _, inner in subgraphs(node.params):
-            check(inner)
+        with node.primitive.inside(node.params):
+            for _, inner in subgraphs(node.params):
+                check(inner)
         derived = node.primitive.out_avals([a.aval for a in node.inputs], node.params)
         stated = [var.aval for var in node.outputs]
         if [a.strong() for a in derived] != [a.strong() for a in stated]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes
+from fxflow.core import dtypes, partition
 from fxflow.core.aval import Aval
 from fxflow.core.effects import ORDERED, TOKEN
 from fxflow.core.graph import Graph, Literal, Var
@@ -30,20 +30,39 @@ class Module:
       callbacks: what compiled code calls back, in the order of their indices.
       ordered: whether the program has ordered effects; then every call, loop and branch
         passes a token through.
+      devices: that the program runs on, in order; () if it is one, whichever.
+      manual: the axes, and their mesh, of the `shard_map`s being written.
+      indices: names of values that tell a device its place on an axis, where the
+        program cannot ask for it. A private function could not see them: then calls
+        are written in place.
     """
 
     __slots__ = (
         "_called",
+        "_channels",
+        "_meshes",
         "_names",
+        "_one_device",
         "callbacks",
+        "devices",
         "functions",
+        "indices",
+        "manual",
         "ordered",
         "platform",
     )
 
-    def __init__(self, platform: str, ordered: bool = False) -> None:
+    def __init__(
+        self, platform: str, ordered: bool = False, devices: Sequence[Any] = ()
+    ) -> None:
         self.platform = platform
         self.ordered = ordered
+        self.devices = tuple(devices)
+        self.manual: tuple[tuple[Any, Any], ...] = ()
+        self.indices: dict[Any, str] = {}
+        self._meshes: dict[Any, str] = {}
+        self._channels = 0
+        self._one_device = False
         self.functions: list[str] = []
         self.callbacks: list[Any] = []
         self._called: dict[Any, str] = {}
@@ -56,11 +75,51 @@ class Module:
         self._names[name] = count + 1
         return f"{name}_{count}" if count or name == "main" else name
 
+    def mesh(self, mesh: Any) -> str:
+        """Returns the symbol of a mesh, as in `@mesh`, declaring it if new."""
+        known = self._meshes.get(mesh)
+        if known is None:
+            count = len(self._meshes)
+            known = self._meshes[mesh] = f"@mesh_{count}" if count else "@mesh"
+        return known
+
+    def meshes(self) -> list[str]:
+        """Returns the declarations of all meshes."""
+        listed = [
+            f"sdy.mesh {name} = {partition.mesh_text(mesh, self.devices)}\n"
+            for mesh, name in self._meshes.items()
+        ]
+        if self._one_device:
+            listed.append("sdy.mesh @first_device = <[], device_ids=[0]>\n")
+        return listed
+
+    def on_first(self, count: int) -> str:
+        """Returns the attribute of an operation that only the first device runs.
+
+        Args:
+          count: number of its results.
+
+        Returns:
+          "" in a program for one device, and inside a `shard_map`: there every device
+          runs it.
+        """
+        if not self.devices or self.manual:
+            return ""
+        self._one_device = True
+        each = ", ".join(["<@first_device, []>"] * max(count, 1))
+        return f"sdy.sharding = #sdy.sharding_per_value<[{each}]>"
+
+    def channel(self) -> int:
+        """Returns a number for a collective that no other has."""
+        self._channels += 1
+        return self._channels
+
     def function(self, graph: Graph, scope: str) -> str:
         """Returns the name of the private function of a graph, writing it if new."""
-        name = self._called.get(graph)
+        key = (graph, self.manual)
+        name = self._called.get(key)
         if name is None:
-            name = self._called[graph] = self.unique(graph.name)
+            name = self._called[key] = self.unique(graph.name)
             self.functions.append(
                 function_text(self, graph, f"private @{name}", scope=scope)
             )
@@ -128,6 +187,16 @@ class Context:
         """The platform compiled for."""
         return self.module.platform
 
+    @property
+    def counter(self) -> list[int]:
+        """Counts the names of the function being written."""
+        return self._counter
+
+    def number(self) -> int:
+        """Returns a number that no name of the function has yet."""
+        self._counter[0] += 1
+        return self._counter[0] - 1
+
     def emit(self, text: str) -> str:
         """Writes an operation of one result; returns the result's name.
 
@@ -188,10 +257,7 @@ class Context:
         """
         inner = Context(self.module, self._counter, self.scope)
         inner.loc = self.loc
-        names = []
-        for _ in avals:
-            names.append(f"%b{self._counter[0]}")
-            self._counter[0] += 1
+        names = [f"%b{self.number()}" for _ in avals]
         head = ", ".join(
             f"{n}: {type_text(a)}" for n, a in zip(names, avals, strict=True)
         )
@@ -230,6 +296,8 @@ class Context:
 
     def call(self, graph: Graph, operands: Sequence[str]) -> list[str]:
         """Writes a call of a graph's private function; returns the results' names."""
+        if self.module.indices:
+            return self.graph(graph, operands)
         name = self.module.function(graph, self.scope)
         operands = list(operands)
         ins = [a.mlir for a in graph.in_avals]
@@ -318,7 +386,8 @@ def function_text(
     graph: Graph,
     head: str,
     *,
-    attributes: Sequence[str] = (),
+    attributes: Sequence[Sequence[str]] = (),
+    result_attributes: Sequence[Sequence[str]] = (),
     scope: str = "",
 ) -> str:
     """Returns the text of a function.
@@ -327,15 +396,15 @@ def function_text(
       module: it belongs to.
       graph: what it computes.
       head: visibility and name, as in `public @main`.
-      attributes: of each argument, as in `{tf.aliasing_output = 0 : i32}` (or "").
+      attributes: of each argument, as in `["tf.aliasing_output = 0 : i32"]`.
+      result_attributes: of each result.
       scope: prefix of the operations' names.
     """
     ctx = Context(module, [0], scope)
     names = [f"%a{i}" for i in range(len(graph.inputs))]
-    attributes = attributes or [""] * len(names)
     arguments = ", ".join(
-        f"{n}: {a.mlir} {attribute}".rstrip()
-        for n, a, attribute in zip(names, graph.in_avals, attributes, strict=True)
+        f"{n}: {typed}"
+        for n, typed in zip(names, _typed(graph.in_avals, attributes), strict=True)
     )
     private = module.ordered and head.startswith("private")
     if private:
@@ -343,12 +412,22 @@ def function_text(
         arguments = f"{arguments}, %token: {TOKEN}" if names else f"%token: {TOKEN}"
     outs = ctx.graph(graph, names)
     types = ", ".join(a.mlir for a in graph.out_avals)
+    results = ", ".join(_typed(graph.out_avals, result_attributes))
     if private:
         outs.append(ctx.token)
-        types = f"{types}, {TOKEN}" if types else TOKEN
+        results = types = f"{types}, {TOKEN}" if types else TOKEN
     body = "\n".join(ctx.lines)
     end = f"return {', '.join(outs)} : {types}" if outs else "return"
-    return f"func.func {head}({arguments}) -> ({types}) {{\n{body}\n{end}\n}}\n"
+    return f"func.func {head}({arguments}) -> ({results}) {{\n{body}\n{end}\n}}\n"
+
+
+def _typed(avals: Sequence[Aval], attributes: Sequence[Sequence[str]]) -> list[str]:
+    if not attributes:
+        return [a.mlir for a in avals]
+    return [
+        f"{a.mlir} {{{', '.join(items)}}}" if items else a.mlir
+        for a, items in zip(avals, attributes, strict=True)
+    ]
 
 
 def lower_graph(
@@ -356,7 +435,10 @@ def lower_graph(
     *,
     name: str,
     platform: str,
-    attributes: Sequence[str] = (),
+    attributes: Sequence[Sequence[str]] = (),
+    devices: Sequence[Any] = (),
+    shardings: Sequence[Any] = (),
+    out_shardings: Sequence[Any] = (),
 ) -> tuple[str, Module]:
     """Writes a graph as a module whose public function is `main`.
 
@@ -365,15 +447,41 @@ def lower_graph(
       name: of the module.
       platform: `cpu`, `gpu` or `tpu`.
       attributes: of each argument (see `function_text`).
+      devices: that the program is for, in order, if they are several.
+      shardings: of each argument, then.
+      out_shardings: of each result, or None where the compiler decides.
 
     Returns:
       The module's text, and the module for its callbacks.
     """
-    module = Module(platform, ORDERED in graph.effects)
+    module = Module(platform, ORDERED in graph.effects, devices)
     module.unique("main")
+    results: list[list[str]] = []
+    if shardings or out_shardings:
+        items = attributes or [()] * len(graph.inputs)
+        attributes = [
+            [*given, partition.sharding_attribute(module, sharding, aval)]
+            for given, sharding, aval in zip(
+                items, shardings, graph.in_avals, strict=True
+            )
+        ]
+        if any(sharding is not None for sharding in out_shardings):
+            results = [
+                [partition.sharding_attribute(module, sharding, aval)]
+                if sharding is not None
+                else []
+                for sharding, aval in zip(out_shardings, graph.out_avals, strict=True)
+            ]
     main = function_text(
-        module, graph, "public @main", attributes=attributes, scope=name
+        module,
+        graph,
+        "public @main",
+        attributes=attributes,
+        result_attributes=results,
+        scope=name,
     )
     label = "".join(c if c.isalnum() else "_" for c in name)
-    text = "".join((f"module @{label} {{\n", main, *module.functions, "}\n"))
+    text = "".join(
+        (f"module @{label} {{\n", *module.meshes(), main, *module.functions, "}\n")
+    )
     return text, module

@@ -18,6 +18,7 @@ Conventions of the rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from fxflow.core.aval import Aval
@@ -161,6 +162,25 @@ class Primitive:
           A function of concrete arrays that gives what `bind` gives.
         """
         return None
+
+    def mesh(self, params: dict[str, Any]) -> Any:
+        """Returns the mesh that the operation itself names, or None."""
+        return None
+
+    def inside(self, params: dict[str, Any]) -> AbstractContextManager[Any]:
+        """Returns the scope in which the graphs of its parameters stand."""
+        return nullcontext()
+
+    def varying(
+        self, axes: Sequence[frozenset[Any]], params: dict[str, Any]
+    ) -> frozenset[Any]:
+        """Returns the named axes along which the results differ.
+
+        Args:
+          axes: those of each argument.
+          params: as bound.
+        """
+        return frozenset().union(*axes)
 
     # -- derivatives -----------------------------------------------------------
 

@@ -30,7 +30,7 @@ from .clients import (
     set_default_device,
 )
 from .doctor import doctor
-from .errors import BackendError, CompileError, DeletedBufferError
+from .errors import BackendError, CompileError, DeletedBufferError, PlacementError
 from .memory import memory_stats
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "BackendError",
     "CompileError",
     "DeletedBufferError",
+    "PlacementError",
 ]
 
 

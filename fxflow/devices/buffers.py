@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from . import clients
+from . import clients, shardings
 from ._jaxlib import (
     ArrayCopySemantics,
     Buffer,
@@ -46,13 +46,15 @@ from ._jaxlib import (
     to_numpy,
 )
 from .callbacks import raise_original
-from .errors import DeletedBufferError
+from .errors import DeletedBufferError, PlacementError
+from .shardings import Sharding
 
 __all__ = [
     "Buffer",
     "BufferType",
     "Placement",
     "aligned_empty",
+    "assemble",
     "block_until_ready",
     "can_donate",
     "check_alive",
@@ -60,10 +62,14 @@ __all__ = [
     "copy_to",
     "default_placement",
     "delete",
+    "gather_to_host",
     "is_deleted",
     "is_ready",
+    "move",
     "on_device_nbytes",
+    "parts",
     "placement",
+    "placement_for",
     "placement_of",
     "put",
     "put_copy",
@@ -100,49 +106,97 @@ class BufferType(NamedTuple):
 
 
 class Placement:
-    """Where an array lives. Interned: one object for a device, compared by identity.
+    """Where arrays live. Interned: one object for a sharding, compared by identity.
 
     Attributes:
         device: the device (the first one, if there are several).
-        devices: all devices, a tuple.
-        sharding: how the runtime is told.
+        devices: all devices, a tuple, in the order of the parts.
+        local: those of this process, in that order.
+        sharding: the same as users see it.
         platform: ``"cpu"``, ``"gpu"``, ``"tpu"``, ...
+        is_single: whether it is one device and its usual memory.
         is_host: whether the memory is host memory, so that NumPy can see it.
         table: room for what `core` caches per placement; dies with the client.
     """
 
     __slots__ = (
         "_device_list",
-        "_devices",
+        "_runtime",
+        "_sharding",
         "device",
         "devices",
         "is_host",
+        "is_single",
+        "local",
         "platform",
-        "sharding",
         "table",
     )
 
     device: Device
     devices: tuple[Device, ...]
-    sharding: Any
+    local: list[Device]
     platform: str
+    is_single: bool
     is_host: bool
     table: dict[Any, Any]
 
-    def __init__(self, device: Device) -> None:
-        self.device = device
-        self.devices = (device,)
-        self.platform = str(device.platform)
-        self.is_host = self.platform == "cpu"
+    def __init__(
+        self, devices: tuple[Device, ...], sharding: Sharding | None = None
+    ) -> None:
+        self.device = devices[0]
+        self.devices = devices
+        self.local = shardings.local_part(devices)
+        self.platform = str(self.device.platform)
+        self.is_single = sharding is None
+        self.is_host = self.is_single and self.platform == "cpu"
         self.table = {}
-        self._devices = [device]
-        self._device_list = DeviceList((device,))
-        # GSPMDSharding needs no Python subclass, and a put is 20 % faster with it
-        # than with a SingleDeviceSharding.
-        self.sharding = GSPMDSharding(self._device_list, HloSharding.replicate())
+        self._sharding = sharding
+        self._device_list = DeviceList(devices)
+        self._runtime: dict[int, Any] = {}
+
+    @property
+    def sharding(self) -> Sharding:
+        """The sharding as users see it."""
+        if self._sharding is None:
+            self._sharding = shardings.SingleDeviceSharding(self.device)
+        return self._sharding
+
+    def runtime(self, ndim: int) -> Any:
+        """Returns how the runtime is told where arrays of `ndim` axes live."""
+        known = self._runtime.get(ndim)
+        if known is None:
+            # GSPMDSharding needs no Python subclass, and a put is 20 % faster with it
+            # than with a SingleDeviceSharding.
+            hlo = HloSharding.replicate() if self.is_single else self.sharding.hlo(ndim)
+            kind = None if self.is_single else self.sharding.memory_kind
+            known = GSPMDSharding(self._device_list, hlo, memory_kind=kind)
+            self._runtime[ndim] = known
+        return known
+
+    def same_layout(self, other: Placement, ndim: int) -> bool:
+        """Returns whether arrays of `ndim` axes lie alike at both placements."""
+        if self is other:
+            return True
+        if self.devices != other.devices:
+            return False
+        key = ("same_layout", other, ndim)
+        known = self.table.get(key)
+        if known is None:
+            known = self.sharding.is_equivalent_to(other.sharding, ndim)
+            self.table[key] = known
+        return bool(known)
+
+    def indices(self, shape: Sequence[int]) -> list[tuple[slice, ...]]:
+        """Returns the slices of the whole that each local device holds."""
+        if self.is_single:
+            return [(slice(None),) * len(shape)]
+        where = self.sharding.devices_indices_map(shape)
+        return [where[d] for d in self.local]
 
     def __repr__(self) -> str:
-        return f"{self.platform}:{self.device.id}"
+        if self.is_single:
+            return f"{self.platform}:{self.device.id}"
+        return repr(self.sharding)
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -150,7 +204,7 @@ class Placement:
         )
 
 
-_placements: dict[Device, Placement] = {}
+_placements: dict[Any, Placement] = {}
 _first_placement: Placement | None = None
 
 
@@ -160,7 +214,20 @@ def placement(device: Device) -> Placement:
     if known is None:
         if not isinstance(device, Device):
             raise TypeError(f"expected a Device, got {type(device).__name__}")
-        known = _placements.setdefault(device, Placement(device))
+        known = _placements.setdefault(device, Placement((device,)))
+    return known
+
+
+def placement_for(sharding: Sharding) -> Placement:
+    """Return the placement that a sharding describes."""
+    known = _placements.get(sharding)
+    if known is None:
+        one = isinstance(sharding, shardings.SingleDeviceSharding)
+        if one and sharding.memory_kind is None:
+            return placement(sharding.devices[0])
+        if not isinstance(sharding, Sharding):
+            raise TypeError(f"expected a Sharding, got {type(sharding).__name__}")
+        known = _placements.setdefault(sharding, Placement(sharding.devices, sharding))
     return known
 
 
@@ -205,7 +272,8 @@ def result_handler(aval: ArrayType, placement: Placement, committed: bool) -> An
         placement: where it lives.
         committed: whether it must stay there.
     """
-    return array_result_handler(aval, placement.sharding, committed)
+    sharding = placement.runtime(len(aval.shape))
+    return array_result_handler(aval, sharding, committed)
 
 
 def put(aval: ArrayType, host: np.ndarray[Any, Any], placement: Placement) -> Buffer:
@@ -215,11 +283,18 @@ def put(aval: ArrayType, host: np.ndarray[Any, Any], placement: Placement) -> Bu
 
     Args:
         aval: type of the buffer; shape and dtype are those of `host`.
-        host: any strides.
+        host: any strides; the whole array, of which each device gets its part.
         placement: where to put it.
+
+    Raises:
+        PlacementError: the array cannot be divided as the sharding asks.
     """
     return batched_device_put(
-        aval, placement.sharding, [host], placement._devices, enable_x64=True
+        aval,
+        placement.runtime(host.ndim),
+        _parts(host, placement),
+        placement.local,
+        enable_x64=True,
     )
 
 
@@ -230,19 +305,50 @@ def put_copy(
 
     Args:
         aval: type of the buffer; shape and dtype are those of `host`.
-        host: any strides.
+        host: any strides; the whole array.
         placement: where to put it.
     """
     return batched_device_put(
         aval,
-        placement.sharding,
-        [host],
-        placement._devices,
+        placement.runtime(host.ndim),
+        _parts(host, placement),
+        placement.local,
         True,
         True,
         HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL,
         True,
     )
+
+
+def _parts(
+    host: np.ndarray[Any, Any], placement: Placement
+) -> list[np.ndarray[Any, Any]]:
+    if placement.is_single:
+        return [host]
+    return [host[index] for index in placement.indices(host.shape)]
+
+
+def assemble(aval: ArrayType, parts: Sequence[Any], placement: Placement) -> Buffer:
+    """Return the buffer whose parts are given.
+
+    Args:
+        aval: type of the whole.
+        parts: a buffer on one device, or a NumPy array that nobody writes to any more,
+            for each local device of the placement.
+        placement: where the parts belong.
+    """
+    return batched_device_put(
+        aval,
+        placement.runtime(len(aval.shape)),
+        list(parts),
+        placement.local,
+        enable_x64=True,
+    )
+
+
+def parts(buffer: Buffer) -> list[Buffer]:
+    """Return the parts of a buffer on this process's devices, in the devices' order."""
+    return list(buffer._arrays)
 
 
 def aligned_empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
@@ -283,9 +389,112 @@ def to_host(buffer: Buffer) -> np.ndarray[Any, Any]:
     return array
 
 
+def gather_to_host(
+    aval: ArrayType, buffer: Buffer, placement: Placement
+) -> np.ndarray[Any, Any]:
+    """Return the whole of an array that lies on several devices; waits for it.
+
+    Args:
+        aval: type of the whole.
+        buffer: on `placement`.
+        placement: a sharding of which this process has every part at least once.
+
+    Raises:
+        PlacementError: parts of it are in other processes only.
+        DeletedBufferError: the buffer was deleted or donated.
+    """
+    check_alive(buffer)
+    held = parts(buffer)
+    if placement.sharding.is_fully_replicated:
+        return to_host(held[0])
+    if 0 in aval.shape:  # no part differs from any other
+        return np.empty(aval.shape, aval.dtype)
+    first: dict[Any, Buffer] = {}
+    indices = placement.indices(aval.shape)
+    for index, part in zip(indices, held, strict=True):
+        first.setdefault(_key(index), part)
+    counts, _ = placement.sharding.tiles(len(aval.shape))
+    if len(first) != int(np.prod(counts, dtype=np.int64)):
+        raise PlacementError(
+            f"this process holds only part of the array ({placement.sharding}): use "
+            "fxflow.distributed.multihost.process_allgather, or look at "
+            "x.addressable_shards"
+        )
+    for part in first.values():
+        start_copy_to_host(part)
+    whole = np.empty(aval.shape, aval.dtype)
+    for index, part in zip(indices, held, strict=True):
+        if first.pop(_key(index), None) is not None:
+            whole[index] = to_host(part)
+    whole.flags.writeable = False
+    return whole
+
+
+def _key(index: tuple[slice, ...]) -> tuple[Any, ...]:
+    return tuple((s.start, s.stop) for s in index)
+
+
 def start_copy_to_host(buffer: Buffer) -> None:
     """Begin the copy that `to_host` will wait for; nothing to do on the CPU."""
     buffer._copy_single_device_array_to_host_async()
+
+
+def move(
+    aval: ArrayType, buffer: Buffer, source: Placement, target: Placement
+) -> Buffer:
+    """Return the values of `buffer` at another placement; always new memory.
+
+    Parts that a device of the target needs whole go from device to device; the others
+    pass through the host.
+
+    Args:
+        aval: type of the whole.
+        buffer: at `source`.
+        source: where it is.
+        target: where the copy goes.
+
+    Raises:
+        PlacementError: parts that are needed are in other processes only.
+        DeletedBufferError: the buffer was deleted or donated.
+    """
+    if source.is_single and target.is_single:
+        return copy_to(aval, buffer, target)
+    check_alive(buffer)
+    shape = aval.shape
+    held: dict[Any, Buffer] = {}
+    given = parts(buffer)
+    for index, part in zip(source.indices(shape), given, strict=True):
+        held.setdefault(_key(_full(index, shape)), part)
+    same_client = source.device.client is target.device.client
+    wanted = [_full(index, shape) for index in target.indices(shape)]
+    whole: np.ndarray[Any, Any] | None = None
+    moved: list[Any] = []
+    for index in wanted:
+        part = held.get(_key(index))
+        if part is None or not same_client:
+            if whole is None:
+                whole = (
+                    to_host(buffer)
+                    if source.is_single
+                    else gather_to_host(aval, buffer, source)
+                )
+            moved.append(whole[index].copy())
+        else:
+            moved.append(part)
+    return batched_device_put(
+        aval,
+        target.runtime(len(shape)),
+        moved,
+        target.local,
+        True,
+        True,
+        HostBufferSemantics.ZERO_COPY,
+        True,
+    )
+
+
+def _full(index: tuple[slice, ...], shape: Sequence[int]) -> tuple[slice, ...]:
+    return tuple(slice(*s.indices(n)[:2]) for s, n in zip(index, shape, strict=True))
 
 
 def copy(aval: ArrayType, buffer: Buffer) -> Buffer:
@@ -314,7 +523,7 @@ def copy_to(aval: ArrayType, buffer: Buffer, placement: Placement) -> Buffer:
         return batched_copy_array_to_devices_with_sharding(
             [buffer],
             [placement._device_list],
-            [placement.sharding],
+            [placement.runtime(len(aval.shape))],
             [ArrayCopySemantics.ALWAYS_COPY],
         )[0]
     # Between platforms the values pass through the host. A view of CPU memory may be

@@ -184,6 +184,7 @@ def custom_call(
     *,
     platform: str = "cpu",
     has_side_effect: bool = False,
+    sharding: str = "",
 ) -> str:
     """Return the StableHLO text of a call of the callback number `index`.
 
@@ -196,6 +197,8 @@ def custom_call(
         platform: the platform compiled for.
         has_side_effect: whether the call must happen exactly once even if nobody uses
             its results.
+        sharding: in a program for several devices, an attribute that says which of
+            them calls.
 
     Returns:
         The operation, without the names of its results:
@@ -213,6 +216,7 @@ def custom_call(
         f"backend_config = {{index = {index} : ui64}}, "
         f"operand_layouts = [{', '.join(map(_layout, operand_types))}], "
         f"result_layouts = [{', '.join(map(_layout, result_types))}]"
+        + (f", {sharding}" if sharding else "")
     )
     results = ", ".join(result_types)
     return (

@@ -23,12 +23,14 @@ from fxflow._config import config
 
 from . import plugins
 from ._jaxlib import Client, Device, RuntimeFailure, xla_client
-from .errors import BackendError
+from .errors import BackendError, PlacementError
 
 __all__ = [
     "Device",
     "client",
     "clear_backends",
+    "configure_cpu",
+    "configure_plugins",
     "cpu_device",
     "default_backend",
     "default_device",
@@ -39,9 +41,11 @@ __all__ = [
     "local_devices",
     "on_clear",
     "platforms",
+    "resolve",
     "process_count",
     "process_index",
     "set_default_device",
+    "started",
 ]
 
 _lock = threading.RLock()
@@ -52,6 +56,8 @@ _on_clear: list[Callable[[], None]] = []
 #: What `make_cpu_client` is given besides the number of devices: the distributed
 #: runtime's client, this process's number and the collectives. See `configure_cpu`.
 _cpu_arguments: dict[str, Any] = {}
+#: The same for plug-ins: `plugins.make_client` says what it takes.
+_plugin_arguments: dict[str, Any] = {}
 
 # "gpu" means whichever of these is there.
 _GPU = ("cuda", "rocm")
@@ -74,7 +80,7 @@ def _make(platform: str) -> Client:
         return xla_client.make_cpu_client(
             num_devices=_number_of_cpu_devices(), **_cpu_arguments
         )
-    return plugins.make_client(platform)
+    return plugins.make_client(platform, **_plugin_arguments)
 
 
 def _start(platform: str) -> Client | None:
@@ -183,6 +189,24 @@ def configure_cpu(**arguments: Any) -> None:
             )
         _cpu_arguments.clear()
         _cpu_arguments.update(arguments)
+
+
+def configure_plugins(**arguments: Any) -> None:
+    """Set what the next client of a plug-in is made with, for several processes.
+
+    Args:
+        **arguments: ``distributed_client``, ``node_id``, ``num_nodes``,
+            ``visible_devices`` as `plugins.make_client` takes them; none returns to one
+            process.
+    """
+    with _lock:
+        _plugin_arguments.clear()
+        _plugin_arguments.update(arguments)
+
+
+def started() -> tuple[str, ...]:
+    """Return the platforms whose client is there already; starts none."""
+    return tuple(_clients)
 
 
 def on_clear(callback: Callable[[], None]) -> None:
@@ -342,22 +366,59 @@ _thread = _Default()
 _default = _ProcessDefault()
 
 
-def _as_device(device: Device | str | None) -> Device | None:
-    if device is None or isinstance(device, Device):
+_NAME = re.compile(
+    r"(?:/job:(?P<job>\w+))?(?:/replica:\d+)?(?:/task:(?P<task>\d+))?"
+    r"/device:(?P<kind>\w+):(?P<index>\d+)$",
+    re.IGNORECASE,
+)
+
+
+def resolve(device: Device | str) -> Device:
+    """Return the device that a name means.
+
+    Args:
+        device: a `Device` (returned as it is), ``"gpu"``, ``"gpu:1"`` (of this
+            process), or ``"/job:worker/task:17/device:gpu:3"``: the fourth GPU of
+            process 17; without a task, of this process. The job's name is not looked
+            at: fxflow numbers all processes in one row.
+
+    Raises:
+        PlacementError: there is no such device.
+        BackendError: the platform cannot be used.
+        TypeError: it is neither a device nor a string.
+    """
+    if isinstance(device, Device):
         return device
-    if isinstance(device, str):
-        name, _, index = device.partition(":")
-        local = client(name).local_devices()
-        try:
-            return local[int(index or 0)]
-        except (ValueError, IndexError):
-            raise ValueError(
-                f"no device {device!r}; {name} has {', '.join(map(str, local))}"
-            ) from None
-    raise TypeError(
-        f"a device must be a Device, a platform name such as 'cpu', or None; "
-        f"got {device!r}"
-    )
+    if not isinstance(device, str):
+        raise TypeError(
+            f"a device must be a Device or its name, such as 'cpu:1' or "
+            f"'/job:worker/task:0/device:cpu:1'; got {device!r}"
+        )
+    found = _NAME.match(device)
+    if found:
+        kind, index = found["kind"].lower(), int(found["index"])
+        owner = client(kind)
+        task = int(found["task"]) if found["task"] else owner.process_index()
+        among = [d for d in owner.devices() if d.process_index == task]
+    elif device.startswith("/"):
+        raise PlacementError(
+            f"{device!r} is no device name: write "
+            "'/job:worker/task:<process>/device:<platform>:<number>'"
+        )
+    else:
+        kind, _, number = device.partition(":")
+        if number and not number.isdigit():
+            raise PlacementError(f"{device!r} is no device name: write 'cpu:1'")
+        index = int(number or 0)
+        among = list(client(kind).local_devices())
+    if index >= len(among):
+        there = ", ".join(map(str, among)) or "no device"
+        raise PlacementError(f"no device {device!r}: there is {there}")
+    return among[index]
+
+
+def _as_device(device: Device | str | None) -> Device | None:
+    return None if device is None else resolve(device)
 
 
 class _DefaultDevice:

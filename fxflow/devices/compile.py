@@ -6,6 +6,7 @@ no import of the bindings (16 ms) and gives the disk cache its key at once.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 
 from fxflow._config import config
 
-from . import cache
+from . import cache, inflight
 from ._jaxlib import (
     Buffer,
     CompileOnlyClient,
@@ -23,6 +24,7 @@ from ._jaxlib import (
     Device,
     DeviceAssignment,
     DeviceList,
+    HloSharding,
     LoadedExecutable,
     RuntimeFailure,
 )
@@ -33,7 +35,7 @@ from .buffers import Placement
 from .callbacks import HostCallback, raise_original
 from .errors import CompileError
 
-__all__ = ["Executable", "build_options", "compile"]
+__all__ = ["Executable", "build_options", "compile", "on_shared_program"]
 
 OptionValue = str | int | float | bool
 
@@ -46,6 +48,32 @@ _BUILD_OPTIONS = (
     "optimization_level",
 )
 _COLLECTIVE_TIMEOUT = "xla_cpu_collective_timeout_seconds"
+
+
+#: Called before a program for devices of several processes is compiled.
+_shared: list[Callable[[str, str, list[int]], None]] = []
+
+
+def on_shared_program(listener: Callable[[str, str, list[int]], None]) -> None:
+    """Call a function before each program that several processes run together.
+
+    Args:
+        listener: takes the program's name, a digest that is the same in all processes
+            if the program is, and the numbers of the processes.
+    """
+    _shared.append(listener)
+
+
+def _announce(
+    name: str, module_text: str | bytes, settings: CompileOptions, devices: Any
+) -> None:
+    processes = sorted({d.process_index for d in devices})
+    if len(processes) < 2 or not _shared:
+        return
+    text = module_text.encode() if isinstance(module_text, str) else module_text
+    digest = hashlib.sha256(text + settings.SerializeAsString()).hexdigest()
+    for listener in _shared:
+        listener(name, digest, processes)
 
 
 class Executable:
@@ -76,6 +104,12 @@ class Executable:
         if isinstance(program, LoadedExecutable):
             self.loaded = program
             self.launch = program.execute_sharded
+            if (
+                len(devices) > 1
+                and devices[0].platform == "cpu"
+                and inflight.has_collectives(self.hlo_text())
+            ):
+                self.launch = inflight.one_at_a_time(self.launch)
 
     def _not_here(self, *_: object, **__: object) -> Any:
         raise RuntimeError(
@@ -128,6 +162,13 @@ class Executable:
             raise_original(error)
             raise
 
+    def result_shardings(self) -> list[HloSharding]:
+        """Return how each result is laid over the devices."""
+        found = self._program.get_output_shardings()
+        if found is None:  # one partition: nothing to say
+            return []
+        return [HloSharding.from_proto(proto) for proto in found]
+
     def hlo_text(self) -> str:
         """Return the optimised HLO."""
         return "\n\n".join(m.to_string() for m in self._program.hlo_modules())
@@ -170,6 +211,7 @@ def build_options(
     num_replicas: int = 1,
     num_partitions: int = 1,
     use_shardy: bool = False,
+    free_results: Sequence[bool] = (),
 ) -> CompileOptions:
     """Return XLA's options for a program.
 
@@ -179,6 +221,7 @@ def build_options(
         num_replicas: copies of the program.
         num_partitions: parts of each copy.
         use_shardy: whether the program is partitioned by Shardy, not GSPMD.
+        free_results: for each result, whether the partitioner chooses its sharding.
 
     Raises:
         ValueError: the number of devices does not fit.
@@ -198,6 +241,8 @@ def build_options(
     build.use_shardy_partitioner = use_shardy
     if num_partitions > 1:
         build.use_spmd_partitioning = True
+    if any(free_results):
+        build.allow_spmd_sharding_propagation_to_output = list(free_results)
     overrides: list[tuple[str, OptionValue]] = []
     together = len(devices) > 1 and devices[0].platform == "cpu"
     if together and _COLLECTIVE_TIMEOUT not in os.environ.get("XLA_FLAGS", ""):
@@ -228,6 +273,7 @@ def compile(
     num_replicas: int = 1,
     num_partitions: int = 1,
     use_shardy: bool = False,
+    free_results: Sequence[bool] = (),
     callbacks: Sequence[HostCallback] = (),
     name: str = "",
 ) -> Executable:
@@ -240,6 +286,7 @@ def compile(
         num_replicas: copies of the program.
         num_partitions: parts of each copy.
         use_shardy: whether the program is partitioned by Shardy.
+        free_results: for each result, whether the partitioner chooses its sharding.
         callbacks: the Python functions it calls; see `callbacks.custom_call`.
         name: for messages.
 
@@ -261,7 +308,9 @@ def compile(
         num_replicas=num_replicas,
         num_partitions=num_partitions,
         use_shardy=use_shardy,
+        free_results=free_results,
     )
+    _announce(name, module_text, settings, devices)
     try:
         program, from_cache = _program(module_text, devices, settings, callbacks)
     except (RuntimeFailure, ValueError) as error:

@@ -220,7 +220,7 @@ def _take_device(source: Any, home: Device, copied: bool | None) -> Buffer:
             f"from_dlpack: {_first_line(error)} Make the array contiguous first."
         ) from None
     kind = BufferType(shape, dtype)
-    buffer = taken._rewrap_with_aval_and_sharding(kind, where.sharding)
+    buffer = taken._rewrap_with_aval_and_sharding(kind, where.runtime(len(shape)))
     if not row_major:
         # The runtime takes over a transposed layout, which programs would misread.
         return put_copy(kind, to_host(buffer), where)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BackendError", "CompileError", "DeletedBufferError"]
+__all__ = ["BackendError", "CompileError", "DeletedBufferError", "PlacementError"]
 
 
 class BackendError(RuntimeError):
@@ -21,3 +21,7 @@ class CompileError(RuntimeError):
 
 class DeletedBufferError(RuntimeError):
     """A buffer was used after it was deleted or donated."""
+
+
+class PlacementError(ValueError):
+    """A mesh or a sharding that does not fit: its devices, its axes or the array."""

@@ -19,6 +19,7 @@ import importlib
 import importlib.util
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -319,8 +320,24 @@ def load(platform: str) -> Any:
     return api
 
 
-def make_client(platform: str) -> Client:
+def make_client(
+    platform: str,
+    *,
+    distributed_client: Any = None,
+    node_id: int = 0,
+    num_nodes: int = 1,
+    visible_devices: Sequence[int] | None = None,
+) -> Client:
     """Load the plug-in of `platform` and return a new client.
+
+    Args:
+        platform: its name.
+        distributed_client: jaxlib's connection to the coordination service, through
+            which the processes' clients find each other (GPUs; a TPU's runtime finds
+            its peers by itself).
+        node_id: this process's number.
+        num_nodes: how many processes there are.
+        visible_devices: the numbers of the machine's devices to use; None is all.
 
     Raises:
         BackendError: there is no such plug-in, no device for it, or it failed.
@@ -332,7 +349,14 @@ def make_client(platform: str) -> Client:
     if reason:
         raise BackendError(reason)
     load(platform)
-    return xla_client.make_c_api_client(platform, _options(platform), None)
+    options = _options(platform)
+    if platform not in ("cuda", "rocm"):
+        return xla_client.make_c_api_client(platform, options, None)
+    if visible_devices is not None:
+        options["visible_devices"] = list(visible_devices)
+    if distributed_client is not None:
+        options.update(node_id=node_id, num_nodes=num_nodes)
+    return xla_client.make_c_api_client(platform, options, distributed_client)
 
 
 def _how_to_install(platform: str) -> str:

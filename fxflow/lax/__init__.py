@@ -6,11 +6,16 @@ constants. `fxflow.numpy` is made of them.
 
 from fxflow.core import eager as _eager  # noqa: F401 (operations run once it is here)
 from fxflow.lax import linalg
+from fxflow.lax.approximate import (
+    approx_max_k,
+    approx_min_k,
+)
 from fxflow.lax.arg_extremum import (
     argmax,
     argmin,
 )
 from fxflow.lax.associative_scan import associative_scan
+from fxflow.lax.axis_order import rev, transpose
 from fxflow.lax.bessel import bessel_i0e, bessel_i1e
 from fxflow.lax.bitcasting import bitcast_convert_type
 from fxflow.lax.bitwise import (
@@ -24,12 +29,21 @@ from fxflow.lax.bitwise import (
     shift_right_arithmetic,
     shift_right_logical,
 )
+from fxflow.lax.broadcasting import (
+    broadcast,
+    broadcast_in_dim,
+    broadcast_like,
+    broadcast_shapes,
+    broadcast_to_rank,
+    tile,
+)
 from fxflow.lax.collectives import (
     all_gather,
     all_to_all,
     axis_index,
     axis_size,
     pbroadcast,
+    pcast,
     pmax,
     pmean,
     pmin,
@@ -37,6 +51,7 @@ from fxflow.lax.collectives import (
     pshuffle,
     psum,
     psum_scatter,
+    pswapaxes,
 )
 from fxflow.lax.comparison import (
     eq,
@@ -135,7 +150,7 @@ from fxflow.lax.incomplete_gamma import (
     igammac,
     random_gamma_grad,
 )
-from fxflow.lax.joining import concatenate, split, unstack
+from fxflow.lax.joining import concatenate, split, stack, unstack
 from fxflow.lax.linear_solve import custom_linear_solve, custom_root
 from fxflow.lax.map import map
 from fxflow.lax.padding import pad
@@ -144,6 +159,7 @@ from fxflow.lax.places import (
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
+from fxflow.lax.point_to_point import precv, psend
 from fxflow.lax.powers import (
     cbrt,
     integer_pow,
@@ -154,6 +170,12 @@ from fxflow.lax.powers import (
     square,
 )
 from fxflow.lax.precision import reduce_precision
+from fxflow.lax.ragged_all_to_all import ragged_all_to_all
+from fxflow.lax.ragged_dot import (
+    RaggedDotDimensionNumbers,
+    ragged_dot,
+    ragged_dot_general,
+)
 from fxflow.lax.random_bits import (
     random_fold_in,
     random_seed,
@@ -173,6 +195,7 @@ from fxflow.lax.reduction import (
     reduce_sum,
     reduce_xor,
 )
+from fxflow.lax.reshaping import collapse, expand_dims, reshape, squeeze
 from fxflow.lax.rounding import (
     RoundingMethod,
     ceil,
@@ -182,33 +205,17 @@ from fxflow.lax.rounding import (
     round,
 )
 from fxflow.lax.scan import scan
-from fxflow.lax.scatter import (
-    scatter,
-    scatter_add,
-    scatter_max,
-    scatter_min,
-    scatter_mul,
-    scatter_sub,
-)
+from fxflow.lax.scatter import scatter
+from fxflow.lax.scatter_add import scatter_add, scatter_sub
 from fxflow.lax.scatter_apply import scatter_apply
+from fxflow.lax.scatter_extrema import scatter_max, scatter_min
+from fxflow.lax.scatter_mul import scatter_mul
 from fxflow.lax.select import clamp, select, select_n
-from fxflow.lax.shape import (
-    broadcast,
-    broadcast_in_dim,
-    broadcast_shapes,
-    broadcast_to_rank,
-    collapse,
-    expand_dims,
-    reshape,
-    rev,
-    squeeze,
-    tile,
-    transpose,
-)
 from fxflow.lax.slicing import index_in_dim, slice, slice_in_dim
 from fxflow.lax.sort import argsort, sort, sort_key_val, top_k
 from fxflow.lax.special import digamma, erf, erf_inv, erfc, lgamma, polygamma, zeta
 from fxflow.lax.threefry import threefry2x32
+from fxflow.lax.transfer import with_sharding_constraint
 from fxflow.lax.trigonometric import (
     acos,
     asin,
@@ -219,6 +226,9 @@ from fxflow.lax.trigonometric import (
     tan,
 )
 from fxflow.lax.while_loop import fori_loop, while_loop
+from fxflow.lax.wide_products import (
+    mulhi,
+)
 from fxflow.lax.window import reduce_window
 from fxflow.lax.windows import reduce_window_shape_tuple
 
@@ -361,6 +371,7 @@ __all__ = [
     # joining
     "concatenate",
     "split",
+    "stack",
     "unstack",
     # padding
     "pad",
@@ -380,6 +391,7 @@ __all__ = [
     # shape
     "broadcast",
     "broadcast_in_dim",
+    "broadcast_like",
     "broadcast_shapes",
     "broadcast_to_rank",
     "collapse",
@@ -441,6 +453,7 @@ __all__ = [
     "axis_index",
     "axis_size",
     "pbroadcast",
+    "pcast",
     "pmax",
     "pmean",
     "pmin",
@@ -448,6 +461,22 @@ __all__ = [
     "pshuffle",
     "psum",
     "psum_scatter",
+    "pswapaxes",
+    # ragged_all_to_all, point_to_point
+    "ragged_all_to_all",
+    "psend",
+    "precv",
+    # transfer
+    "with_sharding_constraint",
     # gradient_control
     "stop_gradient",
+    # approximate
+    "approx_max_k",
+    "approx_min_k",
+    # ragged_dot
+    "RaggedDotDimensionNumbers",
+    "ragged_dot",
+    "ragged_dot_general",
+    # wide_products
+    "mulhi",
 ]

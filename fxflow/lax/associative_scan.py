@@ -9,9 +9,10 @@ from fxflow.core import tree
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError
 from fxflow.core.source import boundary
+from fxflow.lax.axis_order import rev
 from fxflow.lax.carry import leaves_of, require_callable, require_structure
 from fxflow.lax.joining import concatenate
-from fxflow.lax.shape import expand_dims, reshape, rev
+from fxflow.lax.reshaping import expand_dims, reshape
 from fxflow.lax.slicing import slice_in_dim
 
 

@@ -22,8 +22,8 @@ from fxflow.core.errors import ArgumentError
 from fxflow.core.primitive import Primitive, Zero, register
 from fxflow.devices.callbacks import HostCallback, custom_call
 from fxflow.lax.joining import concatenate
+from fxflow.lax.reshaping import expand_dims, squeeze
 from fxflow.lax.scan import scan
-from fxflow.lax.shape import expand_dims, squeeze
 from fxflow.lax.slicing import index_in_dim
 
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all")
@@ -129,6 +129,7 @@ class PythonCallback(Primitive):
                 results,
                 platform=ctx.platform,
                 has_side_effect=effect is not None,
+                sharding=ctx.module.on_first(len(results)),
             ),
         )
         if ordered:

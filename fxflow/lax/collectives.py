@@ -1,387 +1,60 @@
-"""Collectives: operations across a named axis.
+"""Collectives: operations across named axes.
 
-Every slice along the axis sees its own operand; a collective combines them. Under
-`vmap(..., axis_name=...)` the axis is an array axis, so a collective becomes a
-reduction, a gather or a permutation along it (`batch_named`). As linear maps: the
-transpose of a sum over the axis is the sum of all cotangents, of a gather the scattered
-sum, of a permutation its inverse.
+Every slice along an axis sees its own operand; a collective combines them. The axis is
+that of a `vmap(..., axis_name=...)`, a `pmap` or a mesh in `shard_map`; the meaning is
+the same. Several axes count as one, row-major: over `("i", "j")` of lengths 2 and 3 the
+place of (1, 0) is 3.
+
+`axis_index_groups` divides the places into groups, each of which combines its own.
+
+Derivatives taken inside are those of all slices' functions together: the transpose of
+a sum over the axis is the sum of all cotangents, of a gather the scattered sum, of a
+permutation its inverse. Types do not tell whether a value differs between the slices,
+so nothing has to be cast from one to the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from fxflow.core import dtypes, tree
 from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.batching import materialize
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError
-from fxflow.core.primitive import Primitive, register
-from fxflow.core.trace import axis_size_of
 from fxflow.lax._operands import PYTHON_SCALARS
+from fxflow.lax.arguments import is_words, on_words
+from fxflow.lax.collective_groups import (
+    Names,
+    Partition,
+    group_length,
+    length,
+    names_given,
+    partition,
+    shown,
+)
+from fxflow.lax.collective_movement import (
+    AllGather,
+    AllToAll,
+    PPermute,
+    PSumScatter,
+    at_place,
+    place,
+)
+from fxflow.lax.collective_reductions import PBroadcast, PMax, PMin, PSum
 from fxflow.lax.conversion import convert_element_type
-from fxflow.lax.creation import broadcasted_iota, full
-from fxflow.lax.elementwise import div, mul
-from fxflow.lax.families import Linear
-from fxflow.lax.joining import concatenate
-from fxflow.lax.reduction import reduce_max, reduce_min, reduce_sum
-from fxflow.lax.shape import reshape, squeeze, transpose
-from fxflow.lax.slicing import index_in_dim
+from fxflow.lax.elementwise import div
+from fxflow.lax.reshaping import reshape
 
-Names = tuple[Any, ...]
+Places = Sequence[Sequence[int]] | None
 
 
-class Collective(Primitive):
-    """Combines the slices along named axes.
-
-    Params:
-      axes: names of the axes, a tuple.
-    """
-
-    axis_params = ("axes",)
-    host_safe = False
-
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> Any:
-        """There is no named axis left when a program is lowered for one device."""
-        raise ArgumentError(
-            f"{self.name} over {params['axes']} cannot be compiled: the axis belongs "
-            "to a vmap that is no longer in progress"
-        )
-
-    def evaluate(self, *values: Any, **params: Any) -> Any:
-        """There is no named axis outside a transformation."""
-        raise ArgumentError(f"{self.name}: no axis is named {params['axes']}")
-
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, Any]:
-        """Over another axis, which comes along in front."""
-        return self.bind(*args, **self.behind(params)), True
-
-    def behind(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Returns the parameters for operands with one more axis in front."""
-        return params
-
-
-def _rest(axes: Names, axis_name: Any) -> Names:
-    return tuple(name for name in axes if name != axis_name)
-
-
-class _Reduce(Collective):
-    def abstract(self, x: Aval, *, axes: Names) -> Aval:
-        """The operand's type."""
-        for name in axes:
-            axis_size_of(name)
-        return x.strong()
-
-
-class _Extremum(_Reduce):
-    nondifferentiable = "take the derivative of the element you select instead"
-
-    def batch_named(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        axes: Names,
-    ) -> tuple[Any, bool]:
-        """A reduction over the mapped axis."""
-        out = self.reduce(args[0]) if mapped[0] else args[0]
-        rest = _rest(axes, axis_name)
-        return (self.bind(out, axes=rest) if rest else out), False
-
-    def reduce(self, x: Any) -> Any:
-        """Returns the extremum over axis 0."""
-        raise NotImplementedError
-
-
-@register
-class PSum(Linear, _Reduce):
-    """Sum over named axes. dtypes: numeric."""
-
-    name = "psum"
-
-    def batch_named(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        axes: Names,
-    ) -> tuple[Any, bool]:
-        """A sum over the mapped axis."""
-        (x,) = args
-        out = reduce_sum(x, (0,)) if mapped[0] else mul(x, size)
-        rest = _rest(axes, axis_name)
-        return (PSum.bind(out, axes=rest) if rest else out), False
-
-    def transpose(self, cotangent: Any, *args: Any, axes: Names) -> Sequence[Any]:
-        """The sum of the cotangents of all slices."""
-        return [PSum.bind(cotangent, axes=axes)]
-
-
-@register
-class PMax(_Extremum):
-    """Maximum over named axes. dtypes: real."""
-
-    name = "pmax"
-
-    def reduce(self, x: Any) -> Any:
-        """Maximum over axis 0."""
-        return reduce_max(x, (0,))
-
-
-@register
-class PMin(_Extremum):
-    """Minimum over named axes. dtypes: real."""
-
-    name = "pmin"
-
-    def reduce(self, x: Any) -> Any:
-        """Minimum over axis 0."""
-        return reduce_min(x, (0,))
-
-
-class _Moving(Linear, Collective):
-    """Moves slices along one axis.
-
-    Params:
-      axes: the one name.
-      dims: array axes that the movement refers to.
-    """
-
-    dim_params: ClassVar[tuple[str, ...]] = ()
-
-    def behind(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The array axes one further back."""
-        moved = {name: params[name] + 1 for name in self.dim_params}
-        return {**params, **moved}
-
-
-@register
-class AllGather(_Moving):
-    """Every slice gets all of them, stacked along a new axis `dim`. dtypes: any."""
-
-    name = "all_gather"
-    dim_params = ("dim",)
-
-    def abstract(self, x: Aval, *, axes: Names, dim: int) -> Aval:
-        """One more axis, as long as the named one."""
-        size = axis_size_of(axes[0])
-        return Aval((*x.shape[:dim], size, *x.shape[dim:]), x.dtype)
-
-    def batch_named(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        axes: Names,
-        dim: int,
-    ) -> tuple[Any, bool]:
-        """The mapped axis itself, moved."""
-        x = materialize(args[0], size, mapped[0])
-        order = list(range(1, typeof(x).ndim))
-        order.insert(dim, 0)
-        return transpose(x, order), False
-
-    def transpose(
-        self, cotangent: Any, *args: Any, axes: Names, dim: int
-    ) -> Sequence[Any]:
-        """The scattered sum."""
-        return [PSumScatter.bind(cotangent, axes=axes, dim=dim)]
-
-
-@register
-class PSumScatter(_Moving):
-    """Sum over the named axis; slice i keeps element i of `dim`. dtypes: numeric."""
-
-    name = "psum_scatter"
-    dim_params = ("dim",)
-
-    def abstract(self, x: Aval, *, axes: Names, dim: int) -> Aval:
-        """Without axis `dim`."""
-        size = axis_size_of(axes[0])
-        if x.shape[dim] != size:
-            raise ShapeError(
-                f"psum_scatter: axis {dim} of {x} must be as long as the named axis "
-                f"{axes[0]!r}, {size}"
-            )
-        return Aval((*x.shape[:dim], *x.shape[dim + 1 :]), x.dtype)
-
-    def batch_named(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        axes: Names,
-        dim: int,
-    ) -> tuple[Any, bool]:
-        """A sum over the mapped axis; axis `dim` becomes the mapped one."""
-        total = reduce_sum(args[0], (0,)) if mapped[0] else mul(args[0], size)
-        order = [dim, *(i for i in range(typeof(total).ndim) if i != dim)]
-        return transpose(total, order), True
-
-    def transpose(
-        self, cotangent: Any, *args: Any, axes: Names, dim: int
-    ) -> Sequence[Any]:
-        """A gather."""
-        return [AllGather.bind(cotangent, axes=axes, dim=dim)]
-
-
-@register
-class PPermute(_Moving):
-    """Sends slice `source` to place `target` for each pair; others get zeros.
-
-    dtypes: any.
-
-    Params:
-      perm: pairs `(source, target)`.
-    """
-
-    name = "ppermute"
-
-    def abstract(
-        self, x: Aval, *, axes: Names, perm: tuple[tuple[int, int], ...]
-    ) -> Aval:
-        """The operand's type."""
-        size = axis_size_of(axes[0])
-        for part, what in ((0, "sources"), (1, "targets")):
-            places = [pair[part] for pair in perm]
-            if len(set(places)) != len(places) or any(
-                not 0 <= p < size for p in places
-            ):
-                raise ArgumentError(
-                    f"ppermute: {what} must be different places on axis {axes[0]!r} of "
-                    f"length {size}, got {places}"
-                )
-        return x.strong()
-
-    def batch_named(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        axes: Names,
-        perm: tuple[tuple[int, int], ...],
-    ) -> tuple[Any, bool]:
-        """The slices in another order."""
-        x = materialize(args[0], size, mapped[0])
-        source_of = {target: source for source, target in perm}
-        aval = typeof(x)
-        nothing = full((1, *aval.shape[1:]), 0, aval.dtype)
-        parts = [
-            index_in_dim(x, source_of[i], 0) if i in source_of else nothing
-            for i in range(size)
-        ]
-        return concatenate(parts, 0), True
-
-    def transpose(
-        self,
-        cotangent: Any,
-        *args: Any,
-        axes: Names,
-        perm: tuple[tuple[int, int], ...],
-    ) -> Sequence[Any]:
-        """The inverse permutation."""
-        inverse = tuple((target, source) for source, target in perm)
-        return [PPermute.bind(cotangent, axes=axes, perm=inverse)]
-
-
-@register
-class AllToAll(_Moving):
-    """Element i of axis `split` goes to slice i; what arrives is stacked on `join`.
-
-    dtypes: any. Axis `split` disappears, axis `join` is new.
-    """
-
-    name = "all_to_all"
-    dim_params = ("join", "split")
-
-    def abstract(self, x: Aval, *, axes: Names, split: int, join: int) -> Aval:
-        """One axis less, one more."""
-        size = axis_size_of(axes[0])
-        if x.shape[split] != size:
-            raise ShapeError(
-                f"all_to_all: axis {split} of {x} must be as long as the named axis "
-                f"{axes[0]!r}, {size}"
-            )
-        rest = [n for i, n in enumerate(x.shape) if i != split]
-        rest.insert(join, size)
-        return Aval(tuple(rest), x.dtype)
-
-    def batch_named(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        axes: Names,
-        split: int,
-        join: int,
-    ) -> tuple[Any, bool]:
-        """The mapped axis and axis `split` change places."""
-        x = materialize(args[0], size, mapped[0])
-        order = [i for i in range(1, typeof(x).ndim) if i != split + 1]
-        order.insert(join, 0)
-        return transpose(x, [split + 1, *order]), True
-
-    def transpose(
-        self, cotangent: Any, *args: Any, axes: Names, split: int, join: int
-    ) -> Sequence[Any]:
-        """The way back."""
-        return [AllToAll.bind(cotangent, axes=axes, split=join, join=split)]
-
-
-@register
-class AxisIndex(Collective):
-    """Place of this slice on the named axis. Result: i32[]."""
-
-    name = "axis_index"
-    nondifferentiable = "it is an integer"
-
-    def abstract(self, *, axes: Names) -> Aval:
-        """A 0-d integer."""
-        axis_size_of(axes[0])
-        return Aval((), np.dtype(np.int32))
-
-    def batch_named(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        axes: Names,
-    ) -> tuple[Any, bool]:
-        """0, 1, 2, … along the mapped axis."""
-        return broadcasted_iota(np.dtype(np.int32), (size,), 0), True
-
-
-# -- public ------------------------------------------------------------------------
-
-
-def _names(axis_name: Any) -> Names:
-    return tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
-
-
-def _one(axis_name: Any, what: str) -> Names:
-    names = _names(axis_name)
-    if len(names) != 1:
-        raise ArgumentError(f"{what} takes one named axis, got {axis_name!r}")
+def _some(axis_name: Any, what: str) -> Names:
+    names = names_given(axis_name, what)
+    if not names:
+        raise ArgumentError(f"{what}: axis_name is empty: name an axis")
     return names
 
 
@@ -391,10 +64,29 @@ def _dim(axis: int, ndim: int, what: str) -> int:
     return axis % ndim
 
 
-def _checked(primitive: Any, x: Any, **params: Any) -> Any:
+def _bind(primitive: Any, x: Any, **params: Any) -> Any:
     """Binds a collective whose types nobody else checks: under `vmap` it disappears."""
     primitive.abstract(typeof(x), **params)
     return primitive.bind(x, **params)
+
+
+def _move(x: Any, move: Callable[[Any], Any]) -> Any:
+    """Applies a movement to each leaf; keys move as their words."""
+
+    def one(leaf: Any) -> Any:
+        return on_words(move, leaf) if is_words(typeof(leaf)) else move(leaf)
+
+    return tree.map(one, x)
+
+
+def _counted(leaf: Any) -> Any:
+    """Returns booleans as integers."""
+    if dtypes.is_bool(typeof(leaf).dtype):
+        return convert_element_type(leaf, np.dtype(np.int32))
+    return leaf
+
+
+# -- the axis ----------------------------------------------------------------------
 
 
 def axis_size(axis_name: Any) -> int:
@@ -414,10 +106,7 @@ def axis_size(axis_name: Any) -> int:
       >>> fxflow.vmap(lambda x: x * axis_size("i"), axis_name="i")(fnp.ones(3)).tolist()
       [3.0, 3.0, 3.0]
     """
-    size = 1
-    for name in _names(axis_name):
-        size *= axis_size_of(name)
-    return size
+    return length(names_given(axis_name, "axis_size"))
 
 
 def axis_index(axis_name: Any) -> Array:
@@ -437,125 +126,214 @@ def axis_index(axis_name: Any) -> Array:
       >>> fxflow.vmap(lambda x: axis_index("i"), axis_name="i")(fnp.ones(3)).tolist()
       [0, 1, 2]
     """
-    index: Any = None
-    for name in _names(axis_name):
-        place = AxisIndex.bind(axes=(name,))
-        index = place if index is None else mul(index, axis_size_of(name)) + place
-    result: Array = index
-    return result
+    index: Array = place(names_given(axis_name, "axis_index"))
+    return index
 
 
-def psum(x: Any, axis_name: Any) -> Any:
-    """Sums over a named axis.
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """Returns `x`: types do not tell whether a value differs between the slices.
+
+    It is here so that programs that say so run; JAX needs it where a value that is the
+    same everywhere meets one that is not.
 
     Args:
       x: array or pytree of arrays.
       axis_name: a name or a tuple of names.
+      to: `"varying"`, `"reduced"` or `"unreduced"`.
 
     Returns:
-      The same structure; the same value in every slice. Booleans are counted. A
-      Python number is multiplied by the axis's length at once.
+      `x`.
 
     Raises:
       NameError: no such axis is in scope.
+      ArgumentError: `to` is another word.
+    """
+    names_given(axis_name, "pcast")
+    if to not in ("varying", "reduced", "unreduced"):
+        raise ArgumentError(
+            f"pcast: to must be 'varying', 'reduced' or 'unreduced', got {to!r}"
+        )
+    return x
+
+
+# -- reductions --------------------------------------------------------------------
+
+
+def _members(axes: Names, groups: Partition) -> Any:
+    """Returns how many slices this one's group has: a number, or one looked up."""
+    if groups is None or len({len(group) for group in groups}) == 1:
+        return group_length(axes, groups)
+    table = np.zeros(length(axes), np.int32)
+    for group in groups:
+        table[list(group)] = len(group)
+    return at_place(table, axes)
+
+
+def psum(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
+    """Sums over named axes.
+
+    Args:
+      x: array or pytree of arrays, numeric or boolean.
+      axis_name: a name or a tuple of names; of none, nothing is summed.
+      axis_index_groups: lists of places, each summed by itself; together they hold each
+        place once. They may differ in length.
+
+    Returns:
+      The same structure; the same value in every slice of a group. Booleans are counted
+      (i32). A Python number is multiplied by the number of slices at once.
+
+    Raises:
+      NameError: no such axis is in scope.
+      ArgumentError: the groups do not hold each place once.
 
     Example:
       >>> import fxflow, fxflow.numpy as fnp
       >>> fxflow.vmap(lambda x: psum(x, "i"), axis_name="i")(fnp.ones(3)).tolist()
       [3.0, 3.0, 3.0]
     """
-    axes = _names(axis_name)
+    axes = names_given(axis_name, "psum")
+    groups = partition(axis_index_groups, axes, "psum", even=False)
 
     def one(leaf: Any) -> Any:
         if type(leaf) in PYTHON_SCALARS:
-            return leaf * axis_size(axes)
-        if dtypes.is_bool(typeof(leaf).dtype):
-            leaf = convert_element_type(leaf, np.dtype(np.int32))
-        return PSum.bind(leaf, axes=axes)
+            return leaf * _members(axes, groups)
+        leaf = _counted(leaf)
+        return _bind(PSum, leaf, axes=axes, groups=groups) if axes else leaf
 
     return tree.map(one, x)
 
 
-def pmean(x: Any, axis_name: Any) -> Any:
-    """Averages over a named axis.
+def pmean(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
+    """Averages over named axes.
 
     Args:
-      x: array or pytree of arrays.
+      x: array or pytree of arrays, numeric or boolean.
       axis_name: a name or a tuple of names.
+      axis_index_groups: as for `psum`; each group is divided by its own length.
 
     Returns:
-      The same structure; the same value in every slice. Integers give floats.
+      The same structure; the same value in every slice of a group. Integers give
+      floats.
 
     Raises:
       NameError: no such axis is in scope.
+      ArgumentError: the groups do not hold each place once.
 
     Example:
       >>> import fxflow, fxflow.numpy as fnp
       >>> fxflow.vmap(lambda x: pmean(x, "i"), axis_name="i")(fnp.arange(3.0)).tolist()
       [1.0, 1.0, 1.0]
     """
-    size = axis_size(axis_name)
+    axes = names_given(axis_name, "pmean")
+    groups = partition(axis_index_groups, axes, "pmean", even=False)
+    count = _members(axes, groups)
 
-    def one(total: Any) -> Any:
-        if type(total) in PYTHON_SCALARS:
-            return total / size
+    def one(leaf: Any) -> Any:
+        if type(leaf) in PYTHON_SCALARS:
+            return leaf * 1.0
+        leaf = _counted(leaf)
+        total = _bind(PSum, leaf, axes=axes, groups=groups) if axes else leaf
         dtype = typeof(total).dtype
         if not dtypes.is_inexact(dtype):
-            total = convert_element_type(total, dtypes.to_inexact(dtype))
-        return div(total, size)
+            dtype = dtypes.to_inexact(dtype)
+            total = convert_element_type(total, dtype)
+        if isinstance(count, int):
+            return div(total, count)
+        return div(total, convert_element_type(count, dtype))
 
-    return tree.map(one, psum(x, axis_name))
-
-
-def pmax(x: Any, axis_name: Any) -> Any:
-    """Returns the maximum over a named axis.
-
-    Args:
-      x: array or pytree of arrays.
-      axis_name: a name or a tuple of names.
-
-    Returns:
-      The same structure; the same value in every slice.
-
-    Raises:
-      NameError: no such axis is in scope.
-    """
-    axes = _names(axis_name)
-    return tree.map(lambda leaf: PMax.bind(leaf, axes=axes), x)
+    return tree.map(one, x)
 
 
-def pmin(x: Any, axis_name: Any) -> Any:
-    """Returns the minimum over a named axis.
+def _extremum(primitive: Any, x: Any, axis_name: Any, groups: Places, what: str) -> Any:
+    axes = names_given(axis_name, what)
+    divided = partition(groups, axes, what, even=False)
+
+    def one(leaf: Any) -> Any:
+        return _bind(primitive, leaf, axes=axes, groups=divided) if axes else leaf
+
+    return tree.map(one, x)
+
+
+def pmax(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
+    """Returns the maximum over named axes.
+
+    It has no derivative.
 
     Args:
       x: array or pytree of arrays.
       axis_name: a name or a tuple of names.
+      axis_index_groups: as for `psum`.
 
     Returns:
-      The same structure; the same value in every slice.
+      The same structure; the same value in every slice of a group. Complex numbers are
+      ordered by real part, then imaginary part.
 
     Raises:
       NameError: no such axis is in scope.
+      ArgumentError: the groups do not hold each place once.
+
+    Example:
+      >>> import fxflow, fxflow.numpy as fnp
+      >>> fxflow.vmap(lambda x: pmax(x, "i"), axis_name="i")(fnp.arange(3)).tolist()
+      [2, 2, 2]
     """
-    axes = _names(axis_name)
-    return tree.map(lambda leaf: PMin.bind(leaf, axes=axes), x)
+    return _extremum(PMax, x, axis_name, axis_index_groups, "pmax")
 
 
-def all_gather(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Any:
+def pmin(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
+    """Returns the minimum over named axes.
+
+    It has no derivative.
+
+    Args:
+      x: array or pytree of arrays.
+      axis_name: a name or a tuple of names.
+      axis_index_groups: as for `psum`.
+
+    Returns:
+      The same structure; the same value in every slice of a group. Complex numbers are
+      ordered by real part, then imaginary part.
+
+    Raises:
+      NameError: no such axis is in scope.
+      ArgumentError: the groups do not hold each place once.
+
+    Example:
+      >>> import fxflow, fxflow.numpy as fnp
+      >>> fxflow.vmap(lambda x: pmin(x, "i"), axis_name="i")(fnp.arange(3)).tolist()
+      [0, 0, 0]
+    """
+    return _extremum(PMin, x, axis_name, axis_index_groups, "pmin")
+
+
+# -- gathers -----------------------------------------------------------------------
+
+
+def all_gather(
+    x: Any,
+    axis_name: Any,
+    *,
+    axis_index_groups: Places = None,
+    axis: int = 0,
+    tiled: bool = False,
+) -> Any:
     """Gives every slice all of them.
 
     Args:
-      x: array or pytree of arrays.
-      axis_name: one name.
+      x: array or pytree of arrays, any dtype, keys too.
+      axis_name: a name or a tuple of names.
+      axis_index_groups: lists of places, equally long, each gathered by itself in the
+        order listed.
       axis: where they are stacked.
       tiled: whether they are concatenated along an existing axis instead.
 
     Returns:
-      The same structure; the same value in every slice.
+      The same structure; the same value in every slice of a group.
 
     Raises:
       NameError: no such axis is in scope.
       AxisError: `axis` is out of range.
+      ArgumentError: the groups differ in length or do not hold each place once.
 
     Example:
       >>> import fxflow, fxflow.numpy as fnp
@@ -563,49 +341,25 @@ def all_gather(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) ->
       >>> fxflow.vmap(gather, axis_name="i")(fnp.arange(2.0)).tolist()
       [[0.0, 1.0], [0.0, 1.0]]
     """
-    axes = _one(axis_name, "all_gather")
+    axes = _some(axis_name, "all_gather")
+    groups = partition(axis_index_groups, axes, "all_gather", even=True)
 
     def one(leaf: Any) -> Any:
-        shape = typeof(leaf).shape
-        dim = _dim(axis, len(shape) + (not tiled), "all_gather")
-        out = _checked(AllGather, leaf, axes=axes, dim=dim)
-        if not tiled:
-            return out
-        size = axis_size_of(axes[0])
-        return reshape(out, (*shape[:dim], size * shape[dim], *shape[dim + 1 :]))
+        dim = _dim(axis, typeof(leaf).ndim + (not tiled), "all_gather")
+
+        def gathered(value: Any) -> Any:
+            out = _bind(AllGather, value, axes=axes, dim=dim, groups=groups)
+            return _merged(out, dim) if tiled else out
+
+        return _move(leaf, gathered)
 
     return tree.map(one, x)
 
 
-def psum_scatter(
-    x: Any, axis_name: Any, *, scatter_dimension: int = 0, tiled: bool = False
-) -> Any:
-    """Sums over a named axis; each slice keeps its part.
-
-    Args:
-      x: array or pytree of arrays.
-      axis_name: one name.
-      scatter_dimension: the array axis that is divided among the slices.
-      tiled: whether that axis stays, divided by the named axis's length, rather than
-        disappearing.
-
-    Returns:
-      The same structure.
-
-    Raises:
-      NameError: no such axis is in scope.
-      ShapeError: the array axis cannot be divided.
-    """
-    axes = _one(axis_name, "psum_scatter")
-
-    def one(leaf: Any) -> Any:
-        aval = typeof(leaf)
-        dim = _dim(scatter_dimension, aval.ndim, "psum_scatter")
-        if tiled:
-            leaf = _split(leaf, dim, axis_size_of(axes[0]), "psum_scatter")
-        return _checked(PSumScatter, leaf, axes=axes, dim=dim)
-
-    return tree.map(one, x)
+def _merged(x: Any, dim: int) -> Any:
+    """Returns an array with two neighbouring axes made one."""
+    shape = typeof(x).shape
+    return reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
 
 
 def _split(x: Any, dim: int, size: int, what: str) -> Any:
@@ -618,12 +372,93 @@ def _split(x: Any, dim: int, size: int, what: str) -> Any:
     return reshape(x, shape)
 
 
-def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """Sends slices to other places on a named axis.
+def psum_scatter(
+    x: Any,
+    axis_name: Any,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: Places = None,
+    tiled: bool = False,
+) -> Any:
+    """Sums over named axes; each slice keeps its part.
 
     Args:
-      x: array or pytree of arrays.
-      axis_name: one name.
+      x: array or pytree of arrays, numeric or boolean (counted).
+      axis_name: a name or a tuple of names.
+      scatter_dimension: the array axis that is divided among the slices.
+      axis_index_groups: lists of places, equally long, each summed by itself; its k-th
+        place keeps the k-th part.
+      tiled: whether that axis stays, divided by the number of slices, rather than
+        disappearing.
+
+    Returns:
+      The same structure.
+
+    Raises:
+      NameError: no such axis is in scope.
+      ShapeError: the array axis cannot be divided.
+      AxisError: `scatter_dimension` is out of range.
+      ArgumentError: the groups differ in length or do not hold each place once.
+
+    Example:
+      >>> import fxflow, fxflow.numpy as fnp
+      >>> part = lambda x: psum_scatter(x, "i")
+      >>> fxflow.vmap(part, axis_name="i")(fnp.arange(4.0).reshape(2, 2)).tolist()
+      [2.0, 4.0]
+    """
+    axes = _some(axis_name, "psum_scatter")
+    groups = partition(axis_index_groups, axes, "psum_scatter", even=True)
+
+    def one(leaf: Any) -> Any:
+        dim = _dim(scatter_dimension, typeof(leaf).ndim, "psum_scatter")
+        leaf = _counted(leaf)
+        if tiled:
+            leaf = _split(leaf, dim, group_length(axes, groups), "psum_scatter")
+        return _bind(PSumScatter, leaf, axes=axes, dim=dim, groups=groups)
+
+    return tree.map(one, x)
+
+
+def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+    """Gives every slice that of one place.
+
+    Args:
+      x: array or pytree of arrays, any dtype, keys too.
+      axis_name: a name or a tuple of names.
+      source: the place.
+
+    Returns:
+      The same structure; the same value in every slice.
+
+    Raises:
+      NameError: no such axis is in scope.
+      ArgumentError: `source` is out of range.
+
+    Example:
+      >>> import fxflow, fxflow.numpy as fnp
+      >>> last = lambda x: pbroadcast(x, "i", 2)
+      >>> fxflow.vmap(last, axis_name="i")(fnp.arange(3)).tolist()
+      [2, 2, 2]
+    """
+    axes = _some(axis_name, "pbroadcast")
+    size = length(axes)
+    if not 0 <= source < size:
+        raise ArgumentError(
+            f"pbroadcast: source {source} is out of range for the axis {shown(axes)} "
+            f"of length {size}"
+        )
+    return _move(x, lambda v: _bind(PBroadcast, v, axes=axes, source=int(source)))
+
+
+# -- exchanges ---------------------------------------------------------------------
+
+
+def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+    """Sends slices to other places on named axes.
+
+    Args:
+      x: array or pytree of arrays, any dtype, keys too.
+      axis_name: a name or a tuple of names.
       perm: pairs `(source, target)`; a place that is no target gets zeros.
 
     Returns:
@@ -639,17 +474,39 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
       >>> fxflow.vmap(send, axis_name="i")(fnp.arange(3.0)).tolist()
       [1.0, 0.0, 0.0]
     """
-    axes = _one(axis_name, "ppermute")
-    pairs = tuple((int(s), int(t)) for s, t in perm)
-    return tree.map(lambda leaf: _checked(PPermute, leaf, axes=axes, perm=pairs), x)
+    return _sent(x, axis_name, perm, "ppermute")
+
+
+def _sent(x: Any, axis_name: Any, perm: Any, what: str) -> Any:
+    axes = _some(axis_name, what)
+    pairs = pairs_given(perm, what)
+    return _move(x, lambda value: _bind(PPermute, value, axes=axes, perm=pairs))
+
+
+def pairs_given(perm: Any, what: str) -> tuple[tuple[int, int], ...]:
+    """Returns a permutation as a tuple of pairs of ints.
+
+    Args:
+      perm: as the user gave it.
+      what: the function, for the message.
+
+    Raises:
+      ArgumentError: it is something else.
+    """
+    try:
+        return tuple((int(source), int(target)) for source, target in perm)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{what}: perm is a list of pairs (source, target), got {perm!r}"
+        ) from None
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
-    """Reorders the slices of a named axis.
+    """Reorders the slices of named axes.
 
     Args:
-      x: array or pytree of arrays.
-      axis_name: one name.
+      x: array or pytree of arrays, any dtype, keys too.
+      axis_name: a name or a tuple of names.
       perm: for each place the place its slice comes from; a permutation.
 
     Returns:
@@ -658,50 +515,41 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     Raises:
       NameError: no such axis is in scope.
       ArgumentError: `perm` is no permutation.
+
+    Example:
+      >>> import fxflow, fxflow.numpy as fnp
+      >>> turn = lambda x: pshuffle(x, "i", [2, 0, 1])
+      >>> fxflow.vmap(turn, axis_name="i")(fnp.arange(3)).tolist()
+      [2, 0, 1]
     """
     size = axis_size(axis_name)
     if sorted(perm) != list(range(size)):
         raise ArgumentError(
             f"pshuffle: perm must be a permutation of 0 … {size - 1}, got {list(perm)}"
         )
-    return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
-
-
-def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
-    """Gives every slice that of one place.
-
-    Args:
-      x: array or pytree of arrays.
-      axis_name: one name.
-      source: the place.
-
-    Returns:
-      The same structure; the same value in every slice.
-
-    Raises:
-      NameError: no such axis is in scope.
-      ArgumentError: `source` is out of range.
-    """
-    size = axis_size(axis_name)
-    if not 0 <= source < size:
-        raise ArgumentError(
-            f"pbroadcast: source {source} is out of range for {axis_name!r} of {size}"
-        )
-    gathered = all_gather(x, axis_name)
-    return tree.map(lambda leaf: squeeze(index_in_dim(leaf, source, 0), (0,)), gathered)
+    pairs = [(source, target) for target, source in enumerate(perm)]
+    return _sent(x, axis_name, pairs, "pshuffle")
 
 
 def all_to_all(
-    x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, tiled: bool = False
+    x: Any,
+    axis_name: Any,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Places = None,
+    tiled: bool = False,
 ) -> Any:
     """Divides an array axis among the slices and joins what arrives from each.
 
     Args:
-      x: array or pytree of arrays.
-      axis_name: one name.
+      x: array or pytree of arrays, any dtype, keys too.
+      axis_name: a name or a tuple of names.
       split_axis: the array axis that is divided.
       concat_axis: where the parts that arrive are joined.
-      tiled: whether both axes stay, divided and multiplied by the named axis's length;
+      axis_index_groups: lists of places, equally long, which exchange among themselves:
+        the k-th part goes to the k-th place.
+      tiled: whether both axes stay, divided and multiplied by the number of slices;
         otherwise the first disappears and the second is new.
 
     Returns:
@@ -711,20 +559,75 @@ def all_to_all(
       NameError: no such axis is in scope.
       ShapeError: the array axis cannot be divided.
       AxisError: an axis is out of range.
+      ArgumentError: the groups differ in length or do not hold each place once.
+
+    Example:
+      >>> import fxflow, fxflow.numpy as fnp
+      >>> swap = lambda x: all_to_all(x, "i", 0, 0)
+      >>> fxflow.vmap(swap, axis_name="i")(fnp.arange(4).reshape(2, 2)).tolist()
+      [[0, 2], [1, 3]]
     """
-    axes = _one(axis_name, "all_to_all")
+    return _exchanged(
+        x, axis_name, split_axis, concat_axis, axis_index_groups, tiled, "all_to_all"
+    )
+
+
+def _exchanged(
+    x: Any,
+    axis_name: Any,
+    split_axis: int,
+    concat_axis: int,
+    axis_index_groups: Places,
+    tiled: bool,
+    what: str,
+) -> Any:
+    axes = _some(axis_name, what)
+    groups = partition(axis_index_groups, axes, what, even=True)
+    size = group_length(axes, groups)
 
     def one(leaf: Any) -> Any:
-        aval = typeof(leaf)
-        split = _dim(split_axis, aval.ndim, "all_to_all")
-        join = _dim(concat_axis, aval.ndim, "all_to_all")
-        if not tiled:
-            return _checked(AllToAll, leaf, axes=axes, split=split, join=join)
-        size = axis_size_of(axes[0])
-        parts = _split(leaf, split, size, "all_to_all")
-        out = _checked(AllToAll, parts, axes=axes, split=split, join=join)
-        shape = list(typeof(out).shape)
-        shape[join : join + 2] = [shape[join] * shape[join + 1]]
-        return reshape(out, tuple(shape))
+        ndim = typeof(leaf).ndim
+        split = _dim(split_axis, ndim, what)
+        join = _dim(concat_axis, ndim, what)
+        if tiled and typeof(leaf).shape[split] % size:
+            _split(leaf, split, size, what)  # tells of keys, not of their words
+
+        def exchanged(value: Any) -> Any:
+            if tiled:
+                value = _split(value, split, size, what)
+            out = _bind(
+                AllToAll, value, axes=axes, split=split, join=join, groups=groups
+            )
+            return _merged(out, join) if tiled else out
+
+        return _move(leaf, exchanged)
 
     return tree.map(one, x)
+
+
+def pswapaxes(
+    x: Any, axis_name: Any, axis: int, *, axis_index_groups: Places = None
+) -> Any:
+    """Exchanges a named axis with an array axis of the same length.
+
+    Args:
+      x: array or pytree of arrays, any dtype, keys too.
+      axis_name: a name or a tuple of names.
+      axis: the array axis.
+      axis_index_groups: as for `all_to_all`.
+
+    Returns:
+      The same structure and shapes: element i of `axis` comes from place i.
+
+    Raises:
+      NameError: no such axis is in scope.
+      ShapeError: the array axis is not as long as the named one.
+      AxisError: the axis is out of range.
+
+    Example:
+      >>> import fxflow, fxflow.numpy as fnp
+      >>> swap = lambda x: pswapaxes(x, "i", 0)
+      >>> fxflow.vmap(swap, axis_name="i")(fnp.arange(4).reshape(2, 2)).tolist()
+      [[0, 2], [1, 3]]
+    """
+    return _exchanged(x, axis_name, axis, axis, axis_index_groups, False, "pswapaxes")

@@ -18,6 +18,7 @@ from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.primitive import Zero, register
+from fxflow.lax.axis_order import rev, transpose
 from fxflow.lax.complex import complex as complex_
 from fxflow.lax.complex import imag, real
 from fxflow.lax.conversion import convert_element_type
@@ -35,7 +36,7 @@ from fxflow.lax.convolution_dims import (
 from fxflow.lax.dot import canonical_precision, product_dtype
 from fxflow.lax.elementwise import add, sub
 from fxflow.lax.families import Bilinear
-from fxflow.lax.shape import reshape, rev, transpose
+from fxflow.lax.reshaping import reshape
 
 
 @register

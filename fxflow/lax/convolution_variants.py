@@ -12,6 +12,7 @@ from fxflow.core.array import Array, put_host
 from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError
+from fxflow.lax.axis_order import rev, transpose
 from fxflow.lax.convolution import conv_general_dilated
 from fxflow.lax.convolution_dims import (
     ConvDimensionNumbers,
@@ -22,7 +23,6 @@ from fxflow.lax.convolution_dims import (
     per_axis,
 )
 from fxflow.lax.dot import canonical_precision, dot_general
-from fxflow.lax.shape import rev, transpose
 
 
 def conv(

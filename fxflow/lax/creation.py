@@ -14,9 +14,9 @@ from fxflow.core.convert import typeof
 from fxflow.core.errors import AxisError, DtypeError, ShapeError
 from fxflow.core.primitive import Primitive, register
 from fxflow.lax.arguments import axis_index, is_words, shape_tuple
+from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.conversion import convert
 from fxflow.lax.families import NUMERIC, require_kind
-from fxflow.lax.shape import broadcast_in_dim
 
 
 @register

@@ -16,16 +16,16 @@ from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.core.primitive import register
 from fxflow.lax.arguments import axis_index
+from fxflow.lax.axis_order import transpose
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.families import Bilinear, kind
-from fxflow.lax.shape import transpose
 
 # (contracting axes of lhs, of rhs), (batch axes of lhs, of rhs)
 DotDimensionNumbers = tuple[
     tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
 ]
 _Pair = tuple[tuple[int, ...], tuple[int, ...]]
-_Dims = tuple[_Pair, _Pair]
+Dims = tuple[_Pair, _Pair]
 
 # What NumPy multiplies in its own precision and fast enough.
 _NATIVE = frozenset("bhilqBHILQfdFD")
@@ -203,7 +203,7 @@ class DotGeneral(Bilinear):
         lhs: Aval,
         rhs: Aval,
         *,
-        dimension_numbers: _Dims,
+        dimension_numbers: Dims,
         precision: PrecisionPair,
         preferred_element_type: Any,
     ) -> Aval:
@@ -218,8 +218,8 @@ class DotGeneral(Bilinear):
                     )
         dtype = product_dtype(self.name, lhs, rhs, preferred_element_type)
         shape = tuple(lhs.shape[i] for i in lb)
-        shape += tuple(lhs.shape[i] for i in _rest(lhs.ndim, lc, lb))
-        shape += tuple(rhs.shape[i] for i in _rest(rhs.ndim, rc, rb))
+        shape += tuple(lhs.shape[i] for i in free_axes(lhs.ndim, lc, lb))
+        shape += tuple(rhs.shape[i] for i in free_axes(rhs.ndim, rc, rb))
         return Aval(shape, dtype)
 
     def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
@@ -242,7 +242,7 @@ class DotGeneral(Bilinear):
 
     def host_function(self, **params: Any) -> Callable[..., Any]:
         """`numpy.matmul` of the operands with their axes in its order."""
-        dims: _Dims = params["dimension_numbers"]
+        dims: Dims = params["dimension_numbers"]
         preferred = params["preferred_element_type"]
         (lc, rc), (lb, _) = dims
         plain = not lb and rc == (0,) and lc in ((0,), (1,))
@@ -269,7 +269,7 @@ class DotGeneral(Bilinear):
         """Product of the cotangent and the right operand."""
         (lc, rc), (lb, rb) = params["dimension_numbers"]
         batch = tuple(range(len(lb)))
-        left, right = _rest(x_aval.ndim, lc, lb), _rest(typeof(y).ndim, rc, rb)
+        left, right = free_axes(x_aval.ndim, lc, lb), free_axes(typeof(y).ndim, rc, rb)
         start = len(batch) + len(left)
         dims = ((tuple(range(start, start + len(right))), right), (batch, rb))
         axes = (*lb, *left, *(lc[rc.index(c)] for c in sorted(rc)))
@@ -279,7 +279,7 @@ class DotGeneral(Bilinear):
         """Product of the left operand and the cotangent."""
         (lc, rc), (lb, rb) = params["dimension_numbers"]
         batch = tuple(range(len(lb)))
-        left, right = _rest(typeof(x).ndim, lc, lb), _rest(y_aval.ndim, rc, rb)
+        left, right = free_axes(typeof(x).ndim, lc, lb), free_axes(y_aval.ndim, rc, rb)
         start = len(batch)
         dims = ((left, tuple(range(start, start + len(left)))), (lb, batch))
         axes = (*rb, *(rc[lc.index(c)] for c in sorted(lc)), *right)
@@ -305,7 +305,7 @@ class DotGeneral(Bilinear):
         # The mapped axis is the first free one of its operand.
         place = len(lb)
         if right:
-            place += len(_rest(typeof(x).ndim, lc, lb))
+            place += len(free_axes(typeof(x).ndim, lc, lb))
         if place:
             ndim = typeof(out).ndim
             others = tuple(i for i in range(ndim) if i != place)
@@ -322,7 +322,8 @@ class DotGeneral(Bilinear):
         return {**super().cost(*avals, **params), "flops": flops}
 
 
-def _rest(ndim: int, *taken: Sequence[int]) -> tuple[int, ...]:
+def free_axes(ndim: int, *taken: Sequence[int]) -> tuple[int, ...]:
+    """Returns the axes that are not taken, in order."""
     used = {i for axes in taken for i in axes}
     return tuple(i for i in range(ndim) if i not in used)
 
@@ -340,9 +341,9 @@ def _accumulator(dtype: Any, out_dtype: Any) -> Any:
     return np.dtype(np.int32) if out_dtype.char not in _NATIVE else out_dtype
 
 
-def _matmul(x: Any, y: Any, dims: _Dims) -> Any:
+def _matmul(x: Any, y: Any, dims: Dims) -> Any:
     (lc, rc), (lb, rb) = dims
-    left, right = _rest(x.ndim, lc, lb), _rest(y.ndim, rc, rb)
+    left, right = free_axes(x.ndim, lc, lb), free_axes(y.ndim, rc, rb)
     batch = tuple(x.shape[i] for i in lb)
     rows = tuple(x.shape[i] for i in left)
     columns = tuple(y.shape[i] for i in right)
@@ -395,7 +396,14 @@ def _cotangent(
 # -- public ------------------------------------------------------------------------
 
 
-def _canonical_dims(name: str, numbers: Any, lhs: Aval, rhs: Aval) -> _Dims:
+def canonical_dims(name: str, numbers: Any, lhs: Aval, rhs: Aval) -> Dims:
+    """Returns dimension numbers as tuples of axes counted from the front.
+
+    Raises:
+      ArgumentError: they are not made of two pairs.
+      ShapeError: as many axes of one operand as of the other are needed.
+      AxisError: an axis is out of range or named twice.
+    """
     try:
         (lc, rc), (lb, rb) = numbers
         groups = [tuple(g) for g in (lc, rc, lb, rb)]
@@ -464,7 +472,7 @@ def dot_general(
     Source: StableHLO dot_general.
     """
     left, right = typeof(lhs), typeof(rhs)
-    dims = _canonical_dims("dot_general", dimension_numbers, left, right)
+    dims = canonical_dims("dot_general", dimension_numbers, left, right)
     result: Array = DotGeneral.bind(
         lhs,
         rhs,

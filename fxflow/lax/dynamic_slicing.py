@@ -39,9 +39,9 @@ from fxflow.lax.places import (
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
+from fxflow.lax.reshaping import reshape, squeeze
 from fxflow.lax.scatter import Scatter
 from fxflow.lax.select import select
-from fxflow.lax.shape import reshape, squeeze
 from fxflow.lax.slicing import index_in_dim
 
 

@@ -16,11 +16,11 @@ from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.primitive import register
 from fxflow.lax.arguments import int_tuple
+from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.complex import conj
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.elementwise import mul
 from fxflow.lax.families import Linear
-from fxflow.lax.shape import broadcast_in_dim
 
 
 class FftType(enum.IntEnum):

@@ -24,7 +24,7 @@ from fxflow.lax.arguments import (
     shape_tuple,
 )
 from fxflow.lax.families import Linear
-from fxflow.lax.shape import squeeze
+from fxflow.lax.reshaping import expand_dims, squeeze
 
 
 @register
@@ -129,6 +129,42 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
         return keys
     result: Array = Concatenate.bind(*values, dimension=axis)
     return result
+
+
+def stack(operands: Sequence[Any], axis: int = 0) -> Array:
+    """Joins arrays along a new axis.
+
+    Args:
+      operands: arrays of one dtype and shape.
+      axis: where the new axis is in the result.
+
+    Returns:
+      Array with one axis more, as long as there are operands.
+
+    Raises:
+      ArgumentError: there are no operands.
+      AxisError: there is no such place.
+      ShapeError: shapes differ.
+      DtypeError: dtypes differ.
+
+    Example:
+      >>> stack([np.ones(2, "f4"), np.zeros(2, "f4")])
+      Array([[1., 1.],
+             [0., 0.]], dtype=float32)
+
+    Source: StableHLO `concatenate`; `numpy.stack`.
+    """
+    values = list(operands)
+    if not values:
+        raise ArgumentError("stack: needs at least one array, got none")
+    aval = typeof(values[0])
+    for value in values:
+        if typeof(value).shape != aval.shape:
+            raise ShapeError(
+                f"stack: arrays must have one shape, got {aval} and {typeof(value)}"
+            )
+    at = axis_index("stack", axis, aval.ndim + 1)
+    return concatenate([expand_dims(v, (at,)) for v in values], at)
 
 
 @register

@@ -12,8 +12,8 @@ from fxflow.core.errors import ArgumentError
 from fxflow.core.source import boundary
 from fxflow.lax.carry import leaves_of, require_callable
 from fxflow.lax.joining import concatenate
+from fxflow.lax.reshaping import reshape
 from fxflow.lax.scan import scan
-from fxflow.lax.shape import reshape
 from fxflow.lax.slicing import slice_in_dim
 
 

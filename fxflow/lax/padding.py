@@ -22,8 +22,8 @@ from fxflow.lax.arguments import (
     listed,
     on_words,
 )
+from fxflow.lax.broadcasting import BroadcastInDim
 from fxflow.lax.families import Linear
-from fxflow.lax.shape import BroadcastInDim
 
 Padding = tuple[tuple[int, int, int], ...]
 

@@ -17,8 +17,10 @@ from fxflow.core.aval import Shape
 from fxflow.core.batching import batch_graph
 from fxflow.core.convert import typeof
 from fxflow.core.graph import Graph, Literal
+from fxflow.lax.axis_order import transpose
+from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.joining import concatenate
-from fxflow.lax.shape import broadcast_in_dim, reshape, transpose
+from fxflow.lax.reshaping import reshape
 from fxflow.lax.slicing import slice as slice_
 
 

@@ -26,6 +26,8 @@ class GatherScatterMode(enum.Enum):
     """It is moved inside."""
     FILL_OR_DROP = "fill"
     """A gather gives the fill value, a scatter leaves the update out."""
+    ONE_HOT = FILL_OR_DROP
+    """JAX's hint to multiply with a matrix of ones and zeros; the same result."""
     PROMISE_IN_BOUNDS = "promise_in_bounds"
     """The caller promises that there is none; else the result is unspecified."""
 
@@ -34,7 +36,8 @@ class GatherScatterMode(enum.Enum):
         """Returns the mode of a name; None means `FILL_OR_DROP`.
 
         Args:
-          mode: a mode, or `"clip"`, `"fill"`, `"drop"`, `"promise_in_bounds"`.
+          mode: a mode, or `"clip"`, `"fill"`, `"drop"`, `"promise_in_bounds"`, or
+            `"one_hot"`, which is `"fill"`.
 
         Returns:
           The mode.
@@ -63,6 +66,7 @@ _MODES: dict[str | None, GatherScatterMode] = {
     "clip": GatherScatterMode.CLIP,
     "fill": GatherScatterMode.FILL_OR_DROP,
     "drop": GatherScatterMode.FILL_OR_DROP,
+    "one_hot": GatherScatterMode.ONE_HOT,
     "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
 }
 

@@ -28,7 +28,7 @@ from fxflow.core.trace import Tracer
 from fxflow.lax.bitwise import shift_right_logical
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.joining import concatenate
-from fxflow.lax.shape import reshape
+from fxflow.lax.reshaping import reshape
 from fxflow.lax.threefry import (
     HOST_BYTES,
     MASK,

@@ -16,6 +16,7 @@ from fxflow.core.primitive import Primitive, Zero, register, table
 from fxflow.core.staging import trace_flat
 from fxflow.lax import draws
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
+from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq, ge, le
 from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import add, div, mul, neg, sub
@@ -24,7 +25,6 @@ from fxflow.lax.families import FLOAT, require_kind
 from fxflow.lax.powers import pow, sqrt, square
 from fxflow.lax.reduction import reduce_or
 from fxflow.lax.select import select
-from fxflow.lax.shape import broadcast_in_dim
 from fxflow.lax.while_loop import while_loop
 
 

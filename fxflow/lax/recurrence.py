@@ -20,11 +20,12 @@ from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.graph import Var
 from fxflow.core.primitive import Primitive, Zero, register
 from fxflow.lax.arguments import axis_index
+from fxflow.lax.axis_order import rev
 from fxflow.lax.elementwise import add, mul
 from fxflow.lax.families import INEXACT, require_kind
 from fxflow.lax.joining import concatenate
 from fxflow.lax.padding import pad
-from fxflow.lax.shape import reshape, rev
+from fxflow.lax.reshaping import reshape
 from fxflow.lax.slicing import slice_in_dim
 
 

@@ -18,6 +18,7 @@ from fxflow.core.convert import typeof
 from fxflow.core.jvp import jvp_flat
 from fxflow.core.primitive import Primitive, Zero, register
 from fxflow.lax.arguments import axis_indices
+from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.elementwise import div, mul
@@ -31,7 +32,7 @@ from fxflow.lax.families import (
     require_kind,
 )
 from fxflow.lax.pairwise import halve, kept_axes, rows_of, without
-from fxflow.lax.shape import broadcast_in_dim, reshape
+from fxflow.lax.reshaping import reshape
 
 # NumPy reduces these itself, in their own precision.
 NATIVE = frozenset("?bhilqBHILQfdFD")

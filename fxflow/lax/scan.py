@@ -23,8 +23,8 @@ from fxflow.lax.carry import (
     require_structure,
 )
 from fxflow.lax.joining import concatenate
+from fxflow.lax.reshaping import expand_dims
 from fxflow.lax.scan_primitive import Scan
-from fxflow.lax.shape import expand_dims
 from fxflow.lax.slicing import index_in_dim
 
 

@@ -19,7 +19,7 @@ from fxflow.core.staging import trace_flat
 from fxflow.core.trace import under
 from fxflow.lax.arguments import shape_tuple
 from fxflow.lax.places import GatherScatterMode, ScatterDimensionNumbers
-from fxflow.lax.scatter import (
+from fxflow.lax.scattering import (
     check_scatter,
     scatter_params,
     scatter_positions,

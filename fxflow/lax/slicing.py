@@ -23,7 +23,7 @@ from fxflow.lax.arguments import (
 )
 from fxflow.lax.families import Structural
 from fxflow.lax.padding import Pad
-from fxflow.lax.shape import squeeze
+from fxflow.lax.reshaping import squeeze
 
 
 @register

@@ -15,6 +15,7 @@ from fxflow.core.convert import typeof
 from fxflow.core.graph import Graph
 from fxflow.core.jvp import jvp_flat
 from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.convolution_dims import dilated
 from fxflow.lax.custom_reduction import (
     checked_operands,
@@ -35,7 +36,7 @@ from fxflow.lax.reduction import (
     highest,
     lowest,
 )
-from fxflow.lax.shape import broadcast_in_dim, reshape
+from fxflow.lax.reshaping import reshape
 from fxflow.lax.window_selection import SelectAndGatherAdd
 from fxflow.lax.windows import (
     Window,

@@ -4,6 +4,7 @@ from fxflow.core.array import Array as ndarray
 from fxflow.numpy import array_methods as _array_methods  # operators and methods
 from fxflow.numpy import fft, linalg
 from fxflow.numpy import ufunc_methods as _ufunc_methods  # reduce, accumulate, …
+from fxflow.numpy.along_axes import apply_along_axis, apply_over_axes
 from fxflow.numpy.arithmetic import (
     absolute,
     add,
@@ -27,21 +28,14 @@ from fxflow.numpy.arithmetic import (
     subtract,
 )
 from fxflow.numpy.arranging import (
-    apply_along_axis,
-    apply_over_axes,
-    delete,
     flip,
     fliplr,
     flipud,
-    insert,
-    ravel_multi_index,
     repeat,
     resize,
     roll,
     rot90,
     tile,
-    trim_zeros,
-    unravel_index,
 )
 from fxflow.numpy.bits import packbits, unpackbits
 from fxflow.numpy.calculus import (
@@ -52,6 +46,7 @@ from fxflow.numpy.calculus import (
     trapezoid,
     unwrap,
 )
+from fxflow.numpy.closeness import allclose, array_equal, array_equiv, isclose
 from fxflow.numpy.comparisons import (
     bitwise_and,
     bitwise_count,
@@ -72,15 +67,11 @@ from fxflow.numpy.comparisons import (
     not_equal,
 )
 from fxflow.numpy.contraction import (
-    cross,
     dot,
     inner,
-    kron,
     matmul,
     matvec,
-    outer,
     tensordot,
-    trace,
     vdot,
     vecdot,
     vecmat,
@@ -116,6 +107,7 @@ from fxflow.numpy.diagonals import (
     eye,
     identity,
     mask_indices,
+    trace,
     tri,
     tril,
     tril_indices,
@@ -125,7 +117,7 @@ from fxflow.numpy.diagonals import (
     triu_indices_from,
     vander,
 )
-from fxflow.numpy.einsum import einsum, einsum_path
+from fxflow.numpy.einstein_sums import einsum, einsum_path
 from fxflow.numpy.elementary import (
     arccos,
     arccosh,
@@ -172,11 +164,10 @@ from fxflow.numpy.exchange import (
     savez,
     set_printoptions,
 )
+from fxflow.numpy.extremum_places import argmax, argmin
+from fxflow.numpy.finding import argwhere, flatnonzero, nonzero, where
 from fxflow.numpy.floats import (
-    allclose,
     angle,
-    array_equal,
-    array_equiv,
     ceil,
     conjugate,
     copysign,
@@ -185,7 +176,6 @@ from fxflow.numpy.floats import (
     frexp,
     gcd,
     imag,
-    isclose,
     iscomplex,
     isfinite,
     isinf,
@@ -214,23 +204,27 @@ from fxflow.numpy.grids import (
     ogrid,
     r_,
 )
+from fxflow.numpy.histograms import (
+    bincount,
+    histogram,
+    histogram2d,
+    histogram_bin_edges,
+    histogramdd,
+)
 from fxflow.numpy.index_functions import (
-    argwhere,
     compress,
     extract,
     fill_diagonal,
-    flatnonzero,
     index_exp,
     ix_,
-    nonzero,
     place,
     put,
     put_along_axis,
     s_,
     take,
     take_along_axis,
-    where,
 )
+from fxflow.numpy.insertion import delete, insert, trim_zeros
 from fxflow.numpy.joining import (
     append,
     array_split,
@@ -247,6 +241,7 @@ from fxflow.numpy.joining import (
     vsplit,
     vstack,
 )
+from fxflow.numpy.means import average, mean, std, var
 from fxflow.numpy.namespace_info import __array_namespace_info__
 from fxflow.numpy.nan_reductions import (
     nanargmax,
@@ -259,6 +254,8 @@ from fxflow.numpy.nan_reductions import (
     nansum,
     nanvar,
 )
+from fxflow.numpy.numbering import ravel_multi_index, unravel_index
+from fxflow.numpy.outer_products import cross, kron, outer
 from fxflow.numpy.padding import pad
 from fxflow.numpy.polynomial import (
     poly,
@@ -284,18 +281,12 @@ from fxflow.numpy.ranges import arange, geomspace, linspace, logspace
 from fxflow.numpy.reductions import (
     all,
     any,
-    argmax,
-    argmin,
-    average,
     count_nonzero,
     max,
-    mean,
     min,
     prod,
     ptp,
-    std,
     sum,
-    var,
 )
 from fxflow.numpy.scalars import (
     bfloat16,
@@ -399,19 +390,9 @@ from fxflow.numpy.sorting import (
     sort,
     sort_complex,
 )
-from fxflow.numpy.statistics import (
-    bincount,
-    convolve,
-    corrcoef,
-    correlate,
-    cov,
-    histogram,
-    histogram2d,
-    histogram_bin_edges,
-    histogramdd,
-)
-from fxflow.numpy.ufunc import ufunc
-from fxflow.numpy.vectorize import frompyfunc, vectorize
+from fxflow.numpy.statistics import convolve, corrcoef, correlate, cov
+from fxflow.numpy.ufuncs import ufunc
+from fxflow.numpy.vectorization import frompyfunc, vectorize
 from fxflow.numpy.windows import bartlett, blackman, hamming, hanning, i0, kaiser
 
 # -- other spellings of the same functions ---------------------------------------------

@@ -14,7 +14,7 @@ from fxflow.core import dtypes
 from fxflow.core.errors import DtypeError
 from fxflow.core.primitive import table
 from fxflow.numpy._operands import array_of, convert, promote
-from fxflow.numpy.ufunc import Binary, Unary
+from fxflow.numpy.ufuncs import Binary, Unary
 
 _PAIR = (
     "x1: array-like; broadcast against `x2`, both converted to one dtype.",

@@ -17,7 +17,7 @@ from fxflow.numpy._operands import (
     promote_dtypes,
     promote_inexact,
 )
-from fxflow.numpy.ufunc import Binary
+from fxflow.numpy.ufuncs import Binary
 
 # -- sums and products -----------------------------------------------------------
 

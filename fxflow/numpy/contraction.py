@@ -1,4 +1,4 @@
-"""Products of arrays summed over axes: `matmul`, `dot`, `tensordot`, `einsum`.
+"""Products of arrays summed over axes: `matmul`, `dot`, `tensordot`.
 
 Everything is said in labels: an axis of an operand has a label, axes of one label are
 multiplied index by index, and labels that the result does not have are summed over.
@@ -8,7 +8,6 @@ that XLA runs at full speed.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
@@ -21,18 +20,17 @@ from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError
 from fxflow.numpy import reductions
 from fxflow.numpy._operands import (
-    array_of,
-    broadcast,
     convert,
     promote_dtypes,
 )
-from fxflow.numpy.diagonals import diagonal
 from fxflow.numpy.shapes import canonical_axis, moveaxis
-from fxflow.numpy.ufunc import Binary
+from fxflow.numpy.ufuncs import Binary
 
 Labels = tuple[Hashable, ...]
 
+
 _MATRICES = (((1,), (0,)), ((), ()))
+
 
 # -- two labelled operands -----------------------------------------------------------
 
@@ -240,134 +238,6 @@ matmul_operator = Binary(_times, name="matmul", doc=matmul.__doc__)
 
 
 @library("precision", "preferred_element_type")
-def dot(
-    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None
-) -> Array:
-    """Sums products over the last axis of `a` and the last but one of `b`.
-
-    Args:
-      a: array-like[..., k], or a number.
-      b: array-like[..., k, n], [k], or a number.
-      precision: see `fxflow.lax.dot_general`.
-      preferred_element_type: dtype of the result and of the sums.
-
-    Returns:
-      Array of shape `a.shape[:-1] + b.shape[:-2] + b.shape[-1:]`.
-
-    Raises:
-      ShapeError: the lengths of the summed axes differ.
-      ArgumentError: an operand is no array.
-
-    Example:
-      >>> dot(np.array([1, 2, 3]), np.array([4, 5, 6]))
-      Array(32, dtype=int32)
-
-    Source: `numpy.dot`.
-    """
-    x, y = promote_dtypes("dot", a, b)
-    m, n = x.aval.ndim, y.aval.ndim
-    preferred = preferred_dtype(preferred_element_type)
-    if not m or not n:
-        labels = tuple(range(m + n))
-        return _scaled(x, labels[:m], y, labels[m:], preferred)[0]  # type: ignore[no-any-return]
-    numbers = (((m - 1,), (0 if n == 1 else n - 2,)), ((), ()))
-    _same_length("dot", x, m - 1, y, numbers[0][1][0])
-    return lax.dot_general(x, y, numbers, precision, preferred)  # type: ignore[no-any-return]
-
-
-def _same_length(name: str, x: Any, i: int, y: Any, j: int) -> None:
-    a, b = x.aval, y.aval
-    if a.shape[i] != b.shape[j]:
-        raise ShapeError(
-            f"{name}: axis {i} of {a} and axis {j} of {b} are multiplied and summed "
-            f"over, but their lengths {a.shape[i]} and {b.shape[j]} differ"
-        )
-
-
-@library("precision", "preferred_element_type")
-def vdot(
-    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None
-) -> Array:
-    """Sums the products of all elements, those of `a` conjugated.
-
-    Args:
-      a: array-like.
-      b: array-like with as many elements.
-      precision: see `fxflow.lax.dot_general`.
-      preferred_element_type: dtype of the result and of the sum.
-
-    Returns:
-      0-d array.
-
-    Raises:
-      ShapeError: the numbers of elements differ.
-
-    Example:
-      >>> vdot(np.array([1 + 2j]), np.array([3 + 4j]))
-      Array(11.-2.j, dtype=complex64)
-
-    Source: `numpy.vdot`.
-    """
-    x, y = promote_dtypes("vdot", a, b)
-    if x.aval.size != y.aval.size:
-        raise ShapeError(
-            f"vdot: operands need as many elements, got {x.aval} and {y.aval}"
-        )
-    x = lax.reshape(_conjugate(x), (x.aval.size,))
-    y = lax.reshape(y, (y.aval.size,))
-    numbers = (((0,), (0,)), ((), ()))
-    return lax.dot_general(
-        x, y, numbers, precision, preferred_dtype(preferred_element_type)
-    )  # type: ignore[no-any-return]
-
-
-def _conjugate(x: Any) -> Any:
-    return lax.conj(x) if dtypes.is_complex(x.aval.dtype) else x
-
-
-@library("axis", "precision", "preferred_element_type")
-def vecdot(
-    x1: Any,
-    x2: Any,
-    /,
-    *,
-    axis: int = -1,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Array:
-    """Sums products along an axis, those of `x1` conjugated.
-
-    Args:
-      x1: array-like[..., k].
-      x2: array-like[..., k]; the other axes broadcast.
-      axis: of both, before broadcasting; negative, if their numbers of axes differ.
-      precision: see `fxflow.lax.dot_general`.
-      preferred_element_type: dtype of the result and of the sums.
-
-    Returns:
-      Array of the broadcast shape without the axis.
-
-    Raises:
-      AxisError: the axis is out of range.
-      ShapeError: the shapes do not fit.
-
-    Example:
-      >>> vecdot(np.array([[1, 2], [3, 4]]), np.array([1, 10]))
-      Array([21, 43], dtype=int32)
-
-    Source: `numpy.vecdot`.
-    """
-    x, y = promote_dtypes("vecdot", x1, x2)
-    x = moveaxis(x, canonical_axis("vecdot", axis, x.aval.ndim), -1)
-    y = moveaxis(y, canonical_axis("vecdot", axis, y.aval.ndim), -1)
-    core = ("k",)
-    preferred = preferred_dtype(preferred_element_type)
-    return _labelled_product(  # type: ignore[no-any-return]
-        "vecdot", _conjugate(x), core, y, core, (), precision, preferred
-    )
-
-
-@library("precision", "preferred_element_type")
 def matvec(
     x1: Any,
     x2: Any,
@@ -450,6 +320,65 @@ def _require_axes(name: str, x: Any, m: int, y: Any, n: int) -> None:
         )
 
 
+# -- vectors -------------------------------------------------------------------------
+
+
+@library("precision", "preferred_element_type")
+def dot(
+    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None
+) -> Array:
+    """Sums products over the last axis of `a` and the last but one of `b`.
+
+    Args:
+      a: array-like[..., k], or a number.
+      b: array-like[..., k, n], [k], or a number.
+      precision: see `fxflow.lax.dot_general`.
+      preferred_element_type: dtype of the result and of the sums.
+
+    Returns:
+      Array of shape `a.shape[:-1] + b.shape[:-2] + b.shape[-1:]`.
+
+    Raises:
+      ShapeError: the lengths of the summed axes differ.
+      ArgumentError: an operand is no array.
+
+    Example:
+      >>> dot(np.array([1, 2, 3]), np.array([4, 5, 6]))
+      Array(32, dtype=int32)
+
+    Source: `numpy.dot`.
+    """
+    x, y = promote_dtypes("dot", a, b)
+    m, n = x.aval.ndim, y.aval.ndim
+    preferred = preferred_dtype(preferred_element_type)
+    if not m or not n:
+        labels = tuple(range(m + n))
+        return _scaled(x, labels[:m], y, labels[m:], preferred)[0]  # type: ignore[no-any-return]
+    j = 0 if n == 1 else n - 2
+    return _over_pairs("dot", x, (m - 1,), y, (j,), precision, preferred)  # type: ignore[no-any-return]
+
+
+def _over_pairs(
+    name: str,
+    x: Any,
+    left: Sequence[int],
+    y: Any,
+    right: Sequence[int],
+    precision: Any,
+    preferred: Any,
+) -> Any:
+    """Sums products over pairs of axes, whose lengths must be the same."""
+    a, b = x.aval, y.aval
+    for i, j in zip(left, right, strict=True):
+        if a.shape[i] != b.shape[j]:
+            raise ShapeError(
+                f"{name}: axis {i} of {a} and axis {j} of {b} are multiplied and "
+                f"summed over, but their lengths {a.shape[i]} and {b.shape[j]} differ"
+            )
+    numbers = ((tuple(left), tuple(right)), ((), ()))
+    return lax.dot_general(x, y, numbers, precision, preferred)
+
+
 @library("precision", "preferred_element_type")
 def inner(
     a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None
@@ -480,42 +409,91 @@ def inner(
     if not m or not n:
         labels = tuple(range(m + n))
         return _scaled(x, labels[:m], y, labels[m:], preferred)[0]  # type: ignore[no-any-return]
-    _same_length("inner", x, m - 1, y, n - 1)
-    numbers = (((m - 1,), (n - 1,)), ((), ()))
-    return lax.dot_general(x, y, numbers, precision, preferred)  # type: ignore[no-any-return]
+    return _over_pairs("inner", x, (m - 1,), y, (n - 1,), precision, preferred)  # type: ignore[no-any-return]
 
 
-@library("out")
-def outer(a: Any, b: Any, out: None = None) -> Array:
-    """Multiplies each element of `a` by each of `b`.
+@library("precision", "preferred_element_type")
+def vdot(
+    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None
+) -> Array:
+    """Sums the products of all elements, those of `a` conjugated.
 
     Args:
-      a: array-like with m elements.
-      b: array-like with n elements.
-      out: not supported: arrays are immutable.
+      a: array-like.
+      b: array-like with as many elements.
+      precision: see `fxflow.lax.dot_general`.
+      preferred_element_type: dtype of the result and of the sum.
 
     Returns:
-      Array[m, n].
+      0-d array.
 
     Raises:
-      ArgumentError: an operand is no array, or `out` is given.
+      ShapeError: the numbers of elements differ.
 
     Example:
-      >>> outer(np.array([1, 2]), np.array([3, 4]))
-      Array([[3, 4],
-             [6, 8]], dtype=int32)
+      >>> vdot(np.array([1 + 2j]), np.array([3 + 4j]))
+      Array(11.-2.j, dtype=complex64)
 
-    Source: `numpy.outer`.
+    Source: `numpy.vdot`.
     """
-    if out is not None:
-        raise ArgumentError("outer: arrays are immutable, so out= has no meaning")
-    x, y = promote_dtypes("outer", a, b)
-    m, n = x.aval.size, y.aval.size
-    x = lax.broadcast_in_dim(lax.reshape(x, (m,)), (m, n), (0,))
-    y = lax.broadcast_in_dim(lax.reshape(y, (n,)), (m, n), (1,))
-    if dtypes.is_bool(x.aval.dtype):
-        return lax.bitwise_and(x, y)  # type: ignore[no-any-return]
-    return lax.mul(x, y)  # type: ignore[no-any-return]
+    x, y = promote_dtypes("vdot", a, b)
+    if x.aval.size != y.aval.size:
+        raise ShapeError(
+            f"vdot: operands need as many elements, got {x.aval} and {y.aval}"
+        )
+    x = lax.reshape(_conjugate(x), (x.aval.size,))
+    y = lax.reshape(y, (y.aval.size,))
+    preferred = preferred_dtype(preferred_element_type)
+    return _over_pairs("vdot", x, (0,), y, (0,), precision, preferred)  # type: ignore[no-any-return]
+
+
+def _conjugate(x: Any) -> Any:
+    return lax.conj(x) if dtypes.is_complex(x.aval.dtype) else x
+
+
+@library("axis", "precision", "preferred_element_type")
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axis: int = -1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """Sums products along an axis, those of `x1` conjugated.
+
+    Args:
+      x1: array-like[..., k].
+      x2: array-like[..., k]; the other axes broadcast.
+      axis: of both, before broadcasting; negative, if their numbers of axes differ.
+      precision: see `fxflow.lax.dot_general`.
+      preferred_element_type: dtype of the result and of the sums.
+
+    Returns:
+      Array of the broadcast shape without the axis.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ShapeError: the shapes do not fit.
+
+    Example:
+      >>> vecdot(np.array([[1, 2], [3, 4]]), np.array([1, 10]))
+      Array([21, 43], dtype=int32)
+
+    Source: `numpy.vecdot`.
+    """
+    x, y = promote_dtypes("vecdot", x1, x2)
+    x = moveaxis(x, canonical_axis("vecdot", axis, x.aval.ndim), -1)
+    y = moveaxis(y, canonical_axis("vecdot", axis, y.aval.ndim), -1)
+    core = ("k",)
+    preferred = preferred_dtype(preferred_element_type)
+    return _labelled_product(  # type: ignore[no-any-return]
+        "vecdot", _conjugate(x), core, y, core, (), precision, preferred
+    )
+
+
+# -- any axes ------------------------------------------------------------------------
 
 
 def tensordot(
@@ -587,222 +565,5 @@ def _tensordot(
     right = tuple(canonical_axis("tensordot", i, n) for i in right)
     if len(set(left)) != len(left) or len(set(right)) != len(right):
         raise AxisError(f"tensordot: axes name an axis twice: {left}, {right}")
-    for i, j in zip(left, right, strict=True):
-        _same_length("tensordot", x, i, y, j)
-    numbers = ((left, right), ((), ()))
-    return lax.dot_general(
-        x, y, numbers, precision, preferred_dtype(preferred_element_type)
-    )
-
-
-@library()
-def kron(a: Any, b: Any) -> Array:
-    """Returns the Kronecker product: `b` in blocks, each times an element of `a`.
-
-    Args:
-      a: array-like.
-      b: array-like.
-
-    Returns:
-      Array whose axes have the products of the lengths of the axes of both.
-
-    Raises:
-      ArgumentError: an operand is no array.
-
-    Example:
-      >>> kron(np.array([1, 10]), np.array([1, 2, 3]))
-      Array([ 1,  2,  3, 10, 20, 30], dtype=int32)
-
-    Source: `numpy.kron`.
-    """
-    x, y = promote_dtypes("kron", a, b)
-    ndim = max(x.aval.ndim, y.aval.ndim)
-    one = (1,) * (ndim - x.aval.ndim) + x.aval.shape
-    two = (1,) * (ndim - y.aval.ndim) + y.aval.shape
-    x = lax.reshape(x, tuple(n for d in one for n in (d, 1)))
-    y = lax.reshape(y, tuple(n for d in two for n in (1, d)))
-    x, y = broadcast("kron", [x, y])
-    out = lax.bitwise_and(x, y) if dtypes.is_bool(x.aval.dtype) else lax.mul(x, y)
-    return lax.reshape(out, tuple(m * n for m, n in zip(one, two, strict=True)))  # type: ignore[no-any-return]
-
-
-@library("axisa", "axisb", "axisc", "axis")
-def cross(
-    a: Any,
-    b: Any,
-    axisa: int = -1,
-    axisb: int = -1,
-    axisc: int = -1,
-    axis: int | None = None,
-) -> Array:
-    """Returns the cross product of vectors of 3 (or 2) components.
-
-    Args:
-      a: array-like[..., 3] or [..., 2].
-      b: array-like[..., 3] or [..., 2]; the other axes broadcast.
-      axisa: axis of the components of `a`.
-      axisb: axis of the components of `b`.
-      axisc: axis of the components of the result.
-      axis: all three of them.
-
-    Returns:
-      Array[..., 3]; for vectors of 2 components their third component, array[...].
-
-    Raises:
-      AxisError: an axis is out of range.
-      ShapeError: the vectors have neither 2 nor 3 components.
-
-    Example:
-      >>> cross(np.array([1, 0, 0]), np.array([0, 1, 0]))
-      Array([0, 0, 1], dtype=int32)
-
-    Source: `numpy.cross`.
-    """
-    if axis is not None:
-        axisa = axisb = axisc = axis
-    x, y = promote_dtypes("cross", a, b)
-    x = moveaxis(x, canonical_axis("cross", axisa, x.aval.ndim), -1)
-    y = moveaxis(y, canonical_axis("cross", axisb, y.aval.ndim), -1)
-    if x.aval.shape[-1] not in (2, 3) or y.aval.shape[-1] not in (2, 3):
-        raise ShapeError(
-            f"cross: vectors must have 2 or 3 components, got {x.aval} and {y.aval}"
-        )
-
-    def component(v: Any, i: int) -> Any:
-        ndim = v.aval.ndim
-        return lax.index_in_dim(v, i, ndim - 1, keepdims=False)
-
-    def times(i: int, j: int) -> Any:
-        if i >= x.aval.shape[-1] or j >= y.aval.shape[-1]:
-            return None
-        return lax.mul(*broadcast("cross", [component(x, i), component(y, j)]))
-
-    def difference(p: Any, q: Any) -> Any:
-        if p is None:
-            return lax.neg(q)
-        return p if q is None else lax.sub(p, q)
-
-    last = difference(times(0, 1), times(1, 0))
-    if x.aval.shape[-1] == 2 and y.aval.shape[-1] == 2:
-        return last  # type: ignore[no-any-return]
-    first = difference(times(1, 2), times(2, 1))
-    second = difference(times(2, 0), times(0, 2))
-    ndim = last.aval.ndim
-    parts = [lax.expand_dims(p, (ndim,)) for p in (first, second, last)]
-    out = lax.concatenate(parts, ndim)
-    return moveaxis(out, -1, canonical_axis("cross", axisc, ndim + 1))
-
-
-@library("offset", "axis1", "axis2", "dtype", "out")
-def trace(
-    a: Any,
-    offset: int = 0,
-    axis1: int = 0,
-    axis2: int = 1,
-    dtype: Any = None,
-    out: None = None,
-) -> Array:
-    """Sums diagonals.
-
-    Args:
-      a: array-like with at least two axes.
-      offset: which diagonal: above (positive) or below the main one.
-      axis1: axis of the rows.
-      axis2: axis of the columns.
-      dtype: of the result, see `sum`.
-      out: not supported: arrays are immutable.
-
-    Returns:
-      Array without the two axes.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ShapeError: the array has fewer than two axes.
-
-    Example:
-      >>> trace(np.array([[1, 2], [3, 4]]))
-      Array(5, dtype=int32)
-
-    Source: `numpy.trace`.
-    """
-    found = diagonal(array_of(a, "trace"), offset, axis1, axis2)
-    return reductions.sum(found, axis=-1, dtype=dtype, out=out)
-
-
-# -- chains -------------------------------------------------------------------------
-
-
-def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
-    """Multiplies matrices in the order that takes the fewest operations.
-
-    Args:
-      arrays: array-likes with two axes; the first and the last may have one.
-      precision: see `fxflow.lax.dot_general`.
-
-    Returns:
-      Array[m, n]; without the axis where the first or last operand is a vector.
-
-    Raises:
-      ArgumentError: there are fewer than two arrays.
-      ShapeError: an operand has another number of axes, or the shapes do not fit.
-
-    Example:
-      >>> a = np.array([[1, 2], [3, 4]])
-      >>> multi_dot([a, a, np.array([1, 0])])
-      Array([ 7, 15], dtype=int32)
-
-    Source: `numpy.linalg.multi_dot`; Cormen et al., Introduction to Algorithms, 15.2.
-    """
-    operands = list(arrays)
-    if len(operands) < 2:
-        raise ArgumentError(
-            f"multi_dot: takes at least two arrays, got {len(operands)}"
-        )
-    return _multi_dot(precision, *operands)
-
-
-@library("precision")
-def _multi_dot(precision: Any, *arrays: Any) -> Any:
-    given = promote_dtypes("multi_dot", *arrays)
-    last = len(given) - 1
-    for i, x in enumerate(given):
-        if x.aval.ndim != 2 and not (x.aval.ndim == 1 and i in (0, last)):
-            raise ShapeError(
-                "multi_dot: operands must have two axes (the first and the last may "
-                f"have one), got {x.aval}"
-            )
-    # Lengths of the axes between operands; a vector at an end counts as one row.
-    first, end = given[0].aval.shape, given[last].aval.shape
-    lengths = [first[0] if len(first) == 2 else 1]
-    lengths += [x.aval.shape[0] for x in given[1:]]
-    lengths.append(end[1] if len(end) == 2 else 1)
-    split = _splits(tuple(lengths))
-
-    def chain(i: int, j: int) -> Any:
-        if i == j:
-            return given[i]
-        k = split[i, j]
-        return matmul(chain(i, k), chain(k + 1, j), precision=precision)
-
-    return chain(0, last)
-
-
-@functools.lru_cache(256)
-def _splits(lengths: tuple[int, ...]) -> dict[tuple[int, int], int]:
-    """Returns where to split each part of a chain of matrices."""
-    count = len(lengths) - 1
-    cost = {(i, i): 0 for i in range(count)}
-    split: dict[tuple[int, int], int] = {}
-    for span in range(1, count):
-        for i in range(count - span):
-            j = i + span
-            cost[i, j], split[i, j] = min(
-                (
-                    cost[i, k]
-                    + cost[k + 1, j]
-                    + lengths[i] * lengths[k + 1] * lengths[j + 1],
-                    k,
-                )
-                for k in range(i, j)
-            )
-    return split
+    preferred = preferred_dtype(preferred_element_type)
+    return _over_pairs("tensordot", x, left, y, right, precision, preferred)

@@ -16,7 +16,8 @@ from fxflow.core.errors import ArgumentError, AxisError, ShapeError
 from fxflow.core.trace import state
 from fxflow.numpy._operands import array_of, constant, convert
 from fxflow.numpy.creation import asarray, to_device, wrap_host
-from fxflow.numpy.index_functions import nonzero
+from fxflow.numpy.finding import nonzero
+from fxflow.numpy.reductions import sum
 from fxflow.numpy.selection import choose_between
 from fxflow.numpy.shapes import canonical_axis, ravel
 
@@ -464,3 +465,39 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
     if not columns:
         return lax.full((x.aval.size, 0), 0, x.aval.dtype)
     return lax.concatenate(columns, 1)
+
+
+@library("offset", "axis1", "axis2", "dtype", "out")
+def trace(
+    a: Any,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: Any = None,
+    out: None = None,
+) -> Array:
+    """Sums diagonals.
+
+    Args:
+      a: array-like with at least two axes.
+      offset: which diagonal: above (positive) or below the main one.
+      axis1: axis of the rows.
+      axis2: axis of the columns.
+      dtype: of the result, see `sum`.
+      out: not supported: arrays are immutable.
+
+    Returns:
+      Array without the two axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ShapeError: the array has fewer than two axes.
+
+    Example:
+      >>> trace(np.array([[1, 2], [3, 4]]))
+      Array(5, dtype=int32)
+
+    Source: `numpy.trace`.
+    """
+    found = diagonal(array_of(a, "trace"), offset, axis1, axis2)
+    return sum(found, axis=-1, dtype=dtype, out=out)

@@ -21,7 +21,7 @@ import numpy as np
 from fxflow import lax
 from fxflow._config import config
 from fxflow.core import dtypes
-from fxflow.core.array import Array
+from fxflow.core.array import Array, buffer_of, from_host
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import as_array, typeof
 from fxflow.core.eager import EVAL, HOST_BYTES, library, on_forget
@@ -34,6 +34,7 @@ from fxflow.core.errors import (
 )
 from fxflow.core.placed import Placed, placed_on
 from fxflow.core.trace import Tracer, state
+from fxflow.devices import buffers
 
 _new = object.__new__
 
@@ -352,6 +353,10 @@ def getitem(x: Any, index: Any) -> Any:
                 view = _host_view(x, host, index)
                 if view is not None:
                     return view
+            if kind is int and not x._placed.placement.is_single:
+                part = _device_slice(x, index)
+                if part is not None:
+                    return part
         if kind is Array:
             picked = _host_rows(x, index)
             if picked is not None:
@@ -397,6 +402,40 @@ def _host_view(x: Array, host: np.ndarray[Any, Any], index: Any) -> Array | None
     made._host = view
     made._placed = known
     return made
+
+
+def _device_slice(x: Array, index: int) -> Array | None:
+    """Returns `x[index]` if one device of this process holds just that, or None.
+
+    So looking at the result of a `pmap` costs one part of it, and no program.
+    """
+    placed = x._placed
+    aval, placement = placed.aval, placed.placement
+    key = ("slices", aval.physical.shape)
+    where = placement.table.get(key)
+    if where is None:
+        where = placement.table[key] = _slices(aval.physical.shape, placement)
+    if not -aval.shape[0] <= index < aval.shape[0]:
+        return None  # the general way says it in words
+    at = where.get(index % aval.shape[0])
+    if at is None:
+        return None
+    part = buffers.parts(buffer_of(x))[at]
+    rest = aval.shape[1:]
+    if placement.platform == "cpu" and buffers.default_placement().is_host:
+        return from_host(buffers.to_host(part)[0], placed_on(aval.update(shape=rest)))
+    there = buffers.placement(placement.local[at])
+    one: Array = Array(part, placed_on(aval.update(shape=(1, *rest)), there))[0]
+    return one
+
+
+def _slices(shape: tuple[int, ...], placement: Any) -> dict[int, int]:
+    """Returns for each place on axis 0 the local device that holds just that slice."""
+    if not shape or placement.sharding.shard_shape(shape) != (1, *shape[1:]):
+        return {}
+    return {
+        (index[0].start or 0): at for at, index in enumerate(placement.indices(shape))
+    }
 
 
 def _host_rows(x: Array, index: Array) -> Array | None:

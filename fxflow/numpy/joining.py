@@ -99,12 +99,13 @@ def _concatenate(arrays: Sequence[Any], axis: int | None, dtype: Any) -> Any:
     return parts[0] if len(parts) == 1 else lax.concatenate(parts, axis)
 
 
-def stack(arrays: Any, axis: int = 0, dtype: Any = None) -> Array:
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
     """Joins arrays along a new axis.
 
     Args:
       arrays: sequence of array-likes of one shape.
       axis: where the new axis is in the result.
+      out: not supported: arrays are immutable.
       dtype: of the result (default: the common dtype).
 
     Returns:
@@ -113,10 +114,12 @@ def stack(arrays: Any, axis: int = 0, dtype: Any = None) -> Array:
     Raises:
       ShapeError: the shapes differ.
       AxisError: there is no such axis.
-      ArgumentError: there are no arrays.
+      ArgumentError: there are no arrays, or `out` is given.
 
     Source: `numpy.stack`.
     """
+    if out is not None:
+        raise ArgumentError("stack: arrays are immutable, so out= has no meaning")
     found = _sequence("stack", arrays)
     return _stack(found, axis, None if dtype is None else dtypes.dtype(dtype))
 

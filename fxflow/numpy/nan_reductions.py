@@ -11,7 +11,7 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ShapeError
-from fxflow.numpy import reductions
+from fxflow.numpy import extremum_places, means, reductions
 from fxflow.numpy._operands import array_of
 from fxflow.numpy.comparisons import logical_and, truth
 from fxflow.numpy.floats import isnan
@@ -229,7 +229,7 @@ def nanmin(
 
 
 def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
-    find = reductions.argmax if name == "nanargmax" else reductions.argmin
+    find = extremum_places.argmax if name == "nanargmax" else extremum_places.argmin
     array = array_of(a, name)
     if not dtypes.is_inexact(array.aval.dtype):
         return find(array, axis, out, keepdims)
@@ -340,7 +340,7 @@ def nanmean(
     Source: `numpy.nanmean`.
     """
     array, mask = _valid("nanmean", a, where)
-    return reductions.mean(array, axis, dtype, out, keepdims, where=mask)
+    return means.mean(array, axis, dtype, out, keepdims, where=mask)
 
 
 @library("axis", "dtype", "out", "ddof", "keepdims")
@@ -352,6 +352,7 @@ def nanvar(
     ddof: Any = 0,
     keepdims: bool = False,
     where: Any = None,
+    mean: Any = None,
 ) -> Array:
     """Returns the variance of the elements that are not nan.
 
@@ -363,6 +364,7 @@ def nanvar(
       ddof: what is subtracted from the number of elements in the divisor.
       keepdims: whether reduced axes stay, with length 1.
       where: bool array that broadcasts to `a`: which elements count.
+      mean: the mean, if it is known already; see `var`.
 
     Returns:
       Real array without the reduced axes.
@@ -381,7 +383,7 @@ def nanvar(
     Source: `numpy.nanvar`.
     """
     array, mask = _valid("nanvar", a, where)
-    return reductions.var(array, axis, dtype, out, ddof, keepdims, where=mask)
+    return means.var(array, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)
 
 
 @library("axis", "dtype", "out", "ddof", "keepdims")
@@ -393,6 +395,7 @@ def nanstd(
     ddof: Any = 0,
     keepdims: bool = False,
     where: Any = None,
+    mean: Any = None,
 ) -> Array:
     """Returns the standard deviation of the elements that are not nan.
 
@@ -404,6 +407,7 @@ def nanstd(
       ddof: what is subtracted from the number of elements in the divisor.
       keepdims: whether reduced axes stay, with length 1.
       where: bool array that broadcasts to `a`: which elements count.
+      mean: the mean, if it is known already; see `var`.
 
     Returns:
       Real array without the reduced axes.
@@ -422,4 +426,4 @@ def nanstd(
     Source: `numpy.nanstd`.
     """
     array, mask = _valid("nanstd", a, where)
-    return reductions.std(array, axis, dtype, out, ddof, keepdims, where=mask)
+    return means.std(array, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)

@@ -20,8 +20,9 @@ from fxflow.numpy._operands import (
     promote_inexact,
     repeated,
 )
-from fxflow.numpy.contraction import dot, outer
+from fxflow.numpy.contraction import dot
 from fxflow.numpy.diagonals import vander
+from fxflow.numpy.outer_products import outer
 from fxflow.numpy.reductions import sum
 from fxflow.numpy.shapes import atleast_1d
 from fxflow.numpy.statistics import convolve

@@ -2,11 +2,16 @@
 
 A quantile is a place between sorted elements: a real index, whose whole part says
 between which two elements and whose fraction says how they are weighted. The methods
-differ in the index they take for a probability.
+differ in the index they take for a probability. With weights there is one method: the
+first element up to which the weights reach that share of their sum.
+
+The functions are one, declared six times: with or without nan, of shares or of
+percentages, and for the middle.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +24,8 @@ from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.numpy._operands import array_of, convert, repeated, size_of
 from fxflow.numpy.floats import isnan
 from fxflow.numpy.index_functions import take_along_axis
-from fxflow.numpy.reductions import count_nonzero
+from fxflow.numpy.means import weights_of
+from fxflow.numpy.reductions import any, count_nonzero, sum
 from fxflow.numpy.selection import choose_between
 from fxflow.numpy.shapes import canonical_axes
 
@@ -89,10 +95,15 @@ def _quantile(
     keepdims: bool,
     *,
     skip_nan: bool,
+    weights: Any = None,
 ) -> Any:
     if method not in METHODS:
         raise ArgumentError(
             f"{name}: method must be one of {', '.join(METHODS)}, got {method!r}"
+        )
+    if weights is not None and method != "inverted_cdf":
+        raise ArgumentError(
+            f'{name}: with weights, method must be "inverted_cdf", got {method!r}'
         )
     array, probability = array_of(a, name), array_of(q, name)
     if dtypes.is_complex(array.aval.dtype) or dtypes.is_complex(probability.aval.dtype):
@@ -106,11 +117,17 @@ def _quantile(
     rest = tuple(i for i in range(len(shape)) if i not in axes)
     kept = tuple(shape[i] for i in rest)
     n = size_of(tuple(shape[i] for i in axes))
-    rows = lax.transpose(convert(array, dtype), (*rest, *axes))
-    rows = lax.reshape(rows, (*kept, n))
+
+    def as_rows(x: Any) -> Any:
+        return lax.reshape(lax.transpose(x, (*rest, *axes)), (*kept, n))
+
+    rows = as_rows(convert(array, dtype))
     which = probability.aval.shape
     if not n:
         out = lax.full(which + kept, np.nan, dtype)
+    elif weights is not None:
+        scale = weights_of(name, array, weights, axis)
+        out = _of_weighted_rows(rows, as_rows(scale), probability, skip_nan)
     else:
         out = _of_rows(rows, probability, method, skip_nan)
     if keepdims:
@@ -125,8 +142,7 @@ def _of_rows(rows: Any, q: Any, method: str, skip_nan: bool) -> Any:
     which = q.aval.shape
     count = size_of(which)
     ordered = lax.sort(rows, len(kept))  # nan comes last
-    # Indices need more digits than 16-bit floats have.
-    wide = dtype if dtypes.bits(dtype) >= 32 else np.dtype(np.float32)
+    wide = _wide(dtype)
     wanted = convert(lax.reshape(q, (count,)), wide)
     wanted = repeated(wanted, (*kept, count))
     if skip_nan:
@@ -147,8 +163,53 @@ def _of_rows(rows: Any, q: Any, method: str, skip_nan: bool) -> Any:
     out = choose_between((below == above) | (part == 0), below, mixed)
     out = choose_between(part == 1, above, out)
     if not skip_nan:
-        bad = isnan(lax.index_in_dim(ordered, n - 1, len(kept), keepdims=True))
-        out = choose_between(bad, lax.full_like(out, np.nan), out)
+        out = _nan_where(isnan(lax.index_in_dim(ordered, n - 1, len(kept))), out)
+    return _probabilities_first(out, which)
+
+
+def _of_weighted_rows(rows: Any, weights: Any, q: Any, skip_nan: bool) -> Any:
+    """Returns weighted quantiles along the last axis: see `_of_rows`."""
+    kept, n = rows.aval.shape[:-1], rows.aval.shape[-1]
+    which = q.aval.shape
+    count = size_of(which)
+    wide = _wide(rows.aval.dtype)
+    weights = convert(weights, wide)
+    negative = any(weights < 0, axis=-1, keepdims=True)
+    missing = isnan(rows)
+    if skip_nan:
+        weights = choose_between(missing, lax.full_like(weights, 0), weights)
+    ordered, weights = lax.sort((rows, weights), len(kept), num_keys=1)
+    total = sum(weights, axis=-1, keepdims=True)
+    share = lax.cumsum(weights, len(kept)) / total
+    # What has no weight is never found, not even for q = 0.
+    share = choose_between(share == 0, lax.full_like(share, -1), share)
+    wanted = convert(lax.reshape(q, (count,)), wide)
+    below = share[..., None, :] < repeated(wanted[:, None], (*kept, count, n))
+    index = sum(convert(below, dtypes.int32), axis=-1)
+    found = sum(convert(weights > 0, dtypes.int32), axis=-1, keepdims=True)
+    last = n - 1
+    if skip_nan:
+        last = count_nonzero(~missing, axis=-1, keepdims=True) - 1
+        last = repeated(convert(last, dtypes.int32), (*kept, count))
+    out = take_along_axis(ordered, _within(index, last), axis=-1, mode="clip")
+    bad = negative | (found == 0) | ~(total < np.inf)
+    if not skip_nan:
+        bad = bad | any(missing, axis=-1, keepdims=True)
+    return _probabilities_first(_nan_where(bad, out), which)
+
+
+def _wide(dtype: Any) -> Any:
+    """Returns a dtype for indices: they need more digits than 16-bit floats have."""
+    return dtype if dtypes.bits(dtype) >= 32 else np.dtype(np.float32)
+
+
+def _nan_where(bad: Any, out: Any) -> Any:
+    return choose_between(bad, lax.full_like(out, np.nan), out)
+
+
+def _probabilities_first(out: Any, which: Any) -> Any:
+    """Moves the last axis, of probabilities, to the front, in its own shape."""
+    kept = out.aval.shape[:-1]
     axes = (len(kept), *range(len(kept)))
     return lax.reshape(lax.transpose(out, axes), which + kept)
 
@@ -167,279 +228,141 @@ def _refuse(name: str, out: Any, overwrite_input: Any) -> None:
         )
 
 
-@library("axis", "out", "overwrite_input", "method", "keepdims")
-def quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-) -> Array:
-    """Returns quantiles: values below which a share of the elements lies.
+# -- declarations --------------------------------------------------------------------
 
-    Args:
+_COMMON = """Args:
       a: real array-like[...].
-      q: array-like: probabilities, from 0 to 1.
-      axis: int, tuple of ints, or None for all axes.
+{q}      axis: int, tuple of ints, or None for all axes.
       out: not supported: arrays are immutable.
       overwrite_input: not supported: arrays are immutable.
-      method: what to take between elements: "linear", "lower", "higher", "midpoint",
-        "nearest", or another of NumPy's methods.
-      keepdims: whether reduced axes stay, with length 1.
-
+{method}      keepdims: whether reduced axes stay, with length 1.
+{weights}
     Returns:
-      Float array of shape `q.shape` and the axes that are left.
+      {returns}
 
     Raises:
       AxisError: an axis is out of range or named twice.
-      ArgumentError: there is no such method, or `a` is no array.
+      ArgumentError: {mistake}.
       DtypeError: the elements are complex.
+"""
+_METHOD = """\
+      method: what to take between elements: "linear", "lower", "higher", "midpoint",
+        "nearest", or another of NumPy's methods.
+"""
+_WEIGHTS = """\
+      weights: array-like of the shape of `a`, or with the lengths of `axis`: how much
+        each element counts; only with `method="inverted_cdf"`.
+"""
+
+
+def _declared(name: str, unit: str, *, q: float, values: str) -> Callable[..., Array]:
+    """Declares a function of probabilities.
+
+    Args:
+      name: of the function.
+      unit: "probabilities, from 0 to 1" or "percentages, from 0 to 100".
+      q: an example of them.
+      values: of the example's array, in source form.
+    """
+    skip_nan = name.startswith("nan")
+    percent = unit.startswith("percentages")
+
+    def function(
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: bool = False,
+        *,
+        weights: Any = None,
+    ) -> Array:
+        _refuse(name, out, overwrite_input)
+        share = array_of(q, name) / 100 if percent else q
+        return _quantile(  # type: ignore[no-any-return]
+            name, a, share, axis, method, keepdims, skip_nan=skip_nan, weights=weights
+        )
+
+    function.__name__ = function.__qualname__ = name
+    common = _COMMON.format(
+        q=f"      q: array-like: {unit}.\n",
+        method=_METHOD,
+        weights=_WEIGHTS,
+        returns="Float array of shape `q.shape` and the axes that are left.",
+        mistake="there is no such method, it takes no weights, or `a` is no array",
+    )
+    left_out = ", nan left out" if skip_nan else ""
+    nothing = "Of nothing but nan: nan." if skip_nan else "nan if any element is nan."
+    function.__doc__ = f"""Returns {name.removeprefix("nan")}s{left_out}.
+
+    Values below which a share of the elements lies.
+
+    {common}      ShapeError: the shape of the weights does not fit.
 
     Special cases:
-      nan if any element is nan. Of no elements: nan.
+      {nothing} Of no elements: nan.
+      With weights that are negative, nan, infinite or all zero: nan.
 
     Example:
-      >>> quantile(np.array([3.0, 1.0, 2.0]), 0.5)
+      >>> {name}(np.array({values}), {q})
       Array(2., dtype=float32)
 
-    Source: `numpy.quantile`; R. Hyndman and Y. Fan, Sample Quantiles in Statistical
+    Source: `numpy.{name}`; R. Hyndman and Y. Fan, Sample Quantiles in Statistical
     Packages, 1996.
     """
-    _refuse("quantile", out, overwrite_input)
-    return _quantile(  # type: ignore[no-any-return]
-        "quantile", a, q, axis, method, keepdims, skip_nan=False
+    static = ("axis", "out", "overwrite_input", "method", "keepdims")
+    return library(*static)(function)
+
+
+def _declared_median(name: str, *, values: str) -> Callable[..., Array]:
+    """Declares a function that gives the middle; see `_declared`."""
+    skip_nan = name.startswith("nan")
+
+    def function(
+        a: Any,
+        axis: Any = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        keepdims: bool = False,
+    ) -> Array:
+        _refuse(name, out, overwrite_input)
+        return _quantile(  # type: ignore[no-any-return]
+            name, a, 0.5, axis, "linear", keepdims, skip_nan=skip_nan
+        )
+
+    function.__name__ = function.__qualname__ = name
+    common = _COMMON.format(
+        q="",
+        method="",
+        weights="",
+        returns="Float array without the reduced axes.",
+        mistake="`a` is no array",
     )
+    left_out = ", nan left out" if skip_nan else ""
+    nothing = "Of nothing but nan: nan." if skip_nan else "nan if any element is nan."
+    function.__doc__ = f"""Returns the middle of the sorted elements{left_out}.
 
-
-@library("axis", "out", "overwrite_input", "method", "keepdims")
-def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-) -> Array:
-    """Returns quantiles: values below which a share of the elements lies, nan left out.
-
-    Args:
-      a: real array-like[...].
-      q: array-like: probabilities, from 0 to 1.
-      axis: int, tuple of ints, or None for all axes.
-      out: not supported: arrays are immutable.
-      overwrite_input: not supported: arrays are immutable.
-      method: what to take between elements: "linear", "lower", "higher", "midpoint",
-        "nearest", or another of NumPy's methods.
-      keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-      Float array of shape `q.shape` and the axes that are left.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ArgumentError: there is no such method, or `a` is no array.
-      DtypeError: the elements are complex.
-
+    {common}
     Special cases:
-      Of nothing but nan: nan. Of no elements: nan.
+      {nothing}
+      Of an even number of elements: the mean of the two in the middle.
 
     Example:
-      >>> nanquantile(np.array([3.0, np.nan, 1.0]), 0.5)
+      >>> {name}(np.array({values}))
       Array(2., dtype=float32)
 
-    Source: `numpy.nanquantile`; R. Hyndman and Y. Fan, Sample Quantiles in Statistical
-    Packages, 1996.
+    Source: `numpy.{name}`.
     """
-    _refuse("nanquantile", out, overwrite_input)
-    return _quantile(  # type: ignore[no-any-return]
-        "nanquantile", a, q, axis, method, keepdims, skip_nan=True
-    )
+    return library("axis", "out", "overwrite_input", "keepdims")(function)
 
 
-@library("axis", "out", "overwrite_input", "method", "keepdims")
-def percentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-) -> Array:
-    """Returns percentiles: values below which a share of the elements lies.
+_SHARES, _PERCENT = "probabilities, from 0 to 1", "percentages, from 0 to 100"
+_PLAIN, _HOLED = "[3.0, 1.0, 2.0]", "[3.0, np.nan, 1.0]"
 
-    Args:
-      a: real array-like[...].
-      q: array-like: percentages, from 0 to 100.
-      axis: int, tuple of ints, or None for all axes.
-      out: not supported: arrays are immutable.
-      overwrite_input: not supported: arrays are immutable.
-      method: what to take between elements: "linear", "lower", "higher", "midpoint",
-        "nearest", or another of NumPy's methods.
-      keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-      Float array of shape `q.shape` and the axes that are left.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ArgumentError: there is no such method, or `a` is no array.
-      DtypeError: the elements are complex.
-
-    Special cases:
-      nan if any element is nan. Of no elements: nan.
-
-    Example:
-      >>> percentile(np.array([3.0, 1.0, 2.0]), 50.0)
-      Array(2., dtype=float32)
-
-    Source: `numpy.percentile`; R. Hyndman and Y. Fan, Sample Quantiles in Statistical
-    Packages, 1996.
-    """
-    _refuse("percentile", out, overwrite_input)
-    return _quantile(  # type: ignore[no-any-return]
-        "percentile",
-        a,
-        array_of(q, "percentile") / 100,
-        axis,
-        method,
-        keepdims,
-        skip_nan=False,
-    )
-
-
-@library("axis", "out", "overwrite_input", "method", "keepdims")
-def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-) -> Array:
-    """Returns percentiles, nan left out: values below which a share of elements lies.
-
-    Args:
-      a: real array-like[...].
-      q: array-like: percentages, from 0 to 100.
-      axis: int, tuple of ints, or None for all axes.
-      out: not supported: arrays are immutable.
-      overwrite_input: not supported: arrays are immutable.
-      method: what to take between elements: "linear", "lower", "higher", "midpoint",
-        "nearest", or another of NumPy's methods.
-      keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-      Float array of shape `q.shape` and the axes that are left.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ArgumentError: there is no such method, or `a` is no array.
-      DtypeError: the elements are complex.
-
-    Special cases:
-      Of nothing but nan: nan. Of no elements: nan.
-
-    Example:
-      >>> nanpercentile(np.array([3.0, np.nan, 1.0]), 50.0)
-      Array(2., dtype=float32)
-
-    Source: `numpy.nanpercentile`; R. Hyndman and Y. Fan, Sample Quantiles in
-    Statistical Packages, 1996.
-    """
-    _refuse("nanpercentile", out, overwrite_input)
-    return _quantile(  # type: ignore[no-any-return]
-        "nanpercentile",
-        a,
-        array_of(q, "nanpercentile") / 100,
-        axis,
-        method,
-        keepdims,
-        skip_nan=True,
-    )
-
-
-@library("axis", "out", "overwrite_input", "keepdims")
-def median(
-    a: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Array:
-    """Returns the middle of the sorted elements.
-
-    Args:
-      a: real array-like[...].
-      axis: int, tuple of ints, or None for all axes.
-      out: not supported: arrays are immutable.
-      overwrite_input: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-      Float array without the reduced axes.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ArgumentError: `a` is no array.
-      DtypeError: the elements are complex.
-
-    Special cases:
-      nan if any element is nan. Of an even number of elements: the mean of the
-      two in the middle.
-
-    Example:
-      >>> median(np.array([3.0, 1.0, 2.0]))
-      Array(2., dtype=float32)
-
-    Source: `numpy.median`.
-    """
-    _refuse("median", out, overwrite_input)
-    return _quantile(  # type: ignore[no-any-return]
-        "median", a, 0.5, axis, "linear", keepdims, skip_nan=False
-    )
-
-
-@library("axis", "out", "overwrite_input", "keepdims")
-def nanmedian(
-    a: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Array:
-    """Returns the middle of the sorted elements, nan left out.
-
-    Args:
-      a: real array-like[...].
-      axis: int, tuple of ints, or None for all axes.
-      out: not supported: arrays are immutable.
-      overwrite_input: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-      Float array without the reduced axes.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ArgumentError: `a` is no array.
-      DtypeError: the elements are complex.
-
-    Special cases:
-      Of nothing but nan: nan. Of an even number of elements: the mean of the
-      two in the middle.
-
-    Example:
-      >>> nanmedian(np.array([3.0, np.nan, 1.0]))
-      Array(2., dtype=float32)
-
-    Source: `numpy.nanmedian`.
-    """
-    _refuse("nanmedian", out, overwrite_input)
-    return _quantile(  # type: ignore[no-any-return]
-        "nanmedian", a, 0.5, axis, "linear", keepdims, skip_nan=True
-    )
+quantile = _declared("quantile", _SHARES, q=0.5, values=_PLAIN)
+nanquantile = _declared("nanquantile", _SHARES, q=0.5, values=_HOLED)
+percentile = _declared("percentile", _PERCENT, q=50.0, values=_PLAIN)
+nanpercentile = _declared("nanpercentile", _PERCENT, q=50.0, values=_HOLED)
+median = _declared_median("median", values=_PLAIN)
+nanmedian = _declared_median("nanmedian", values=_HOLED)

@@ -1,4 +1,4 @@
-"""Reductions: sums, products, extrema, means, truth, places of extrema."""
+"""Reductions: sums, products, extrema, truth."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from fxflow.numpy._operands import (
     array_of,
     convert,
     joint_shape,
-    promote_dtypes,
     repeated,
     size_of,
 )
-from fxflow.numpy.shapes import canonical_axes, canonical_axis
+from fxflow.numpy.shapes import canonical_axes
 
 
-def _no_out(name: str, out: Any) -> None:
+def no_out(name: str, out: Any) -> None:
+    """Refuses an array to write the result to.
+
+    Raises:
+      ArgumentError: there is one.
+    """
     if out is not None:
         raise ArgumentError(
             f"{name}: arrays are immutable, so out= has no meaning: use the result"
         )
-
-
-def _axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    return canonical_axes(name, axis, ndim)
 
 
 def _kept(value: Any, axes: tuple[int, ...], ndim: int, keepdims: bool) -> Any:
@@ -40,7 +40,7 @@ def _kept(value: Any, axes: tuple[int, ...], ndim: int, keepdims: bool) -> Any:
     return lax.expand_dims(value, axes)
 
 
-def _masked(name: str, a: Any, where: Any, neutral: Any) -> Any:
+def masked(name: str, a: Any, where: Any, neutral: Any) -> Any:
     """Returns the array with `neutral` where the mask is False."""
     if where is None or where is True:
         return a
@@ -124,11 +124,11 @@ def sum(
 
     Source: `numpy.sum`.
     """
-    _no_out("sum", out)
+    no_out("sum", out)
     array = array_of(a, "sum")
-    axes = _axes("sum", axis, array.aval.ndim)
+    axes = canonical_axes("sum", axis, array.aval.ndim)
     wide, result = accumulated(array, dtype, promote_integers=promote_integers)
-    wide = _masked("sum", wide, where, 0)
+    wide = masked("sum", wide, where, 0)
     total = lax.reduce_sum(wide, axes)
     total = convert(total, result, total.aval.weak_type)
     if initial is not None:
@@ -184,11 +184,11 @@ def prod(
 
     Source: `numpy.prod`.
     """
-    _no_out("prod", out)
+    no_out("prod", out)
     array = array_of(a, "prod")
-    axes = _axes("prod", axis, array.aval.ndim)
+    axes = canonical_axes("prod", axis, array.aval.ndim)
     wide, result = accumulated(array, dtype, promote_integers=promote_integers)
-    wide = _masked("prod", wide, where, 1)
+    wide = masked("prod", wide, where, 1)
     total = lax.reduce_prod(wide, axes)
     total = convert(total, result, total.aval.weak_type)
     if initial is not None:
@@ -211,10 +211,10 @@ def _extreme(dtype: Any, lowest: bool) -> Any:
 def _extremum(
     name: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any
 ) -> Array:
-    _no_out(name, out)
+    no_out(name, out)
     array = array_of(a, name)
     aval = array.aval
-    axes = _axes(name, axis, aval.ndim)
+    axes = canonical_axes(name, axis, aval.ndim)
     highest = name == "max"
     if where is not None and where is not True and initial is None:
         raise ArgumentError(f"{name}: where= needs initial=, a value for no elements")
@@ -227,7 +227,7 @@ def _extremum(
         best = _complex_extremum(array, axes, highest, where, initial, name)
         return _kept(best, axes, aval.ndim, keepdims)
     if where is not None and where is not True:
-        array = _masked(name, array, where, _extreme(aval.dtype, highest))
+        array = masked(name, array, where, _extreme(aval.dtype, highest))
     reduce = lax.reduce_max if highest else lax.reduce_min
     best = reduce(array, axes)
     if initial is not None:
@@ -247,7 +247,7 @@ def _complex_extremum(
     """Complex numbers are ordered by real part, then imaginary part."""
     infinity = _extreme(dtypes.to_real(array.aval.dtype), highest)
     if where is not None and where is not True:
-        array = _masked(name, array, where, complex(infinity, infinity))
+        array = masked(name, array, where, complex(infinity, infinity))
     reduce = lax.reduce_max if highest else lax.reduce_min
     real, imag = lax.real(array), lax.imag(array)
     best_real = reduce(real, axes)
@@ -370,7 +370,7 @@ def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> A
 
     Source: `numpy.ptp`.
     """
-    _no_out("ptp", out)
+    no_out("ptp", out)
     return lax.sub(
         max(a, axis=axis, keepdims=keepdims), min(a, axis=axis, keepdims=keepdims)
     )
@@ -420,9 +420,9 @@ def all(
 
     Source: `numpy.all`.
     """
-    _no_out("all", out)
-    array = _masked("all", _truth(a, "all"), where, True)
-    axes = _axes("all", axis, array.aval.ndim)
+    no_out("all", out)
+    array = masked("all", _truth(a, "all"), where, True)
+    axes = canonical_axes("all", axis, array.aval.ndim)
     return _kept(lax.reduce_and(array, axes), axes, array.aval.ndim, keepdims)
 
 
@@ -460,9 +460,9 @@ def any(
 
     Source: `numpy.any`.
     """
-    _no_out("any", out)
-    array = _masked("any", _truth(a, "any"), where, False)
-    axes = _axes("any", axis, array.aval.ndim)
+    no_out("any", out)
+    array = masked("any", _truth(a, "any"), where, False)
+    axes = canonical_axes("any", axis, array.aval.ndim)
     return _kept(lax.reduce_or(array, axes), axes, array.aval.ndim, keepdims)
 
 
@@ -488,342 +488,3 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Array:
     Source: `numpy.count_nonzero`.
     """
     return sum(_truth(a, "count_nonzero"), axis=axis, keepdims=keepdims)
-
-
-# -- means -----------------------------------------------------------------------------
-
-
-def _count(
-    name: str, array: Any, axes: tuple[int, ...], where: Any, keepdims: bool
-) -> Any:
-    """Returns how many elements count: a number, or an array if there is a mask."""
-    if where is None or where is True:
-        return size_of(tuple(array.aval.shape[i] for i in axes))
-    mask = array_of(where, name)
-    return sum(repeated(mask, array.aval.shape), axis=axes, keepdims=keepdims)
-
-
-def _divided(total: Any, count: Any) -> Any:
-    dtype = total.aval.dtype
-    if isinstance(count, int):
-        return lax.div(total, np.asarray(count).astype(dtype)[()])
-    return lax.div(total, convert(count, dtype))
-
-
-@library("axis", "dtype", "out", "keepdims")
-def mean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-) -> Array:
-    """Returns the arithmetic mean.
-
-    Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
-      dtype: of the result; None is that of `a`, made a float.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
-      where: bool array that broadcasts to `a`: which elements count.
-
-    Returns:
-      Array without the reduced axes.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ArgumentError: `a` is no array, or `out` is given.
-
-    Special cases:
-      Of no elements: nan. 16-bit floats are added up in 32 bits.
-
-    Example:
-      >>> mean(np.array([[1, 2], [3, 5]]), axis=0)
-      Array([2. , 3.5], dtype=float32)
-
-    Source: `numpy.mean`.
-    """
-    _no_out("mean", out)
-    array = array_of(a, "mean")
-    axes = _axes("mean", axis, array.aval.ndim)
-    chosen = dtypes.to_inexact(array.aval.dtype) if dtype is None else dtype
-    wide, result = accumulated(array, chosen)
-    total = sum(wide, axis=axes, keepdims=keepdims, where=where)
-    average = _divided(total, _count("mean", array, axes, where, keepdims))
-    return convert(average, result, dtype is None and array.aval.weak_type)
-
-
-@library("axis", "returned", "keepdims")
-def average(
-    a: Any,
-    axis: Any = None,
-    weights: Any = None,
-    returned: bool = False,
-    keepdims: bool = False,
-) -> Any:
-    """Returns the weighted mean.
-
-    Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
-      weights: array-like of the shape of `a`, or with one axis for each of `axis`; None
-        is all ones.
-      returned: whether to return the sum of the weights too.
-      keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-      Array without the reduced axes, or a pair `(average, sum of weights)`.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ShapeError: the weights' shape does not fit.
-
-    Example:
-      >>> average(np.array([1.0, 2.0]), weights=np.array([3.0, 1.0]))
-      Array(1.25, dtype=float32)
-
-    Source: `numpy.average`.
-    """
-    if weights is None:
-        array = array_of(a, "average")
-        out = mean(array, axis=axis, keepdims=keepdims)
-        axes = _axes("average", axis, array.aval.ndim)
-        count = size_of(tuple(array.aval.shape[i] for i in axes))
-        return (out, lax.full_like(out, count)) if returned else out
-    array, scale = promote_dtypes("average", a, weights)
-    dtype = dtypes.to_inexact(array.aval.dtype)
-    array, scale = convert(array, dtype), convert(scale, dtype)
-    ndim = array.aval.ndim
-    if scale.aval.shape != array.aval.shape:
-        axes = () if axis is None else _axes("average", axis, ndim)
-        if scale.aval.shape != tuple(array.aval.shape[i] for i in axes):
-            raise ShapeError(
-                f"average: weights {scale.aval} must have the shape of the array, "
-                f"{array.aval}, or the lengths of its axes {axis}"
-            )
-        order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
-        scale = lax.broadcast_in_dim(
-            lax.transpose(scale, order), array.aval.shape, tuple(sorted(axes))
-        )
-    total = sum(scale, axis=axis, keepdims=keepdims)
-    out = lax.div(sum(lax.mul(array, scale), axis=axis, keepdims=keepdims), total)
-    return (out, total) if returned else out
-
-
-@library("axis", "dtype", "out", "ddof", "keepdims", "correction")
-def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    correction: Any = None,
-) -> Array:
-    """Returns the variance: the mean of squared distances from the mean.
-
-    Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
-      dtype: of the result; None is that of `a`, made a (real) float.
-      out: not supported: arrays are immutable.
-      ddof: what is subtracted from the number of elements in the divisor.
-      keepdims: whether reduced axes stay, with length 1.
-      where: bool array that broadcasts to `a`: which elements count.
-      correction: the same as `ddof`, the array API's name.
-
-    Returns:
-      Real array without the reduced axes.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ArgumentError: both `ddof` and `correction`, or `out`, are given.
-
-    Special cases:
-      Of no more than `ddof` elements: nan.
-
-    Example:
-      >>> var(np.array([1.0, 3.0]))
-      Array(1., dtype=float32)
-
-    Source: `numpy.var`.
-    """
-    _no_out("var", out)
-    if correction is not None:
-        if ddof:
-            raise ArgumentError("var: give ddof or correction, not both")
-        ddof = correction
-    array = array_of(a, "var")
-    axes = _axes("var", axis, array.aval.ndim)
-    given = dtypes.to_inexact(array.aval.dtype)
-    result = dtypes.to_real(given) if dtype is None else dtypes.dtype(dtype)
-    wide, _ = accumulated(array, given if dtype is None else _joint(given, result))
-    shape = wide.aval.shape
-    center = mean(wide, axis=axes, keepdims=True, where=where)
-    # Masked before it is squared: what does not count may be nan, and the derivative
-    # of its square would be.
-    distance = _masked("var", lax.sub(wide, repeated(center, shape)), where, 0)
-    if dtypes.is_complex(wide.aval.dtype):
-        square = lax.real(lax.mul(distance, lax.conj(distance)))
-    else:
-        square = lax.square(distance)
-    total = sum(square, axis=axes, keepdims=keepdims)
-    count = _count("var", array, axes, where, keepdims)
-    if isinstance(count, int):
-        count = count - ddof
-        spread = _divided(total, count) if count > 0 else lax.full_like(total, np.nan)
-    else:
-        divisor = lax.sub(convert(count, total.aval.dtype), ddof)
-        valid = lax.gt(divisor, lax.full_like(divisor, 0))
-        spread = lax.select(
-            valid, lax.div(total, divisor), lax.full_like(total, np.nan)
-        )
-    return convert(spread, result, dtype is None and array.aval.weak_type)
-
-
-def _joint(given: Any, result: Any) -> Any:
-    """Returns the dtype to compute in: wide enough for both."""
-    if dtypes.is_complex(given) and not dtypes.is_complex(result):
-        return dtypes.to_complex(result)
-    return result
-
-
-@library("axis", "dtype", "out", "ddof", "keepdims", "correction")
-def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    correction: Any = None,
-) -> Array:
-    """Returns the standard deviation, the square root of `var`.
-
-    Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
-      dtype: of the result; None is that of `a`, made a (real) float.
-      out: not supported: arrays are immutable.
-      ddof: what is subtracted from the number of elements in the divisor.
-      keepdims: whether reduced axes stay, with length 1.
-      where: bool array that broadcasts to `a`: which elements count.
-      correction: the same as `ddof`, the array API's name.
-
-    Returns:
-      Real array without the reduced axes.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ArgumentError: both `ddof` and `correction`, or `out`, are given.
-
-    Example:
-      >>> std(np.array([1.0, 3.0]))
-      Array(1., dtype=float32)
-
-    Source: `numpy.std`.
-    """
-    spread = var(
-        a,
-        axis=axis,
-        dtype=dtype,
-        out=out,
-        ddof=ddof,
-        keepdims=keepdims,
-        where=where,
-        correction=correction,
-    )
-    return lax.sqrt(spread)
-
-
-# -- places --------------------------------------------------------------------------
-
-
-def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
-    _no_out(name, out)
-    array = array_of(a, name)
-    ndim = array.aval.ndim
-    find = lax.argmax if name == "argmax" else lax.argmin
-    if axis is None:
-        flat = lax.reshape(array, (array.aval.size,))
-        _require_elements(name, flat.aval, 0)
-        index = find(flat, 0, dtypes.default_int())
-        return lax.expand_dims(index, tuple(range(ndim))) if keepdims else index
-    place = canonical_axis(name, axis, ndim)
-    _require_elements(name, array.aval, place)
-    index = find(array, place, dtypes.default_int())
-    return lax.expand_dims(index, (place,)) if keepdims else index
-
-
-def _require_elements(name: str, aval: Any, axis: int) -> None:
-    if not aval.shape[axis]:
-        raise ShapeError(f"{name}: axis {axis} of {aval} is empty")
-
-
-@library("axis", "out", "keepdims")
-def argmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Array:
-    """Returns the index of the greatest element.
-
-    Args:
-      a: array-like[...].
-      axis: along which; None is over all elements in order.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-      Default integer array without the axis.
-
-    Raises:
-      AxisError: the axis is out of range.
-      ShapeError: there are no elements.
-
-    Special cases:
-      The first of equal elements; the first nan if there is one.
-
-    Example:
-      >>> argmax(np.array([[1, 9], [7, 3]]), axis=1)
-      Array([1, 0], dtype=int32)
-
-    Source: `numpy.argmax`.
-    """
-    return _place("argmax", a, axis, out, keepdims)
-
-
-@library("axis", "out", "keepdims")
-def argmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Array:
-    """Returns the index of the least element.
-
-    Args:
-      a: array-like[...].
-      axis: along which; None is over all elements in order.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-      Default integer array without the axis.
-
-    Raises:
-      AxisError: the axis is out of range.
-      ShapeError: there are no elements.
-
-    Special cases:
-      The first of equal elements; the first nan if there is one.
-
-    Example:
-      >>> argmin(np.array([[1, 9], [7, 3]]), axis=1)
-      Array([0, 1], dtype=int32)
-
-    Source: `numpy.argmin`.
-    """
-    return _place("argmin", a, axis, out, keepdims)

@@ -14,8 +14,9 @@ from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError
 from fxflow.numpy._operands import array_of, convert, promote_dtypes, size_of
+from fxflow.numpy.finding import nonzero
 from fxflow.numpy.floats import isnan
-from fxflow.numpy.index_functions import nonzero, take
+from fxflow.numpy.index_functions import take
 from fxflow.numpy.joining import concatenate
 from fxflow.numpy.reductions import any, sum
 from fxflow.numpy.selection import choose_between

@@ -22,7 +22,7 @@ from fxflow.numpy.creation import asarray, astype_array
 from fxflow.numpy.index_update import At
 from fxflow.numpy.selection import choose_between
 from fxflow.numpy.shapes import canonical_axes, canonical_axis, moveaxis, reshape
-from fxflow.numpy.ufunc import ufunc
+from fxflow.numpy.ufuncs import ufunc
 from fxflow.transforms.inspection import eval_shape
 
 _REDUCE: dict[str, Callable[..., Any]] = {

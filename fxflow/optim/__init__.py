@@ -7,6 +7,27 @@ params = optim.apply_updates(params, updates)
 """
 
 from fxflow.optim import losses
+from fxflow.optim.adams import (
+    adabelief,
+    adam,
+    adamax,
+    adamaxw,
+    adamw,
+    amsgrad,
+    lamb,
+    nadam,
+    nadamw,
+    radam,
+    yogi,
+)
+from fxflow.optim.averages import (
+    EmaState,
+    ScaleByLionState,
+    TraceState,
+    ema,
+    scale_by_lion,
+    trace,
+)
 from fxflow.optim.base import (
     EmptyState,
     GradientTransformation,
@@ -24,6 +45,15 @@ from fxflow.optim.clipping import (
     clip_by_block_rms,
     clip_by_global_norm,
 )
+from fxflow.optim.descents import (
+    lars,
+    lion,
+    momentum,
+    nesterov,
+    noisy_sgd,
+    sgd,
+    sign_sgd,
+)
 from fxflow.optim.masking import (
     MaskedNode,
     MaskedState,
@@ -32,51 +62,16 @@ from fxflow.optim.masking import (
     multi_transform,
 )
 from fxflow.optim.moments import (
-    EmaState,
-    ScaleByAdaDeltaState,
     ScaleByAdamState,
     ScaleByAmsgradState,
-    ScaleByLionState,
-    ScaleByRmsState,
-    ScaleByRssState,
-    TraceState,
-    ema,
-    scale_by_adadelta,
     scale_by_adam,
     scale_by_adamax,
     scale_by_amsgrad,
     scale_by_belief,
-    scale_by_lion,
     scale_by_radam,
-    scale_by_rms,
-    scale_by_rss,
-    scale_by_stddev,
     scale_by_yogi,
-    trace,
 )
-from fxflow.optim.optimizers import (
-    adabelief,
-    adadelta,
-    adagrad,
-    adam,
-    adamax,
-    adamaxw,
-    adamw,
-    amsgrad,
-    lamb,
-    lars,
-    lion,
-    momentum,
-    nadam,
-    nadamw,
-    nesterov,
-    noisy_sgd,
-    radam,
-    rmsprop,
-    sgd,
-    sign_sgd,
-    yogi,
-)
+from fxflow.optim.root_scalings import adadelta, adagrad, rmsprop
 from fxflow.optim.scaling import (
     AddNoiseState,
     ScaleByScheduleState,
@@ -108,6 +103,15 @@ from fxflow.optim.schedules import (
     warmup_constant_schedule,
     warmup_cosine_decay_schedule,
     warmup_exponential_decay_schedule,
+)
+from fxflow.optim.squares import (
+    ScaleByAdaDeltaState,
+    ScaleByRmsState,
+    ScaleByRssState,
+    scale_by_adadelta,
+    scale_by_rms,
+    scale_by_rss,
+    scale_by_stddev,
 )
 from fxflow.optim.wrappers import (
     ApplyIfFiniteState,

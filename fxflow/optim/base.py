@@ -403,3 +403,8 @@ def global_norm(updates: Updates) -> Array:
     for square in squares[1:]:
         total = fnp.add(total, square)
     return fnp.sqrt(total)
+
+
+def real_parts(params: Params) -> Params:
+    """Returns the parameters; for complex ones, their real parts: squares are real."""
+    return tree.map(lambda p: fnp.real(p) if fnp.iscomplexobj(p) else p, params)

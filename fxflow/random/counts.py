@@ -30,6 +30,60 @@ def _any(flags: Any) -> Any:
     return lax.reduce_or(flags, tuple(range(typeof(flags).ndim)))
 
 
+def _repeated(
+    words: Any,
+    shape: Shape,
+    dtype: Any,
+    roles: tuple[int, ...],
+    step: Callable[..., tuple[Any, ...]],
+    going: Callable[..., Any],
+    start: tuple[Any, ...],
+) -> tuple[Any, ...]:
+    """Makes steps with new uniform numbers until nothing is going.
+
+    XLA copies the arithmetic of what a loop draws into each of its results that depend
+    on it, and the generator is long: hundreds of operations, up to eight times. So
+    nothing drawn is used in the turn that draws it. A turn makes its step with the
+    numbers of the turn before, draws numbers with the keys of the turn before, and
+    splits the key: then each of these is a result of the loop, made once. The first two
+    turns have no numbers yet and change nothing. (A loop over the rounds of the
+    generator was no faster to compile, and slower to run.)
+
+    Args:
+      words: of one key.
+      shape: of the numbers.
+      dtype: of the numbers.
+      roles: positions in a split of the key: of that which goes on, and of those of the
+        numbers.
+      step: takes an array of numbers in [0, 1) for each role but the first, and the
+        state; returns the next state.
+      going: takes the state, says of each element whether it goes on.
+      start: the first state, a tuple of arrays.
+    """
+    rest, *used = roles
+    count = len(roles)
+
+    def again(state: Any) -> Any:
+        turn, keys, numbers, kept = state
+        ready = lax.gt(turn, 1)
+        stepped = step(*numbers, *kept)
+        kept = [lax.select(ready, a, b) for a, b in zip(stepped, kept, strict=True)]
+        of = [lax.index_in_dim(keys, i, 0, keepdims=False) for i in range(count)]
+        numbers = tuple([draws.unit(of[i], shape, dtype) for i in used])
+        return lax.add(turn, 1), _keys(of[rest], count), numbers, tuple(kept)
+
+    keys = lax.broadcast_in_dim(words, (count, 2), (1,))
+    nothing = (lax.full(shape, 0.5, dtype),) * len(used)
+    state = (lax.full((), 0, dtypes.int32), keys, nothing, start)
+    last = lax.while_loop(lambda state: _any(going(*state[3])), again, state)
+    return tuple(last[3])
+
+
+def _keys(words: Any, count: int) -> Any:
+    """Returns the words u32[count, 2] of new keys."""
+    return RandomSplit.bind(words, shape=(count,))
+
+
 def _summed(
     words: Any,
     shape: Shape,
@@ -49,16 +103,16 @@ def _summed(
       key_first: which half of a split goes on as the key.
     """
 
-    def again(state: Any) -> Any:
-        words, count, total = state
-        halves = draws.split(words, 2)
-        rest, used = halves if key_first else halves[::-1]
+    def further(u: Any, count: Any, total: Any) -> tuple[Any, ...]:
         more = lax.convert_element_type(going(total), dtypes.int32)
-        u = draws.unit(used, shape, dtype)
-        return rest, lax.add(count, more), lax.add(total, step(u))
+        return lax.add(count, more), lax.add(total, step(u))
 
-    start = (words, lax.full(shape, 0, dtypes.int32), lax.full(shape, 0, dtype))
-    return lax.while_loop(lambda state: _any(going(state[2])), again, start)[1]
+    def unfinished(count: Any, total: Any) -> Any:
+        return going(total)
+
+    start = (lax.full(shape, 0, dtypes.int32), lax.full(shape, 0, dtype))
+    roles = (0, 1) if key_first else (1, 0)
+    return _repeated(words, shape, dtype, roles, further, unfinished, start)[0]
 
 
 def _rejected(
@@ -77,18 +131,15 @@ def _rejected(
         whether they are accepted.
     """
 
-    def again(state: Any) -> Any:
-        words, kept, done = state
-        rest, first, second = draws.split(words, 3)
-        u = lax.sub(draws.unit(first, shape, dtype), 0.5)
-        proposal, accept = propose(u, draws.unit(second, shape, dtype))
-        return rest, lax.select(accept, proposal, kept), lax.bitwise_or(done, accept)
+    def further(u: Any, v: Any, kept: Any, done: Any) -> tuple[Any, ...]:
+        proposal, accept = propose(lax.sub(u, 0.5), v)
+        return lax.select(accept, proposal, kept), lax.bitwise_or(done, accept)
 
-    def going(state: Any) -> Any:
-        return _any(lax.bitwise_not(state[2]))
+    def unfinished(kept: Any, done: Any) -> Any:
+        return lax.bitwise_not(done)
 
-    start = (words, lax.full(shape, -1, dtype), lax.full(shape, False))
-    return lax.while_loop(going, again, start)[1]
+    start = (lax.full(shape, -1, dtype), lax.full(shape, False))
+    return _repeated(words, shape, dtype, (0, 1, 2), further, unfinished, start)[0]
 
 
 # -- Poisson ---------------------------------------------------------------------------

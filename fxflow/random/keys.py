@@ -14,7 +14,7 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.convert import typeof
 from fxflow.core.eager import library
-from fxflow.core.errors import ArgumentError
+from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.random._arguments import one_key, shape_of, typed_keys
 
 
@@ -40,18 +40,29 @@ def key_dtype(impl: Any = None) -> Any:
     return impl if isinstance(impl, dtypes.KeyDtype) else dtypes.KeyDtype(impl)
 
 
-def key(seed: Any, *, impl: Any = None) -> Array:
+def _chosen(name: str, impl: Any, dtype: Any) -> Any:
+    """Returns the key dtype that a generator's name or a dtype says."""
+    if impl is not None and dtype is not None:
+        raise ArgumentError(f"{name}: give impl or dtype, not both")
+    if dtype is not None and not isinstance(dtype, dtypes.KeyDtype):
+        raise DtypeError(f"{name}: dtype must be a dtype of keys, got {dtype!r}")
+    return key_dtype(impl if dtype is None else dtype)
+
+
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     """Makes a random key of a seed.
 
     Args:
       seed: a Python integer of at most 64 bits, or a 0-d integer array. Taken modulo
         2³², or with `config.x64` modulo 2⁶⁴.
       impl: the generator's name; None means `"threefry2x32"`.
+      dtype: the dtype of the key, in place of `impl`.
 
     Returns:
       A 0-d array of dtype `key<fry>`.
 
     Raises:
+      ArgumentError: both `impl` and `dtype` are given.
       DtypeError: the seed is no integer, or there is no such generator.
       ShapeError: the seed is not 0-d.
       OverflowError: the seed needs more than 64 bits.
@@ -64,7 +75,7 @@ def key(seed: Any, *, impl: Any = None) -> Array:
     Source: Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as
     1, 2, 3".
     """
-    return lax.random_seed(seed, dtype=key_dtype(impl))
+    return lax.random_seed(seed, dtype=_chosen("key", impl, dtype))
 
 
 @library("num")
@@ -143,25 +154,27 @@ def key_data(keys: Any) -> Array:
     return lax.random_unwrap(typed_keys("key_data", keys)[0])
 
 
-def wrap_key_data(data: Any, *, impl: Any = None) -> Array:
+def wrap_key_data(data: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     """Returns keys made of their words.
 
     Args:
       data: u32[..., 2].
       impl: the generator's name; None means `"threefry2x32"`.
+      dtype: the dtype of the keys, in place of `impl`.
 
     Returns:
       Keys of shape `data.shape[:-1]`.
 
     Raises:
       ShapeError: `data` is not the words of keys.
+      ArgumentError: both `impl` and `dtype` are given.
 
     Example:
       >>> from fxflow import random
       >>> random.wrap_key_data(random.key_data(random.key(7))).dtype
       key<fry>
     """
-    return lax.random_wrap(data, dtype=key_dtype(impl))
+    return lax.random_wrap(data, dtype=_chosen("wrap_key_data", impl, dtype))
 
 
 def key_impl(keys: Any) -> str:
@@ -185,14 +198,14 @@ def key_impl(keys: Any) -> str:
     return str(dtype.impl)
 
 
-def clone(keys: Any) -> Array:
+def clone(key: Any) -> Array:
     """Returns the same keys, to say that using them twice is meant.
 
     Args:
-      keys: keys of any shape.
+      key: keys of any shape.
 
     Returns:
-      `keys`.
+      `key`.
 
     Raises:
       ArgumentError: they are no keys.
@@ -203,7 +216,7 @@ def clone(keys: Any) -> Array:
       >>> bool(random.uniform(k) == random.uniform(random.clone(k)))
       True
     """
-    typed_keys("clone", keys)
-    if not isinstance(keys, Array):
-        raise ArgumentError(f"clone: expected an array of keys, got {keys!r}")
-    return keys
+    typed_keys("clone", key)
+    if not isinstance(key, Array):
+        raise ArgumentError(f"clone: expected an array of keys, got {key!r}")
+    return key

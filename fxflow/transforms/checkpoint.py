@@ -312,6 +312,66 @@ class _Both:
         return f"save_from_both_policies({self.first}, {self.second})"
 
 
+def save_and_offload_only_these_names(
+    *,
+    names_which_can_be_saved: Sequence[str],
+    names_which_can_be_offloaded: Sequence[str],
+    offload_src: str,
+    offload_dst: str,
+) -> Policy:
+    """Returns a policy that keeps the values of some names, those of others elsewhere.
+
+    Values to offload are kept where they were computed: on the CPU memory is host
+    memory, and compiled programs here move nothing between memories of a device. So the
+    results, and what is computed again, are those of the policy; the device's memory
+    is not relieved.
+
+    Args:
+      names_which_can_be_saved: names of values to keep.
+      names_which_can_be_offloaded: names of values to keep in another memory.
+      offload_src: kind of the memory the values are in, "device".
+      offload_dst: kind of the memory to keep them in, such as "pinned_host".
+
+    Raises:
+      ArgumentError: a name is in both lists, or no string.
+    """
+    kind = "save_and_offload_only_these_names"
+    _require_memories(kind, offload_src, offload_dst)
+    twice = sorted(set(names_which_can_be_saved) & set(names_which_can_be_offloaded))
+    if twice:
+        raise ArgumentError(
+            f"{kind}: names are either saved or offloaded, but {', '.join(twice)} "
+            f"{'is' if len(twice) == 1 else 'are'} in both lists"
+        )
+    names = (*names_which_can_be_saved, *names_which_can_be_offloaded)
+    return _Names(kind, names, frozenset(names).__contains__)
+
+
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
+    """Returns a policy that keeps matrix products without batch dimensions elsewhere.
+
+    They are kept where they were computed; see `save_and_offload_only_these_names`.
+
+    Args:
+      offload_src: kind of the memory the values are in, "device".
+      offload_dst: kind of the memory to keep them in, such as "pinned_host".
+
+    Raises:
+      ArgumentError: a kind is no string.
+    """
+    _require_memories("offload_dot_with_no_batch_dims", offload_src, offload_dst)
+    return dots_with_no_batch_dims_saveable
+
+
+def _require_memories(kind: str, *memories: str) -> None:
+    for memory in memories:
+        if not isinstance(memory, str):
+            raise ArgumentError(
+                f'{kind}: memories are named by strings, such as "pinned_host", got '
+                f"{memory!r}"
+            )
+
+
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     """Returns a policy that keeps what either of two policies keeps.
 
@@ -333,3 +393,5 @@ class checkpoint_policies:
     save_any_names_but_these = staticmethod(save_any_names_but_these)
     save_anything_except_these_names = staticmethod(save_anything_except_these_names)
     save_from_both_policies = staticmethod(save_from_both_policies)
+    save_and_offload_only_these_names = staticmethod(save_and_offload_only_these_names)
+    offload_dot_with_no_batch_dims = staticmethod(offload_dot_with_no_batch_dims)

@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core import arith, dtypes, tree
+from fxflow.core import dtypes, tree
 from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.bodies import Body, trace_body
@@ -296,29 +296,3 @@ def require_type(given: Aval, aval: Aval, what: str) -> None:
         raise DtypeError(
             f"{what} must be {aval.strong()}, got {given}: convert it with .astype(...)"
         )
-
-
-def checked_tangent(value: Any, aval: Aval, what: str) -> Any:
-    """Returns a tangent or cotangent of a value of type `aval`, or `Zero`.
-
-    Raises:
-      ArgumentError: it is no array.
-      ShapeError, DtypeError: it has the wrong type.
-    """
-    expected = aval.tangent()
-    if type(value) is Zero:
-        return Zero(expected)
-    if expected.dtype == dtypes.float0:
-        return Zero(expected)
-    if not is_arraylike(value):
-        raise not_an_array(value, f"{what} is")
-    given = typeof(value)
-    if (
-        given.shape == expected.shape
-        and given.dtype != expected.dtype
-        and given.weak_type
-        and not dtypes.is_complex(given.dtype)
-    ):
-        return arith.cast(value, expected.dtype)
-    require_type(given, expected, what)
-    return value

@@ -20,10 +20,10 @@ from fxflow.transforms.custom_function import (
     CustomFunction,
     arrays,
     captures_tracers,
-    checked_tangent,
     checked_values,
     same_structure,
 )
+from fxflow.transforms.tangents import checked_tangent
 
 
 class custom_jvp(CustomFunction):

@@ -21,11 +21,11 @@ from fxflow.transforms.custom_function import (
     CustomFunction,
     arrays,
     captures_tracers,
-    checked_tangent,
     checked_values,
     joined,
     same_structure,
 )
+from fxflow.transforms.tangents import checked_tangent
 
 
 class CustomVJPPrimal(NamedTuple):
@@ -253,7 +253,9 @@ class _UserBackward:
         for i, (part, ct) in enumerate(zip(parts, out, strict=True)):
             flat += matched_leaves(part, ct, f"{what} for argument {i}")
         return [
-            Zero(aval.tangent()) if ct is None else checked_tangent(ct, aval, what)
+            Zero(aval.tangent())
+            if ct is None
+            else checked_tangent(ct, aval, what, numbers=True)
             for ct, aval in zip(flat, rule.in_avals, strict=True)
         ]
 

@@ -82,8 +82,9 @@ def explain_retrace(name: str, new: Signature, earlier: list[Signature]) -> None
     often = count >= WARN_FROM
     if not earlier or not (config.explain_retraces or often):
         return
-    closest = min(earlier, key=lambda old: len(new.differences(old)))
-    differences = new.differences(closest)
+    # The nearest known signature, of equally near ones the latest: what changed from
+    # there is what cost this trace.
+    differences = min(map(new.differences, reversed(earlier)), key=len)
     if differences:
         why = "; ".join(differences)
     else:

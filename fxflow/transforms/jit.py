@@ -16,17 +16,19 @@ from typing import Any
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.array import Array, buffer_of
+from fxflow.core.array import Array, buffer_of, forget
 from fxflow.core.aval import ShapeDtypeStruct
 from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.eager import EVAL, EvalTrace, on_forget, options
 from fxflow.core.errors import ArgumentError, NonFiniteError, NonHashableStaticError
 from fxflow.core.execute import buffer_at, check_finite
-from fxflow.core.placed import Placed
+from fxflow.core.placed import Placed, placed_on
 from fxflow.core.source import boundary, without_own_frames
 from fxflow.core.staging import trace_flat
 from fxflow.core.trace import Tracer, state
+from fxflow.devices.meshes import current_mesh, note_asked, times_asked
 from fxflow.lax.calls import JitCall
+from fxflow.lax.transfer import DevicePut, as_sharding, is_place
 from fxflow.transforms.arguments import (
     as_indices,
     as_names,
@@ -120,6 +122,9 @@ class JitFunction:
         keep_unused: bool,
         inline: bool,
         compiler_options: Mapping[str, Any] | None,
+        in_shardings: Any,
+        out_shardings: Any,
+        moves: bool = False,
     ) -> None:
         functools.update_wrapper(self, fun)
         self._fun = fun
@@ -138,6 +143,9 @@ class JitFunction:
                 f"jit: an argument of {self._name} is both static and donated: a "
                 "static argument has no memory to donate"
             )
+        self._in_shardings, self._out_shardings = in_shardings, out_shardings
+        # Whether arguments that are committed elsewhere are moved.
+        self._moves = moves
         self._plain = not (self._static_argnums or self._static_argnames)
         options = (
             self._static_argnums,
@@ -147,6 +155,8 @@ class JitFunction:
             keep_unused,
             inline,
             tuple(sorted((compiler_options or {}).items())),
+            _frozen(in_shardings),
+            _frozen(out_shardings),
         )
         self._caches = _caches_for(fun, options)
 
@@ -217,12 +227,23 @@ class JitFunction:
         bound = _Bound(self, args, kwargs)
         arrays = [as_array(leaf) for leaf in bound.leaves]
         traced = self._traced(bound, [a.aval for a in arrays])
+        given = arrays
+        arrays = [
+            a if where is None else _placed_at(a, where, bound, i)
+            for i, (a, where) in enumerate(
+                zip(arrays, traced.in_shardings, strict=True)
+            )
+        ]
         eager = isinstance(state.trace, EvalTrace)
         if not eager or any(isinstance(c, Tracer) for c in traced.consts):
             if self._inline:
                 outs = traced.graph.evaluate(*traced.consts, *arrays)
             else:
                 outs = JitCall.bind(*traced.consts, *arrays, graph=traced.graph)
+            outs = [
+                out if where is None else DevicePut.bind(out, to=where)
+                for out, where in zip(outs, traced.out_shardings, strict=True)
+            ]
             return traced.out_tree.unflatten(outs)
         for array, label in zip(arrays, bound.labels(), strict=True):
             if isinstance(array, Tracer):
@@ -232,9 +253,12 @@ class JitFunction:
                 )
         placeds = [a._placed for a in arrays]
         compiled = self._compiled(bound, traced, placeds)
-        if state.trace is EVAL:
-            self._keep_fast(args, kwargs, bound, compiled, placeds)
+        if state.trace is EVAL and not traced.asks_mesh:
+            self._keep_fast(args, kwargs, bound, compiled, [a._placed for a in given])
         outs = compiled.run(arrays)
+        for array, given_one, gives in zip(arrays, given, traced.donated, strict=True):
+            if gives and array is not given_one:
+                forget(given_one)
         if config.debug_nans or config.debug_infs:
             self._caches.forget_fast()
             self._check(outs, traced, arrays)
@@ -242,10 +266,12 @@ class JitFunction:
 
     def _traced(self, bound: _Bound, avals: Sequence[Any]) -> Traced:
         caches = self._caches
-        context = (state.axes, options())
+        context = (state.axes, options(), current_mesh())
         key = (bound.treedef, bound.static_key(), tuple(avals), context)
         traced = caches.traced.get(key)
         if traced is not None:
+            if traced.asks_mesh:
+                note_asked()
             return traced
         labels = bound.labels()
         signature = Signature(
@@ -253,6 +279,7 @@ class JitFunction:
         )
         explain_retrace(self._name, signature, caches.signatures)
         caches.signatures.append(signature)
+        asked = times_asked()
         flat = FlatFunction(bound.partial(), bound.treedef, self._name, keywords=True)
         graph, consts = trace_flat(flat, avals, name=self._name, labels=labels)
         traced = Traced(
@@ -265,10 +292,35 @@ class JitFunction:
             donated=bound.donated(),
             keep_unused=self._keep_unused,
             options=self._options,
+            in_shardings=self._argument_shardings(bound),
+            out_shardings=_prefixed(
+                self._out_shardings, flat.out_tree, "out_shardings", self._name
+            ),
         )
+        traced.asks_mesh = times_asked() > asked
         if not any(isinstance(c, Tracer) for c in consts):
             caches.traced[key] = traced
         return traced
+
+    def _argument_shardings(self, bound: _Bound) -> list[Any]:
+        """Returns where each leaf of the arguments is to be, or None."""
+        wanted = self._in_shardings
+        found: list[Any] = [
+            getattr(leaf, "sharding", None) if type(leaf) is ShapeDtypeStruct else None
+            for leaf in bound.leaves
+        ]
+        if wanted is None:
+            return found
+        if callable(wanted):
+            return list(wanted(bound.dynamic(), bound.named()))
+        if bound.named():
+            raise ArgumentError(
+                f"{self._name}: in_shardings is for positional arguments; pass "
+                f"{', '.join(sorted(bound.named()))} by position"
+            )
+        structure = tree.structure(bound.dynamic())
+        given = _prefixed(wanted, structure, "in_shardings", self._name)
+        return [g or f for g, f in zip(given, found, strict=True)]
 
     def _compiled(
         self, bound: _Bound, traced: Traced, placeds: Sequence[Placed]
@@ -289,11 +341,8 @@ class JitFunction:
         compiled: Compiled,
         placeds: Sequence[Placed],
     ) -> None:
-        """Enters the function from buffers to result into the fast table."""
-        placement = compiled.program.placement
-        if any(placed.placement is not placement for placed in placeds):
-            return
-        run = _fast_runner(compiled, len(placeds))
+        """Enters the function from arrays to result into the fast table."""
+        run = _fast_runner(compiled, placeds)
         key: Any = (bound.treedef, bound.static_key())
         if self._plain:
             key = tree.structure([args, kwargs] if kwargs else args)
@@ -346,22 +395,48 @@ def _as_arrays(leaves: list[Any]) -> list[Any]:
 
 
 def _fast_runner(
-    compiled: Compiled, count: int
+    compiled: Compiled, placeds: Sequence[Placed]
 ) -> Callable[[Sequence[Array], list[Any]], Any]:
     """Returns the cheapest function of the leaves and their buffers.
 
     Args:
       compiled: the program.
-      count: number of leaves.
+      placeds: types and places of the leaves as they are given.
     """
     program = compiled.program
     run = program.run
     out_tree = compiled.out_tree
-    constants = [buffer_at(c, program.placement) for c in compiled.constants]
+    places = program.placements
+    held = len(compiled.constants)
+    constants = [
+        buffer_at(c, place)
+        for c, place in zip(compiled.constants, places[:held], strict=True)
+    ]
     kept = compiled.lowered.kept
+    targets = dict(zip(kept, places[held:], strict=True))
+    moving = [
+        (i, place)
+        for i, place in targets.items()
+        if not placeds[i].placement.same_layout(
+            place, len(placeds[i].aval.physical.shape)
+        )
+    ]
+    if moving:
+        stay = [
+            placed_on(p.aval, targets.get(i, p.placement), p.committed)
+            for i, p in enumerate(placeds)
+        ]
+        run_there = _fast_runner(compiled, stay)
+
+        def run_moved(leaves: Sequence[Array], raw: list[Any]) -> Any:
+            for i, place in moving:
+                raw[i] = buffer_at(leaves[i], place)
+            return run_there(leaves, raw)
+
+        return run_moved
     unflatten = out_tree.unflatten
     donated = [i for i, give in enumerate(compiled.lowered.traced.donated) if give]
-    whole = not constants and kept == list(range(count))
+    whole = not constants and kept == list(range(len(placeds)))
     if donated:
 
         def run_donated(leaves: Sequence[Array], raw: list[Any]) -> Any:
@@ -379,15 +454,15 @@ def _fast_runner(
             return unflatten(run([*constants, *[raw[i] for i in kept]]))
 
         return run_some
-    start, placeds = program.executable.launch, program.out_placeds
-    handlers = [placed.handler for placed in placeds]
-    if program.calls_python or len(placeds) != 1:
+    start, results = program.executable.launch, program.out_placeds
+    handlers = [placed.handler for placed in results]
+    if program.calls_python or len(results) != 1:
 
         def run_all(leaves: Sequence[Array], raw: list[Any]) -> Any:
             return unflatten(run(raw))
 
         return run_all
-    (placed,) = placeds
+    (placed,) = results
     if tree.treedef_is_leaf(out_tree):
 
         def run_leaf(leaves: Sequence[Array], raw: list[Any]) -> Any:
@@ -474,7 +549,12 @@ class _Bound:
 
         return call
 
-    def _dynamic_keywords(self) -> dict[str, Any]:
+    def dynamic(self) -> tuple[Any, ...]:
+        """Returns the positional arguments that are not static."""
+        return tuple(self.args[i] for i in self.positions)
+
+    def named(self) -> dict[str, Any]:
+        """Returns the keyword arguments that are not static."""
         static = {name for name, _, _ in self.statics}
         return {k: v for k, v in self.kwargs.items() if k not in static}
 
@@ -488,7 +568,7 @@ class _Bound:
             if i in self.positions:
                 found += all_labels[start : start + count]
             start += count
-        named = self._dynamic_keywords()
+        named = self.named()
         return found + leaf_labels(self.jitted._fun, (), named)
 
     def donated(self) -> list[bool]:
@@ -498,10 +578,58 @@ class _Bound:
         found: list[bool] = []
         for i in self.positions:
             found += [i in give] * len(tree.leaves(self.args[i]))
-        for name, value in sorted(self._dynamic_keywords().items()):
+        for name, value in sorted(self.named().items()):
             leaves = tree.leaves(value)
             found += [name in self.jitted._donate_argnames] * len(leaves)
         return found
+
+
+def _frozen(shardings: Any) -> Any:
+    leaves, treedef = tree.flatten(shardings, is_place)
+    return (tuple(leaves), treedef)
+
+
+def _prefixed(wanted: Any, structure: Any, what: str, name: str) -> list[Any]:
+    """Returns a sharding or None for each leaf of a structure.
+
+    Args:
+      wanted: pytree of shardings, specs or None: a prefix.
+      structure: of the arguments or the results.
+      what: `in_shardings` or `out_shardings`.
+      name: of the function.
+    """
+    count = structure.num_leaves
+    if wanted is None:
+        return [None] * count
+    label = f"jit({name}): {what}"
+    full = structure.unflatten(range(count))
+    given = tree.broadcast_prefix(wanted, full, is_leaf=is_place, name=label)
+    found = [None if w is None else as_sharding(w, label) for w in given]
+    for sharding in found:
+        if what == "out_shardings" and sharding and sharding.memory_kind is not None:
+            raise ArgumentError(
+                f"{label}: {sharding}: programs leave their results in the devices' "
+                "own memory; move them with fxflow.device_put afterwards"
+            )
+    return found
+
+
+def _placed_at(array: Array, where: Any, bound: _Bound, i: int) -> Array:
+    """Returns an argument at the place that `in_shardings` gives it."""
+    if not isinstance(array, Tracer):
+        placed = array._placed
+        if (
+            placed.committed
+            and not bound.jitted._moves
+            and not placed.placement.sharding.is_equivalent_to(where, array.ndim)
+        ):
+            raise ArgumentError(
+                f"{bound.jitted._name}: argument {bound.labels()[i]} {array.aval} lies "
+                f"on {placed.placement}, but in_shardings says {where}; move it with "
+                "fxflow.device_put, or leave its sharding out (None)"
+            )
+    out: Array = DevicePut.bind(array, to=where)
+    return out
 
 
 def resolve_names(
@@ -565,6 +693,8 @@ def jit(
     keep_unused: bool = False,
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
 ) -> Any:
     """Compiles a function with XLA, once for each signature it is called with.
 
@@ -583,6 +713,10 @@ def jit(
       inline: whether a call inside another traced function leaves no call in its graph.
       compiler_options: XLA's options by name, as in
         `{"xla_cpu_enable_fast_math": True}`.
+      in_shardings: where the positional arguments are to be: `Sharding`s or
+        `PartitionSpec`s over the current mesh, a pytree prefix of their tuple. None:
+        where they are. Arguments that are committed elsewhere are an error.
+      out_shardings: where the results are to be, likewise. None: the compiler decides.
 
     Returns:
       A function of the same arguments, with methods `trace`, `lower`, `eval_shape` and
@@ -609,10 +743,12 @@ def jit(
         "keep_unused": keep_unused,
         "inline": inline,
         "compiler_options": compiler_options,
+        "in_shardings": in_shardings,
+        "out_shardings": out_shardings,
     }
 
     def decorate(function: Callable[..., Any]) -> JitFunction:
         require_callable(function, "jit")
-        return JitFunction(function, **options)  # type: ignore[arg-type]
+        return JitFunction(function, **options)
 
     return decorate if fun is None else decorate(fun)

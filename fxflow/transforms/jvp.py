@@ -12,7 +12,7 @@ from fxflow.core.jvp import jvp_flat
 from fxflow.core.source import boundary
 from fxflow.transforms.arguments import name_of, require_callable
 from fxflow.transforms.flat import FlatFunction
-from fxflow.transforms.vjp import matched
+from fxflow.transforms.tangents import checked_tangent
 
 
 @boundary
@@ -35,7 +35,9 @@ def jvp(
       `(result, tangent)` or `(result, tangent, aux)`.
 
     Raises:
-      ArgumentError: `primals` and `tangents` differ in structure, shape or dtype.
+      ArgumentError: `primals` and `tangents` differ in structure, or a leaf is no
+        array.
+      ShapeError, DtypeError: a tangent does not fit; an integer is none of a float.
 
     Example:
       >>> import fxflow.numpy as fnp
@@ -64,7 +66,7 @@ def jvp(
         if not is_arraylike(leaf):
             raise not_an_array(leaf, f"jvp: an argument or tangent of {name} is")
     directions = [
-        matched(t, typeof(p), f"jvp: a tangent of {name}")
+        checked_tangent(t, typeof(p), f"jvp: a tangent of {name}")
         for p, t in zip(leaves, tangent_leaves, strict=True)
     ]
     flat = FlatFunction(fun, in_tree, name, has_aux=has_aux)

@@ -10,11 +10,13 @@ from fxflow.core.array import Array, forget, release
 from fxflow.core.aval import Aval, ShapeDtypeStruct
 from fxflow.core.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.errors import ArgumentError, DonationError
-from fxflow.core.execute import Program, common_place, load_text
+from fxflow.core.execute import Program, load_text
 from fxflow.core.graph import Graph, used_inputs
 from fxflow.core.lowering import lower_graph
+from fxflow.core.partition import common_place, mesh_among, mesh_in, place_of
 from fxflow.core.placed import Placed, placed_on
 from fxflow.core.trace import Tracer
+from fxflow.devices import buffers
 
 
 class Traced:
@@ -29,17 +31,23 @@ class Traced:
       labels: names of the leaves of the arguments.
       donated: which leaves are donated.
       keep_unused: whether the program takes arguments that it does not need.
+      in_shardings: where each leaf of the arguments is to be, or None.
+      out_shardings: where each leaf of the result is to be, or None.
+      asks_mesh: whether it depends on the current mesh.
     """
 
     __slots__ = (
+        "asks_mesh",
         "consts",
         "donated",
         "graph",
+        "in_shardings",
         "in_tree",
         "keep_unused",
         "labels",
         "name",
         "options",
+        "out_shardings",
         "out_tree",
     )
 
@@ -55,7 +63,12 @@ class Traced:
         donated: Sequence[bool],
         keep_unused: bool,
         options: Mapping[str, Any] | None,
+        in_shardings: Sequence[Any],
+        out_shardings: Sequence[Any],
     ) -> None:
+        self.in_shardings = tuple(in_shardings)
+        self.out_shardings = tuple(out_shardings)
+        self.asks_mesh = False
         self.graph, self.consts = graph, list(consts)
         self.in_tree, self.out_tree, self.name = in_tree, out_tree, name
         self.labels, self.donated = list(labels), tuple(donated)
@@ -90,7 +103,12 @@ class Traced:
           ArgumentError: several platforms, or a captured value is traced.
           DonationError: a donated leaf cannot be reused.
         """
-        placeds = [placed_on(aval) for aval in self.in_avals]
+        placeds = [
+            placed_on(aval)
+            if where is None
+            else placed_on(aval, buffers.placement_for(where), True)
+            for aval, where in zip(self.in_avals, self.in_shardings, strict=True)
+        ]
         if platforms is not None:
             if isinstance(platforms, str) or len(platforms) != 1:
                 raise ArgumentError(
@@ -121,6 +139,7 @@ class Lowered:
         "kept",
         "module",
         "placement",
+        "placements",
         "platform",
         "traced",
     )
@@ -136,11 +155,14 @@ class Lowered:
                     f"compiled by itself. {const.origin()} Pass it as an argument."
                 )
         constants = [as_array(c)._placed for c in traced.consts]
+        graph = traced.graph
+        mesh = mesh_in(graph) or mesh_among(
+            (*traced.in_shardings, *traced.out_shardings)
+        )
         self.placement, self.committed = common_place(
-            [*constants, *placeds], traced.name
+            [*constants, *placeds], traced.name, mesh
         )
         self.platform = platform or self.placement.platform
-        graph = traced.graph
         used = used_inputs(graph)
         count = graph.num_consts
         self.kept = [
@@ -149,12 +171,19 @@ class Lowered:
             if u or traced.keep_unused or traced.donated[i]
         ]
         inputs = [*graph.inputs[:count], *(graph.inputs[count + i] for i in self.kept)]
-        attributes = [""] * count + donation_attributes(
+        self.placements = [
+            place_of(p, self.placement)
+            for p in (*constants, *(placeds[i] for i in self.kept))
+        ]
+        several = not self.placement.is_single
+        attributes: list[list[str]] = [[] for _ in range(count)]
+        attributes += donation_attributes(
             [graph.inputs[count + i].aval for i in self.kept],
             [traced.donated[i] for i in self.kept],
             graph.out_avals,
             [traced.labels[i] for i in self.kept],
             traced.name,
+            several,
         )
         pruned = Graph(inputs, graph.nodes, graph.outputs, graph.name, count)
         self._text, self.module = lower_graph(
@@ -162,6 +191,9 @@ class Lowered:
             name=f"jit_{traced.name}",
             platform=self.platform,
             attributes=attributes,
+            devices=self.placement.devices if several else (),
+            shardings=[p.sharding for p in self.placements] if several else (),
+            out_shardings=traced.out_shardings if several else (),
         )
 
     @property
@@ -222,8 +254,10 @@ class Lowered:
             self.module,
             self.traced.graph,
             self.placement,
+            self.placements,
             self.committed,
             name=self.traced.name,
+            out_shardings=self.traced.out_shardings,
             options=options or None,
         )
         return Compiled(self, program)
@@ -346,7 +380,8 @@ def donation_attributes(
     out_avals: Sequence[Aval],
     labels: Sequence[str],
     name: str,
-) -> list[str]:
+    several: bool,
+) -> list[list[str]]:
     """Returns the attributes that make results reuse donated arguments.
 
     Args:
@@ -355,6 +390,8 @@ def donation_attributes(
       out_avals: types of its results.
       labels: names of the arguments.
       name: of the function.
+      several: whether the program is partitioned; then the compiler pairs them, since
+        it also places the results.
 
     Raises:
       DonationError: no result is left that can reuse a donated argument.
@@ -362,10 +399,10 @@ def donation_attributes(
     free: dict[Aval, list[int]] = {}
     for i, aval in enumerate(out_avals):
         free.setdefault(aval.physical.strong(), []).append(i)
-    attributes = []
+    attributes: list[list[str]] = []
     for aval, give, label in zip(avals, donated, labels, strict=True):
         if not give:
-            attributes.append("")
+            attributes.append([])
             continue
         places = free.get(aval.physical.strong())
         if not places:
@@ -374,5 +411,10 @@ def donation_attributes(
                 "result of that shape and dtype is left; do not donate it "
                 "(donate_argnums, donate_argnames), or return its new value"
             )
-        attributes.append(f"{{tf.aliasing_output = {places.pop(0)} : i32}}")
+        target = places.pop(0)
+        attributes.append(
+            ["jax.buffer_donor = true"]
+            if several
+            else [f"tf.aliasing_output = {target} : i32"]
+        )
     return attributes

@@ -7,43 +7,68 @@ from typing import Any
 from fxflow.core import tree
 from fxflow.core.array import Array
 from fxflow.core.convert import as_array, is_arraylike, not_an_array
-from fxflow.core.errors import ArgumentError
 from fxflow.core.trace import Tracer
-from fxflow.devices import Device, buffers
-from fxflow.lax.transfer import DevicePut
+from fxflow.devices import buffers
+from fxflow.lax.transfer import DevicePut, as_sharding, copy_buffer, is_place
 
 
-def device_put(x: Any, device: Any = None) -> Any:
-    """Puts arrays on a device.
+def device_put(
+    x: Any,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: bool = False,
+    may_alias: bool | None = None,
+) -> Any:
+    """Puts arrays on devices.
 
     Args:
       x: array-like or pytree of them. Host memory is copied, never aliased.
-      device: a `Device`, or None for the default device.
+      device: where to: a `Device`, a device's name, a `Sharding`, a `PartitionSpec`
+        over the current mesh; or a pytree of these that is a prefix of `x`. None is the
+        default device.
+      src: accepted for compatibility; an array knows where it is.
+      donate: whether the arrays given are not needed any more; they are deleted if they
+        had to be copied.
+      may_alias: whether the result may share memory with `x` (False: always a copy).
 
     Returns:
       The same structure with arrays there. With a `device` they are *committed*:
-      operations on them run there.
+      operations on them run there. In a jitted function a sharding over a mesh becomes
+      a constraint (see `lax.with_sharding_constraint`).
 
     Raises:
       ArgumentError: a leaf is no array, or `device` is no device.
+      PlacementError: the array cannot be divided as the sharding asks.
 
     Example:
       >>> import fxflow
       >>> float(device_put(1.0, fxflow.devices()[0]))
       1.0
     """
-    if device is not None and not isinstance(device, Device):
-        raise ArgumentError(
-            f"device_put: device must be one of fxflow.devices(), got {device!r}"
-        )
+    leaves, treedef = tree.flatten(x)
+    places = tree.broadcast_prefix(device, x, is_leaf=is_place, name="device_put")
 
-    def put(leaf: Any) -> Any:
+    def put(leaf: Any, where: Any) -> Any:
         if not is_arraylike(leaf):
             raise not_an_array(leaf, "device_put: got")
         array = as_array(leaf)
-        return array if device is None else DevicePut.bind(array, device=device)
+        if where is None:
+            return array
+        result = DevicePut.bind(array, to=as_sharding(where, "device_put"))
+        if isinstance(array, Tracer) or isinstance(result, Tracer):
+            return result
+        shared = getattr(result, "_buffer", 0) is getattr(array, "_buffer", 1) or (
+            hasattr(result, "_host") and result._host is getattr(array, "_host", None)
+        )
+        if may_alias is False and shared:
+            result = Array(copy_buffer(result), result._placed)
+            shared = False
+        if donate and not shared and array is leaf:
+            array.delete()
+        return result
 
-    return tree.map(put, x)
+    return treedef.unflatten(map(put, leaves, places))
 
 
 def device_get(x: Any) -> Any:

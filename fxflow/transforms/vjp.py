@@ -10,42 +10,13 @@ from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError
 from fxflow.core.graph import Graph, Var
 from fxflow.core.linearize import Linearized, linearize_flat, tape_to_graph
-from fxflow.core.primitive import Zero
 from fxflow.core.source import boundary
 from fxflow.core.staging import trace_flat
 from fxflow.core.transpose import backward, backward_with_values
 from fxflow.transforms.arguments import leaf_labels, name_of, require_callable
 from fxflow.transforms.flat import FlatFunction
-
-
-def check_cotangent(ct: Any, aval: Any, what: str) -> None:
-    """Checks the type of a tangent or cotangent.
-
-    Raises:
-      ArgumentError: shape or dtype differ from what is expected.
-    """
-    given = typeof(ct)
-    expected = aval.tangent()
-    if given.shape != expected.shape or (
-        given.dtype != expected.dtype and not given.weak_type
-    ):
-        raise ArgumentError(
-            f"{what} must be {expected.strong()} for a value of type {aval}, got "
-            f"{given}"
-        )
-
-
-def matched(ct: Any, aval: Any, what: str) -> Any:
-    """Returns a given tangent or cotangent, checked; one of an integer is `Zero`."""
-    expected = aval.tangent()
-    if type(ct) is Zero:
-        return ct
-    if expected.dtype == dtypes.float0:
-        return Zero(expected)
-    check_cotangent(ct, aval, what)
-    if typeof(ct).dtype != expected.dtype:
-        return arith.cast(ct, expected.dtype)
-    return ct
+from fxflow.transforms.linearity import require_linear
+from fxflow.transforms.tangents import checked_tangent
 
 
 class VJPFunction:
@@ -98,7 +69,7 @@ class VJPFunction:
                 f"its result, {self._out_tree}, got {treedef}"
             )
         cts = [
-            matched(ct, aval, f"a cotangent of {self.name}")
+            checked_tangent(ct, aval, f"a cotangent of {self.name}")
             for ct, aval in zip(leaves, self._avals, strict=True)
         ]
         if self._lin is not None:
@@ -242,7 +213,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
                 f"arguments, {in_tree}, got {treedef}"
             )
         values = [
-            arith.instantiate(matched(t, aval, f"a tangent of {name}"))
+            arith.instantiate(checked_tangent(t, aval, f"a tangent of {name}"))
             for t, aval in zip(given, avals, strict=True)
         ]
         return flat.out_tree.unflatten(graph.evaluate(*residuals, *values))
@@ -253,7 +224,9 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 @boundary
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
-    """Transposes a linear function, without evaluating it.
+    """Transposes a linear function.
+
+    The function is not evaluated, but for what does not depend on its arguments.
 
     Args:
       fun: a function that is linear in all its arguments.
@@ -264,7 +237,9 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
       arguments.
 
     Raises:
-      NotDifferentiableError: `fun` is not linear.
+      NotDifferentiableError: `fun` is not linear: it has a nonlinear operation, or adds
+        a constant that is not zero. (Constants that are traced, under `jit` say, have
+        no values yet: only nonlinear operations are found among those.)
 
     Example:
       >>> import fxflow.numpy as fnp
@@ -277,6 +252,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
     leaves, in_tree = tree.flatten(primals)
     flat = FlatFunction(fun, in_tree, name)
     graph, consts = trace_flat(flat, [typeof(p) for p in leaves], name=name)
+    require_linear(graph, consts, name)
     count = graph.num_consts
 
     def transposed(cotangents: Any) -> Any:
@@ -287,7 +263,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
                 f"{flat.out_tree}, got {treedef}"
             )
         cts = [
-            matched(ct, aval, f"a cotangent of {name}")
+            checked_tangent(ct, aval, f"a cotangent of {name}")
             for ct, aval in zip(given, graph.out_avals, strict=True)
         ]
         constants = dict(zip(graph.inputs[:count], consts, strict=True))

@@ -11,7 +11,7 @@ from fxflow.core.batching import batch_flat, materialize
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError, TreeError
 from fxflow.core.source import boundary
-from fxflow.lax.shape import transpose
+from fxflow.lax.axis_order import transpose
 from fxflow.transforms.arguments import leaf_labels, name_of, require_callable
 from fxflow.transforms.flat import FlatFunction
 

@@ -28,11 +28,12 @@ from fxflow.core.array import Array, host_of, put_host
 from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_flat, batch_graph, materialize
 from fxflow.core.eager import host_plan, runs_on_host
-from fxflow.core.execute import common_place, compile_graph
+from fxflow.core.execute import compile_graph
 from fxflow.core.graph import Graph
 from fxflow.core.jvp import jvp_flat, jvp_graph
 from fxflow.core.linearize import linearize_flat, linearize_graph
 from fxflow.core.lowering import lower_graph
+from fxflow.core.partition import common_place, mesh_in
 from fxflow.core.primitive import Primitive, Zero, table
 from fxflow.core.staging import trace_flat
 from fxflow.core.transpose import backward, transpose_graph
@@ -296,7 +297,7 @@ def prepared(graph: Graph, arrays: Sequence[Array]) -> Callable[..., list[Array]
       arrays: like those it will be called with.
     """
     placeds = [a._placed for a in arrays]
-    placement, committed = common_place(placeds, graph.name)
+    placement, committed = common_place(placeds, graph.name, mesh_in(graph))
     if runs_on_host(graph, placement):
         return host_plan(graph, placement, committed)
     program = compile_graph(graph, placeds, name=graph.name, options=QUICK)
@@ -406,7 +407,7 @@ def check_value(case: Case) -> None:
         assert len(expected) == len(outs)
         for out, want in zip(outs, expected, strict=True):
             assert_close(out, want, "XLA and evaluate differ", sample.tol)
-    placement, _ = common_place([a._placed for a in arrays], graph.name)
+    placement, _ = common_place([a._placed for a in arrays], graph.name, mesh_in(graph))
     if runs_on_host(graph, placement) or (sample.function and case.index < 2):
         eager = [host_of(array(a)) for a in made.function(*map(array, made.args))]
         for out, got in zip(outs, eager, strict=True):
@@ -430,8 +431,12 @@ def check_lowering(case: Case) -> None:
     made = problem(case)
     graph, _ = trace(made.function, made.args)
     seen = set()
+    mesh = mesh_in(graph)
+    devices = mesh.flat if mesh else ()
     for platform in case.sample.platforms:
-        text, _ = lower_graph(graph, name=case.primitive.name, platform=platform)
+        text, _ = lower_graph(
+            graph, name=case.primitive.name, platform=platform, devices=devices
+        )
         if platform != "cpu" and text not in seen:
             parse(text)
         seen.add(text)

@@ -9,14 +9,12 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import config, jit, lax, pure_callback
 from fxflow.core.array import buffer_of
-from fxflow.core.errors import ArgumentError, NonFiniteError
+from fxflow.core.errors import NonFiniteError
 from fxflow.core.execute import (
     buffer_at,
     check_finite,
-    common_place,
     compile_graph,
 )
-from fxflow.core.placed import Placed, placed_on
 from fxflow.core.staging import trace_flat
 from fxflow.devices import buffers
 
@@ -34,7 +32,7 @@ def test_program():
     assert total.tolist() == [2.0, 2.0, 2.0] and same.tolist() == [1.0, 1.0, 1.0]
     assert total.aval is arrays[0].aval
     assert "stablehlo.add" in run.text
-    assert run.placement is buffers.default_placement()
+    assert run.placements == (buffers.default_placement(),) * 2
     assert [p.aval for p in run.out_placeds] == [arrays[0].aval] * 2
 
 
@@ -63,34 +61,6 @@ def test_a_program_that_calls_python_is_waited_for():
     run, arrays = program(lambda x: [pure_callback(fail, like, x)], np.float32(0))
     with pytest.raises(RuntimeError, match="from the callback"):
         run(arrays)
-
-
-class _Elsewhere:
-    """A second place, as `common_place` sees one."""
-
-    def __init__(self, name):
-        self.name, self.table = name, {}
-
-    def __repr__(self):
-        return self.name
-
-
-def test_where_operations_run():
-    aval = fnp.ones(3).aval
-    free = placed_on(aval)
-    here = placed_on(aval, None, True)
-    other = _Elsewhere("cpu:7")
-    there = Placed(aval, other, True)
-    assert common_place([], "f") == (buffers.default_placement(), False)
-    assert common_place([free, free], "f") == (buffers.default_placement(), False)
-    assert common_place([free, here], "f") == (here.placement, True)
-    assert common_place([free, there], "f") == (other, True)
-    with pytest.raises(
-        ArgumentError,
-        match=r"add: arguments are committed.*f32\[3\] to .*f32\[3\] to cpu:7.*"
-        "device_put",
-    ):
-        common_place([here, there], "add")
 
 
 def test_buffers_of_other_places():

@@ -70,3 +70,17 @@ def test_keys_move_as_words() -> None:
     np.testing.assert_array_equal(words(right), w[:, 1:])
     with pytest.raises(DtypeError, match=r"one dtype, got key<fry>\[2,3\], u32\[2,3\]"):
         lax.concatenate([x, X.astype("u4")], 0)
+
+
+def test_stack() -> None:
+    x = np.arange(6, dtype="i4").reshape(2, 3)
+    for axis in (0, 1, 2, -1):
+        np.testing.assert_array_equal(
+            lax.stack([x, x + 1], axis), np.stack([x, x + 1], axis)
+        )
+    with pytest.raises(ShapeError, match=r"one shape, got i32\[2,3\] and i32\[3\]"):
+        lax.stack([x, x[0]])
+    with pytest.raises(AxisError, match="stack: axis 3 is out of range"):
+        lax.stack([x], 3)
+    with pytest.raises(ArgumentError, match="at least one"):
+        lax.stack([])

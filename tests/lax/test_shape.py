@@ -126,3 +126,14 @@ def test_keys_move_as_words() -> None:
         np.testing.assert_array_equal(words(got), expected)
     with pytest.raises(ShapeError, match=r"cannot reshape key<fry>\[2,3\]"):
         lax.reshape(x, (5,))
+
+
+def test_broadcast_like() -> None:
+    x = np.arange(3, dtype="i4")
+    out = lax.broadcast_like(x[:, None], np.zeros((2, 3, 4)))
+    np.testing.assert_array_equal(out, np.broadcast_to(x[:, None], (2, 3, 4)))
+    assert out.dtype == np.int32
+    with pytest.raises(ShapeError, match="has more axes"):
+        lax.broadcast_like(np.zeros((1, 3)), x)
+    with pytest.raises(ShapeError, match="does not broadcast"):
+        lax.broadcast_like(x, np.zeros(4))

@@ -1,4 +1,4 @@
-"""Repeating, reversing, rolling, inserting, deleting, numbering."""
+"""Rearranging elements against NumPy."""
 
 from typing import Any
 
@@ -22,7 +22,6 @@ from tests.numpy.oracle import arrays, check, quick, same
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 CUBE = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
 V = np.arange(5, dtype=np.int32)
-S = np.s_
 
 
 @pytest.mark.parametrize("reps", (2, (2, 1, 3), (2,), (0, 1), ()))
@@ -88,75 +87,6 @@ def test_resize_and_trim() -> None:
             assert same(np.trim_zeros(x, trim), fnp.trim_zeros(x, trim))
     with pytest.raises(ArgumentError, match="trim must be"):
         fnp.trim_zeros(V, "x")
-
-
-@pytest.mark.parametrize(
-    "obj", (1, -1, [0, 2], S[::2], np.array([True, False, True]), [], [1, 1])
-)
-def test_delete(obj: Any) -> None:
-    want = np.delete(X, obj, 0)
-    assert same(want, fnp.delete(X, obj, 0))
-    assert same(want, fxflow.jit(lambda x: fnp.delete(x, obj, 0))(X))
-
-
-def test_delete_at_traced_places() -> None:
-    one = fxflow.jit(lambda x, i: fnp.delete(x, i))
-    assert same(np.delete(V, -2), one(V, -2))
-    many = fxflow.jit(lambda x, i: fnp.delete(x, i, assume_unique_indices=True))
-    assert same(np.delete(V, [3, 0]), many(V, np.array([3, 0])))
-    with pytest.raises(ConcretizationError, match="places must be known"):
-        fxflow.jit(lambda x, i: fnp.delete(x, i))(V, np.array([1, 2]))
-
-
-@pytest.mark.parametrize(
-    ("x", "obj", "values", "axis"),
-    [
-        (V, 1, 9, None),
-        (V, [1, 3], [8, 9], None),
-        (V, 2, [7, 8], None),
-        (V, [2, 2], [5, 6], None),
-        (V, -1, 3, None),
-        (V, S[1:4:2], 7, None),
-        (X, 2, 7, None),
-        (X, 1, 5, 0),
-        (X, 1, np.arange(4.0), 0),
-        (X, [0, 2], np.array([[1.0], [2.0], [3.0]]), 1),
-        (X, 1, np.array([1.0, 2, 3]), 1),
-        (X, 5 - 1, 0, 1),
-    ],
-)
-def test_insert(x: Any, obj: Any, values: Any, axis: Any) -> None:
-    want = np.insert(x, obj, values, axis)
-    assert same(want, fnp.insert(x, obj, values, axis))
-    assert same(want, fxflow.jit(lambda a: fnp.insert(a, obj, values, axis))(x))
-
-
-def test_numbering() -> None:
-    check("unravel_index", np.array([5, 11]), (3, 4))
-    pair = (np.array([1, 2]), np.array([3, 0]))
-    for order in ("C", "F"):
-        want = np.ravel_multi_index(pair, (3, 4), order=order)
-        assert same(want, fnp.ravel_multi_index(pair, (3, 4), order=order))
-    far = (np.array([1, 7]), np.array([3, -1]))
-    for mode in ("wrap", "clip", ("wrap", "clip")):
-        want = np.ravel_multi_index(far, (3, 4), mode=mode)
-        got = fxflow.jit(lambda f, m=mode: fnp.ravel_multi_index(f, (3, 4), mode=m))(
-            far
-        )
-        assert same(want, got)
-
-
-def test_functions_along_axes() -> None:
-    for function in (
-        lambda v: v[::-1] * 2,
-        lambda v: v[0],
-        lambda v: v[:, None] * v[:2],
-    ):
-        for axis in (0, 1, -1):
-            want = np.apply_along_axis(function, axis, CUBE)
-            assert same(want, fnp.apply_along_axis(function, axis, CUBE))
-    want = np.apply_over_axes(lambda x, d: x.take(0, d), CUBE, (0, 2))
-    assert same(want, fnp.apply_over_axes(lambda x, d: x.take(0, d), CUBE, (0, 2)))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError
-from fxflow.numpy import contraction
 from tests.numpy.oracle import check, same
 
 RNG = np.random.default_rng(0)
@@ -108,8 +107,6 @@ def test_vectors() -> None:
     check("matvec", f32(5, 2, 3), f32(3), tol=1e-5)
     check("matvec", f32(2, 3), f32(5, 3), tol=1e-5)
     check("vecmat", c64(3), c64(5, 3, 2), tol=1e-5)
-    check("outer", f32(2, 3), f32(4), tol=1e-5)
-    check("outer", np.array([True, False]), np.array([True]))
 
 
 def test_tensordot() -> None:
@@ -120,44 +117,6 @@ def test_tensordot() -> None:
     check("tensordot", a, b, axes=0, tol=1e-5)
     check("tensordot", a, b, axes=(0, 1), tol=1e-5)
     check("tensordot", a, b, axes=([-3], [1]), tol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [((2,), (3,)), ((2, 3), (4,)), ((2, 3), (3, 2)), ((), (2,)), ((2, 1, 3), (2, 2))],
-)
-def test_kron(a: Any, b: Any) -> None:
-    check("kron", f32(*a), f32(*b), tol=1e-5)
-
-
-def test_cross() -> None:
-    check("cross", f32(3), f32(3), tol=1e-5)
-    check("cross", f32(5, 1, 3), f32(4, 3), tol=1e-5)
-    check("cross", f32(3, 5), f32(3, 5), axis=0, tol=1e-5)
-    check("cross", f32(3, 5), f32(5, 3), axisa=0, axisc=0, tol=1e-5)
-    x, y = np.array([1.0, 2.0]), np.array([3.0, 5.0])
-    assert float(fnp.cross(x, y)) == -1
-    assert same(
-        np.array([15.0, -5.0, -3.0]),
-        fnp.cross(np.array([1.0, 3, 0]), np.array([0, 1.0, -5.0])) * -1 * 0
-        + np.array([15.0, -5, -3]),
-    )
-    assert same(np.array([2.0, -1.0, 0.0]), fnp.cross(x, np.array([0, 0, 1.0])))
-
-
-def test_trace() -> None:
-    check("trace", f32(3, 4), tol=1e-5)
-    check("trace", f32(3, 4, 5), offset=1, axis1=2, axis2=0, tol=1e-5)
-    assert fnp.trace(np.eye(3, dtype=np.int8)).dtype == np.int32
-    assert same(3.0, fnp.asarray(np.eye(3)).trace())
-
-
-def test_multi_dot() -> None:
-    parts = [f32(4), f32(4, 3), f32(3, 10), f32(10, 2), f32(2)]
-    assert same(np.linalg.multi_dot(parts), contraction.multi_dot(parts), 1e-4)
-    assert same(
-        np.linalg.multi_dot(parts[1:4]), contraction.multi_dot(parts[1:4]), 1e-4
-    )
 
 
 def test_graphs_are_small() -> None:
@@ -211,5 +170,3 @@ def test_mistakes() -> None:
         fnp.matmul([[1]], a)  # type: ignore[arg-type]
     with pytest.raises(AxisError):
         fnp.tensordot(a, b, ((2,), (0,)))
-    with pytest.raises(ShapeError, match="2 or 3"):
-        fnp.cross(f32(4), f32(4))

@@ -80,3 +80,10 @@ def test_gradient_of_the_diagonal() -> None:
 def test_mistakes(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+def test_trace() -> None:
+    check("trace", X, tol=1e-5)
+    check("trace", CUBE.astype(np.float32), offset=1, axis1=2, axis2=0, tol=1e-5)
+    assert fnp.trace(np.eye(3, dtype=np.int8)).dtype == np.int32
+    assert same(3.0, fnp.asarray(np.eye(3)).trace())

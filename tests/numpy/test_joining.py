@@ -105,3 +105,8 @@ def test_splits_along_axes() -> None:
 def test_mistakes(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+def test_stack_has_no_out() -> None:
+    with pytest.raises(ArgumentError, match="immutable"):
+        fnp.stack([np.ones(2), np.ones(2)], 0, np.ones((2, 2)))

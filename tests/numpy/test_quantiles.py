@@ -1,5 +1,6 @@
 """Quantiles against NumPy."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, DtypeError
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy.quantiles import METHODS
 from tests.numpy.oracle import check, same
 
@@ -45,6 +46,41 @@ def test_axes(name: str) -> None:
     check("percentile", X, 30, tol=1e-5)
 
 
+# Some weights are zero, and no row has only such.
+W = np.random.default_rng(1).integers(0, 4, X.shape).astype(np.float32) + 0.25
+W[W < 1] = 0
+W[:, :, 0] = 1
+
+
+@pytest.mark.parametrize("axis", [None, 0, (0, 2), -1])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_weights(axis: Any, keepdims: bool) -> None:
+    q = np.array([0.0, 0.1, 0.35, 0.5, 1.0], np.float32)
+    how = {"axis": axis, "method": "inverted_cdf", "keepdims": keepdims}
+    check("quantile", X, q, weights=W, **how)
+    check("percentile", X, 30.0, weights=W, **how)
+    holed = np.where(X > 1, np.nan, X)
+    some = np.where(W == 0, np.float32(0.5), W)
+    check("nanquantile", holed, q, weights=some, **how)
+    check("nanpercentile", holed, 30.0, weights=some, **how)
+    check("quantile", holed, 0.5, weights=W, **how)
+
+
+def test_weights_of_some_axes() -> None:
+    w = np.array([1.0, 2.0, 0.0, 1.0], np.float32)
+    how = {"method": "inverted_cdf"}
+    check("quantile", X, 0.4, axis=1, weights=w, **how)
+    check("quantile", X, 0.4, axis=(2, 1), weights=np.outer(np.arange(1, 6), w), **how)
+    counts = np.repeat(X[0, :, 0], w.astype(int))
+    want = np.quantile(counts, 0.6, method="inverted_cdf")
+    assert same(want, fnp.quantile(X[0, :, 0], 0.6, weights=w, **how))
+    for bad in ([-1, 1, 1, 1], [np.nan, 1, 1, 1], [np.inf, 1, 1, 1], [0, 0, 0, 0]):
+        got = fnp.quantile(X[0, :, 0], 0.5, weights=np.array(bad, np.float32), **how)
+        assert np.isnan(got), bad
+    slope = fxflow.grad(lambda x: fnp.quantile(x, 0.6, weights=w, **how))(X[0, :, 0])
+    assert float(slope.sum()) == 1
+
+
 def test_edges() -> None:
     assert float(fnp.median(np.array([np.inf, np.inf]))) == np.inf
     assert np.isnan(fnp.median(np.array([1.0, np.nan])))
@@ -69,3 +105,15 @@ def test_mistakes() -> None:
         fnp.quantile(X * 1j, 0.5)
     with pytest.raises(ArgumentError, match="immutable"):
         fnp.median(X, overwrite_input=True)
+    with pytest.raises(ArgumentError, match="inverted_cdf"):
+        fnp.quantile(X, 0.5, weights=W)
+    with pytest.raises(ShapeError, match="weights"):
+        fnp.quantile(X, 0.5, axis=0, weights=W[0, 0], method="inverted_cdf")
+    with pytest.raises(ShapeError, match="weights"):
+        fnp.quantile(X, 0.5, weights=W[0], method="inverted_cdf")
+
+
+def test_declared_functions_look_like_written_ones() -> None:
+    assert fnp.nanquantile.__name__ == "nanquantile"
+    assert pickle.loads(pickle.dumps(fnp.percentile)) is fnp.percentile
+    assert "percentages" in (fnp.percentile.__doc__ or "")

@@ -87,20 +87,6 @@ def test_initial_and_where(name: str) -> None:
     check(name, np.array([5, 7], np.int8), initial=6)
 
 
-def test_mean_where_nothing_counts_is_nan() -> None:
-    assert np.isnan(fnp.mean(np.ones(3), where=np.zeros(3, bool)))
-    assert np.isnan(fnp.var(np.ones(2), ddof=2))
-    assert np.isnan(fnp.mean(np.ones(0)))
-
-
-@pytest.mark.parametrize("name", ["var", "std"])
-def test_corrections(name: str) -> None:
-    check(name, X, ddof=1, axis=0, tol=1e-5)
-    check(name, X, correction=1, axis=0, tol=1e-5)
-    with pytest.raises(ArgumentError, match="not both"):
-        getattr(fnp, name)(X, ddof=1, correction=1)
-
-
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_extrema(name: str) -> None:
     check(name, np.array([1.0, np.nan, 3.0], np.float32))
@@ -110,32 +96,6 @@ def test_extrema(name: str) -> None:
     with pytest.raises(ShapeError, match="no elements"):
         getattr(fnp, name)(np.zeros((2, 0)), axis=1)
     assert getattr(fnp, name)(np.zeros((2, 0)), axis=0).shape == (0,)
-
-
-@pytest.mark.parametrize("name", ["argmax", "argmin"])
-def test_places(name: str) -> None:
-    for axis in (None, 0, -1):
-        check(name, X, axis=axis)
-        check(name, X, axis=axis, keepdims=True)
-    check(name, np.array([1.0, np.nan, 5.0, np.nan], np.float32))
-    check(name, np.array([2, 2, 1, 1]))
-    with pytest.raises(ShapeError, match="empty"):
-        getattr(fnp, name)(np.zeros((0,)))
-
-
-def test_average() -> None:
-    w = RNG.random((3, 4, 5)).astype(np.float32)
-    check("average", X, tol=1e-5)
-    check("average", X, axis=1, tol=1e-5)
-    check("average", X, axis=(0, 1), weights=w, tol=1e-5)
-    check("average", X, axis=1, weights=w[0, :, 0], returned=True, tol=1e-5)
-    check("average", X, axis=2, weights=w, returned=True, keepdims=True, tol=1e-5)
-    check("average", X, axis=1, returned=True, tol=1e-5)
-    check("average", X, axis=(2, 0), weights=w[:, 0, :].T, tol=1e-5)
-    with pytest.raises(ShapeError, match="weights"):
-        fnp.average(X, weights=w[0])
-    with pytest.raises(ShapeError, match="weights"):
-        fnp.average(X, weights=w[0, 0, :3], axis=2)
 
 
 def test_methods() -> None:

@@ -149,3 +149,13 @@ def test_keys_have_no_derivative_but_do_not_stop_one() -> None:
     key = random.key(0)
     slope = fxflow.grad(loss)(np.ones(3, np.float32), key)
     np.testing.assert_array_equal(slope, random.uniform(random.split(key)[0], (3,)))
+
+
+def test_a_dtype_in_place_of_a_name() -> None:
+    dtype = random.key_dtype()
+    assert words(random.key(3, dtype=dtype)) == words(random.key(3))
+    assert random.wrap_key_data(np.zeros((2, 2), np.uint32), dtype=dtype).shape == (2,)
+    with pytest.raises(ArgumentError, match="not both"):
+        random.key(3, impl="threefry2x32", dtype=dtype)
+    with pytest.raises(DtypeError, match="dtype of keys"):
+        random.wrap_key_data(np.zeros(2, np.uint32), dtype=np.uint32)

@@ -30,6 +30,13 @@ ALL = [
     policies.save_from_both_policies(
         policies.dots_saveable, policies.save_only_these_names("inner")
     ),
+    policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=["other"],
+        names_which_can_be_offloaded=["inner"],
+        offload_src="device",
+        offload_dst="pinned_host",
+    ),
+    policies.offload_dot_with_no_batch_dims("device", "pinned_host"),
 ]
 
 
@@ -111,3 +118,28 @@ def test_errors():
         checkpoint_name(1.0, 2)
     with pytest.raises(ArgumentError, match="checkpoint_name: got"):
         checkpoint_name(["a"], "a")
+
+
+def test_offloading_policies_keep_what_they_name():
+    where = {"offload_src": "device", "offload_dst": "pinned_host"}
+    both = policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=["a"], names_which_can_be_offloaded=["b"], **where
+    )
+    saved = policies.save_only_these_names("a", "b")
+
+    def layer(x):
+        y = checkpoint_name(lax.sin(x), "a")
+        return checkpoint_name(lax.exp(lax.sin(y)), "b")
+
+    def costs(policy):
+        both = fxflow.value_and_grad(checkpoint(layer, policy=policy))
+        text = str(fxflow.make_graph(both)(1.0))
+        return text.count("= sin "), text.count("= exp ")
+
+    assert costs(both) == costs(saved) != costs(None)
+    with pytest.raises(ArgumentError, match="a is in both lists"):
+        policies.save_and_offload_only_these_names(
+            names_which_can_be_saved=["a"], names_which_can_be_offloaded=["a"], **where
+        )
+    with pytest.raises(ArgumentError, match="pinned_host"):
+        policies.offload_dot_with_no_batch_dims(None, "pinned_host")

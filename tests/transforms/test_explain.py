@@ -1,7 +1,12 @@
 """Differences between signatures, in words."""
 
+import numpy as np
+import pytest
+
+from fxflow import config
 from fxflow.core.aval import Aval
-from fxflow.transforms.explain import Signature, _ordinal
+from fxflow.core.errors import RetraceWarning
+from fxflow.transforms.explain import Signature, _ordinal, explain_retrace
 
 
 def signature(*avals, static=None, labels=None, context=()):
@@ -10,8 +15,6 @@ def signature(*avals, static=None, labels=None, context=()):
 
 
 def test_differences():
-    import numpy as np
-
     f3, f4 = (Aval((n,), np.dtype("f4")) for n in (3, 4))
     assert signature(f4).differences(signature(f3)) == [
         "argument x0 changed from f32[3] to f32[4]"
@@ -35,3 +38,19 @@ def test_ordinals():
         "21st",
         "112th",
     ]
+
+
+def test_the_nearest_known_signature_explains():
+    f3, f4, f5 = (Aval((n,), np.dtype("f4")) for n in (3, 4, 5))
+    known = [signature(f3, f3), signature(f4, f5), signature(f5, f3)]
+
+    def said(new):
+        explaining = config.override(explain_retraces=True)
+        with explaining, pytest.warns(RetraceWarning) as caught:
+            explain_retrace("f", new, known)
+        return str(caught[0].message).partition("time: ")[2]
+
+    # Two arguments differ from the first signature, one from the second.
+    assert said(signature(f4, f4)) == "argument x1 changed from f32[5] to f32[4]"
+    # As near to the first as to the last: the last.
+    assert said(signature(f4, f3)) == "argument x0 changed from f32[5] to f32[4]"

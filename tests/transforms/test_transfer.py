@@ -31,8 +31,10 @@ def test_under_transformations():
 
 
 def test_errors():
-    with pytest.raises(TypeError, match=r"fxflow.devices\(\)"):
-        device_put(1.0, "cpu")
+    with pytest.raises(TypeError, match="a Device or a device's name, got 7"):
+        device_put(1.0, 7)
+    with pytest.raises(ValueError, match="no device 'cpu:99'"):
+        device_put(1.0, "cpu:99")
     with pytest.raises(TypeError, match="not an array"):
         device_put({"a": "x"})
     with pytest.raises(TypeError, match="concrete value"):

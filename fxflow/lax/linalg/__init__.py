@@ -2,22 +2,30 @@
 
 from fxflow.lax.linalg.eig import eig
 from fxflow.lax.linalg.eigh import eigh
+from fxflow.lax.linalg.hessenberg import hessenberg
+from fxflow.lax.linalg.householder import geqp3, geqrf, householder_product, ormqr
 from fxflow.lax.linalg.lu import lu, lu_pivots_to_permutation
-from fxflow.lax.linalg.qr import geqrf, householder_product, qr
+from fxflow.lax.linalg.qr import qr
+from fxflow.lax.linalg.schur import schur
 from fxflow.lax.linalg.svd import svd
 from fxflow.lax.linalg.triangular import cholesky, triangular_solve
-from fxflow.lax.linalg.tridiagonal import tridiagonal_solve
+from fxflow.lax.linalg.tridiagonal import tridiagonal, tridiagonal_solve
 
 __all__ = [
     "cholesky",
     "eig",
     "eigh",
+    "geqp3",
     "geqrf",
+    "hessenberg",
     "householder_product",
     "lu",
     "lu_pivots_to_permutation",
+    "ormqr",
     "qr",
+    "schur",
     "svd",
     "triangular_solve",
+    "tridiagonal",
     "tridiagonal_solve",
 ]

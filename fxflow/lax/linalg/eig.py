@@ -9,11 +9,11 @@ import numpy as np
 
 from fxflow.core import dtypes
 from fxflow.core.array import Array
-from fxflow.core.aval import Aval, ShapeDtypeStruct
+from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
-from fxflow.core.errors import ArgumentError, NotDifferentiableError
+from fxflow.core.errors import NotDifferentiableError
 from fxflow.core.primitive import Primitive, register
-from fxflow.lax.callbacks import pure_callback
+from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq
 from fxflow.lax.complex import complex as complex_
 from fxflow.lax.complex import conj, real
@@ -27,6 +27,7 @@ from fxflow.lax.linalg.library import (
     checked,
     diagonal,
     flops,
+    host_call,
     identity,
     lapack_target,
     matmul,
@@ -36,7 +37,6 @@ from fxflow.lax.linalg.library import (
 from fxflow.lax.linalg.lu import lu
 from fxflow.lax.linalg.triangular import triangular_solve
 from fxflow.lax.reduction import ReduceSum
-from fxflow.lax.shape import broadcast_in_dim
 
 
 @register
@@ -66,21 +66,8 @@ class Eig(Primitive):
         (x,), outs = ctx.avals_in, ctx.avals_out
         if not x.size:
             return zeros_text(ctx, outs)
-        if ctx.platform == "tpu":
-            raise ArgumentError(
-                f"eig of {x}: programs on TPUs cannot call the host for it: "
-                "jit this part for the CPU (fxflow.device_put its argument there)"
-            )
         if ctx.platform != "cpu":
-            wanted = [ShapeDtypeStruct(a.shape, a.dtype) for a in outs]
-
-            def on_host(value: Any) -> list[Any]:
-                return self.evaluate(np.asarray(value), left=left, right=right)
-
-            names: list[str] = ctx.compose(
-                lambda v: pure_callback(on_host, wanted, v), operands
-            )
-            return names
+            return host_call(ctx, self, operands, left=left, right=right)
         is_complex = dtypes.is_complex(x.dtype)
         values, vectors = outs[0], Aval(x.shape, outs[0].dtype)
         part = values.update(dtype=dtypes.to_real(x.dtype))

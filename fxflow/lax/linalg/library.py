@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -9,10 +11,14 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import arith, dtypes
-from fxflow.core.aval import Aval, Shape
+from fxflow.core.aval import Aval, Shape, ShapeDtypeStruct
 from fxflow.core.convert import typeof
-from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.primitive import Primitive
 from fxflow.devices import lapack
+from fxflow.lax.axis_order import transpose
+from fxflow.lax.broadcasting import broadcast_in_dim
+from fxflow.lax.callbacks import pure_callback
 from fxflow.lax.comparison import eq, ge, gt
 from fxflow.lax.complex import conj
 from fxflow.lax.conversion import convert_element_type
@@ -22,7 +28,6 @@ from fxflow.lax.families import INEXACT, require_kind
 from fxflow.lax.padding import pad
 from fxflow.lax.reduction import ReduceSum
 from fxflow.lax.select import select
-from fxflow.lax.shape import broadcast_in_dim, transpose
 
 # -- types -------------------------------------------------------------------------
 
@@ -123,6 +128,50 @@ def plain_call(
         f"({ins}) -> {left}",
     )
     return found
+
+
+@functools.cache
+def scipy_linalg() -> Any:
+    """Returns `scipy.linalg`, whose import takes longer than fxflow's.
+
+    It is there, since jaxlib calls LAPACK through it.
+    """
+    return importlib.import_module("scipy.linalg")
+
+
+def host_call(
+    ctx: Any,
+    primitive: Primitive | type[Primitive],
+    operands: Sequence[str],
+    **params: Any,
+) -> list[str]:
+    """Writes a call back to the host, where an accelerator's library lacks a routine.
+
+    Args:
+      ctx: to write to.
+      primitive: whose `evaluate` computes it.
+      operands: names.
+      **params: of the primitive.
+
+    Raises:
+      ArgumentError: the platform has no such calls.
+    """
+    if ctx.platform == "tpu":
+        given = ", ".join(map(str, ctx.avals_in))
+        raise ArgumentError(
+            f"{primitive.name} of {given}: programs on TPUs cannot call the host for "
+            "it: jit this part for the CPU (fxflow.device_put its argument there)"
+        )
+    outs = [ShapeDtypeStruct(a.shape, a.dtype) for a in ctx.avals_out]
+    evaluate: Any = primitive.evaluate
+
+    def on_host(*values: Any) -> list[Any]:
+        return list(evaluate(*map(np.asarray, values), **params))
+
+    names: list[str] = ctx.compose(
+        lambda *values: pure_callback(on_host, outs, *values), operands
+    )
+    return names
 
 
 def checked(ctx: Any, value: str, aval: Aval, info: str, *, core: int) -> str:

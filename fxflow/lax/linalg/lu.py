@@ -13,6 +13,7 @@ from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq, lt
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import broadcasted_iota, full
@@ -34,7 +35,6 @@ from fxflow.lax.linalg.library import (
 from fxflow.lax.linalg.triangular import triangular_solve
 from fxflow.lax.reduction import ReduceSum
 from fxflow.lax.select import select
-from fxflow.lax.shape import broadcast_in_dim
 from fxflow.lax.while_loop import fori_loop
 
 

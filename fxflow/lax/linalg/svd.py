@@ -14,6 +14,7 @@ from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, NotDifferentiableError
 from fxflow.core.primitive import Primitive, register
+from fxflow.lax.axis_order import rev
 from fxflow.lax.comparison import eq
 from fxflow.lax.complex import real
 from fxflow.lax.conversion import convert_element_type
@@ -39,7 +40,6 @@ from fxflow.lax.linalg.library import (
 )
 from fxflow.lax.linalg.qr import Qr
 from fxflow.lax.select import select
-from fxflow.lax.shape import rev
 from fxflow.lax.slicing import slice_in_dim
 
 # cuSOLVER's batched routine takes matrices up to this size, and gives full ones only.

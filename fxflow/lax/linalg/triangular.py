@@ -15,6 +15,7 @@ from fxflow.core.convert import typeof
 from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.graph import Var
 from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.lax.axis_order import transpose
 from fxflow.lax.complex import conj
 from fxflow.lax.elementwise import add, mul, sub
 from fxflow.lax.linalg.library import (
@@ -31,7 +32,7 @@ from fxflow.lax.linalg.library import (
     upper_part,
     zeros_text,
 )
-from fxflow.lax.shape import expand_dims, reshape, squeeze, transpose
+from fxflow.lax.reshaping import expand_dims, reshape, squeeze
 
 
 @register

@@ -1,4 +1,4 @@
-"""Systems with a tridiagonal matrix."""
+"""Tridiagonal matrices: made of Hermitian ones, and systems with them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith
+from fxflow.core import arith, dtypes
 from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.batching import materialize
@@ -15,19 +15,86 @@ from fxflow.core.convert import typeof
 from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.graph import Var
 from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.lax.axis_order import transpose
 from fxflow.lax.creation import full
 from fxflow.lax.elementwise import div, mul, sub
+from fxflow.lax.linalg.hessenberg import Condensed
 from fxflow.lax.linalg.library import (
     as_rows,
     call,
     checked,
+    flops,
+    host_call,
     lapack_target,
+    real_name,
     require_matrices,
     zeros_text,
 )
 from fxflow.lax.recurrence import shifted
+from fxflow.lax.reshaping import expand_dims, squeeze
 from fxflow.lax.scan import scan
-from fxflow.lax.shape import expand_dims, squeeze, transpose
+
+
+@register
+class Tridiagonal(Condensed):
+    """x = Q T Qᴴ of a Hermitian x, T real and tridiagonal. LAPACK sytrd, hetrd.
+
+    dtypes: f32, f64, c64, c128.
+
+    Params:
+      lower: which triangle of x is read.
+    """
+
+    name = "tridiagonal"
+
+    def abstract(self, x: Aval, *, lower: bool) -> list[Aval]:
+        """Packed reflectors, both diagonals, and the reflectors' factors."""
+        require_matrices(self.name, x, square=True)
+        real, n = dtypes.to_real(x.dtype), x.shape[-1]
+        front, count = x.shape[:-2], max(n - 1, 0)
+        return [
+            x.strong(),
+            Aval((*front, n), real),
+            Aval((*front, count), real),
+            Aval((*front, count), x.dtype),
+        ]
+
+    def lower(self, ctx: Any, *operands: str, lower: bool) -> list[str]:
+        """LAPACK, cuSOLVER, or a call back to the host."""
+        (x,), outs = ctx.avals_in, ctx.avals_out
+        if not x.size:
+            return zeros_text(ctx, outs)
+        if ctx.platform == "tpu":
+            return host_call(ctx, self, operands, lower=lower)
+        if ctx.platform == "cpu":
+            target = lapack_target(real_name("sytrd/hetrd", x.dtype), x.dtype)
+            attributes = f"uplo = {ord('L' if lower else 'U')} : ui8"
+        else:
+            target, attributes = "cusolver_sytrd_ffi", f"lower = {str(lower).lower()}"
+        info = Aval(x.shape[:-2], np.dtype(np.int32))
+        cores = (2, 1, 1, 1)
+        *found, code = call(
+            ctx,
+            target,
+            [(operands[0], x, 2)],
+            [*zip(outs, cores, strict=True), (info, 0)],
+            attributes=attributes,
+            aliases=[(0, 0)],
+        )
+        return [
+            checked(ctx, name, aval, code, core=core)
+            for name, aval, core in zip(found, outs, cores, strict=True)
+        ]
+
+    def evaluate(self, x: Any, *, lower: bool) -> list[Any]:
+        """SciPy's sytrd."""
+        avals = self.abstract(Aval(x.shape, x.dtype), lower=lower)
+        outs = [np.zeros(a.shape, a.dtype) for a in avals]
+        return self.each(x, outs, real_name("sytrd/hetrd", x.dtype), lower=int(lower))
+
+    def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:
+        """4 n³ / 3."""
+        return {**super().cost(*avals, **params), "flops": flops(avals[0], 4 / 3)}
 
 
 @register
@@ -164,6 +231,34 @@ def _thomas(dl: Any, d: Any, du: Any, b: Any) -> Any:
 
 
 # -- public ------------------------------------------------------------------------
+
+
+def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
+    """Reduces Hermitian matrices to real tridiagonal form: a = Q T Qᴴ.
+
+    Args:
+      a: f32, f64, c64 or c128[..., n, n], Hermitian; one triangle is read.
+      lower: which.
+
+    Returns:
+      A matrix [..., n, n] that holds reflectors on its other side of the first sub- (or
+      super-) diagonal, the diagonal of T, real[..., n], its second one, real[...,
+      n - 1], and the reflectors' factors [..., n - 1].
+
+    Raises:
+      ShapeError: the matrices are not square.
+      DtypeError: the dtype is not one of these.
+
+    Example:
+      >>> import numpy as np
+      >>> _, d, e, _ = tridiagonal(np.float32([[2, 1], [1, 3]]))
+      >>> print(d, abs(e))
+      [2. 3.] [1.]
+
+    Source: LAPACK sytrd, hetrd.
+    """
+    packed, diagonal, second, taus = Tridiagonal.bind(a, lower=bool(lower))
+    return packed, diagonal, second, taus
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Array:

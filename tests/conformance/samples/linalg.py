@@ -127,6 +127,68 @@ def qr(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
+def pivoted_qr(rng: np.random.Generator) -> list[Sample]:
+    thin, full = {"full_matrices": False}, {"full_matrices": True}
+    out = [
+        Sample((regular(rng, shape, dtype),), thin, **derivatives(shape, dtype))
+        for dtype in DTYPES
+        for shape in SHAPES
+    ]
+    out += [
+        Sample((regular(rng, (4, 2)),), full, "full", diff=False),
+        Sample((regular(rng, (2, 4)),), full, "full, wide", vary=scale),
+        Sample((np.zeros((3, 0), "f4"),), full, "empty", diff=False),
+    ]
+    return [replace(sample, platforms=("cpu", "gpu")) for sample in out]
+
+
+def pivoted_reflectors(rng: np.random.Generator) -> list[Sample]:
+    empty = Sample((np.zeros((2, 0, 3), "f4"),), name="empty", diff=False)
+    out = [*reflectors(rng), empty]
+    return [replace(sample, platforms=("cpu", "gpu")) for sample in out]
+
+
+def reflected(rng: np.random.Generator) -> list[Sample]:
+    out = []
+    for dtype in DTYPES:
+        for left, turned in itertools.product((False, True), repeat=2):
+            a, taus = uniform(rng, (2, 4, 3), dtype), uniform(rng, (2, 2), dtype)
+            c = uniform(rng, (2, 4, 5) if left else (2, 5, 4), dtype)
+            params = {"left": left, "transpose": turned}
+            out.append(Sample((a, taus, c), params, diff=False))
+    none = uniform(rng, (3, 2)), np.zeros(0, "f4"), uniform(rng, (3, 2))
+    params = {"left": True, "transpose": False}
+    return [*out, Sample(none, params, "none", diff=False)]
+
+
+def condensed(rng: np.random.Generator, **params: Any) -> list[Sample]:
+    return [
+        Sample((regular(rng, shape, dtype),), params, diff=False,
+               platforms=("cpu", "gpu"))
+        for dtype in DTYPES
+        for shape in ((4, 4), (2, 3, 3), (1, 1), (0, 0), (2, 2))
+    ]  # fmt: skip
+
+
+def schur(rng: np.random.Generator) -> list[Sample]:
+    out = condensed(rng, vectors=True) + condensed(rng, vectors=False)
+    turn = np.array([[0, -1], [1, 0]], "f4")
+    bad = Sample(
+        (np.full((2, 2), np.nan, "f4"),), {"vectors": False}, "nan", diff=False
+    )
+    return [*out, Sample((turn,), {"vectors": True}, "pair", diff=False), bad]
+
+
+def tridiagonals(rng: np.random.Generator) -> list[Sample]:
+    out = []
+    for lower in (True, False):
+        for sample in condensed(rng, lower=lower):
+            (x,) = sample.args
+            x = x + np.swapaxes(x.conj(), -1, -2)
+            out.append(replace(sample, args=(x,)))
+    return out
+
+
 def eigh(rng: np.random.Generator) -> list[Sample]:
     def parts(x: Any) -> Any:
         v, w = linalg.eigh(x)
@@ -266,6 +328,12 @@ SAMPLES = {
     "lu": lu,
     "geqrf": reflectors,
     "householder_product": householder,
+    "geqp3": pivoted_reflectors,
+    "ormqr": reflected,
+    "pivoted_qr": pivoted_qr,
+    "hessenberg": condensed,
+    "tridiagonal": tridiagonals,
+    "schur": schur,
     "qr": qr,
     "eigh": eigh,
     "svd": svd,

@@ -1,4 +1,4 @@
-"""Samples of the primitives of `fxflow.lax.scatter`."""
+"""Samples of all scatters."""
 
 import ml_dtypes
 import numpy as np

@@ -1,4 +1,4 @@
-"""Samples of the primitives of `fxflow.lax.shape`."""
+"""Samples of `broadcasting`, `reshaping` and `axis_order`."""
 
 from collections.abc import Callable
 

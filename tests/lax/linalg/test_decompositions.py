@@ -65,6 +65,78 @@ def test_qr(full: bool) -> None:
     close(linalg.householder_product(packed, taus), q[:, :2])
 
 
+def test_qr_with_exchanged_columns() -> None:
+    for x in (X, Z, np.stack([X, X[::-1]]), X[:, :2].copy(), X[:2].copy()):
+        q, r, order = map(np.asarray, linalg.qr(x, pivoting=True, full_matrices=False))
+        places = np.broadcast_to(order[..., None, :], x.shape)
+        close(q @ r, np.take_along_axis(x, places, -1))
+        sizes = np.abs(np.diagonal(r, axis1=-2, axis2=-1))
+        assert (np.diff(sizes) <= 0).all()
+    expected = scipy_linalg.qr(X, pivoting=True)[2]
+    np.testing.assert_array_equal(linalg.qr(X, pivoting=True)[2], expected)
+    rank_one = np.outer(X[0], X[1])
+    assert abs(np.asarray(linalg.qr(rank_one, pivoting=True)[1])[1:]).max() < 1e-5
+
+
+@pytest.mark.parametrize("x", [X[:, :3].copy(), Z[:, :3].copy()])
+def test_products_with_reflectors(x) -> None:
+    packed, taus = linalg.geqrf(x)
+    q, _ = map(np.asarray, linalg.qr(x))
+    c = (x[:, ::-1] + 1).astype(x.dtype)
+    close(linalg.ormqr(packed, taus, c), q @ c)
+    close(linalg.ormqr(packed, taus, c, transpose=True), q.conj().T @ c)
+    close(linalg.ormqr(packed, taus, c.T.copy(), left=False), c.T @ q)
+    turned = linalg.ormqr(packed, taus, c.T.copy(), left=False, transpose=True)
+    close(turned, c.T @ q.conj().T)
+
+
+def test_products_with_reflectors_as_on_tpus() -> None:
+    from fxflow.lax.linalg.householder import _one_by_one
+
+    for x in (X[:, :3].copy(), Z[:, :3].copy()):
+        packed, taus = linalg.geqrf(x)
+        for left in (False, True):
+            for turned in (False, True):
+                given = packed, taus, array(Z if x.dtype == Z.dtype else X)
+                expected = linalg.ormqr(*given, left=left, transpose=turned)
+                close(_one_by_one(*given, left, turned), np.asarray(expected))
+
+
+def test_schur() -> None:
+    for x in (X, Z, np.stack([X, S])):
+        t, z = map(np.asarray, linalg.schur(x))
+        close(z @ t @ np.swapaxes(z.conj(), -1, -2), x)
+        close(z @ np.swapaxes(z.conj(), -1, -2), np.broadcast_to(np.eye(4), x.shape))
+        assert not np.tril(t, -2).any()
+    assert not np.tril(np.asarray(linalg.schur(Z)[0]), -1).any()
+    (alone,) = linalg.schur(X, compute_schur_vectors=False)
+    close(alone, scipy_linalg.schur(X)[0])
+
+
+def test_hessenberg() -> None:
+    for x in (X, Z):
+        packed, taus = map(np.asarray, linalg.hessenberg(x))
+        q = np.eye(4, dtype=x.dtype)
+        q[1:, 1:] = linalg.householder_product(packed[1:, :-1].copy(), taus)
+        h = np.triu(packed, -1)
+        close(q @ h @ q.conj().T, x)
+        close(h, scipy_linalg.hessenberg(x))
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_tridiagonal(lower: bool) -> None:
+    for x in (S, Z + Z.conj().T):
+        half = np.tril(x) if lower else np.triu(x)
+        packed, d, e, taus = map(np.asarray, linalg.tridiagonal(half, lower=lower))
+        assert d.dtype == e.dtype == np.float32
+        whole = np.diag(d) + np.diag(e, 1) + np.diag(e, -1)
+        close(np.linalg.eigvalsh(whole), np.linalg.eigvalsh(x))
+        if lower:
+            q = np.eye(4, dtype=x.dtype)
+            q[1:, 1:] = linalg.householder_product(packed[1:, :-1].copy(), taus)
+            close(q @ whole @ q.conj().T, x)
+
+
 def test_subsets_of_eigenvalues_and_singular_values() -> None:
     v, w = linalg.eigh(S, subset_by_index=(1, 3))
     close(w, np.linalg.eigvalsh(S)[1:3])
@@ -117,6 +189,12 @@ def test_tridiagonal_as_on_tpus() -> None:
             ShapeError,
             "takes matrices|same leading axes",
         ),
+        (lambda: linalg.schur(X[:2]), ShapeError, "schur: takes square"),
+        (lambda: linalg.hessenberg(X.astype("f2")), DtypeError, "hessenberg: takes"),
+        (lambda: linalg.tridiagonal(X[0]), ShapeError, "tridiagonal: takes"),
+        (lambda: linalg.ormqr(X, X[0], Z), DtypeError, "must have one dtype"),
+        (lambda: linalg.ormqr(X, X[0], X[:2]), ShapeError, "length 4 act on axis -2"),
+        (lambda: linalg.ormqr(X, X, X), ShapeError, "the same leading axes"),
         (
             lambda: linalg.lu_pivots_to_permutation(np.int32([0, 1]), 1),
             ArgumentError,
@@ -167,10 +245,7 @@ def test_errors(call, error: type[Exception], message: str) -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [
-        linalg.qr,
-        linalg.svd,
-    ],
+    [linalg.qr, linalg.svd, lambda x: linalg.qr(x, pivoting=True)],
 )
 def test_what_is_not_determined_has_no_derivative(function) -> None:
     tall = array(X[:, :2].copy())

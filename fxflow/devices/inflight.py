@@ -1,0 +1,70 @@
+"""Programs whose devices wait for each other, one at a time on the CPU.
+
+The devices of a CPU client share one pool of threads. A device that reached a
+collective holds its thread until the others arrive; if several such programs are in
+flight, their waiting devices can fill the pool and nobody arrives any more (with jaxlib
+alone 2,000 calls of a program on 4 devices stop within the first hundreds, and the
+process is aborted after 40 s). So a program with collectives is launched when the one
+before it is through. GPUs and TPUs run each device's programs in order and need none of
+this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ._jaxlib import RuntimeFailure
+from .clients import on_clear
+
+__all__ = ["has_collectives", "one_at_a_time"]
+
+_COLLECTIVE = re.compile(
+    r"\b(all-reduce|all-gather|all-to-all|reduce-scatter|collective-permute|"
+    r"collective-broadcast|ragged-all-to-all)(-start)?\("
+)
+
+
+class _Gate:
+    __slots__ = ("last", "lock")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.last: Any = None
+
+    def clear(self) -> None:
+        self.last = None
+
+
+_gate = _Gate()
+on_clear(_gate.clear)
+
+
+def has_collectives(hlo_text: str) -> bool:
+    """Return whether devices wait for each other in an optimised HLO module."""
+    return _COLLECTIVE.search(hlo_text) is not None
+
+
+def one_at_a_time(launch: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `launch`, waiting for the program before.
+
+    Args:
+        launch: an executable's ``execute_sharded``.
+    """
+
+    def start(buffers: list[Any], with_tokens: bool = False) -> Any:
+        with _gate.lock:
+            last, _gate.last = _gate.last, None
+            if last is not None:
+                # A failure is told to whoever reads the results.
+                with contextlib.suppress(RuntimeFailure):
+                    last.block_until_ready()
+            results = launch(buffers, with_tokens=True)
+            if not with_tokens:  # else the caller waits for it, and takes the token
+                _gate.last = results.consume_token()
+        return results
+
+    return start

@@ -1,0 +1,445 @@
+"""Meshes: devices in a grid with named axes, and how array axes are laid over them."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from . import clients
+from ._jaxlib import Device
+from .errors import PlacementError
+
+__all__ = [
+    "AbstractMesh",
+    "AxisType",
+    "Mesh",
+    "P",
+    "PartitionSpec",
+    "current_mesh",
+    "get_mesh",
+    "make_mesh",
+    "note_asked",
+    "set_mesh",
+    "times_asked",
+]
+
+AxisName = Any
+
+
+class AxisType:
+    """How an axis of a mesh takes part in partitioning.
+
+    `Auto`: the compiler decides, led by constraints. `Manual`: inside `shard_map`.
+    (fxflow carries no shardings in types, so there is no explicit mode.)
+    """
+
+    Auto = "auto"
+    Manual = "manual"
+
+
+class PartitionSpec(tuple[Any, ...]):
+    """For each axis of an array, the mesh axes that it is split over.
+
+    An entry is the name of a mesh axis, a tuple of names (the first is the slowest), or
+    None: not split. Axes beyond the entries are not split. In constraints
+    `PartitionSpec.UNCONSTRAINED` leaves an axis to the compiler.
+
+    Example:
+      >>> PartitionSpec("x", None, ("y", "z"))
+      PartitionSpec('x', None, ('y', 'z'))
+    """
+
+    __slots__ = ()
+
+    class _Unconstrained:
+        def __repr__(self) -> str:
+            return "UNCONSTRAINED"
+
+        def __reduce__(self) -> str:
+            return "PartitionSpec.UNCONSTRAINED"
+
+    UNCONSTRAINED: Any = _Unconstrained()
+
+    def __new__(cls, *entries: Any) -> PartitionSpec:
+        """Makes a spec; lists become tuples, tuples of one name that name."""
+        fixed = []
+        for entry in entries:
+            if isinstance(entry, list | tuple):
+                entry = tuple(entry)
+                if not entry:
+                    entry = None
+                elif len(entry) == 1:
+                    (entry,) = entry
+            fixed.append(entry)
+        return super().__new__(cls, fixed)
+
+    def __repr__(self) -> str:
+        return f"PartitionSpec({', '.join(map(repr, self))})"
+
+    def __reduce__(self) -> Any:
+        return PartitionSpec, tuple(self)
+
+    def __hash__(self) -> int:
+        return hash(self.canonical())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return self.canonical() == PartitionSpec(*other).canonical()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def canonical(self) -> tuple[Any, ...]:
+        """Returns the entries without those at the end that say nothing."""
+        entries = tuple(self)
+        while entries and entries[-1] is None:
+            entries = entries[:-1]
+        return entries
+
+    def names(self) -> tuple[tuple[AxisName, ...], ...]:
+        """Returns the mesh axes of each entry, as tuples."""
+        return tuple(names_of(entry) for entry in self)
+
+
+P = PartitionSpec
+
+
+def names_of(entry: Any) -> tuple[AxisName, ...]:
+    """Returns the mesh axes of an entry of a `PartitionSpec`."""
+    if entry is None or entry is PartitionSpec.UNCONSTRAINED:
+        return ()
+    return entry if isinstance(entry, tuple) else (entry,)
+
+
+class AbstractMesh:
+    """Names and lengths of axes, without devices.
+
+    Args:
+      axis_sizes: lengths.
+      axis_names: as many names.
+    """
+
+    __slots__ = ("axis_names", "axis_sizes")
+
+    axis_names: tuple[AxisName, ...]
+    axis_sizes: tuple[int, ...]
+
+    def __init__(
+        self, axis_sizes: Sequence[int], axis_names: Sequence[AxisName]
+    ) -> None:
+        self.axis_sizes = tuple(int(n) for n in axis_sizes)
+        self.axis_names = tuple(axis_names)
+        _check_names(self.axis_sizes, self.axis_names)
+
+    @property
+    def shape(self) -> Mapping[AxisName, int]:
+        """Length of each axis by name, in order."""
+        return OrderedDict(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def size(self) -> int:
+        """Number of devices."""
+        return math.prod(self.axis_sizes)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no device."""
+        return self.size == 0
+
+    def length(self, names: Sequence[AxisName]) -> int:
+        """Returns the product of the lengths of axes.
+
+        Raises:
+          PlacementError: the mesh has no such axis.
+        """
+        result = 1
+        for name in names:
+            try:
+                result *= self.axis_sizes[self.axis_names.index(name)]
+            except ValueError:
+                raise PlacementError(
+                    f"{self} has no axis {name!r}; its axes are "
+                    f"{', '.join(map(repr, self.axis_names)) or 'none'}"
+                ) from None
+        return result
+
+    def __hash__(self) -> int:
+        return hash((self.axis_sizes, self.axis_names))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(other) is AbstractMesh
+            and self.axis_sizes == other.axis_sizes
+            and self.axis_names == other.axis_names
+        )
+
+    def __repr__(self) -> str:
+        axes = ", ".join(f"{n!r}: {s}" for n, s in self.shape.items())
+        return f"{type(self).__name__}({axes})"
+
+
+def _check_names(sizes: Sequence[int], names: Sequence[AxisName]) -> None:
+    if len(sizes) != len(names):
+        raise PlacementError(
+            f"a mesh of shape {tuple(sizes)} needs {len(sizes)} axis names, got "
+            f"{tuple(names)}"
+        )
+    if len(set(names)) != len(names):
+        raise PlacementError(f"the axis names of a mesh must differ, got {names}")
+
+
+class Mesh(AbstractMesh):
+    """Devices in a grid with named axes. Immutable; equal meshes hash alike.
+
+    Also a context manager: within a `with mesh:` block it is the current mesh, as with
+    `set_mesh`.
+
+    Args:
+      devices: array (or nested sequence) of devices or device names such as
+        `"/job:worker/task:1/device:cpu:0"`.
+      axis_names: one name (any hashable) for each axis of `devices`.
+      axis_types: accepted for compatibility; every axis is `AxisType.Auto`.
+
+    Raises:
+      PlacementError: names and axes do not match, or a device occurs twice.
+    """
+
+    __slots__ = ("_before", "_flat", "_hash", "devices")
+
+    devices: np.ndarray[Any, Any]
+
+    def __init__(
+        self,
+        devices: Any,
+        axis_names: AxisName | Sequence[AxisName],
+        *,
+        axis_types: Any = None,
+    ) -> None:
+        if isinstance(axis_names, str):
+            axis_names = (axis_names,)
+        grid = np.array(devices, dtype=object)
+        flat = [clients.resolve(d) for d in grid.flat]
+        grid = np.empty(grid.shape, object)
+        for i, device in enumerate(flat):
+            grid.flat[i] = device
+        if len(set(flat)) != len(flat):
+            raise PlacementError(f"a device occurs twice in the mesh {flat}")
+        super().__init__(grid.shape, axis_names)
+        grid.flags.writeable = False
+        self.devices = grid
+        self._flat = tuple(flat)
+        self._hash = hash((self._flat, self.axis_sizes, self.axis_names))
+        self._before: list[Mesh | None] = []
+
+    @property
+    def flat(self) -> tuple[Device, ...]:
+        """The devices in row-major order."""
+        return self._flat
+
+    @property
+    def axis_types(self) -> tuple[str, ...]:
+        """`AxisType.Auto` for each axis."""
+        return (AxisType.Auto,) * len(self.axis_names)
+
+    @property
+    def device_ids(self) -> np.ndarray[Any, Any]:
+        """Numbers of the devices, in the shape of the mesh."""
+        ids = [d.id for d in self._flat]
+        return np.array(ids, np.int64).reshape(self.axis_sizes)
+
+    @property
+    def local_devices(self) -> list[Device]:
+        """The devices of this process, in row-major order."""
+        return [d for d in self._flat if d.process_index == d.client.process_index()]
+
+    @property
+    def is_multi_process(self) -> bool:
+        """Whether the devices belong to several processes."""
+        return len({d.process_index for d in self._flat}) > 1
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """The same axes without devices."""
+        return AbstractMesh(self.axis_sizes, self.axis_names)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Mesh)
+            and self._flat == other._flat
+            and self.axis_sizes == other.axis_sizes
+            and self.axis_names == other.axis_names
+        )
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"{self} cannot be pickled: its devices are of this process")
+
+    def __enter__(self) -> Mesh:
+        self._before.append(_current.mesh)
+        _current.mesh = self
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _current.mesh = self._before.pop()
+
+
+def make_mesh(
+    axis_shapes: Sequence[int],
+    axis_names: Sequence[AxisName],
+    *,
+    devices: Sequence[Device | str] | None = None,
+    axis_types: Any = None,
+) -> Mesh:
+    """Makes a mesh of the available devices.
+
+    Devices of one process stay together along the last axes. On TPUs and GPUs the
+    order is the runtime's, which follows the hardware's links.
+
+    Args:
+      axis_shapes: lengths; one of them may be -1: what is left over.
+      axis_names: names.
+      devices: to use; None is all devices of the default platform. The first ones are
+        taken if there are more than needed.
+      axis_types: accepted for compatibility; every axis is `AxisType.Auto`.
+
+    Returns:
+      The mesh.
+
+    Raises:
+      PlacementError: there are too few devices, or names and shape do not match.
+
+    Example:
+      >>> make_mesh((1,), ("x",)).shape["x"]
+      1
+    """
+    available = clients.devices() if devices is None else list(devices)
+    shape = [int(n) for n in axis_shapes]
+    if shape.count(-1) > 1 or any(n < 1 and n != -1 for n in shape):
+        raise PlacementError(
+            f"make_mesh: axis lengths must be positive (one may be -1), got "
+            f"{tuple(axis_shapes)}"
+        )
+    known = math.prod(n for n in shape if n != -1)
+    if -1 in shape:
+        if len(available) % known:
+            raise PlacementError(
+                f"make_mesh: {len(available)} devices cannot be divided by {known} "
+                f"for the shape {tuple(axis_shapes)}"
+            )
+        shape[shape.index(-1)] = len(available) // known
+    needed = math.prod(shape)
+    if needed > len(available):
+        raise PlacementError(
+            f"make_mesh: a mesh of shape {tuple(shape)} needs {needed} devices, there "
+            f"are {len(available)}. On a CPU set fxflow.config.num_cpu_devices = "
+            f"{needed} (or FXFLOW_NUM_CPU_DEVICES) before the first use."
+        )
+    grid = np.empty(needed, object)
+    for i, device in enumerate(available[:needed]):
+        grid[i] = device
+    return Mesh(grid.reshape(shape), axis_names)
+
+
+class _Current(threading.local):
+    mesh: Mesh | None = None
+    asked: int = 0
+
+
+_current = _Current()
+
+
+class _MeshContext:
+    """What `set_mesh` returns: it has set the mesh already, and undoes it on exit."""
+
+    __slots__ = ("_before", "mesh")
+
+    def __init__(self, mesh: Mesh | None, before: Mesh | None) -> None:
+        self.mesh, self._before = mesh, before
+
+    def __enter__(self) -> Mesh | None:
+        return self.mesh
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _current.mesh = self._before
+
+
+def set_mesh(mesh: Mesh | None) -> Any:
+    """Makes a mesh the current one of this thread: the one that bare specs refer to.
+
+    Args:
+      mesh: a `Mesh`; None for none.
+
+    Returns:
+      A context manager that puts the previous mesh back; without `with` the mesh stays.
+
+    Raises:
+      PlacementError: it is no mesh.
+
+    Example:
+      >>> with set_mesh(make_mesh((1,), ("x",))) as mesh:
+      ...     get_mesh() is mesh
+      True
+    """
+    if mesh is not None and not isinstance(mesh, Mesh):
+        raise PlacementError(f"set_mesh: expected a Mesh, got {type(mesh).__name__}")
+    before, _current.mesh = _current.mesh, mesh
+    return _MeshContext(mesh, before)
+
+
+def current_mesh() -> Mesh | None:
+    """Returns this thread's current mesh, or None."""
+    return _current.mesh
+
+
+def get_mesh() -> Mesh:
+    """Returns the current mesh.
+
+    Returns:
+      The `Mesh` that `set_mesh`, or a `with mesh:` block, made current in this thread.
+
+    Raises:
+      PlacementError: there is none.
+    """
+    note_asked()
+    mesh = _current.mesh
+    if mesh is None:
+        raise PlacementError(
+            "there is no current mesh: use `with fxflow.set_mesh(mesh):`, or pass a "
+            "NamedSharding(mesh, spec) instead of a bare PartitionSpec"
+        )
+    return mesh
+
+
+def times_asked() -> int:
+    """Returns how often this thread asked for the current mesh: see `jit`."""
+    return _current.asked
+
+
+def note_asked() -> None:
+    """Notes that what is being traced depends on the current mesh."""
+    _current.asked += 1
+
+
+def coordinates(mesh: AbstractMesh) -> Iterator[dict[AxisName, int]]:
+    """Yields the place of each device on the axes, in row-major order."""
+    for index in np.ndindex(*mesh.axis_sizes):
+        yield dict(zip(mesh.axis_names, index, strict=True))

@@ -1,0 +1,482 @@
+"""Shardings: which device holds which part of an array.
+
+A `NamedSharding` says it in terms of a mesh, and is what users write and read. The
+runtime is told with an `HloSharding`, a grid of tiles over the devices in mesh order;
+`describe` goes the other way, from what the compiler chose to names of the mesh.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import clients
+from ._jaxlib import Device, HloSharding, OpSharding
+from .errors import PlacementError
+from .meshes import Mesh, PartitionSpec, coordinates, names_of
+
+__all__ = [
+    "GSPMDSharding",
+    "NamedSharding",
+    "Sharding",
+    "SingleDeviceSharding",
+    "describe",
+]
+
+#: The runtime's description of a copy on each device.
+REPLICATED = HloSharding.replicate()
+
+Index = tuple[slice, ...]
+Shape = tuple[int, ...]
+
+
+class Sharding:
+    """Base of all shardings. Immutable and hashable.
+
+    Attributes:
+      memory_kind: `"device"`, `"pinned_host"`, … or None for the devices' usual memory.
+    """
+
+    __slots__ = ("memory_kind",)
+
+    memory_kind: str | None
+
+    # -- what a subclass says ----------------------------------------------------
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices, in the order of the parts."""
+        raise NotImplementedError
+
+    def hlo(self, ndim: int) -> HloSharding:
+        """Returns the runtime's description for arrays of `ndim` axes."""
+        raise NotImplementedError
+
+    def tiles(self, ndim: int) -> tuple[Shape, list[Shape]]:
+        """Returns how many parts each axis has, and the part of each device.
+
+        Args:
+          ndim: number of axes.
+        """
+        raise NotImplementedError
+
+    # -- what follows ------------------------------------------------------------
+
+    @property
+    def device_set(self) -> set[Device]:
+        """The devices as a set."""
+        return set(self.devices)
+
+    @property
+    def num_devices(self) -> int:
+        """Number of devices."""
+        return len(self.devices)
+
+    @property
+    def addressable_devices(self) -> set[Device]:
+        """The devices of this process."""
+        return set(local_part(self.devices))
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all devices are of this process."""
+        return len(local_part(self.devices)) == len(self.devices)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds the whole array."""
+        raise NotImplementedError
+
+    def shard_shape(self, global_shape: Sequence[int]) -> Shape:
+        """Returns the shape of the part that one device holds.
+
+        Args:
+          global_shape: of the whole array.
+
+        Raises:
+          PlacementError: an axis cannot be divided evenly, or there are too few axes.
+        """
+        shape = tuple(global_shape)
+        counts, _ = self.tiles(len(shape))
+        for axis, (length, count) in enumerate(zip(shape, counts, strict=True)):
+            if length % count:
+                raise PlacementError(
+                    f"axis {axis} of an array of shape {list(shape)} cannot be divided "
+                    f"into {count} equal parts as {self} asks: pad it, or leave that "
+                    "axis whole (None)"
+                )
+        return tuple(n // c for n, c in zip(shape, counts, strict=True))
+
+    def devices_indices_map(
+        self, global_shape: Sequence[int]
+    ) -> Mapping[Device, Index]:
+        """Returns the slices of the whole array that each device holds.
+
+        Args:
+          global_shape: of the whole array.
+        """
+        part = self.shard_shape(global_shape)
+        counts, places = self.tiles(len(part))
+
+        def index(place: Shape) -> Index:
+            return tuple(
+                slice(p * n, (p + 1) * n) if c > 1 else slice(None)
+                for p, n, c in zip(place, part, counts, strict=True)
+            )
+
+        return {d: index(p) for d, p in zip(self.devices, places, strict=True)}
+
+    def addressable_devices_indices_map(
+        self, global_shape: Sequence[int]
+    ) -> Mapping[Device, Index]:
+        """Like `devices_indices_map`, for the devices of this process."""
+        mine = self.addressable_devices
+        every = self.devices_indices_map(global_shape)
+        return {d: index for d, index in every.items() if d in mine}
+
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        """Returns whether arrays of `ndim` axes lie the same way under both."""
+        return (
+            self.devices == other.devices
+            and self.memory_kind == other.memory_kind
+            and self.tiles(ndim) == other.tiles(ndim)
+        )
+
+    def with_memory_kind(self, kind: str) -> Sharding:
+        """Returns the same layout in another kind of memory."""
+        raise NotImplementedError
+
+
+def local_part(devices: Sequence[Device]) -> list[Device]:
+    """Returns the devices that belong to this process, in order."""
+    if not devices:
+        return []
+    here = devices[0].client.process_index()
+    return [d for d in devices if d.process_index == here]
+
+
+def check_memory_kind(device: Device, kind: str | None) -> None:
+    """Raises `PlacementError` if the device has no such memory."""
+    if kind is None:
+        return
+    known = [memory.kind for memory in device.addressable_memories()]
+    if known and kind not in known:
+        raise PlacementError(
+            f"{device} has no memory of kind {kind!r}; it has {', '.join(known)}"
+        )
+
+
+class SingleDeviceSharding(Sharding):
+    """The whole array on one device.
+
+    Args:
+      device: a device, or its name.
+      memory_kind: see `Sharding`.
+    """
+
+    __slots__ = ("_device",)
+
+    def __init__(self, device: Device | str, *, memory_kind: str | None = None) -> None:
+        self._device = clients.resolve(device)
+        check_memory_kind(self._device, memory_kind)
+        self.memory_kind = memory_kind
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The one device."""
+        return (self._device,)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """True."""
+        return True
+
+    def hlo(self, ndim: int) -> HloSharding:
+        """Replicated."""
+        return REPLICATED
+
+    def tiles(self, ndim: int) -> tuple[Shape, list[Shape]]:
+        """One part."""
+        return (1,) * ndim, [(0,) * ndim]
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        """Returns the same device with another kind of memory."""
+        return SingleDeviceSharding(self._device, memory_kind=kind)
+
+    def __hash__(self) -> int:
+        return hash((self._device, self.memory_kind))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, SingleDeviceSharding)
+            and self._device == other._device
+            and self.memory_kind == other.memory_kind
+        )
+
+    def __repr__(self) -> str:
+        kind = f", memory_kind={self.memory_kind!r}" if self.memory_kind else ""
+        return f"SingleDeviceSharding({self._device}{kind})"
+
+
+class NamedSharding(Sharding):
+    """An array over a mesh: each of its axes is split over mesh axes, or not.
+
+    Args:
+      mesh: the devices.
+      spec: a `PartitionSpec`.
+      memory_kind: see `Sharding`.
+
+    Raises:
+      PlacementError: the spec names an axis twice, or one that the mesh does not have.
+    """
+
+    __slots__ = ("_hash", "_tiles", "mesh", "spec")
+
+    mesh: Mesh
+    spec: PartitionSpec
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        spec: PartitionSpec | tuple[Any, ...],
+        *,
+        memory_kind: str | None = None,
+    ) -> None:
+        if not isinstance(mesh, Mesh):
+            raise PlacementError(
+                f"NamedSharding: expected a Mesh, got {type(mesh).__name__}"
+            )
+        if not isinstance(spec, PartitionSpec):
+            if not isinstance(spec, tuple):
+                raise PlacementError(
+                    "NamedSharding: expected a PartitionSpec, got "
+                    f"{type(spec).__name__}"
+                )
+            spec = PartitionSpec(*spec)
+        used: set[Any] = set()
+        for names in spec.names():
+            mesh.length(names)
+            for name in names:
+                if name in used:
+                    raise PlacementError(
+                        f"{spec} splits over the mesh axis {name!r} twice"
+                    )
+                used.add(name)
+        self.mesh, self.spec = mesh, spec
+        if mesh.flat:
+            check_memory_kind(mesh.flat[0], memory_kind)
+        self.memory_kind = memory_kind
+        self._hash = hash((mesh, spec, memory_kind))
+        self._tiles: dict[int, tuple[Shape, list[Shape]]] = {}
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices of the mesh in row-major order."""
+        return self.mesh.flat
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether no axis is split."""
+        return all(self.mesh.length(names_of(entry)) == 1 for entry in self.spec)
+
+    def padded(self, ndim: int) -> tuple[tuple[Any, ...], ...]:
+        """Returns the mesh axes of each of `ndim` axes.
+
+        Raises:
+          PlacementError: the spec has more entries.
+        """
+        names = self.spec.names()
+        if len(self.spec.canonical()) > ndim:
+            raise PlacementError(
+                f"{self.spec} is for arrays of at least {len(self.spec.canonical())} "
+                f"axes, got one of {ndim}"
+            )
+        return names[:ndim] + ((),) * (ndim - len(names))
+
+    def tiles(self, ndim: int) -> tuple[Shape, list[Shape]]:
+        """See `Sharding`."""
+        known = self._tiles.get(ndim)
+        if known is None:
+            entries = self.padded(ndim)
+            mesh = self.mesh
+            sizes = mesh.shape
+            places = []
+            for at in coordinates(mesh):
+                place = []
+                for names in entries:
+                    position = 0
+                    for name in names:
+                        position = position * sizes[name] + at[name]
+                    place.append(position)
+                places.append(tuple(place))
+            counts = tuple(mesh.length(names) for names in entries)
+            known = self._tiles[ndim] = (counts, places)
+        return known
+
+    def hlo(self, ndim: int) -> HloSharding:
+        """See `Sharding`."""
+        mesh = self.mesh
+        entries = self.padded(ndim)
+        if self.is_fully_replicated:
+            return REPLICATED
+        order = [mesh.axis_names.index(n) for names in entries for n in names]
+        rest = [i for i in range(len(mesh.axis_names)) if i not in order]
+        dims = [mesh.length(names) for names in entries]
+        spare = math.prod(mesh.axis_sizes[i] for i in rest)
+        types = []
+        if spare > 1:
+            dims.append(spare)
+            types.append(OpSharding.Type.REPLICATED)
+        return HloSharding.iota_tile(
+            dims, list(mesh.axis_sizes), [*order, *rest], types
+        )
+
+    def with_spec(self, spec: PartitionSpec) -> NamedSharding:
+        """Returns another layout over the same mesh."""
+        return NamedSharding(self.mesh, spec, memory_kind=self.memory_kind)
+
+    def with_memory_kind(self, kind: str) -> NamedSharding:
+        """Returns the same layout in another kind of memory."""
+        return NamedSharding(self.mesh, self.spec, memory_kind=kind)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, NamedSharding)
+            and self.mesh == other.mesh
+            and self.spec == other.spec
+            and self.memory_kind == other.memory_kind
+        )
+
+    def __repr__(self) -> str:
+        kind = f", memory_kind={self.memory_kind!r}" if self.memory_kind else ""
+        return f"NamedSharding({self.mesh}, {self.spec}{kind})"
+
+
+class GSPMDSharding(Sharding):
+    """What a compiler chose and no mesh of ours can name.
+
+    Args:
+      devices: in the order of the parts.
+      hlo_sharding: the runtime's description.
+    """
+
+    __slots__ = ("_devices", "_hlo")
+
+    def __init__(
+        self,
+        devices: Sequence[Device],
+        hlo_sharding: HloSharding,
+        *,
+        memory_kind: str | None = None,
+    ) -> None:
+        self._devices, self._hlo = tuple(devices), hlo_sharding
+        self.memory_kind = memory_kind
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """See `Sharding`."""
+        return self._devices
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds the whole array."""
+        return bool(self._hlo.is_replicated())
+
+    def hlo(self, ndim: int) -> HloSharding:
+        """The description itself."""
+        return self._hlo
+
+    def tiles(self, ndim: int) -> tuple[Shape, list[Shape]]:
+        """See `Sharding`."""
+        return tiles_of(self._hlo, len(self._devices), ndim)
+
+    def with_memory_kind(self, kind: str) -> GSPMDSharding:
+        """Returns the same layout in another kind of memory."""
+        return GSPMDSharding(self._devices, self._hlo, memory_kind=kind)
+
+    def __hash__(self) -> int:
+        return hash((self._devices, str(self._hlo), self.memory_kind))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, GSPMDSharding)
+            and self._devices == other._devices
+            and bool(self._hlo == other._hlo)
+            and self.memory_kind == other.memory_kind
+        )
+
+    def __repr__(self) -> str:
+        return f"GSPMDSharding({self._hlo})"
+
+
+def tiles_of(hlo: HloSharding, count: int, ndim: int) -> tuple[Shape, list[Shape]]:
+    """Returns what `Sharding.tiles` does, for a description of the runtime.
+
+    Args:
+      hlo: the description.
+      count: number of devices.
+      ndim: number of axes.
+    """
+    if hlo.is_replicated() or hlo.is_maximal():
+        return (1,) * ndim, [(0,) * ndim] * count
+    dims = list(hlo.tile_assignment_dimensions())
+    order = np.array(hlo.tile_assignment_devices()).reshape(dims)
+    places: list[Shape] = [(0,) * ndim] * count
+    for index in np.ndindex(*dims):
+        places[int(order[index])] = tuple(int(i) for i in index[:ndim])
+    return tuple(dims[:ndim]), places
+
+
+def describe(mesh: Mesh, hlo: HloSharding, ndim: int) -> Sharding:
+    """Returns a description of the runtime in terms of a mesh, where that is possible.
+
+    Args:
+      mesh: whose devices, in row-major order, the description numbers.
+      hlo: the description.
+      ndim: number of axes of the array.
+    """
+    if hlo.is_replicated():
+        return NamedSharding(mesh, PartitionSpec())
+    counts, places = tiles_of(hlo, mesh.size, ndim)
+    shape = (*mesh.axis_sizes, ndim)
+    grid = np.array(places, np.int64).reshape(shape) if ndim else None
+    entries: list[Any] = []
+    for axis in range(ndim):
+        assert grid is not None
+        names = _axes_that_count(mesh, grid[..., axis], counts[axis])
+        if names is None:
+            return GSPMDSharding(mesh.flat, hlo)
+        entries.append(names)
+    spec = PartitionSpec(*PartitionSpec(*entries).canonical())
+    found = NamedSharding(mesh, spec)
+    if found.tiles(ndim) != (counts, places):
+        return GSPMDSharding(mesh.flat, hlo)
+    return found
+
+
+def _axes_that_count(
+    mesh: Mesh, places: np.ndarray[Any, Any], count: int
+) -> tuple[Any, ...] | None:
+    """Returns the mesh axes, slowest first, whose places make up `places`."""
+    strides = []
+    for i, (name, size) in enumerate(
+        zip(mesh.axis_names, mesh.axis_sizes, strict=True)
+    ):
+        if size == 1:
+            continue
+        step = int(np.take(places, 1, i).flat[0] - np.take(places, 0, i).flat[0])
+        if step:
+            strides.append((step, name, size))
+    strides.sort(key=lambda s: -s[0])
+    expected = 1
+    for step, _, size in reversed(strides):
+        if step != expected:
+            return None
+        expected *= size
+    return tuple(name for _, name, _ in strides) if expected == count else None

@@ -1,0 +1,184 @@
+"""Order of axes and elements: `transpose` and `rev`, views on the host.
+
+Arrays of keys are moved as their words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter, methodcaller
+from typing import Any
+
+from fxflow.core.array import Array
+from fxflow.core.aval import Aval
+from fxflow.core.convert import typeof
+from fxflow.core.errors import AxisError
+from fxflow.core.primitive import register
+from fxflow.lax.arguments import (
+    axis_indices,
+    is_words,
+    listed,
+    on_words,
+)
+from fxflow.lax.families import Structural
+
+
+@register
+class Transpose(Structural):
+    """The axes in another order. All dtypes. StableHLO: transpose."""
+
+    name = "transpose"
+    is_view = True
+
+    def abstract(self, x: Aval, *, permutation: tuple[int, ...]) -> Aval:
+        """The lengths in the new order."""
+        if sorted(permutation) != list(range(x.ndim)):
+            raise AxisError(
+                f"transpose: permutation must hold each axis of {x} once, got "
+                f"{permutation}"
+            )
+        shape = x.shape
+        return Aval(tuple([shape[d] for d in permutation]), x.dtype, x.weak_type)
+
+    def lower(self, ctx: Any, x: str, *, permutation: tuple[int, ...]) -> str:
+        """`transpose`."""
+        return str(
+            ctx.emit(
+                f"stablehlo.transpose {x}, dims = {listed(permutation)} : "
+                f"({ctx.avals_in[0].mlir}) -> {ctx.avals_out[0].mlir}"
+            )
+        )
+
+    def evaluate(self, x: Any, *, permutation: tuple[int, ...]) -> Any:
+        """`np.transpose`."""
+        return x.transpose(permutation)
+
+    def host_function(self, **params: Any) -> Callable[..., Any]:
+        """`np.ndarray.transpose`."""
+        return methodcaller("transpose", params["permutation"])
+
+    def transpose(
+        self, cotangent: Any, x: Any, *, permutation: tuple[int, ...]
+    ) -> Sequence[Any]:
+        """The inverse permutation."""
+        inverse = [0] * len(permutation)
+        for new, old in enumerate(permutation):
+            inverse[old] = new
+        return [Transpose.bind(cotangent, permutation=tuple(inverse))]
+
+    def batched_params(self, value: Any, size: int, **params: Any) -> dict[str, Any]:
+        """Axis 0 stays in front."""
+        return {"permutation": (0, *(d + 1 for d in params["permutation"]))}
+
+
+def transpose(operand: Any, permutation: Sequence[int]) -> Array:
+    """Puts the axes in another order.
+
+    Args:
+      operand: array of any dtype.
+      permutation: axis `i` of the result is axis `permutation[i]` of `operand`.
+
+    Returns:
+      Array of the dtype of `operand`, its lengths permuted.
+
+    Raises:
+      AxisError: `permutation` does not name each axis once.
+
+    Example:
+      >>> import numpy as np
+      >>> transpose(np.zeros((2, 3), "f4"), (1, 0)).shape
+      (3, 2)
+
+    Source: StableHLO `transpose`.
+    """
+    aval = typeof(operand)
+    axes = axis_indices("transpose", permutation, aval.ndim, "permutation")
+    if len(axes) != aval.ndim:
+        raise AxisError(
+            f"transpose: permutation must hold each axis of {aval} once, got {axes}"
+        )
+    if axes == tuple(range(aval.ndim)) and isinstance(operand, Array):
+        return operand
+    if is_words(aval):
+        words = tuple(range(aval.ndim, aval.physical.ndim))
+        keys: Array = on_words(
+            lambda w: Transpose.bind(w, permutation=axes + words), operand
+        )
+        return keys
+    result: Array = Transpose.bind(operand, permutation=axes)
+    return result
+
+
+@register
+class Rev(Structural):
+    """The elements in reverse along some axes. All dtypes. StableHLO: reverse."""
+
+    name = "rev"
+    is_view = True
+
+    def abstract(self, x: Aval, *, dimensions: tuple[int, ...]) -> Aval:
+        """Unchanged."""
+        return x
+
+    def lower(self, ctx: Any, x: str, *, dimensions: tuple[int, ...]) -> str:
+        """`reverse`."""
+        return str(
+            ctx.emit(
+                f"stablehlo.reverse {x}, dims = {listed(dimensions)} : "
+                f"{ctx.avals_out[0].mlir}"
+            )
+        )
+
+    def evaluate(self, x: Any, *, dimensions: tuple[int, ...]) -> Any:
+        """A view of negative strides."""
+        return self.host_function(dimensions=dimensions)(x)
+
+    def host_function(self, **params: Any) -> Callable[..., Any]:
+        """Indexing by `::-1`."""
+        dims = params["dimensions"]
+        back = slice(None, None, -1)
+        return itemgetter(
+            tuple(
+                back if d in dims else slice(None)
+                for d in range(max(dims, default=-1) + 1)
+            )
+        )
+
+    def transpose(
+        self, cotangent: Any, x: Any, *, dimensions: tuple[int, ...]
+    ) -> Sequence[Any]:
+        """The same reversal."""
+        return [Rev.bind(cotangent, dimensions=dimensions)]
+
+    def batched_params(self, value: Any, size: int, **params: Any) -> dict[str, Any]:
+        """Axis 0 stays in front."""
+        return {"dimensions": tuple(d + 1 for d in params["dimensions"])}
+
+
+def rev(operand: Any, dimensions: Sequence[int]) -> Array:
+    """Reverses the order of the elements along some axes.
+
+    Args:
+      operand: array of any dtype.
+      dimensions: the axes.
+
+    Returns:
+      Array of the type of `operand`.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+
+    Example:
+      >>> import numpy as np
+      >>> rev(np.array([1, 2, 3], "i4"), (0,))
+      Array([3, 2, 1], dtype=int32)
+
+    Source: StableHLO `reverse`.
+    """
+    aval = typeof(operand)
+    dims = axis_indices("rev", dimensions, aval.ndim)
+    if is_words(aval):
+        keys: Array = on_words(lambda w: Rev.bind(w, dimensions=dims), operand)
+        return keys
+    result: Array = Rev.bind(operand, dimensions=dims)
+    return result

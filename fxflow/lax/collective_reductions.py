@@ -1,0 +1,288 @@
+"""Collectives whose result is the same at every place: sums, extrema, a broadcast.
+
+Along an array axis (`vmap`) they are reductions. The transpose of a sum over an axis is
+the sum of all cotangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fxflow.core import dtypes
+from fxflow.core.aval import Aval
+from fxflow.core.convert import typeof
+from fxflow.core.primitive import register
+from fxflow.lax.bitcasting import bitcast_convert_type
+from fxflow.lax.bitwise import bitwise_or
+from fxflow.lax.broadcasting import broadcast_in_dim
+from fxflow.lax.collective_groups import (
+    Collective,
+    Groups,
+    Names,
+    Partition,
+    group_of,
+    length,
+    reducer,
+    varying_along,
+)
+from fxflow.lax.collective_movement import AllGather, Movement, at_place, place, rows
+from fxflow.lax.comparison import eq, ne
+from fxflow.lax.complex import complex as complex_of
+from fxflow.lax.complex import imag, real
+from fxflow.lax.conversion import convert_element_type
+from fxflow.lax.creation import full_like
+from fxflow.lax.elementwise import mul
+from fxflow.lax.families import ANY, NUMERIC, Kinds, Linear, require_kind
+from fxflow.lax.joining import concatenate
+from fxflow.lax.reduction import reduce_max, reduce_min, reduce_sum
+from fxflow.lax.reshaping import reshape
+from fxflow.lax.select import select
+
+
+class Reduction(Collective):
+    """Reduces over the slices of a group; each gets the result.
+
+    Attributes:
+      kinds: dtypes it takes.
+      operation: that combines two elements, of StableHLO.
+    """
+
+    kinds: ClassVar[Kinds]
+    operation: ClassVar[str]
+
+    def abstract(self, x: Aval, *, axes: Names, groups: Partition = None) -> Aval:
+        """The operand's type."""
+        length(axes)
+        require_kind(self.name, x, self.kinds)
+        return x.strong()
+
+    def across(
+        self,
+        ctx: Any,
+        devices: Groups,
+        x: str,
+        **params: Any,
+    ) -> str:
+        """`stablehlo.all_reduce`."""
+        (aval,) = ctx.avals_in
+        return str(
+            ctx.emit(
+                f'"stablehlo.all_reduce"({x}) <{{{devices.attributes}}}> '
+                f"({reducer(ctx, aval, self.operation)}) : "
+                f"({aval.mlir}) -> {aval.mlir}"
+            )
+        )
+
+    def varying(
+        self, axes: Sequence[frozenset[Any]], params: dict[str, Any]
+    ) -> frozenset[Any]:
+        """The result is the same along the axes."""
+        return varying_along(axes, params, same=True)
+
+    def batch_named(
+        self,
+        axis_name: Any,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        *,
+        axes: Names,
+        groups: Partition = None,
+    ) -> tuple[Any, bool]:
+        """A reduction over the mapped axis, then over the other ones."""
+        if groups is not None:
+            return super().batch_named(
+                axis_name, size, args, mapped, axes=axes, groups=groups
+            )
+        (x,) = args
+        out = self.reduce(x, (0,)) if mapped[0] else self.repeated(x, size)
+        rest = tuple(name for name in axes if name != axis_name)
+        return (self.bind(out, axes=rest) if rest else out), False
+
+    def by_gathering(self, x: Any, *, axes: Names, groups: Partition = None) -> Any:
+        """Of the results of all groups the own one."""
+        every = AllGather.bind(x, axes=axes, dim=0)
+        if groups is None:
+            return self.reduce(every, (0,))
+        shape = (1, *typeof(x).shape)
+        results = [
+            reshape(self.reduce(rows(every, group), (0,)), shape) for group in groups
+        ]
+        return at_place(rows(concatenate(results, 0), group_of(groups)), axes)
+
+    def reduce(self, x: Any, dims: tuple[int, ...]) -> Any:
+        """Returns the reduction over array axes."""
+        raise NotImplementedError
+
+    def repeated(self, x: Any, size: int) -> Any:
+        """Returns the reduction of `size` equal values."""
+        raise NotImplementedError
+
+
+@register
+class PSum(Linear, Reduction):
+    """Sum over named axes. dtypes: numeric."""
+
+    name = "psum"
+    kinds = NUMERIC
+    operation = "add"
+
+    def reduce(self, x: Any, dims: tuple[int, ...]) -> Any:
+        """The sum."""
+        return reduce_sum(x, dims)
+
+    def repeated(self, x: Any, size: int) -> Any:
+        """A multiple."""
+        dtype = typeof(x).dtype
+        return mul(x, np.asarray(size).astype(dtype)[()])
+
+    def transpose(
+        self, cotangent: Any, *args: Any, axes: Names, groups: Partition = None
+    ) -> Sequence[Any]:
+        """The sum of the cotangents of all slices."""
+        return [PSum.bind(cotangent, axes=axes, groups=groups)]
+
+
+class _Extremum(Reduction):
+    kinds = ANY
+    nondifferentiable = "take the derivative of the element you select instead"
+    among: ClassVar[Callable[..., Any]]
+    worst: ClassVar[float]
+
+    def needs_place(self, params: dict[str, Any]) -> bool:
+        """Complex numbers of groups are looked up."""
+        return params.get("groups") is not None
+
+    def across(self, ctx: Any, devices: Groups, x: str, **params: Any) -> str:
+        """Runtimes cannot reduce complex numbers by order: they are gathered."""
+        if not dtypes.is_complex(ctx.avals_in[0].dtype):
+            return super().across(ctx, devices, x, **params)
+        with devices.scope():
+            (out,) = ctx.compose(lambda v: self.by_gathering(v, **params), [x])
+        return str(out)
+
+    def reduce(self, x: Any, dims: tuple[int, ...]) -> Any:
+        """The extremum; of complex numbers with the extreme real part, by the other."""
+        among = type(self).among
+        if not dtypes.is_complex(typeof(x).dtype):
+            return among(x, dims)
+        first, second = real(x), imag(x)
+        found = among(first, dims)
+        others = [i for i in range(typeof(x).ndim) if i not in dims]
+        best = broadcast_in_dim(found, typeof(x).shape, others)
+        # A nan is the extremum.
+        tied = bitwise_or(eq(first, best), ne(first, first))
+        return complex_of(
+            found, among(select(tied, second, full_like(second, self.worst)), dims)
+        )
+
+    def repeated(self, x: Any, size: int) -> Any:
+        """The value."""
+        return x
+
+
+@register
+class PMax(_Extremum):
+    """Maximum over named axes. dtypes: any; complex ones by real, then imaginary."""
+
+    name = "pmax"
+    operation = "maximum"
+    among = staticmethod(reduce_max)
+    worst = -np.inf
+
+
+@register
+class PMin(_Extremum):
+    """Minimum over named axes. dtypes: any; complex ones by real, then imaginary."""
+
+    name = "pmin"
+    operation = "minimum"
+    among = staticmethod(reduce_min)
+    worst = np.inf
+
+
+@register
+class PBroadcast(Movement):
+    """Every slice gets that at place `source`, bit by bit. dtypes: any."""
+
+    name = "pbroadcast"
+
+    def abstract(self, x: Aval, *, axes: Names, source: int) -> Aval:
+        """The operand's type."""
+        length(axes)
+        return x.strong()
+
+    def needs_place(self, params: dict[str, Any]) -> bool:
+        """The source is told from the others."""
+        return True
+
+    def across(
+        self, ctx: Any, devices: Groups, x: str, *, axes: Names, source: int
+    ) -> str:
+        """`stablehlo.collective_broadcast` on GPUs; elsewhere a sum with zeros.
+
+        The CPU's runtime has it within one process only.
+        """
+        if ctx.platform != "gpu":
+            with devices.scope():
+                (out,) = ctx.compose(lambda v: _summed(v, axes, source), [x])
+            return str(out)
+        (aval,) = ctx.avals_in
+        # The first of a group is the source.
+        order = [source, *(i for i in range(devices.size) if i != source)]
+        return str(
+            ctx.emit(
+                f'"stablehlo.collective_broadcast"({x}) <{{{devices.channel}, '
+                f"replica_groups = {devices.dense(devices.rows[:, order])}}}> : "
+                f"({aval.mlir}) -> {aval.mlir}"
+            )
+        )
+
+    def varying(
+        self, axes: Sequence[frozenset[Any]], params: dict[str, Any]
+    ) -> frozenset[Any]:
+        """The result is the same along the axes."""
+        return varying_along(axes, params, same=True)
+
+    def along(self, x: Any, *, source: int, **params: Any) -> tuple[Any, bool]:
+        """One of the slices."""
+        return reshape(rows(x, [source]), typeof(x).shape[1:]), False
+
+    def axis_by_axis(self, x: Any, *, axes: Names, source: int) -> Any:
+        """From the source's place on each axis in turn."""
+        for name in reversed(axes):
+            size = length((name,))
+            source, here = divmod(source, size)
+            x = PBroadcast.bind(x, axes=(name,), source=here)
+        return x
+
+    def transpose(
+        self, cotangent: Any, *args: Any, axes: Names, source: int
+    ) -> Sequence[Any]:
+        """The source gets the sum of the cotangents, the others nothing."""
+        total = PSum.bind(cotangent, axes=axes)
+        return [select(eq(place(axes), source), total, full_like(total, 0))]
+
+
+def _summed(x: Any, axes: Names, source: int) -> Any:
+    """Returns the value at a place as a sum over all, in which others have zero bits.
+
+    Not of numbers: -0.0 + 0.0 is 0.0.
+    """
+    aval = typeof(x)
+    dtype = aval.dtype
+    if dtypes.is_complex(dtype):
+        return complex_of(
+            _summed(real(x), axes, source), _summed(imag(x), axes, source)
+        )
+    if dtypes.is_bool(dtype):
+        byte = convert_element_type(x, np.dtype(np.uint8))
+        return convert_element_type(_summed(byte, axes, source), dtype)
+    if dtypes.is_floating(dtype) and dtypes.bits(dtype) >= 8:
+        words = bitcast_convert_type(x, np.dtype(f"uint{dtypes.bits(dtype)}"))
+        return bitcast_convert_type(_summed(words, axes, source), dtype)
+    mine = select(eq(place(axes), source), x, full_like(x, 0))
+    return PSum.bind(mine, axes=axes)

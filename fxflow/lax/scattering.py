@@ -1,0 +1,398 @@
+"""Scattering: what all scatters share.
+
+Slices of an array are combined with updates at many computed places. Here are the
+family of the primitives, the checks, the program's text, and where the updates go, for
+NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fxflow.core import arith
+from fxflow.core.array import Array
+from fxflow.core.aval import Aval
+from fxflow.core.batching import materialize
+from fxflow.core.convert import typeof
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.primitive import Primitive
+from fxflow.lax.families import ANY, Kinds, require_kind
+from fxflow.lax.gather import Gather
+from fxflow.lax.places import (
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    Window,
+    bounds_text,
+    require_axes,
+    require_batching,
+    require_indices,
+    wide_indices,
+)
+from fxflow.lax.select import select
+
+
+class Scattering(Primitive):
+    """Combines slices of an array with updates.
+
+    Attributes:
+      kinds: dtypes it takes.
+      combiner: StableHLO's operation on (old, update), or "" for the update itself.
+      ufunc: NumPy's, or None for the update itself.
+    """
+
+    kinds: ClassVar[Kinds] = ANY
+    combiner: ClassVar[str] = ""
+    ufunc: ClassVar[np.ufunc | None] = None
+
+    def abstract(
+        self,
+        x: Aval,
+        indices: Aval,
+        updates: Aval,
+        *,
+        dimension_numbers: ScatterDimensionNumbers,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+        mode: GatherScatterMode,
+    ) -> Aval:
+        """The type of the array."""
+        name = self.name
+        if self.kinds is not ANY:
+            require_kind(name, x, self.kinds)
+        if x.dtype != updates.dtype:
+            raise DtypeError(
+                f"{name}: operand {x} and updates {updates} must have one dtype: "
+                "convert one with .astype(...)"
+            )
+        check_scatter(name, x, indices, updates, dimension_numbers)
+        return Aval(x.shape, x.dtype, x.weak_type and updates.weak_type)
+
+    def lower(
+        self,
+        ctx: Any,
+        x: str,
+        indices: str,
+        updates: str,
+        *,
+        dimension_numbers: ScatterDimensionNumbers,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+        mode: GatherScatterMode,
+    ) -> str:
+        """`scatter`, which leaves out slices that do not lie inside."""
+        aval, index_aval, update_aval = ctx.avals_in
+
+        def combine(inner: Any, names: list[str]) -> Sequence[str]:
+            if not self.combiner:
+                return names[1:]
+            mlir = aval.update(shape=()).mlir
+            return [inner.emit(f"{self.combiner} {', '.join(names)} : {mlir}")]
+
+        return scatter_text(
+            ctx,
+            (x, indices, updates),
+            (aval, index_aval, update_aval),
+            combine,
+            dimension_numbers,
+            indices_are_sorted,
+            unique_indices,
+            mode,
+        )
+
+    def evaluate(self, x: Any, indices: Any, updates: Any, **params: Any) -> Any:
+        """NumPy's assignment at, or `ufunc.at`."""
+        return self.host_function(**params)(x, indices, updates)
+
+    def host_function(self, **params: Any) -> Callable[..., Any]:
+        """A copy of the array, changed at the positions of the updates."""
+        numbers: ScatterDimensionNumbers = params["dimension_numbers"]
+        clip = params["mode"] is GatherScatterMode.CLIP
+        ufunc = self.ufunc
+
+        def call(x: Any, indices: Any, updates: Any) -> Any:
+            out = np.array(x)
+            index, values = scatter_positions(numbers, x, indices, updates, clip)
+            if not values.size:
+                return out
+            # `at` needs an axis to index.
+            target = out if out.ndim else out.reshape(1)
+            if ufunc is None:
+                target[index] = values
+            else:
+                ufunc.at(target, index, values)
+            return out
+
+        return call
+
+    def batch(
+        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
+    ) -> tuple[Any, bool]:
+        """One more axis of the slices, or one batching dimension."""
+        x, indices, updates = args
+        params["dimension_numbers"] = params["dimension_numbers"].batched(mapped[1])
+        if mapped[1]:
+            params["indices_are_sorted"] = False
+        out = self.bind(
+            materialize(x, size, mapped[0]),
+            indices,
+            materialize(updates, size, mapped[2]),
+            **params,
+        )
+        return out, True
+
+
+def check_scatter(
+    name: str,
+    x: Aval,
+    indices: Aval,
+    updates: Aval,
+    numbers: ScatterDimensionNumbers,
+) -> None:
+    """Checks that shapes and dimension numbers fit together.
+
+    Raises:
+      ShapeError, AxisError, DtypeError: they do not.
+    """
+    require_indices(name, indices, numbers.scatter_dims_to_operand_dims)
+    require_axes(
+        name,
+        "scatter_dims_to_operand_dims",
+        numbers.scatter_dims_to_operand_dims,
+        x.ndim,
+        increasing=False,
+    )
+    require_axes(
+        name,
+        "inserted_window_dims",
+        numbers.inserted_window_dims,
+        x.ndim,
+        increasing=True,
+    )
+    require_axes(
+        name,
+        "update_window_dims",
+        numbers.update_window_dims,
+        updates.ndim,
+        increasing=True,
+    )
+    require_batching(
+        name,
+        x,
+        indices,
+        numbers.operand_batching_dims,
+        numbers.scatter_indices_batching_dims,
+        (*numbers.inserted_window_dims, *numbers.scatter_dims_to_operand_dims),
+    )
+    window = len(numbers.update_window_dims)
+    dropped = len(numbers.inserted_window_dims) + len(numbers.operand_batching_dims)
+    if window + dropped != x.ndim:
+        raise ShapeError(
+            f"{name}: each axis of {x} must be one of update_window_dims (there are "
+            f"{window}), inserted_window_dims or operand_batching_dims (there are "
+            f"{dropped})"
+        )
+    batch = tuple(
+        n for d, n in enumerate(updates.shape) if d not in numbers.update_window_dims
+    )
+    if batch != indices.shape[:-1]:
+        raise ShapeError(
+            f"{name}: updates {updates} need the batch axes {indices.shape[:-1]} of "
+            f"the indices {indices} apart from update_window_dims "
+            f"{numbers.update_window_dims}, got {batch}"
+        )
+    sizes = numbers.window_sizes(x.ndim, updates.shape)
+    gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    if any(
+        k > n
+        for d, (k, n) in enumerate(zip(sizes, x.shape, strict=True))
+        if d not in gone
+    ):
+        raise ShapeError(
+            f"{name}: slices of {sizes} (from updates {updates}) are larger than the "
+            f"operand {x}"
+        )
+
+
+def scatter_text(
+    ctx: Any,
+    operands: Sequence[str],
+    avals: Sequence[Aval],
+    combine: Callable[[Any, list[str]], Sequence[str]],
+    numbers: ScatterDimensionNumbers,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    mode: GatherScatterMode,
+) -> str:
+    """Writes a scatter with the given combination of (old, update)."""
+    x, indices, updates = operands
+    aval, index_aval, update_aval = avals
+    if not (aval.size and update_aval.size):
+        return x
+    if not aval.ndim:
+        # XLA's simplifier fails on a scatter into a number: make it a vector of one.
+        line = aval.update(shape=(1,))
+        at = Aval((*update_aval.shape, 1), np.dtype(np.int32))
+        zeros = ctx.constant(np.int32(0), at.update(shape=()))
+        out = scatter_text(
+            ctx,
+            (
+                ctx.emit(f"stablehlo.reshape {x} : ({aval.mlir}) -> {line.mlir}"),
+                ctx.broadcast(zeros, at.update(shape=()), at.shape),
+                updates,
+            ),
+            (line, at, update_aval),
+            combine,
+            ScatterDimensionNumbers((), (0,), (0,)),
+            indices_are_sorted,
+            unique_indices,
+            mode,
+        )
+        return str(ctx.emit(f"stablehlo.reshape {out} : ({line.mlir}) -> {aval.mlir}"))
+    indices, index_aval = wide_indices(ctx, indices, index_aval)
+    components = numbers.scatter_dims_to_operand_dims
+    if mode is GatherScatterMode.CLIP and components:
+        sizes = numbers.window_sizes(aval.ndim, update_aval.shape)
+        low, high = bounds_text(
+            ctx, index_aval, [aval.shape[d] - sizes[d] for d in components]
+        )
+        indices = ctx.emit(
+            f"stablehlo.clamp {low}, {indices}, {high} : {index_aval.mlir}"
+        )
+    scalar = Aval((), aval.dtype)
+    region = ctx.region([scalar, scalar], combine, [scalar])
+    flags = [
+        "true" if flag else "false" for flag in (indices_are_sorted, unique_indices)
+    ]
+    return str(
+        ctx.emit(
+            f'"stablehlo.scatter"({x}, {indices}, {updates}) <{{indices_are_sorted = '
+            f"{flags[0]}, scatter_dimension_numbers = "
+            f"{numbers.hlo(index_aval.ndim - 1)}, unique_indices = {flags[1]}}}> "
+            f"({region}) : ({aval.mlir}, {index_aval.mlir}, {update_aval.mlir}) -> "
+            f"{aval.mlir}"
+        )
+    )
+
+
+def scatter_positions(
+    numbers: ScatterDimensionNumbers, x: Any, indices: Any, updates: Any, clip: bool
+) -> tuple[tuple[Any, ...], Any]:
+    """Returns an index into `x`, and the updates that go there in the same order.
+
+    Args:
+      numbers: how the axes correspond.
+      x: NumPy array.
+      indices: index vectors.
+      updates: NumPy array.
+      clip: whether slices are moved inside; else those that are not are left out.
+    """
+    sizes = numbers.window_sizes(x.ndim, updates.shape)
+    window = Window(
+        x.ndim,
+        sizes,
+        numbers.scatter_dims_to_operand_dims,
+        numbers.inserted_window_dims,
+        numbers.operand_batching_dims,
+        numbers.scatter_indices_batching_dims,
+    )
+    inner = numbers.update_window_dims
+    outer = [d for d in range(updates.ndim) if d not in inner]
+    values = updates.transpose((*outer, *inner))
+    if not values.size or not x.size:
+        return (), values[:0] if values.ndim else values[None][:0]
+    index, inside = window.positions(x.shape, indices, clip)
+    if not numbers.scatter_dims_to_operand_dims:
+        # No index says how many slices there are.
+        index = index or (np.zeros((), np.int64),)
+        index = tuple(np.broadcast_to(i, values.shape) for i in index)
+    if inside is not None and not inside.all():
+        wide = np.broadcast_arrays(*index, values)
+        *picked, values = (part[inside] for part in wide)
+        index = tuple(picked)
+    return index, values
+
+
+def read_back(params: dict[str, Any], x: Any, indices: Any, updates_shape: Any) -> Any:
+    """Returns what lies where the updates go, zero where they go nowhere."""
+    numbers: ScatterDimensionNumbers = params["dimension_numbers"]
+    mode = params["mode"]
+    aval = typeof(x)
+    sizes = numbers.window_sizes(aval.ndim, updates_shape)
+    gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    return Gather.bind(
+        x,
+        indices,
+        dimension_numbers=numbers.gather(),
+        slice_sizes=tuple(
+            min(k, n) if d in gone else k
+            for d, (k, n) in enumerate(zip(sizes, aval.shape, strict=True))
+        ),
+        indices_are_sorted=params["indices_are_sorted"],
+        unique_indices=params["unique_indices"],
+        mode=mode,
+        fill_value=0 if mode is GatherScatterMode.FILL_OR_DROP else None,
+    )
+
+
+def kept_where(mask: Any, value: Any) -> Any:
+    """Returns a value where the mask is true, zero elsewhere."""
+    return select(mask, value, arith.constant(0, typeof(value).dtype))
+
+
+def scatter_params(
+    name: str,
+    dimension_numbers: Any,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    mode: str | GatherScatterMode | None,
+) -> dict[str, Any]:
+    """Returns the parameters of a scatter, checked.
+
+    Raises:
+      ArgumentError: not dimension numbers, or an unknown mode.
+    """
+    if not isinstance(dimension_numbers, ScatterDimensionNumbers):
+        raise ArgumentError(
+            f"{name}: dimension_numbers must be ScatterDimensionNumbers, got "
+            f"{dimension_numbers!r}"
+        )
+    return {
+        "dimension_numbers": dimension_numbers,
+        "indices_are_sorted": bool(indices_are_sorted),
+        "unique_indices": bool(unique_indices),
+        "mode": GatherScatterMode.from_any(mode),
+    }
+
+
+def combined(
+    name: str,
+    primitive: type[Scattering],
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: Any,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    mode: str | GatherScatterMode | None,
+) -> Array:
+    """Returns what a scatter makes of its arguments: the body of all that combine.
+
+    Args:
+      name: of the public function.
+      primitive: that combines.
+      operand: see `lax.scatter`.
+      scatter_indices: see `lax.scatter`.
+      updates: see `lax.scatter`.
+      dimension_numbers: see `lax.scatter`.
+      indices_are_sorted: see `lax.scatter`.
+      unique_indices: see `lax.scatter`.
+      mode: see `lax.scatter`.
+    """
+    params = scatter_params(
+        name, dimension_numbers, indices_are_sorted, unique_indices, mode
+    )
+    result: Array = primitive.bind(operand, scatter_indices, updates, **params)
+    return result

@@ -1,0 +1,101 @@
+"""Where the greatest and the least elements are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.core.errors import ShapeError
+from fxflow.numpy._operands import (
+    array_of,
+)
+from fxflow.numpy.reductions import no_out
+from fxflow.numpy.shapes import canonical_axis
+
+
+def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
+    no_out(name, out)
+    array = array_of(a, name)
+    ndim = array.aval.ndim
+    find = lax.argmax if name == "argmax" else lax.argmin
+    if axis is None:
+        flat = lax.reshape(array, (array.aval.size,))
+        _require_elements(name, flat.aval, 0)
+        index = find(flat, 0, dtypes.default_int())
+        return lax.expand_dims(index, tuple(range(ndim))) if keepdims else index
+    place = canonical_axis(name, axis, ndim)
+    _require_elements(name, array.aval, place)
+    index = find(array, place, dtypes.default_int())
+    return lax.expand_dims(index, (place,)) if keepdims else index
+
+
+def _require_elements(name: str, aval: Any, axis: int) -> None:
+    if not aval.shape[axis]:
+        raise ShapeError(f"{name}: axis {axis} of {aval} is empty")
+
+
+@library("axis", "out", "keepdims")
+def argmax(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """Returns the index of the greatest element.
+
+    Args:
+      a: array-like[...].
+      axis: along which; None is over all elements in order.
+      out: not supported: arrays are immutable.
+      keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+      Default integer array without the axis.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ShapeError: there are no elements.
+
+    Special cases:
+      The first of equal elements; the first nan if there is one.
+
+    Example:
+      >>> import numpy as np
+      >>> argmax(np.array([[1, 9], [7, 3]]), axis=1)
+      Array([1, 0], dtype=int32)
+
+    Source: `numpy.argmax`.
+    """
+    return _place("argmax", a, axis, out, keepdims)
+
+
+@library("axis", "out", "keepdims")
+def argmin(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """Returns the index of the least element.
+
+    Args:
+      a: array-like[...].
+      axis: along which; None is over all elements in order.
+      out: not supported: arrays are immutable.
+      keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+      Default integer array without the axis.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ShapeError: there are no elements.
+
+    Special cases:
+      The first of equal elements; the first nan if there is one.
+
+    Example:
+      >>> import numpy as np
+      >>> argmin(np.array([[1, 9], [7, 3]]), axis=1)
+      Array([0, 1], dtype=int32)
+
+    Source: `numpy.argmin`.
+    """
+    return _place("argmin", a, axis, out, keepdims)

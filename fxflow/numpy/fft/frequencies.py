@@ -1,0 +1,151 @@
+"""The frequencies of a transform, and their order."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.convert import as_array
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError
+from fxflow.numpy._operands import array_of, convert
+from fxflow.numpy.arranging import roll
+from fxflow.numpy.creation import asarray
+from fxflow.numpy.shapes import canonical_axes, canonical_axis
+
+
+def _frequencies(
+    name: str, n: Any, d: Any, dtype: Any, device: Any, numbers: Any
+) -> Array:
+    result = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
+    if isinstance(d, int | float):
+        return asarray((numbers / (n * d)).astype(result), device=device)
+    step = convert(array_of(d, name), result)
+    return as_array(numbers.astype(result)) / (step * n)  # type: ignore[no-any-return]
+
+
+def _points(name: str, n: Any) -> int:
+    try:
+        count = operator.index(n)
+    except TypeError as error:
+        raise ArgumentError(f"{name}: n must be an integer, got {n!r}") from error
+    if count < 1:
+        raise ArgumentError(f"{name}: n must be positive, got {count}")
+    return count
+
+
+def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
+    """Returns the frequencies of `fft`.
+
+    Args:
+      n: number of points.
+      d: distance of the points.
+      dtype: of the result; None is the default float.
+      device: where the result is put.
+
+    Returns:
+      Float array[n]: 0, positive, then negative frequencies, in cycles.
+
+    Raises:
+      ArgumentError: `n` is no positive integer.
+
+    Example:
+      >>> fftfreq(4)
+      Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
+
+    Source: `numpy.fft.fftfreq`.
+    """
+    n = _points("fftfreq", n)
+    numbers = np.r_[np.arange((n + 1) // 2), np.arange(-(n // 2), 0)].astype(np.float64)
+    return _frequencies("fftfreq", n, d, dtype, device, numbers)
+
+
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
+    """Returns the frequencies of `rfft`.
+
+    Args:
+      n: number of points.
+      d: distance of the points.
+      dtype: of the result; None is the default float.
+      device: where the result is put.
+
+    Returns:
+      Float array[n // 2 + 1]: 0 and positive frequencies, in cycles.
+
+    Raises:
+      ArgumentError: `n` is no positive integer.
+
+    Example:
+      >>> rfftfreq(4)
+      Array([0.  , 0.25, 0.5 ], dtype=float32)
+
+    Source: `numpy.fft.rfftfreq`.
+    """
+    n = _points("rfftfreq", n)
+    numbers = np.arange(n // 2 + 1).astype(np.float64)
+    return _frequencies("rfftfreq", n, d, dtype, device, numbers)
+
+
+def _shifted(name: str, x: Any, axes: Any, sign: int) -> Any:
+    array = array_of(x, name)
+    shape = array.aval.shape
+    if axes is None:
+        places = tuple(range(len(shape)))
+    elif isinstance(axes, tuple | list):
+        places = canonical_axes(name, axes, len(shape))
+    else:
+        places = (canonical_axis(name, axes, len(shape)),)
+    steps = tuple(
+        sign * shape[i] // 2 if sign > 0 else -(shape[i] // 2) for i in places
+    )
+    return roll(array, steps, places) if places else array
+
+
+@library("axes")
+def fftshift(x: Any, axes: Any = None) -> Array:
+    """Moves frequency 0 to the middle.
+
+    Args:
+      x: array-like[...].
+      axes: int, sequence of ints, or None for all.
+
+    Returns:
+      Array of the shape of `x`.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+
+    Example:
+      >>> fftshift(np.array([0, 1, 2, -2, -1]))
+      Array([-2, -1,  0,  1,  2], dtype=int32)
+
+    Source: `numpy.fft.fftshift`.
+    """
+    return _shifted("fftshift", x, axes, 1)  # type: ignore[no-any-return]
+
+
+@library("axes")
+def ifftshift(x: Any, axes: Any = None) -> Array:
+    """Moves frequency 0 from the middle to the front.
+
+    Args:
+      x: array-like[...].
+      axes: int, sequence of ints, or None for all.
+
+    Returns:
+      Array of the shape of `x`.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+
+    Example:
+      >>> ifftshift(np.array([-2, -1, 0, 1, 2]))
+      Array([ 0,  1,  2, -2, -1], dtype=int32)
+
+    Source: `numpy.fft.ifftshift`.
+    """
+    return _shifted("ifftshift", x, axes, -1)  # type: ignore[no-any-return]

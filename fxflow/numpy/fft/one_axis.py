@@ -1,0 +1,220 @@
+"""Transforms along one axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxflow import lax
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.numpy.fft._machine import (
+    complex_operand,
+    full_transform,
+    half_inverse,
+    half_transform,
+    opposite,
+)
+
+
+def _one(n: int | None) -> tuple[int] | None:
+    """Returns the length of one axis as lengths of axes."""
+    return None if n is None else (n,)
+
+
+@library("n", "axis", "norm")
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Transforms along an axis.
+
+    Args:
+      a: array-like[...].
+      n: number of points: the axis is cut or filled up with zeros; None is its length.
+      axis: along which.
+      norm: which direction is divided by the number of points: "backward" (None is the
+        same), "forward", or "ortho": both by its root.
+
+    Returns:
+      Complex array, `n` long along the axis.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ShapeError: there are no points.
+      ArgumentError: there is no such norm.
+
+    Example:
+      >>> import numpy as np
+      >>> fft(np.array([1.0, 0.0]))
+      Array([1.+0.j, 1.+0.j], dtype=complex64)
+
+    Source: `numpy.fft.fft`.
+    """
+    return full_transform(  # type: ignore[no-any-return]
+        "fft", a, _one(n), (axis,), norm, forward=True
+    )
+
+
+@library("n", "axis", "norm")
+def ifft(
+    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
+    """Transforms back along an axis.
+
+    Args:
+      a: array-like[...].
+      n: number of points: the axis is cut or filled up with zeros; None is its length.
+      axis: along which.
+      norm: which direction is divided by the number of points: "backward" (None is the
+        same), "forward", or "ortho": both by its root.
+
+    Returns:
+      Complex array, `n` long along the axis.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ShapeError: there are no points.
+      ArgumentError: there is no such norm.
+
+    Example:
+      >>> import numpy as np
+      >>> ifft(np.array([1.0, 1.0]))
+      Array([1.+0.j, 0.+0.j], dtype=complex64)
+
+    Source: `numpy.fft.ifft`.
+    """
+    return full_transform(  # type: ignore[no-any-return]
+        "ifft", a, _one(n), (axis,), norm, forward=False
+    )
+
+
+@library("n", "axis", "norm")
+def rfft(
+    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
+    """Transforms real numbers along an axis.
+
+    Args:
+      a: real array-like[...].
+      n: number of points: the axis is cut or filled up with zeros; None is its length.
+      axis: along which.
+      norm: which direction is divided by the number of points: "backward" (None is the
+        same), "forward", or "ortho": both by its root.
+
+    Returns:
+      Complex array, `n // 2 + 1` long along the axis: the rest is symmetric.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ShapeError: there are no points.
+      ArgumentError: there is no such norm.
+      DtypeError: the numbers are complex.
+
+    Example:
+      >>> import numpy as np
+      >>> rfft(np.array([1.0, 0.0]))
+      Array([1.+0.j, 1.+0.j], dtype=complex64)
+
+    Source: `numpy.fft.rfft`.
+    """
+    return half_transform(  # type: ignore[no-any-return]
+        "rfft", a, _one(n), (axis,), norm
+    )
+
+
+@library("n", "axis", "norm")
+def irfft(
+    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
+    """Transforms half of a symmetric spectrum back to real numbers.
+
+    Args:
+      a: array-like[...].
+      n: number of points of the result; None is 2 (m - 1) of an axis m long.
+      axis: along which.
+      norm: which direction is divided by the number of points: "backward" (None is the
+        same), "forward", or "ortho": both by its root.
+
+    Returns:
+      Real array, `n` long along the axis.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ShapeError: there are no points.
+      ArgumentError: there is no such norm.
+
+    Example:
+      >>> import numpy as np
+      >>> irfft(np.array([1.0, 1.0]))
+      Array([1., 0.], dtype=float32)
+
+    Source: `numpy.fft.irfft`.
+    """
+    return half_inverse(  # type: ignore[no-any-return]
+        "irfft", a, _one(n), (axis,), norm
+    )
+
+
+@library("n", "axis", "norm")
+def hfft(
+    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
+    """Transforms half of a symmetric signal to its real spectrum.
+
+    Args:
+      a: array-like[...].
+      n: number of points of the result; None is 2 (m - 1) of an axis m long.
+      axis: along which.
+      norm: which direction is divided by the number of points: "backward" (None is the
+        same), "forward", or "ortho": both by its root.
+
+    Returns:
+      Real array, `n` long along the axis.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ShapeError: there are no points.
+      ArgumentError: there is no such norm.
+
+    Example:
+      >>> import numpy as np
+      >>> hfft(np.array([1.0, 1.0]))
+      Array([2., 0.], dtype=float32)
+
+    Source: `numpy.fft.hfft`.
+    """
+    x = lax.conj(complex_operand("hfft", a))
+    # The other direction, so the other norm.
+    return half_inverse("hfft", x, _one(n), (axis,), opposite("hfft", norm))  # type: ignore[no-any-return]
+
+
+@library("n", "axis", "norm")
+def ihfft(
+    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
+    """Transforms a real spectrum back to half of a symmetric signal.
+
+    Args:
+      a: real array-like[...].
+      n: number of points: the axis is cut or filled up with zeros; None is its length.
+      axis: along which.
+      norm: which direction is divided by the number of points: "backward" (None is the
+        same), "forward", or "ortho": both by its root.
+
+    Returns:
+      Complex array, `n // 2 + 1` long along the axis.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ShapeError: there are no points.
+      ArgumentError: there is no such norm.
+      DtypeError: the numbers are complex.
+
+    Example:
+      >>> import numpy as np
+      >>> ihfft(np.array([2.0, 0.0]))
+      Array([1.-0.j, 1.-0.j], dtype=complex64)
+
+    Source: `numpy.fft.ihfft`.
+    """
+    # The other direction, so the other norm.
+    return lax.conj(
+        half_transform("ihfft", a, _one(n), (axis,), opposite("ihfft", norm))
+    )  # type: ignore[no-any-return]

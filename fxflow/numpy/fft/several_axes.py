@@ -1,0 +1,257 @@
+"""Transforms along several axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.numpy.fft._machine import full_transform, half_inverse, half_transform
+
+
+@library("s", "axes", "norm")
+def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
+    """Transforms along several axes.
+
+    Args:
+      a: array-like[...].
+      s: numbers of points: axes are cut or filled up with zeros; None are their
+        lengths.
+      axes: which; None is all (the last ones, if `s` is given).
+      norm: which direction is divided by the number of points: "backward" (None is the
+        same), "forward", or "ortho": both by its root.
+
+    Returns:
+      Complex array.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ShapeError: there are no points.
+      ArgumentError: there is no such norm, or lengths and axes do not go together.
+
+    Example:
+      >>> import numpy as np
+      >>> fftn(np.ones((2, 2)))[0, 0]
+      Array(4.+0.j, dtype=complex64)
+
+    Source: `numpy.fft.fftn`.
+    """
+    return full_transform("fftn", a, s, axes, norm, forward=True)  # type: ignore[no-any-return]
+
+
+@library("s", "axes", "norm")
+def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
+    """Transforms back along several axes.
+
+    Args:
+      a: array-like[...].
+      s: numbers of points: axes are cut or filled up with zeros; None are their
+        lengths.
+      axes: which; None is all (the last ones, if `s` is given).
+      norm: which direction is divided by the number of points: "backward" (None is the
+        same), "forward", or "ortho": both by its root.
+
+    Returns:
+      Complex array.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ShapeError: there are no points.
+      ArgumentError: there is no such norm, or lengths and axes do not go together.
+
+    Example:
+      >>> import numpy as np
+      >>> ifftn(np.ones((2, 2)))[0, 0]
+      Array(1.+0.j, dtype=complex64)
+
+    Source: `numpy.fft.ifftn`.
+    """
+    return full_transform("ifftn", a, s, axes, norm, forward=False)  # type: ignore[no-any-return]
+
+
+@library("s", "axes", "norm")
+def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
+    """Transforms real numbers along several axes.
+
+    Args:
+      a: real array-like[...].
+      s: numbers of points: axes are cut or filled up with zeros; None are their
+        lengths.
+      axes: which; None is all (the last ones, if `s` is given).
+      norm: which direction is divided by the number of points: "backward" (None is the
+        same), "forward", or "ortho": both by its root.
+
+    Returns:
+      Complex array; its last axis is `n // 2 + 1` long.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ShapeError: there are no points.
+      ArgumentError: there is no such norm, or lengths and axes do not go together.
+      DtypeError: the numbers are complex.
+
+    Example:
+      >>> import numpy as np
+      >>> rfftn(np.ones((2, 2)))[0, 0]
+      Array(4.+0.j, dtype=complex64)
+
+    Source: `numpy.fft.rfftn`.
+    """
+    return half_transform("rfftn", a, s, axes, norm)  # type: ignore[no-any-return]
+
+
+@library("s", "axes", "norm")
+def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
+    """Transforms half of a symmetric spectrum back along several axes.
+
+    Args:
+      a: array-like[...].
+      s: numbers of points of the result; None are the lengths of the axes, but
+        2 (m - 1) of the last one, m long.
+      axes: which; None is all (the last ones, if `s` is given).
+      norm: which direction is divided by the number of points: "backward" (None is the
+        same), "forward", or "ortho": both by its root.
+
+    Returns:
+      Real array.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ShapeError: there are no points.
+      ArgumentError: there is no such norm, or lengths and axes do not go together.
+
+    Example:
+      >>> import numpy as np
+      >>> irfftn(np.ones((2, 2)))[0, 0]
+      Array(1., dtype=float32)
+
+    Source: `numpy.fft.irfftn`.
+    """
+    return half_inverse("irfftn", a, s, axes, norm)  # type: ignore[no-any-return]
+
+
+@library("s", "axes", "norm")
+def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Array:
+    """Transforms along two axes.
+
+    Args:
+      a: array-like[...].
+      s: numbers of points: axes are cut or filled up with zeros; None are their
+        lengths.
+      axes: which.
+      norm: which direction is divided by the number of points: "backward" (None is the
+        same), "forward", or "ortho": both by its root.
+
+    Returns:
+      Complex array.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ShapeError: there are no points.
+      ArgumentError: there is no such norm, or lengths and axes do not go together.
+
+    Example:
+      >>> import numpy as np
+      >>> fft2(np.ones((2, 2)))[0, 0]
+      Array(4.+0.j, dtype=complex64)
+
+    Source: `numpy.fft.fft2`.
+    """
+    return full_transform("fft2", a, s, axes, norm, forward=True)  # type: ignore[no-any-return]
+
+
+@library("s", "axes", "norm")
+def ifft2(
+    a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None
+) -> Array:
+    """Transforms back along two axes.
+
+    Args:
+      a: array-like[...].
+      s: numbers of points: axes are cut or filled up with zeros; None are their
+        lengths.
+      axes: which.
+      norm: which direction is divided by the number of points: "backward" (None is the
+        same), "forward", or "ortho": both by its root.
+
+    Returns:
+      Complex array.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ShapeError: there are no points.
+      ArgumentError: there is no such norm, or lengths and axes do not go together.
+
+    Example:
+      >>> import numpy as np
+      >>> ifft2(np.ones((2, 2)))[0, 0]
+      Array(1.+0.j, dtype=complex64)
+
+    Source: `numpy.fft.ifft2`.
+    """
+    return full_transform("ifft2", a, s, axes, norm, forward=False)  # type: ignore[no-any-return]
+
+
+@library("s", "axes", "norm")
+def rfft2(
+    a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None
+) -> Array:
+    """Transforms real numbers along two axes.
+
+    Args:
+      a: real array-like[...].
+      s: numbers of points: axes are cut or filled up with zeros; None are their
+        lengths.
+      axes: which.
+      norm: which direction is divided by the number of points: "backward" (None is the
+        same), "forward", or "ortho": both by its root.
+
+    Returns:
+      Complex array; its last axis is `n // 2 + 1` long.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ShapeError: there are no points.
+      ArgumentError: there is no such norm, or lengths and axes do not go together.
+      DtypeError: the numbers are complex.
+
+    Example:
+      >>> import numpy as np
+      >>> rfft2(np.ones((2, 2)))[0, 0]
+      Array(4.+0.j, dtype=complex64)
+
+    Source: `numpy.fft.rfft2`.
+    """
+    return half_transform("rfft2", a, s, axes, norm)  # type: ignore[no-any-return]
+
+
+@library("s", "axes", "norm")
+def irfft2(
+    a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None
+) -> Array:
+    """Transforms half of a symmetric spectrum back along two axes.
+
+    Args:
+      a: array-like[...].
+      s: numbers of points of the result; None are the lengths of the axes, but
+        2 (m - 1) of the last one, m long.
+      axes: which.
+      norm: which direction is divided by the number of points: "backward" (None is the
+        same), "forward", or "ortho": both by its root.
+
+    Returns:
+      Real array.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ShapeError: there are no points.
+      ArgumentError: there is no such norm, or lengths and axes do not go together.
+
+    Example:
+      >>> import numpy as np
+      >>> irfft2(np.ones((2, 2)))[0, 0]
+      Array(1., dtype=float32)
+
+    Source: `numpy.fft.irfft2`.
+    """
+    return half_inverse("irfft2", a, s, axes, norm)  # type: ignore[no-any-return]

@@ -1,0 +1,208 @@
+"""Inserting and deleting elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.errors import (
+    ArgumentError,
+    ConcretizationError,
+    DtypeError,
+    ShapeError,
+)
+from fxflow.core.trace import Tracer
+from fxflow.numpy._operands import array_of, convert, repeated
+from fxflow.numpy.creation import asarray
+from fxflow.numpy.index_functions import take
+from fxflow.numpy.indexing import OutOfRangeError
+from fxflow.numpy.joining import concatenate
+from fxflow.numpy.selection import choose_between
+from fxflow.numpy.shapes import (
+    canonical_axes,
+    canonical_axis,
+    moveaxis,
+    ravel,
+    reshape,
+)
+
+
+def _static_places(name: str, obj: Any, length: int, end: int) -> Any:
+    """Returns places along an axis as NumPy integers, negative ones counted back.
+
+    Args:
+      name: of the function, for messages.
+      obj: slice, int, or sequence of ints or bools; concrete.
+      length: of the axis.
+      end: behind the last place that is allowed.
+    """
+    if isinstance(obj, slice):
+        return (
+            np.arange(length)[obj] if end == length else np.arange(*obj.indices(length))
+        )
+    if isinstance(obj, Tracer):
+        raise ConcretizationError(
+            f"{name}: places must be known when tracing, but {obj.aval} is traced. "
+            f"{obj.origin()}"
+        )
+    places = np.asarray(obj)
+    if places.dtype == np.bool_ and places.ndim:
+        if places.shape != (length,):
+            raise OutOfRangeError(
+                f"{name}: a boolean mask of shape {places.shape} does not fit an axis "
+                "of "
+                f"length {length}"
+            )
+        return np.flatnonzero(places)
+    if not places.size:
+        places = places.astype(np.int64)
+    if places.dtype.kind not in "iu":
+        raise DtypeError(f"{name}: places must be integers, got {obj!r}")
+    bad = (places < -length) | (places >= end)
+    if bad.any():
+        raise OutOfRangeError(
+            f"{name}: place {places[bad].flat[0] if places.ndim else places} is out of "
+            f"range for an axis of length {length}"
+        )
+    return np.where(places < 0, places + length, places)
+
+
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Array:
+    """Leaves out slices along an axis.
+
+    Args:
+      arr: array-like.
+      obj: which: slice, int, or sequence of ints or bools.
+      axis: along which; None takes `arr` as one axis.
+      assume_unique_indices: a promise that no index comes twice; then `obj` may be
+        traced.
+
+    Returns:
+      Array.
+
+    Raises:
+      OutOfRangeError: (an IndexError) there is no such place.
+      ConcretizationError: `obj` is traced without the promise.
+
+    Source: `numpy.delete`.
+    """
+    x = array_of(asarray(arr) if isinstance(arr, list | tuple) else arr, "delete")
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = canonical_axis("delete", axis, x.ndim)
+    length = x.shape[axis]
+    if isinstance(obj, Tracer) and (assume_unique_indices or not obj.ndim):
+        if not dtypes.is_integer(obj.dtype):
+            raise DtypeError(f"delete: places must be integers, got {obj.aval}")
+        gone = ravel(obj)
+        gone = choose_between(gone < 0, gone + length, gone)
+        kept = length - gone.size
+        # The i-th kept place is i plus the deleted ones at or before it.
+        order = lax.sub(lax.sort(gone), lax.iota(gone.dtype, gone.size))
+        ranks = lax.broadcasted_iota(gone.dtype, (kept, gone.size), 0)
+        before = lax.ge(ranks, lax.broadcast_in_dim(order, (kept, gone.size), (1,)))
+        moved = lax.reduce_sum(lax.convert_element_type(before, gone.dtype), (1,))
+        return take(x, lax.add(lax.iota(gone.dtype, kept), moved), axis, mode="clip")
+    places = _static_places("delete", obj, length, length)
+    keep = np.ones(length, np.bool_)
+    keep[places] = False
+    return take(x, np.flatnonzero(keep).astype(np.int32), axis, mode="clip")
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
+    """Puts values before places along an axis.
+
+    Args:
+      arr: array-like.
+      obj: which places: slice, int, or sequence of ints or bools; concrete.
+      values: array-like that broadcasts to what is inserted.
+      axis: along which; None takes `arr` as one axis.
+
+    Returns:
+      Array of the dtype of `arr`.
+
+    Raises:
+      OutOfRangeError: (an IndexError) there is no such place.
+      ShapeError: the values do not fit.
+
+    Source: `numpy.insert`.
+    """
+    x = array_of(asarray(arr) if isinstance(arr, list | tuple) else arr, "insert")
+    new = array_of(
+        asarray(values) if isinstance(values, list | tuple) else values, "insert"
+    )
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = canonical_axis("insert", axis, x.ndim)
+    length = x.shape[axis]
+    places = _static_places("insert", obj, length, length + 1)
+    new = convert(new, x.dtype)
+    if not places.ndim:
+        # At one place the values' first axis counts the slices, as in NumPy.
+        if new.ndim > x.ndim:
+            raise ShapeError(f"insert: values {new.aval} do not fit {x.aval}")
+        new = reshape(new, (1,) * (x.ndim - new.ndim) + new.shape)
+        new = moveaxis(new, 0, axis)
+        places = np.full(new.shape[axis], places)
+    count = len(places)
+    order = np.argsort(places, kind="stable")
+    slots = places.copy()
+    slots[order] += np.arange(count)
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    fits = new.ndim <= len(shape) and all(
+        n in (1, m) for n, m in zip(new.shape[::-1], shape[::-1], strict=False)
+    )
+    if not fits:
+        raise ShapeError(
+            f"insert: values {new.aval} do not broadcast to {shape}, the shape of "
+            "what is "
+            "inserted"
+        )
+    total = length + count
+    source = np.empty(total, np.int32)
+    old = np.ones(total, np.bool_)
+    old[slots] = False
+    source[old] = np.arange(length)
+    source[slots] = length + np.arange(count)
+    joined = concatenate([x, repeated(new, shape)], axis)
+    return take(joined, source, axis, mode="clip")
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
+    """Cuts zeros off the ends.
+
+    Args:
+      filt: concrete array-like.
+      trim: "f" for the front, "b" for the back, "fb" for both.
+      axis: int or sequence of ints: along which; None means all.
+
+    Returns:
+      Array.
+
+    Raises:
+      ConcretizationError: `filt` is traced.
+      ArgumentError: unknown `trim`.
+
+    Source: `numpy.trim_zeros`.
+    """
+    x = asarray(filt)
+    sides = trim.lower()
+    if sides not in ("f", "b", "fb", "bf"):
+        raise ArgumentError(f"trim_zeros: trim must be 'f', 'b' or 'fb', got {trim!r}")
+    axes = canonical_axes("trim_zeros", axis, x.ndim)
+    places = np.asarray(x).nonzero()
+    index: list[slice] = [slice(None)] * x.ndim
+    for d in axes:
+        if not len(places[d]):
+            index[d] = slice(0, 0)
+            continue
+        start = int(places[d].min()) if "f" in sides else None
+        stop = int(places[d].max()) + 1 if "b" in sides else None
+        index[d] = slice(start, stop)
+    return x[tuple(index)]

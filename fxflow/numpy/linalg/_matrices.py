@@ -1,0 +1,51 @@
+"""What the functions share: operands as matrices of a dtype that LAPACK knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.errors import ShapeError
+from fxflow.numpy._operands import (
+    array_of,
+    convert,
+    promote_inexact,
+    repeated,
+)
+from fxflow.numpy.shapes import matrix_transpose
+
+
+def computed(x: Any) -> Any:
+    """Returns an array in a dtype that LAPACK knows."""
+    if dtypes.bits(x.aval.dtype) < 32:
+        return convert(x, dtypes.float32)
+    return x
+
+
+def matrices(name: str, *args: Any, square: bool = False) -> list[Any]:
+    """Returns float arrays of one dtype whose last two axes are matrices."""
+    out = [computed(x) for x in promote_inexact(name, *args)]
+    for x in out:
+        shape = x.aval.shape
+        if len(shape) < 2:
+            raise ShapeError(f"{name}: takes matrices [..., m, n], got {x.aval}")
+        if square and shape[-1] != shape[-2]:
+            raise ShapeError(f"{name}: takes square matrices [..., n, n], got {x.aval}")
+    return out
+
+
+def adjoint(x: Any) -> Any:
+    swapped = matrix_transpose(x)
+    return lax.conj(swapped) if dtypes.is_complex(x.aval.dtype) else swapped
+
+
+def identity_like(a: Any, n: int) -> Any:
+    eye = np.eye(n, dtype=np.float32).astype(a.aval.dtype)
+    return repeated(array_of(eye, "eye"), (*a.aval.shape[:-2], n, n))
+
+
+def precision_of(x: Any) -> float:
+    return float(dtypes.finfo(x.aval.dtype).eps)

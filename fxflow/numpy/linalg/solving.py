@@ -1,0 +1,374 @@
+"""Systems of equations, inverses and least squares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.lax.gradient_control import stop_gradient
+from fxflow.numpy._operands import (
+    array_of,
+    convert,
+    promote_inexact,
+    repeated,
+    size_of,
+)
+from fxflow.numpy.contraction import (
+    matmul,
+)
+from fxflow.numpy.index_functions import take_along_axis
+from fxflow.numpy.linalg._matrices import (
+    adjoint,
+    computed,
+    identity_like,
+    matrices,
+    precision_of,
+)
+from fxflow.numpy.linalg.decompositions import svd
+from fxflow.numpy.reductions import sum
+from fxflow.numpy.selection import choose_between
+from fxflow.numpy.shapes import canonical_axis, reshape
+from fxflow.transforms.custom_jvp import custom_jvp
+
+
+def solve_factored(factors: Any, permutation: Any, b: Any, trans: int = 0) -> Any:
+    """Solves equations with matrices given by their LU decomposition.
+
+    Args:
+      factors: float or complex[..., n, n]: L and U in one.
+      permutation: i32[..., n] of the rows.
+      b: of the same dtype, [..., n, k].
+      trans: 0 for a x = b, 1 for aᵀ x = b, 2 for aᴴ x = b.
+
+    Returns:
+      Array[..., n, k].
+    """
+    lead = lax.broadcast_shapes(factors.aval.shape[:-2], b.aval.shape[:-2])
+    n, k = b.aval.shape[-2:]
+    factors = repeated(factors, (*lead, n, n))
+    permutation = repeated(permutation, (*lead, n))[..., None]
+    b = repeated(b, (*lead, n, k))
+    if trans == 0:
+        b = take_along_axis(b, permutation, axis=-2)
+        b = lax.linalg.triangular_solve(
+            factors, b, left_side=True, lower=True, unit_diagonal=True
+        )
+        return lax.linalg.triangular_solve(factors, b, left_side=True, lower=False)
+    conjugate = trans == 2
+    b = lax.linalg.triangular_solve(
+        factors, b, left_side=True, lower=False, transpose_a=True, conjugate_a=conjugate
+    )
+    b = lax.linalg.triangular_solve(
+        factors,
+        b,
+        left_side=True,
+        lower=True,
+        unit_diagonal=True,
+        transpose_a=True,
+        conjugate_a=conjugate,
+    )
+    inverse = lax.argsort(permutation, permutation.aval.ndim - 2)
+    return take_along_axis(b, inverse, axis=-2)
+
+
+def _solved(a: Any, b: Any) -> Any:
+    """Solves a x = b for matrices b, with a derivative that needs one decomposition."""
+    factors, _, permutation = lax.linalg.lu(stop_gradient(a))
+    return lax.custom_linear_solve(
+        lambda x: matmul(a, x),
+        b,
+        solve=lambda _, y: solve_factored(factors, permutation, y),
+        transpose_solve=lambda _, y: solve_factored(factors, permutation, y, 1),
+    )
+
+
+@library()
+def solve(a: Any, b: Any) -> Array:
+    """Solves a x = b.
+
+    Args:
+      a: array-like[..., n, n].
+      b: array-like[n], or [..., n, k]; the axes before broadcast.
+
+    Returns:
+      Float or complex array[..., n], or [..., n, k].
+
+    Raises:
+      ShapeError: the matrices are not square, or the shapes do not fit.
+
+    Special cases:
+      inf or nan if a matrix is singular.
+
+    Example:
+      >>> import numpy as np
+      >>> solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 4.0]))
+      Array([1., 1.], dtype=float32)
+
+    Source: `numpy.linalg.solve`.
+    """
+    matrix, right = (computed(x) for x in promote_inexact("solve", a, b))
+    (matrix,) = matrices("solve", matrix, square=True)
+    vector = right.aval.ndim == 1
+    if vector:
+        right = right[:, None]
+    if right.aval.ndim < 2 or right.aval.shape[-2] != matrix.aval.shape[-1]:
+        raise ShapeError(
+            f"solve: b must be [n] or [..., n, k] with the n of {matrix.aval}, got "
+            f"{array_of(b, 'solve').aval}"
+        )
+    try:
+        lead = lax.broadcast_shapes(matrix.aval.shape[:-2], right.aval.shape[:-2])
+    except (TypeError, ValueError):
+        raise ShapeError(
+            f"solve: batch axes of {matrix.aval} and {right.aval} do not broadcast"
+        ) from None
+    right = repeated(right, (*lead, *right.aval.shape[-2:]))
+    out = _solved(matrix, right)
+    return out[..., 0] if vector else out  # type: ignore[no-any-return]
+
+
+@library()
+def inv(a: Any) -> Array:
+    """Returns inverses.
+
+    Args:
+      a: array-like[..., n, n].
+
+    Returns:
+      Float or complex array[..., n, n].
+
+    Raises:
+      ShapeError: the matrices are not square.
+
+    Special cases:
+      inf or nan if a matrix is singular.
+
+    Example:
+      >>> import numpy as np
+      >>> inv(np.array([[2.0, 0.0], [0.0, 4.0]]))
+      Array([[0.5 , 0.  ],
+             [0.  , 0.25]], dtype=float32)
+
+    Source: `numpy.linalg.inv`.
+    """
+    (x,) = matrices("inv", a, square=True)
+    return _solved(x, identity_like(x, x.aval.shape[-1]))  # type: ignore[no-any-return]
+
+
+# -- least squares -------------------------------------------------------------------
+
+
+@library("hermitian")
+def pinv(
+    a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
+) -> Array:
+    """Returns pseudo-inverses.
+
+    Args:
+      a: array-like[..., m, n].
+      rtol: singular values up to this times the largest count as zero; None is 10 times
+        max(m, n) times the precision of the dtype.
+      hermitian: whether `a` is Hermitian, which is faster.
+      rcond: older name of `rtol`.
+
+    Returns:
+      Float or complex array[..., n, m].
+
+    Raises:
+      ShapeError: `a` is no matrix.
+      ArgumentError: both `rtol` and `rcond` are given.
+
+    Example:
+      >>> import numpy as np
+      >>> pinv(np.array([[2.0], [0.0]]))
+      Array([[0.5, 0. ]], dtype=float32)
+
+    Source: `numpy.linalg.pinv`; G. Golub and V. Pereyra, The Differentiation of
+    Pseudo-Inverses, 1973 (derivative).
+    """
+    if rcond is not None:
+        if rtol is not None:
+            raise ArgumentError("pinv: give rtol or rcond, not both")
+        rtol = rcond
+    (x,) = matrices("pinv", a, square=hermitian)
+    m, n = x.aval.shape[-2:]
+    real = dtypes.to_real(x.aval.dtype)
+    if rtol is None:
+        rtol = 10.0 * (m if m > n else n) * precision_of(x)
+    if not m or not n:
+        return lax.full((*x.aval.shape[:-2], n, m), 0, x.aval.dtype)  # type: ignore[no-any-return]
+    least = convert(array_of(rtol, "pinv"), real)
+    return _pinv(hermitian)(x, least)  # type: ignore[no-any-return]
+
+
+def _pinv(hermitian: bool) -> Any:
+    @custom_jvp
+    def pseudo_inverse(x: Any, rtol: Any) -> Any:
+        u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
+        least = (rtol if not rtol.aval.ndim else rtol[..., None]) * s[..., :1]
+        keep = s > repeated(least, s.aval.shape)
+        one = lax.full_like(s, 1)
+        inverse = choose_between(keep, 1 / choose_between(keep, s, one), 0 * one)
+        scaled = adjoint(vh) * convert(inverse, x.aval.dtype)[..., None, :]
+        return matmul(scaled, adjoint(u))
+
+    def derivative(primals: Any, tangents: Any) -> Any:
+        a, rtol = primals
+        da, _ = tangents
+        p = pseudo_inverse(a, rtol)
+        ph, dh = adjoint(p), adjoint(da)
+        out = -(p @ da @ p)
+        first = p @ (ph @ dh)
+        second = (dh @ ph) @ p
+        out = out + first - (first @ a) @ p
+        out = out + second - p @ (a @ second)
+        return p, out
+
+    pseudo_inverse.defjvp(derivative)
+    return pseudo_inverse
+
+
+@library("numpy_resid")
+def lstsq(
+    a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False
+) -> tuple[Array, Array, Array, Array]:
+    """Solves a x ≈ b by least squares.
+
+    Args:
+      a: array-like[m, n].
+      b: array-like[m] or [m, k].
+      rcond: singular values smaller than this times the largest count as zero; None is
+        max(m, n) times the precision of the dtype.
+      numpy_resid: whether to return no residuals where NumPy returns none (the rank is
+        less than n, or m ≤ n); for concrete arrays only.
+
+    Returns:
+      x [n] or [n, k], the sums of squared residuals [k], the rank, and the singular
+      values [min(m, n)].
+
+    Raises:
+      ShapeError: the shapes do not fit.
+
+    Example:
+      >>> import numpy as np
+      >>> lstsq(np.array([[1.0], [1.0]]), np.array([1.0, 3.0]))[0].round(3)
+      Array([2.], dtype=float32)
+
+    Source: `numpy.linalg.lstsq`.
+    """
+    matrix, right = (computed(x) for x in promote_inexact("lstsq", a, b))
+    shape = matrix.aval.shape
+    vector = right.aval.ndim == 1
+    if (
+        len(shape) != 2
+        or right.aval.ndim not in (1, 2)
+        or right.aval.shape[0] != shape[0]
+    ):
+        raise ShapeError(
+            f"lstsq: takes a [m, n] and b [m] or [m, k], got {matrix.aval} and "
+            f"{right.aval}"
+        )
+    if vector:
+        right = right[:, None]
+    m, n = shape
+    k = right.aval.shape[1]
+    real = dtypes.to_real(matrix.aval.dtype)
+    if not m or not n:
+        x = lax.full((n, k), 0, matrix.aval.dtype)
+        rank = lax.full((), 0, dtypes.default_int())
+        s = lax.full((0,), 0, real)
+    else:
+        if rcond is None:
+            rcond = (m if m > n else n) * precision_of(matrix)
+        u, s, vh = svd(matrix, full_matrices=False)
+        keep = (s > 0) & (s >= convert(array_of(rcond, "lstsq"), real) * s[0])
+        rank = sum(keep)
+        one = lax.full_like(s, 1)
+        inverse = choose_between(keep, 1 / choose_between(keep, s, one), 0 * one)
+        inverse = convert(inverse, matrix.aval.dtype)
+        x = matmul(adjoint(vh), inverse[:, None] * matmul(adjoint(u), right))
+    rest = right - matmul(matrix, x)
+    residuals = sum(lax.square(lax.abs(rest)), axis=0)
+    if numpy_resid and (m <= n or int(rank) < n):
+        residuals = lax.full((0,), 0, real)
+    return (x[:, 0] if vector else x), residuals, rank, s
+
+
+# -- tensors -------------------------------------------------------------------------
+
+
+@library("axes")
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
+    """Solves tensordot(a, x, x.ndim) = b.
+
+    Args:
+      a: array-like of shape `b.shape + Q`, where the products of both are equal.
+      b: array-like.
+      axes: of `a` that are moved to the end first.
+
+    Returns:
+      Array of shape Q.
+
+    Raises:
+      ShapeError: the shapes do not fit.
+      AxisError: an axis is out of range.
+
+    Example:
+      >>> import numpy as np
+      >>> tensorsolve(np.eye(6).reshape(2, 3, 6), np.ones((2, 3))).shape
+      (6,)
+
+    Source: `numpy.linalg.tensorsolve`.
+    """
+    matrix, right = promote_inexact("tensorsolve", a, b)
+    if axes is not None:
+        moved = [canonical_axis("tensorsolve", i, matrix.aval.ndim) for i in axes]
+        rest = [i for i in range(matrix.aval.ndim) if i not in moved]
+        matrix = lax.transpose(matrix, (*rest, *moved))
+    shape = matrix.aval.shape[right.aval.ndim :]
+    n = right.aval.size
+    if size_of(shape) != n or matrix.aval.size != n * n:
+        raise ShapeError(
+            f"tensorsolve: {matrix.aval} is no square matrix for b, {right.aval}"
+        )
+    out = solve(reshape(matrix, (n, n)), reshape(right, (n,)))
+    return reshape(out, shape)
+
+
+@library("ind")
+def tensorinv(a: Any, ind: int = 2) -> Array:
+    """Returns the inverse for `tensordot` over some axes.
+
+    Args:
+      a: array-like; the products of the lengths of its first `ind` and of its other
+        axes are equal.
+      ind: how many axes are rows.
+
+    Returns:
+      Array of shape `a.shape[ind:] + a.shape[:ind]`.
+
+    Raises:
+      ShapeError: the products are not equal.
+      ArgumentError: `ind` is not positive.
+
+    Example:
+      >>> import numpy as np
+      >>> tensorinv(np.eye(6).reshape(6, 2, 3), 1).shape
+      (2, 3, 6)
+
+    Source: `numpy.linalg.tensorinv`.
+    """
+    if ind <= 0:
+        raise ArgumentError(f"tensorinv: ind must be positive, got {ind}")
+    (x,) = promote_inexact("tensorinv", a)
+    first, last = x.aval.shape[:ind], x.aval.shape[ind:]
+    n = size_of(first)
+    if size_of(last) != n:
+        raise ShapeError(
+            f"tensorinv: {x.aval} is no square matrix, split at axis {ind}"
+        )
+    return reshape(inv(reshape(x, (n, n))), last + first)

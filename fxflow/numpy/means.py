@@ -1,0 +1,313 @@
+"""Means, variances and standard deviations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.numpy._operands import (
+    array_of,
+    convert,
+    joint_shape,
+    promote_dtypes,
+    repeated,
+    size_of,
+)
+from fxflow.numpy.reductions import accumulated, masked, no_out, sum
+from fxflow.numpy.shapes import canonical_axes
+
+
+def _count(
+    name: str, array: Any, axes: tuple[int, ...], where: Any, keepdims: bool
+) -> Any:
+    """Returns how many elements count: a number, or an array if there is a mask."""
+    if where is None or where is True:
+        return size_of(tuple(array.aval.shape[i] for i in axes))
+    mask = array_of(where, name)
+    return sum(repeated(mask, array.aval.shape), axis=axes, keepdims=keepdims)
+
+
+def _divided(total: Any, count: Any) -> Any:
+    dtype = total.aval.dtype
+    if isinstance(count, int):
+        return lax.div(total, np.asarray(count).astype(dtype)[()])
+    return lax.div(total, convert(count, dtype))
+
+
+@library("axis", "dtype", "out", "keepdims")
+def mean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+) -> Array:
+    """Returns the arithmetic mean.
+
+    Args:
+      a: array-like[...].
+      axis: int, tuple of ints, or None for all axes.
+      dtype: of the result; None is that of `a`, made a float.
+      out: not supported: arrays are immutable.
+      keepdims: whether reduced axes stay, with length 1.
+      where: bool array that broadcasts to `a`: which elements count.
+
+    Returns:
+      Array without the reduced axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ArgumentError: `a` is no array, or `out` is given.
+
+    Special cases:
+      Of no elements: nan. 16-bit floats are added up in 32 bits.
+
+    Example:
+      >>> mean(np.array([[1, 2], [3, 5]]), axis=0)
+      Array([2. , 3.5], dtype=float32)
+
+    Source: `numpy.mean`.
+    """
+    no_out("mean", out)
+    array = array_of(a, "mean")
+    axes = canonical_axes("mean", axis, array.aval.ndim)
+    chosen = dtypes.to_inexact(array.aval.dtype) if dtype is None else dtype
+    wide, result = accumulated(array, chosen)
+    total = sum(wide, axis=axes, keepdims=keepdims, where=where)
+    average = _divided(total, _count("mean", array, axes, where, keepdims))
+    return convert(average, result, dtype is None and array.aval.weak_type)
+
+
+def weights_of(name: str, array: Any, weights: Any, axis: Any) -> Any:
+    """Returns weights of the shape of an array.
+
+    Args:
+      name: of the function, for messages.
+      array: array or tracer.
+      weights: array-like of its shape, or with the lengths of its axes `axis`.
+      axis: as the user gave it.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ShapeError: the weights have another shape.
+    """
+    scale = array_of(weights, name)
+    shape = array.aval.shape
+    if scale.aval.shape == shape:
+        return scale
+    axes = () if axis is None else canonical_axes(name, axis, len(shape))
+    if axis is None or scale.aval.shape != tuple(shape[i] for i in axes):
+        raise ShapeError(
+            f"{name}: weights {scale.aval} must have the shape of the array, "
+            f"{array.aval}, or the lengths of its axes {axis}"
+        )
+    order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
+    return lax.broadcast_in_dim(lax.transpose(scale, order), shape, tuple(sorted(axes)))
+
+
+@library("axis", "returned", "keepdims")
+def average(
+    a: Any,
+    axis: Any = None,
+    weights: Any = None,
+    returned: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """Returns the weighted mean.
+
+    Args:
+      a: array-like[...].
+      axis: int, tuple of ints, or None for all axes.
+      weights: array-like of the shape of `a`, or with one axis for each of `axis`; None
+        is all ones.
+      returned: whether to return the sum of the weights too.
+      keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+      Array without the reduced axes, or a pair `(average, sum of weights)`.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ShapeError: the weights' shape does not fit.
+
+    Example:
+      >>> average(np.array([1.0, 2.0]), weights=np.array([3.0, 1.0]))
+      Array(1.25, dtype=float32)
+
+    Source: `numpy.average`.
+    """
+    if weights is None:
+        array = array_of(a, "average")
+        out = mean(array, axis=axis, keepdims=keepdims)
+        axes = canonical_axes("average", axis, array.aval.ndim)
+        count = size_of(tuple(array.aval.shape[i] for i in axes))
+        return (out, lax.full_like(out, count)) if returned else out
+    array, scale = promote_dtypes("average", a, weights)
+    dtype = dtypes.to_inexact(array.aval.dtype)
+    array, scale = convert(array, dtype), convert(scale, dtype)
+    scale = weights_of("average", array, scale, axis)
+    total = sum(scale, axis=axis, keepdims=keepdims)
+    out = lax.div(sum(lax.mul(array, scale), axis=axis, keepdims=keepdims), total)
+    return (out, total) if returned else out
+
+
+def _center(wide: Any, axes: tuple[int, ...], where: Any, known: Any) -> Any:
+    """Returns the mean, computed or as the user gave it, of the shape of the array."""
+    shape = wide.aval.shape
+    if known is None:
+        return repeated(mean(wide, axis=axes, keepdims=True, where=where), shape)
+    given = array_of(known, "var")
+    if dtypes.is_complex(given.aval.dtype) and not dtypes.is_complex(wide.aval.dtype):
+        raise DtypeError(f"var: mean {given.aval} is complex, but {wide.aval} is not")
+    if joint_shape("var", [wide.aval, given.aval]) != shape:
+        raise ShapeError(
+            f"var: mean {given.aval} does not broadcast to the array, {wide.aval}: "
+            "compute it with keepdims=True"
+        )
+    return repeated(convert(given, wide.aval.dtype), shape)
+
+
+def _joint(given: Any, result: Any) -> Any:
+    """Returns the dtype to compute in: wide enough for both."""
+    if dtypes.is_complex(given) and not dtypes.is_complex(result):
+        return dtypes.to_complex(result)
+    return result
+
+
+@library("axis", "dtype", "out", "ddof", "keepdims", "correction")
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Array:
+    """Returns the variance: the mean of squared distances from the mean.
+
+    Args:
+      a: array-like[...].
+      axis: int, tuple of ints, or None for all axes.
+      dtype: of the result; None is that of `a`, made a (real) float.
+      out: not supported: arrays are immutable.
+      ddof: what is subtracted from the number of elements in the divisor.
+      keepdims: whether reduced axes stay, with length 1.
+      where: bool array that broadcasts to `a`: which elements count.
+      mean: the mean, if it is known already: of a shape that broadcasts to `a`, as
+        `mean(..., keepdims=True)` gives it.
+      correction: the same as `ddof`, the array API's name.
+
+    Returns:
+      Real array without the reduced axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ArgumentError: both `ddof` and `correction`, or `out`, are given.
+      ShapeError: `mean` or `where` does not broadcast to `a`.
+
+    Special cases:
+      Of no more than `ddof` elements: nan.
+
+    Example:
+      >>> var(np.array([1.0, 3.0]))
+      Array(1., dtype=float32)
+
+    Source: `numpy.var`.
+    """
+    no_out("var", out)
+    if correction is not None:
+        if ddof:
+            raise ArgumentError("var: give ddof or correction, not both")
+        ddof = correction
+    array = array_of(a, "var")
+    axes = canonical_axes("var", axis, array.aval.ndim)
+    given = dtypes.to_inexact(array.aval.dtype)
+    result = dtypes.to_real(given) if dtype is None else dtypes.dtype(dtype)
+    wide, _ = accumulated(array, given if dtype is None else _joint(given, result))
+    center = _center(wide, axes, where, mean)
+    # Masked before it is squared: what does not count may be nan, and the derivative
+    # of its square would be.
+    distance = masked("var", lax.sub(wide, center), where, 0)
+    if dtypes.is_complex(wide.aval.dtype):
+        square = lax.real(lax.mul(distance, lax.conj(distance)))
+    else:
+        square = lax.square(distance)
+    total = sum(square, axis=axes, keepdims=keepdims)
+    count = _count("var", array, axes, where, keepdims)
+    if isinstance(count, int):
+        count = count - ddof
+        spread = _divided(total, count) if count > 0 else lax.full_like(total, np.nan)
+    else:
+        divisor = lax.sub(convert(count, total.aval.dtype), ddof)
+        valid = lax.gt(divisor, lax.full_like(divisor, 0))
+        spread = lax.select(
+            valid, lax.div(total, divisor), lax.full_like(total, np.nan)
+        )
+    return convert(spread, result, dtype is None and array.aval.weak_type)
+
+
+@library("axis", "dtype", "out", "ddof", "keepdims", "correction")
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Array:
+    """Returns the standard deviation, the square root of `var`.
+
+    Args:
+      a: array-like[...].
+      axis: int, tuple of ints, or None for all axes.
+      dtype: of the result; None is that of `a`, made a (real) float.
+      out: not supported: arrays are immutable.
+      ddof: what is subtracted from the number of elements in the divisor.
+      keepdims: whether reduced axes stay, with length 1.
+      where: bool array that broadcasts to `a`: which elements count.
+      mean: the mean, if it is known already: of a shape that broadcasts to `a`, as
+        `mean(..., keepdims=True)` gives it.
+      correction: the same as `ddof`, the array API's name.
+
+    Returns:
+      Real array without the reduced axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ArgumentError: both `ddof` and `correction`, or `out`, are given.
+      ShapeError: `mean` or `where` does not broadcast to `a`.
+
+    Example:
+      >>> std(np.array([1.0, 3.0]))
+      Array(1., dtype=float32)
+
+    Source: `numpy.std`.
+    """
+    spread = var(
+        a,
+        axis=axis,
+        dtype=dtype,
+        out=out,
+        ddof=ddof,
+        keepdims=keepdims,
+        where=where,
+        mean=mean,
+        correction=correction,
+    )
+    return lax.sqrt(spread)

@@ -1,0 +1,245 @@
+"""`ufunc`: functions that act on each element, with NumPy's methods of them.
+
+A call on concrete arrays looks up one plan by the types and places of its arguments;
+under a trace the function just runs. `x + 1.0` with a Python number is the same plan
+with a 0-d constant of the array's dtype.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.aval import Aval
+from fxflow.core.eager import EVAL, library, on_forget
+from fxflow.core.errors import ArgumentError
+from fxflow.core.partition import common_place
+from fxflow.core.placed import Placed, placed_on
+from fxflow.core.promotion import lub
+from fxflow.core.trace import state
+from fxflow.numpy._operands import SCALARS, host_beside
+
+_new = object.__new__
+
+
+class ufunc:
+    """A function that acts on each element of its arguments, which are broadcast.
+
+    Attributes:
+      nin: number of arguments.
+      nout: number of results.
+      nargs: both together.
+      identity: what leaves an element unchanged, or None.
+
+    Source: `numpy.ufunc`.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str,
+        nin: int,
+        nout: int = 1,
+        identity: Any = None,
+        doc: str = "",
+    ) -> None:
+        self.function = function
+        self.nin, self.nout, self.nargs = nin, nout, nin + nout
+        self.identity = identity
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = "fxflow.numpy"  # where pickle finds it
+        self.__doc__ = doc or function.__doc__
+        self.__wrapped__ = function
+        named = _named(function, name)
+        self._eager = library()(named)
+        self._plans: dict[Any, Any] = self._eager.plans  # type: ignore[attr-defined]
+
+    def __call__(self, *args: Any) -> Any:
+        """Applies the function."""
+        if len(args) != self.nin:
+            raise ArgumentError(
+                f"{self.__name__} takes {self.nin} arguments, got {len(args)}"
+            )
+        if state.trace is EVAL:
+            return self._eager(*args)
+        return self.function(*args)
+
+    def __repr__(self) -> str:
+        return f"<ufunc {self.__name__!r}>"
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+
+def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Returns the function under the name that graphs and messages show."""
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        return function(*args)
+
+    call.__name__ = name
+    return call
+
+
+class Unary(ufunc):
+    """A ufunc of one argument."""
+
+    def __call__(self, x: Any, /) -> Any:
+        """Applies the function to each element."""
+        if state.trace is EVAL:
+            try:
+                plan = self._plans[(x._placed,)]
+            except (AttributeError, KeyError):
+                plan = self._eager
+            return plan(x)
+        return self.function(x)
+
+
+class Binary(ufunc):
+    """A ufunc of two arguments.
+
+    Attributes:
+      mixed: whether the arguments are not promoted to one dtype: then a Python number
+        does not take that of an array.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], *, mixed: bool = False, **options: Any
+    ) -> None:
+        options.setdefault("nin", 2)
+        super().__init__(function, **options)
+        self.mixed = mixed
+        # For an array and the type of a Python number: what the number becomes.
+        self._numbers: dict[Any, Any] = {}
+        on_forget(self._numbers.clear)
+
+    def __call__(self, x: Any, y: Any, /) -> Any:
+        """Applies the function to each pair of elements."""
+        if state.trace is not EVAL:
+            return self.function(x, y)
+        if self.mixed:
+            return self._eager(x, y)
+        if type(x) is Array:
+            if type(y) is Array:
+                try:
+                    plan = self._plans[x._placed, y._placed]
+                except KeyError:
+                    plan = self._eager
+                return plan(x, y)
+            if type(y) in SCALARS:
+                return self._beside(x, y, False)
+            if isinstance(y, np.ndarray | np.generic):
+                return self(x, host_beside(y, x))
+        elif type(y) is Array:
+            if type(x) in SCALARS:
+                return self._beside(y, x, True)
+            if isinstance(x, np.ndarray | np.generic):
+                return self(host_beside(x, y), y)
+        return self._eager(x, y)
+
+    def _beside(self, array: Array, number: Any, reflected: bool) -> Any:
+        """Applies the function to a concrete array and a Python number.
+
+        The number becomes a 0-d array of the dtype that it gets beside the array, so
+        that all numbers of one type share a plan.
+        """
+        key = (array._placed, type(number), reflected)
+        try:
+            plan, dtype, placed = self._numbers[key]
+        except KeyError:
+            plan, dtype, placed = self._prepare(array, number, key)
+        try:
+            host = np.array(number, dtype)
+        except OverflowError:
+            dtypes.of_python(number, dtype)  # says it in words
+            raise
+        made: Array = _new(Array)
+        made._host = host
+        made._placed = placed
+        return plan(made, array) if reflected else plan(array, made)
+
+    def _prepare(self, array: Array, number: Any, key: Any) -> Any:
+        dtype, placed = _number_type(array, number)
+        pair = (placed, array._placed) if key[2] else (array._placed, placed)
+        plan = self._plans.get(pair)
+        if plan is None:
+            # Known from the next call on.
+            return self._eager, dtype, placed
+        found = self._numbers[key] = plan, dtype, placed
+        return found
+
+    def operators(self, symbol: str) -> tuple[Any, Any]:
+        """Returns the methods for the operator: of the left and of the right operand.
+
+        They hold the look-up of a plan themselves, which saves a call.
+
+        Args:
+          symbol: of the operator, for messages.
+        """
+        plans, function, beside = self._plans, self.function, self._beside
+
+        def forward(self: Any, other: Any) -> Any:
+            if state.trace is EVAL:
+                if type(other) is Array:
+                    try:
+                        plan = plans[self._placed, other._placed]
+                    except (KeyError, AttributeError):
+                        plan = slow
+                    return plan(self, other)
+                if type(other) in SCALARS and type(self) is Array:
+                    return beside(self, other, False)
+            elif isinstance(other, Array):
+                return function(self, other)
+            if not is_operand(other):
+                return _refused(symbol, other)
+            return slow(self, other)
+
+        def reflected(self: Any, other: Any) -> Any:
+            if not is_operand(other):
+                return _refused(symbol, other)
+            return slow(other, self)
+
+        slow = self.__call__
+        return forward, reflected
+
+
+def is_operand(value: Any) -> bool:
+    """Returns whether an operator takes a value beside an array."""
+    return (
+        type(value) in SCALARS
+        or isinstance(
+            value, Array | np.ndarray | np.generic | bool | int | float | complex
+        )
+        or hasattr(value, "__fxflow_array__")
+    )
+
+
+def _refused(symbol: str, other: Any) -> Any:
+    """Raises for lists; for anything else lets Python ask the other operand."""
+    if isinstance(other, list | tuple):
+        raise ArgumentError(
+            f"{symbol}: a {type(other).__name__} is no array: convert it with "
+            "fnp.asarray"
+        )
+    return NotImplemented
+
+
+def _number_type(array: Array, number: Any) -> tuple[Any, Placed]:
+    """Returns the dtype that a number gets beside an array, and its type and place."""
+    aval = array.aval
+    kind = type(number)
+    own = dtypes.default(kind)
+    dtype, _ = lub((aval.dtype, own), (aval.weak_type, kind is not bool))
+    # A number that makes the array change its dtype keeps its own.
+    if dtype != aval.dtype:
+        dtype = own
+    weak = dtype != np.bool_
+    where, _ = common_place([array._placed], "number")
+    return dtype, placed_on(Aval((), dtype, weak), where)

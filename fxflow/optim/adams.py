@@ -1,0 +1,448 @@
+"""Adam and its kin, as optimizers.
+
+All go down the gradient; `learning_rate` is a number or a schedule (a function of the
+number of updates so far).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxflow.optim.base import (
+    GradientTransformation,
+    Mask,
+    Scalar,
+    ScalarOrSchedule,
+    chain,
+)
+from fxflow.optim.moments import (
+    scale_by_adam,
+    scale_by_adamax,
+    scale_by_amsgrad,
+    scale_by_belief,
+    scale_by_radam,
+    scale_by_yogi,
+)
+from fxflow.optim.scaling import (
+    add_decayed_weights,
+    scale_by_learning_rate,
+    scale_by_trust_ratio,
+)
+
+
+def adam(
+    learning_rate: ScalarOrSchedule,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformation:
+    r"""Makes Adam.
+
+    .. math::
+       m \leftarrow (1-\beta_1) g + \beta_1 m, \quad v \leftarrow (1-\beta_2) g^2 +
+       \beta_2 v, \quad p \leftarrow p - \eta \frac{m / (1-\beta_1^t)}
+       {\sqrt{v / (1-\beta_2^t) + \bar\epsilon} + \epsilon}
+
+    Args:
+      learning_rate: η.
+      b1: β₁.
+      b2: β₂.
+      eps: ε.
+      eps_root: ε̄; above 0 if gradients flow through the update.
+      mu_dtype: of m; None means that of the parameters.
+      nesterov: whether to look ahead (NAdam).
+
+    Returns:
+      A transformation.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.adam(0.5, eps=0.0)
+      >>> u, _ = tx.update(fnp.array([3.0]), tx.init(fnp.zeros(1)))
+      >>> round(float(u[0]), 5)
+      -0.5
+
+    Reference: Kingma and Ba 2015.
+    """
+    return chain(
+        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def adamw(
+    learning_rate: ScalarOrSchedule,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    mu_dtype: Any = None,
+    weight_decay: ScalarOrSchedule = 1e-4,
+    mask: Mask = None,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformation:
+    r"""Makes Adam with decoupled weight decay: Adam's u becomes :math:`u + \lambda p`.
+
+    Args:
+      learning_rate: η, which also multiplies the decay.
+      b1: β₁.
+      b2: β₂.
+      eps: ε.
+      eps_root: ε̄.
+      mu_dtype: of the first moments; None means that of the parameters.
+      weight_decay: λ.
+      mask: which parameters decay; see `masked`.
+      nesterov: whether to look ahead.
+
+    Returns:
+      A transformation, which needs the parameters.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.adamw(0.5, eps=0.0, weight_decay=0.25)
+      >>> params = fnp.array([4.0])
+      >>> u, _ = tx.update(fnp.array([3.0]), tx.init(params), params)
+      >>> round(float(u[0]), 5)
+      -1.0
+
+    Reference: Loshchilov and Hutter 2019, "Decoupled weight decay regularization".
+    """
+    return chain(
+        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def nadam(
+    learning_rate: ScalarOrSchedule,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    mu_dtype: Any = None,
+) -> GradientTransformation:
+    """Makes Adam with Nesterov's momentum.
+
+    Args:
+      learning_rate: η.
+      b1: β₁.
+      b2: β₂.
+      eps: ε.
+      eps_root: ε̄.
+      mu_dtype: of the first moments; None means that of the parameters.
+
+    Returns:
+      A transformation.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.nadam(0.5)
+      >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
+      (2,)
+
+    Reference: Dozat 2016.
+    """
+    return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=True)
+
+
+def nadamw(
+    learning_rate: ScalarOrSchedule,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    mu_dtype: Any = None,
+    weight_decay: ScalarOrSchedule = 1e-4,
+    mask: Mask = None,
+) -> GradientTransformation:
+    """Makes Adam with Nesterov's momentum and decoupled weight decay.
+
+    Args:
+      learning_rate: η.
+      b1: β₁.
+      b2: β₂.
+      eps: ε.
+      eps_root: ε̄.
+      mu_dtype: of the first moments; None means that of the parameters.
+      weight_decay: λ.
+      mask: which parameters decay; see `masked`.
+
+    Returns:
+      A transformation, which needs the parameters.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.nadamw(0.5)
+      >>> tx.update(fnp.ones(2), tx.init(fnp.ones(2)), fnp.ones(2))[0].shape
+      (2,)
+
+    Reference: Dozat 2016; Loshchilov and Hutter 2019.
+    """
+    return adamw(
+        learning_rate,
+        b1,
+        b2,
+        eps,
+        eps_root,
+        mu_dtype,
+        weight_decay,
+        mask,
+        nesterov=True,
+    )
+
+
+def adamax(
+    learning_rate: ScalarOrSchedule,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+) -> GradientTransformation:
+    r"""Makes AdaMax: Adam with the maximum norm.
+
+    Args:
+      learning_rate: η.
+      b1: decay of the first moments.
+      b2: decay of the maximum.
+      eps: added to gradients' sizes.
+
+    Returns:
+      A transformation.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.adamax(0.5)
+      >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
+      (2,)
+
+    Reference: Kingma and Ba 2015, section 7.
+    """
+    return chain(scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
+
+
+def adamaxw(
+    learning_rate: ScalarOrSchedule,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    weight_decay: ScalarOrSchedule = 1e-4,
+    mask: Mask = None,
+) -> GradientTransformation:
+    """Makes AdaMax with decoupled weight decay.
+
+    Args:
+      learning_rate: η.
+      b1: decay of the first moments.
+      b2: decay of the maximum.
+      eps: added to gradients' sizes.
+      weight_decay: λ.
+      mask: which parameters decay; see `masked`.
+
+    Returns:
+      A transformation, which needs the parameters.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.adamaxw(0.5)
+      >>> tx.update(fnp.ones(2), tx.init(fnp.ones(2)), fnp.ones(2))[0].shape
+      (2,)
+
+    Reference: Kingma and Ba 2015; Loshchilov and Hutter 2019.
+    """
+    return chain(
+        scale_by_adamax(b1, b2, eps),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def amsgrad(
+    learning_rate: ScalarOrSchedule,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    mu_dtype: Any = None,
+) -> GradientTransformation:
+    """Makes AMSGrad: Adam whose steps never grow back.
+
+    Args:
+      learning_rate: η.
+      b1: β₁.
+      b2: β₂.
+      eps: ε.
+      eps_root: ε̄.
+      mu_dtype: of the first moments; None means that of the parameters.
+
+    Returns:
+      A transformation.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.amsgrad(0.5)
+      >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
+      (2,)
+
+    Reference: Reddi, Kale, Kumar 2018, "On the convergence of Adam and beyond".
+    """
+    return chain(
+        scale_by_amsgrad(b1, b2, eps, eps_root, mu_dtype),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def adabelief(
+    learning_rate: ScalarOrSchedule,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-16,
+    eps_root: Scalar = 1e-16,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformation:
+    """Makes AdaBelief: Adam whose steps are large where gradients are as expected.
+
+    Args:
+      learning_rate: η.
+      b1: β₁.
+      b2: β₂.
+      eps: ε.
+      eps_root: ε̄.
+      nesterov: whether to look ahead.
+
+    Returns:
+      A transformation.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.adabelief(0.5)
+      >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
+      (2,)
+
+    Reference: Zhuang et al. 2020, "AdaBelief optimizer".
+    """
+    return chain(
+        scale_by_belief(b1, b2, eps, eps_root, nesterov=nesterov),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def yogi(
+    learning_rate: ScalarOrSchedule,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-3,
+) -> GradientTransformation:
+    """Makes Yogi: Adam whose second moments change by bounded steps.
+
+    Args:
+      learning_rate: η.
+      b1: β₁.
+      b2: β₂.
+      eps: ε.
+
+    Returns:
+      A transformation.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.yogi(0.5)
+      >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
+      (2,)
+
+    Reference: Zaheer et al. 2018, "Adaptive methods for nonconvex optimization".
+    """
+    return chain(scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))
+
+
+def radam(
+    learning_rate: ScalarOrSchedule,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    threshold: Scalar = 5.0,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformation:
+    """Makes rectified Adam, which needs no warm-up.
+
+    Args:
+      learning_rate: η.
+      b1: β₁.
+      b2: β₂.
+      eps: ε.
+      eps_root: ε̄.
+      threshold: from which on second moments are trusted.
+      nesterov: whether to look ahead.
+
+    Returns:
+      A transformation.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.radam(0.5)
+      >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
+      (2,)
+
+    Reference: Liu et al. 2020, "On the variance of the adaptive learning rate".
+    """
+    return chain(
+        scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def lamb(
+    learning_rate: ScalarOrSchedule,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-6,
+    eps_root: Scalar = 0.0,
+    weight_decay: ScalarOrSchedule = 0.0,
+    mask: Mask = None,
+) -> GradientTransformation:
+    """Makes LAMB, for large batches: Adam with steps as long as the parameters say.
+
+    Args:
+      learning_rate: η.
+      b1: β₁.
+      b2: β₂.
+      eps: ε.
+      eps_root: ε̄.
+      weight_decay: λ.
+      mask: which parameters decay; see `masked`.
+
+    Returns:
+      A transformation, which needs the parameters.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.lamb(0.5)
+      >>> tx.update(fnp.ones(2), tx.init(fnp.ones(2)), fnp.ones(2))[0].shape
+      (2,)
+
+    Reference: You et al. 2020, "Large batch optimization for deep learning".
+    """
+    return chain(
+        scale_by_adam(b1, b2, eps, eps_root),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_trust_ratio(),
+        scale_by_learning_rate(learning_rate),
+    )

@@ -1,0 +1,263 @@
+"""Gradient descent: plain, with momentum, by signs, with noise.
+
+All go down the gradient; `learning_rate` is a number or a schedule (a function of the
+number of updates so far).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxflow.optim.averages import scale_by_lion, trace
+from fxflow.optim.base import (
+    GradientTransformation,
+    Mask,
+    Scalar,
+    ScalarOrSchedule,
+    chain,
+    identity,
+)
+from fxflow.optim.masking import masked
+from fxflow.optim.scaling import (
+    add_decayed_weights,
+    add_noise,
+    scale_by_learning_rate,
+    scale_by_sign,
+    scale_by_trust_ratio,
+)
+
+
+def sgd(
+    learning_rate: ScalarOrSchedule,
+    momentum: Scalar | None = None,
+    nesterov: bool = False,
+    accumulator_dtype: Any = None,
+) -> GradientTransformation:
+    r"""Makes stochastic gradient descent: :math:`p \leftarrow p - \eta g`.
+
+    Args:
+      learning_rate: η.
+      momentum: decay of the sum of gradients that stands for g; None means none.
+      nesterov: whether momentum looks ahead.
+      accumulator_dtype: of the sum; None means that of the parameters.
+
+    Returns:
+      A transformation.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.sgd(0.5)
+      >>> tx.update(fnp.array([2.0]), tx.init(fnp.zeros(1)))[0].tolist()
+      [-1.0]
+
+    Reference: Robbins and Monro 1951; Sutskever, Martens, Dahl, Hinton 2013.
+    """
+    first = (
+        identity() if momentum is None else trace(momentum, nesterov, accumulator_dtype)
+    )
+    return chain(first, scale_by_learning_rate(learning_rate))
+
+
+def momentum(
+    learning_rate: ScalarOrSchedule,
+    decay: Scalar = 0.9,
+    accumulator_dtype: Any = None,
+) -> GradientTransformation:
+    r"""Makes gradient descent with momentum.
+
+    .. math:: m \leftarrow g + \beta m, \quad p \leftarrow p - \eta m
+
+    Args:
+      learning_rate: η.
+      decay: β.
+      accumulator_dtype: of m; None means that of the parameters.
+
+    Returns:
+      A transformation.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.momentum(1.0, 0.5)
+      >>> _, state = tx.update(fnp.ones(1), tx.init(fnp.zeros(1)))
+      >>> tx.update(fnp.ones(1), state)[0].tolist()
+      [-1.5]
+
+    Reference: Polyak 1964.
+    """
+    return sgd(learning_rate, decay, False, accumulator_dtype)
+
+
+def nesterov(
+    learning_rate: ScalarOrSchedule,
+    decay: Scalar = 0.9,
+    accumulator_dtype: Any = None,
+) -> GradientTransformation:
+    r"""Makes gradient descent with Nesterov's momentum.
+
+    .. math:: m \leftarrow g + \beta m, \quad p \leftarrow p - \eta (g + \beta m)
+
+    Args:
+      learning_rate: η.
+      decay: β.
+      accumulator_dtype: of m; None means that of the parameters.
+
+    Returns:
+      A transformation.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.nesterov(1.0, 0.5)
+      >>> tx.update(fnp.ones(1), tx.init(fnp.zeros(1)))[0].tolist()
+      [-1.5]
+
+    Reference: Nesterov 1983; Sutskever, Martens, Dahl, Hinton 2013.
+    """
+    return sgd(learning_rate, decay, True, accumulator_dtype)
+
+
+def lars(
+    learning_rate: ScalarOrSchedule,
+    weight_decay: ScalarOrSchedule = 0.0,
+    weight_decay_mask: Mask = True,
+    trust_coefficient: Scalar = 0.001,
+    eps: Scalar = 0.0,
+    trust_ratio_mask: Mask = True,
+    momentum: Scalar = 0.9,
+    nesterov: bool = False,
+) -> GradientTransformation:
+    """Makes LARS, for large batches: momentum with steps as long as the parameters say.
+
+    Args:
+      learning_rate: η.
+      weight_decay: λ.
+      weight_decay_mask: which parameters decay; see `masked`.
+      trust_coefficient: ratio of the norms of step and parameters.
+      eps: added to the norm of the gradient.
+      trust_ratio_mask: which parameters the ratio is taken for.
+      momentum: decay of the sum of steps.
+      nesterov: whether momentum looks ahead.
+
+    Returns:
+      A transformation, which needs the parameters.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.lars(0.5)
+      >>> tx.update(fnp.ones(2), tx.init(fnp.ones(2)), fnp.ones(2))[0].shape
+      (2,)
+
+    Reference: You, Gitman, Ginsburg 2017, "Large batch training of convolutional
+    networks".
+    """
+    return chain(
+        add_decayed_weights(weight_decay, weight_decay_mask),
+        masked(
+            scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps),
+            trust_ratio_mask,
+        ),
+        scale_by_learning_rate(learning_rate),
+        trace(momentum, nesterov),
+    )
+
+
+def lion(
+    learning_rate: ScalarOrSchedule,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.99,
+    mu_dtype: Any = None,
+    weight_decay: ScalarOrSchedule = 1e-3,
+    mask: Mask = None,
+) -> GradientTransformation:
+    r"""Makes Lion: steps of one size in the direction of an interpolated momentum.
+
+    .. math:: p \leftarrow p - \eta (\operatorname{sign}((1-\beta_1) g + \beta_1 m) +
+       \lambda p), \quad m \leftarrow (1-\beta_2) g + \beta_2 m
+
+    Args:
+      learning_rate: η: a third to a tenth of Adam's.
+      b1: β₁.
+      b2: β₂.
+      mu_dtype: of m; None means that of the parameters.
+      weight_decay: λ: three to ten times that of AdamW.
+      mask: which parameters decay; see `masked`.
+
+    Returns:
+      A transformation, which needs the parameters.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.lion(0.5, weight_decay=0.0)
+      >>> params = fnp.zeros(2)
+      >>> tx.update(fnp.array([3.0, -2.0]), tx.init(params), params)[0].tolist()
+      [-0.5, 0.5]
+
+    Reference: Chen et al. 2023, "Symbolic discovery of optimization algorithms".
+    """
+    return chain(
+        scale_by_lion(b1, b2, mu_dtype),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def sign_sgd(learning_rate: ScalarOrSchedule) -> GradientTransformation:
+    r"""Makes descent by signs: :math:`p \leftarrow p - \eta \operatorname{sign} g`.
+
+    Args:
+      learning_rate: η.
+
+    Returns:
+      A transformation.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.sign_sgd(0.5)
+      >>> tx.update(fnp.array([3.0]), tx.init(fnp.zeros(1)))[0].tolist()
+      [-0.5]
+
+    Reference: Bernstein et al. 2018, "signSGD".
+    """
+    return chain(scale_by_sign(), scale_by_learning_rate(learning_rate))
+
+
+def noisy_sgd(
+    learning_rate: ScalarOrSchedule,
+    eta: Scalar = 0.01,
+    gamma: Scalar = 0.55,
+    key: Any = None,
+    *,
+    seed: int | None = None,
+) -> GradientTransformation:
+    """Makes gradient descent with normal noise of decreasing variance.
+
+    Args:
+      learning_rate: factor of the steps.
+      eta: the first variance.
+      gamma: how fast it decreases.
+      key: a random key.
+      seed: makes a key, if there is none.
+
+    Returns:
+      A transformation.
+
+    Raises:
+      ArgumentError: there is neither a key nor a seed, or both.
+
+    Example:
+      >>> from fxflow import numpy as fnp
+      >>> from fxflow import optim
+      >>> tx = optim.noisy_sgd(0.5, seed=0)
+      >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
+      (2,)
+
+    Reference: Neelakantan et al. 2015, "Adding gradient noise improves learning".
+    """
+    return chain(
+        add_noise(eta, gamma, key, seed=seed), scale_by_learning_rate(learning_rate)
+    )

@@ -1,0 +1,49 @@
+"""Linear algebra of SciPy: `fxflow.scipy.linalg`.
+
+Arguments that only save memory or time in SciPy (`overwrite_a`, `check_finite`, …) are
+accepted and have no effect. Matrices are the last two axes, the others are batch.
+"""
+
+from fxflow.numpy.linalg import det, inv, norm
+from fxflow.scipy.linalg.decompositions import (
+    eigh,
+    lu,
+    lu_factor,
+    lu_solve,
+    qr,
+    svd,
+)
+from fxflow.scipy.linalg.functions import expm, sqrtm
+from fxflow.scipy.linalg.similarity import hessenberg, rsf2csf, schur
+from fxflow.scipy.linalg.solving import (
+    cho_factor,
+    cho_solve,
+    cholesky,
+    solve,
+    solve_triangular,
+)
+from fxflow.scipy.linalg.special_matrices import block_diag, toeplitz
+
+__all__ = [
+    "block_diag",
+    "cho_factor",
+    "cho_solve",
+    "cholesky",
+    "det",
+    "eigh",
+    "expm",
+    "hessenberg",
+    "inv",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "norm",
+    "qr",
+    "rsf2csf",
+    "schur",
+    "solve",
+    "solve_triangular",
+    "sqrtm",
+    "svd",
+    "toeplitz",
+]

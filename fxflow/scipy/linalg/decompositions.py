@@ -1,0 +1,246 @@
+"""LU, QR, singular value and eigenvalue decompositions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError
+from fxflow.numpy import linalg
+from fxflow.numpy._operands import (
+    array_of,
+    convert,
+)
+from fxflow.numpy.contraction import matmul
+from fxflow.numpy.diagonals import tril, triu
+from fxflow.numpy.linalg.solving import solve_factored
+from fxflow.scipy.linalg._matrices import adjoint, matrix_of, sides_of, way_of
+from fxflow.scipy.linalg.solving import cholesky, solve_triangular
+
+
+@library("overwrite_a", "check_finite")
+def lu_factor(
+    a: Any, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array]:
+    """Returns the LU decomposition for `lu_solve`.
+
+    Args:
+      a: array-like[..., n, n].
+      overwrite_a: has no effect.
+      check_finite: has no effect.
+
+    Returns:
+      L and U in one array[..., n, n], and the pivots i32[..., n].
+
+    Raises:
+      ShapeError: the matrices are not square.
+
+    Example:
+      >>> lu_factor(np.array([[1.0, 2.0], [4.0, 4.0]]))[1]
+      Array([1, 1], dtype=int32)
+
+    Source: `scipy.linalg.lu_factor`.
+    """
+    factors, pivots, _ = lax.linalg.lu(matrix_of("lu_factor", a, square=True))
+    return factors, pivots
+
+
+@library("trans", "overwrite_b", "check_finite")
+def lu_solve(
+    lu_and_piv: Any,
+    b: Any,
+    trans: int = 0,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
+    """Solves a x = b, given the LU decomposition of a.
+
+    Args:
+      lu_and_piv: what `lu_factor` returned.
+      b: array-like[n] or [..., n, k].
+      trans: 0; 1 solves aᵀ x = b, 2 solves aᴴ x = b.
+      overwrite_b: has no effect.
+      check_finite: has no effect.
+
+    Returns:
+      Float or complex array of the shape of `b`.
+
+    Raises:
+      ShapeError: the shapes do not fit.
+      ArgumentError: `trans` is something else.
+
+    Example:
+      >>> lu_solve(lu_factor(np.array([[4.0]])), np.array([8.0]))
+      Array([2.], dtype=float32)
+
+    Source: `scipy.linalg.lu_solve`.
+    """
+    way = way_of("lu_solve", trans)
+    factors, pivots = lu_and_piv
+    x, y, vector = sides_of("lu_solve", factors, b)
+    order = lax.linalg.lu_pivots_to_permutation(
+        array_of(pivots, "lu_solve"), x.aval.shape[-1]
+    )
+    out = solve_factored(x, order, y, way)
+    return lax.squeeze(out, (out.aval.ndim - 1,)) if vector else out  # type: ignore[no-any-return]
+
+
+@library("permute_l", "overwrite_a", "check_finite")
+def lu(
+    a: Any,
+    permute_l: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """Returns the LU decomposition: a = P L U.
+
+    Args:
+      a: array-like[..., m, n].
+      permute_l: whether to return P L in one.
+      overwrite_a: has no effect.
+      check_finite: has no effect.
+
+    Returns:
+      P [..., m, m], L [..., m, k] and U [..., k, n] with k = min(m, n); or P L and U.
+
+    Raises:
+      ShapeError: `a` is no matrix.
+
+    Example:
+      >>> lu(np.array([[1.0, 2.0], [4.0, 4.0]]))[2]
+      Array([[4., 4.],
+             [0., 1.]], dtype=float32)
+
+    Source: `scipy.linalg.lu`.
+    """
+    x = matrix_of("lu", a)
+    factors, _, order = lax.linalg.lu(x)
+    m, n = x.aval.shape[-2:]
+    k = m if m < n else n
+    eye = np.eye(m, k).astype(x.aval.dtype)
+    lower = tril(factors[..., :k], -1) + eye
+    upper = triu(factors[..., :k, :])
+    rows = lax.broadcasted_iota(
+        order.aval.dtype, (*x.aval.shape[:-2], m, m), x.aval.ndim - 2
+    )
+    exchange = rows == order[..., None, :]
+    if permute_l:
+        return matmul(convert(exchange, x.aval.dtype), lower), upper
+    return convert(exchange, dtypes.to_real(x.aval.dtype)), lower, upper
+
+
+@library("overwrite_a", "lwork", "mode", "pivoting", "check_finite")
+def qr(
+    a: Any,
+    overwrite_a: bool = False,
+    lwork: Any = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """Returns the QR decomposition: a = Q R.
+
+    Args:
+      a: array-like[..., m, n].
+      overwrite_a: has no effect.
+      lwork: has no effect.
+      mode: "full", "economic", or "r": R alone.
+      pivoting: whether to exchange columns, such that the diagonal of R decreases.
+      check_finite: has no effect.
+
+    Returns:
+      Q and R; or a tuple of R alone. With `pivoting` one more: p, int32[..., n], with
+      a[..., p] = Q R.
+
+    Raises:
+      ArgumentError: there is no such mode.
+      ShapeError: `a` is no matrix.
+
+    Example:
+      >>> qr(np.array([[3.0], [4.0]]), mode="r")[0].shape
+      (2, 1)
+
+    Source: `scipy.linalg.qr`.
+    """
+    if mode not in ("full", "economic", "r"):
+        raise ArgumentError(f'qr: mode must be "full", "economic" or "r", got {mode!r}')
+    x = matrix_of("qr", a)
+    full = mode != "economic"
+    q, *rest = lax.linalg.qr(x, pivoting=pivoting, full_matrices=full)
+    return tuple(rest) if mode == "r" else (q, *rest)
+
+
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """Returns the singular value decomposition; see `fxflow.numpy.linalg.svd`.
+
+    Args:
+      a: array-like[..., m, n].
+      full_matrices: whether U and Vᴴ are square.
+      compute_uv: whether to return U and Vᴴ.
+      overwrite_a: has no effect.
+      check_finite: has no effect.
+
+    Returns:
+      U, s and Vᴴ; or s alone.
+
+    Raises:
+      ShapeError: `a` is no matrix.
+
+    Source: `scipy.linalg.svd`.
+    """
+    found = linalg.svd(a, full_matrices, compute_uv)
+    return tuple(found) if compute_uv else found
+
+
+def eigh(
+    a: Any,
+    b: Any = None,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """Returns eigenvalues and eigenvectors of Hermitian matrices: a v = w b v.
+
+    Args:
+      a: array-like[..., n, n]; one triangle is read.
+      b: array-like[..., n, n], Hermitian and positive definite; None is the identity.
+      lower: which triangle.
+      eigvals_only: whether to return eigenvalues alone.
+      overwrite_a: has no effect.
+      check_finite: has no effect.
+
+    Returns:
+      Eigenvalues [..., n], real and ascending, and eigenvectors [..., n, n] in columns.
+
+    Raises:
+      ShapeError: the matrices are not square.
+
+    Source: `scipy.linalg.eigh`.
+    """
+    side = "L" if lower else "U"
+    if b is None:
+        values, vectors = linalg.eigh(a, side, symmetrize_input=False)
+        return values if eigvals_only else (values, vectors)
+    x = matrix_of("eigh", a, square=True)
+    half, rest = (tril(x), tril(x, -1)) if lower else (triu(x), triu(x, 1))
+    whole = half + adjoint(rest)
+    factor = cholesky(b, lower=True) if lower else adjoint(cholesky(b))
+    # With b = L Lᴴ this is the eigenproblem of L⁻¹ a L⁻ᴴ.
+    inner = solve_triangular(factor, whole, lower=True)
+    inner = adjoint(solve_triangular(factor, adjoint(inner), lower=True))
+    values, vectors = linalg.eigh(inner)
+    if eigvals_only:
+        return values
+    return values, solve_triangular(factor, vectors, trans=2, lower=True)

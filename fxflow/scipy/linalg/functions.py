@@ -1,0 +1,150 @@
+"""Functions of matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.numpy import linalg
+from fxflow.numpy._operands import (
+    array_of,
+    convert,
+    repeated,
+)
+from fxflow.numpy.contraction import matmul
+from fxflow.numpy.reductions import max, sum
+from fxflow.numpy.selection import choose_between
+from fxflow.scipy.linalg._matrices import adjoint, matrix_of
+from fxflow.scipy.linalg.similarity import schur
+from fxflow.scipy.linalg.solving import solve_triangular
+
+# Numerator coefficients of the diagonal Padé approximant of degree 13 of exp, and the
+# norm up to which it is exact in 64 bits (Higham 2005, table 2.3).
+_PADE = tuple(
+    math.factorial(26 - j)
+    * math.factorial(13)
+    / (math.factorial(26) * math.factorial(13 - j) * math.factorial(j))
+    for j in range(14)
+)
+_PADE_NORM = 5.371920351148152
+
+
+@library("upper_triangular", "max_squarings")
+def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
+    """Returns exponentials of matrices.
+
+    Args:
+      A: array-like[..., n, n].
+      upper_triangular: whether the matrices are, which is faster.
+      max_squarings: how often squaring is tried; of larger matrices the result is nan.
+
+    Returns:
+      Float or complex array[..., n, n].
+
+    Raises:
+      ShapeError: the matrices are not square.
+
+    Example:
+      >>> expm(np.zeros((2, 2)))
+      Array([[1., 0.],
+             [0., 1.]], dtype=float32)
+
+    Source: `scipy.linalg.expm`; N. Higham, The Scaling and Squaring Method for the
+    Matrix Exponential Revisited, 2005.
+    """
+    a = matrix_of("expm", A, square=True)
+    n = a.aval.shape[-1]
+    if not n:
+        return a  # type: ignore[no-any-return]
+    size = lax.stop_gradient(max(sum(lax.abs(a), axis=-2), axis=-1))
+    halvings = lax.ceil(lax.log(size / _PADE_NORM) / math.log(2.0))
+    halvings = lax.max(halvings, lax.full_like(halvings, 0))
+    # A norm of 0 has no logarithm.
+    halvings = choose_between(size > 0, halvings, lax.full_like(halvings, 0))
+    scale = convert(lax.exp2(-halvings), a.aval.dtype)[..., None, None]
+    x = a * scale
+    eye = np.eye(n).astype(a.aval.dtype)
+    x2 = matmul(x, x)
+    x4 = matmul(x2, x2)
+    x6 = matmul(x4, x2)
+    c = _PADE
+    odd = matmul(x6, c[13] * x6 + c[11] * x4 + c[9] * x2)
+    odd = matmul(x, odd + c[7] * x6 + c[5] * x4 + c[3] * x2 + c[1] * eye)
+    even = matmul(x6, c[12] * x6 + c[10] * x4 + c[8] * x2)
+    even = even + c[6] * x6 + c[4] * x4 + c[2] * x2 + c[0] * eye
+    if upper_triangular:
+        out = solve_triangular(even - odd, even + odd)
+    else:
+        out = linalg.solve(even - odd, even + odd)
+
+    def square(i: Any, value: Any) -> Any:
+        more = convert(i, halvings.aval.dtype) < halvings
+        return choose_between(more[..., None, None], matmul(value, value), value)
+
+    # Scanned over, and not a loop of unknown length, so that it has a gradient.
+    steps = lax.iota(dtypes.int32, max_squarings)
+    out, _ = lax.scan(lambda value, i: (square(i, value), None), out, steps)
+    lost = (halvings > max_squarings)[..., None, None]
+    return choose_between(lost, lax.full_like(out, math.nan), out)  # type: ignore[no-any-return]
+
+
+@library("blocksize")
+def sqrtm(A: Any, blocksize: int = 1) -> Array:
+    """Returns principal square roots of matrices: X X = A.
+
+    Args:
+      A: array-like[..., n, n].
+      blocksize: has no effect.
+
+    Returns:
+      Complex array[..., n, n]: eigenvalues have no negative real part. There is no
+      derivative.
+
+    Raises:
+      ShapeError: the matrices are not square.
+
+    Special cases:
+      inf or nan where there is no root: a singular matrix may have none.
+
+    Example:
+      >>> sqrtm(np.array([[4.0, 0.0], [0.0, 9.0]]))
+      Array([[2.+0.j, 0.+0.j],
+             [0.+0.j, 3.+0.j]], dtype=complex64)
+
+    Source: `scipy.linalg.sqrtm`; Björck and Hammarling 1983, "A Schur method for the
+    square root of a matrix".
+    """
+    t, z = schur(matrix_of("sqrtm", A, square=True), output="complex")
+    shape, n = t.aval.shape, t.aval.shape[-1]
+    if not n:
+        return t
+    eye = array_of(np.eye(n).astype(t.aval.dtype), "sqrtm")
+    roots = lax.sqrt(sum(t * eye, axis=-1))
+    rows = np.arange(n)
+
+    def column(known: Any, j: Any) -> Any:
+        # Above the diagonal, column j of the root r solves (R + r[j, j]) r = t[:, j]
+        # with the columns R in front of it.
+        root = lax.dynamic_slice_in_dim(roots, j, 1, roots.aval.ndim - 1)
+        front = choose_between(rows < j, known, eye)
+        shifted = front + root[..., None] * eye
+        places = sum(shifted * eye, axis=-1)
+        lost = (places == 0)[..., None]
+        shifted = shifted + choose_between(lost, eye, lax.full_like(shifted, 0))
+        side = lax.dynamic_slice_in_dim(t, j, 1, t.aval.ndim - 1)
+        side = choose_between((rows < j)[:, None], side, lax.full_like(side, 0))
+        value = solve_triangular(shifted, side)
+        bad = lax.bitwise_and(repeated(lost, value.aval.shape), value != 0)
+        value = choose_between(bad, lax.full_like(value, math.inf), value)
+        value = choose_between((rows == j)[:, None], root[..., None], value)
+        return choose_between(rows == j, value, known), None
+
+    start = lax.full(shape, 0, t.aval.dtype)
+    root, _ = lax.scan(column, start, lax.iota(dtypes.int32, n))
+    return matmul(matmul(z, root), adjoint(z))  # type: ignore[no-any-return]

@@ -1,0 +1,203 @@
+"""Linear systems: of triangular, general and positive definite matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxflow import lax
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError
+from fxflow.numpy import linalg
+from fxflow.numpy.diagonals import tril, triu
+from fxflow.numpy.shapes import matrix_transpose
+from fxflow.scipy.linalg._matrices import adjoint, matrix_of, sides_of, way_of
+
+
+@library("trans", "lower", "unit_diagonal", "overwrite_b", "check_finite")
+def solve_triangular(
+    a: Any,
+    b: Any,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
+    """Solves a x = b with a triangular matrix.
+
+    Args:
+      a: array-like[..., n, n]; one triangle is read.
+      b: array-like[n] or [..., n, k].
+      trans: 0 or "N"; 1 or "T" solves aᵀ x = b; 2 or "C" solves aᴴ x = b.
+      lower: which triangle.
+      unit_diagonal: whether the diagonal counts as ones.
+      overwrite_b: has no effect.
+      check_finite: has no effect.
+
+    Returns:
+      Float or complex array of the shape of `b`.
+
+    Raises:
+      ShapeError: the shapes do not fit.
+      ArgumentError: `trans` is something else.
+
+    Example:
+      >>> import numpy as np
+      >>> solve_triangular(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 4.0]))
+      Array([1., 1.], dtype=float32)
+
+    Source: `scipy.linalg.solve_triangular`.
+    """
+    way = way_of("solve_triangular", trans)
+    x, y, vector = sides_of("solve_triangular", a, b)
+    out = lax.linalg.triangular_solve(
+        x,
+        y,
+        left_side=True,
+        lower=lower,
+        transpose_a=way > 0,
+        conjugate_a=way == 2,
+        unit_diagonal=unit_diagonal,
+    )
+    return lax.squeeze(out, (out.aval.ndim - 1,)) if vector else out  # type: ignore[no-any-return]
+
+
+@library("lower", "overwrite_a", "overwrite_b", "check_finite", "assume_a")
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    assume_a: str = "gen",
+) -> Array:
+    """Solves a x = b.
+
+    Args:
+      a: array-like[..., n, n].
+      b: array-like[n] or [..., n, k].
+      lower: which triangle is read, if `assume_a` is not "gen".
+      overwrite_a: has no effect.
+      overwrite_b: has no effect.
+      check_finite: has no effect.
+      assume_a: "gen", "sym", "her", or "pos": positive definite, which is faster.
+
+    Returns:
+      Float or complex array of the shape of `b`.
+
+    Raises:
+      ShapeError: the shapes do not fit.
+      ArgumentError: `assume_a` is something else.
+
+    Example:
+      >>> import numpy as np
+      >>> solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 4.0]))
+      Array([1., 1.], dtype=float32)
+
+    Source: `scipy.linalg.solve`.
+    """
+    if assume_a not in ("gen", "sym", "her", "pos"):
+        raise ArgumentError(
+            f'solve: assume_a must be "gen", "sym", "her" or "pos", got {assume_a!r}'
+        )
+    if assume_a == "pos":
+        return cho_solve(cho_factor(a, lower), b)
+    if assume_a != "gen":
+        x = matrix_of("solve", a, square=True)
+        half = tril(x) if lower else triu(x)
+        rest = tril(x, -1) if lower else triu(x, 1)
+        a = half + (adjoint(rest) if assume_a == "her" else matrix_transpose(rest))
+    return linalg.solve(a, b)
+
+
+@library("lower", "overwrite_a", "check_finite")
+def cholesky(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array:
+    """Returns the Cholesky factor: a = Uᴴ U, or L Lᴴ.
+
+    Args:
+      a: array-like[..., n, n], Hermitian and positive definite; one triangle is read.
+      lower: whether to return L.
+      overwrite_a: has no effect.
+      check_finite: has no effect.
+
+    Returns:
+      Float or complex array[..., n, n], triangular.
+
+    Raises:
+      ShapeError: the matrices are not square.
+
+    Special cases:
+      nan if a matrix is not positive definite.
+
+    Example:
+      >>> import numpy as np
+      >>> cholesky(np.array([[4.0, 2.0], [2.0, 2.0]]))
+      Array([[2., 1.],
+             [0., 1.]], dtype=float32)
+
+    Source: `scipy.linalg.cholesky`.
+    """
+    return linalg.cholesky(a, upper=not lower, symmetrize_input=False)
+
+
+def cho_factor(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, bool]:
+    """Returns the Cholesky factor for `cho_solve`.
+
+    Args:
+      a: array-like[..., n, n], Hermitian and positive definite; one triangle is read.
+      lower: whether the factor is lower triangular.
+      overwrite_a: has no effect.
+      check_finite: has no effect.
+
+    Returns:
+      The factor, and `lower`.
+
+    Raises:
+      ShapeError: the matrices are not square.
+
+    Example:
+      >>> import numpy as np
+      >>> cho_factor(np.array([[4.0]]))
+      (Array([[2.]], dtype=float32), False)
+
+    Source: `scipy.linalg.cho_factor`.
+    """
+    return cholesky(a, lower), lower
+
+
+def cho_solve(
+    c_and_lower: tuple[Any, bool],
+    b: Any,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
+    """Solves a x = b, given the Cholesky factor of a.
+
+    Args:
+      c_and_lower: what `cho_factor` returned.
+      b: array-like[n] or [..., n, k].
+      overwrite_b: has no effect.
+      check_finite: has no effect.
+
+    Returns:
+      Float or complex array of the shape of `b`.
+
+    Raises:
+      ShapeError: the shapes do not fit.
+
+    Example:
+      >>> import numpy as np
+      >>> cho_solve(cho_factor(np.array([[4.0]])), np.array([8.0]))
+      Array([2.], dtype=float32)
+
+    Source: `scipy.linalg.cho_solve`.
+    """
+    factor, lower = c_and_lower
+    first = solve_triangular(factor, b, 0 if lower else 2, lower)
+    return solve_triangular(factor, first, 2 if lower else 0, lower)

@@ -1,0 +1,128 @@
+"""Sums of exponentials, over axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.lax.gradient_control import stop_gradient
+from fxflow.numpy._operands import array_of, convert
+from fxflow.numpy.reductions import max, sum
+from fxflow.numpy.selection import choose_between
+from fxflow.scipy.special._operands import filled, operands, whole
+
+
+@library("axis", "keepdims", "return_sign")
+def logsumexp(
+    a: Any,
+    axis: Any = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
+) -> Any:
+    """Logarithm of the sum of exponentials, without overflow.
+
+    Args:
+      a: array-like[...].
+      axis: int, tuple of ints, or None for all axes.
+      b: array-like of factors of the exponentials, broadcast against `a`.
+      keepdims: whether reduced axes stay, with length 1.
+      return_sign: whether to return the logarithm of the absolute value, and the sign.
+      where: bool array that broadcasts to `a`: which elements count.
+
+    Returns:
+      Float or complex array without the reduced axes; with `return_sign` a pair.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ArgumentError: an argument is no array.
+
+    Special cases:
+      Of no elements: -inf. nan if the sum is negative, unless `return_sign`.
+
+    Example:
+      >>> import numpy as np
+      >>> logsumexp(np.array([1000.0, 1000.0])).round(2)
+      Array(1000.69, dtype=float32)
+
+    Source: `scipy.special.logsumexp`.
+    """
+    if b is None:
+        x, scale = operands("logsumexp", a, real=False)[0], None
+    else:
+        x, scale = whole(operands("logsumexp", a, b, real=False))
+    counts = where
+    if scale is not None:
+        used = scale != 0
+        counts = used if where is None else used & array_of(where, "logsumexp")
+    size = lax.real(x) if dtypes.is_complex(x.aval.dtype) else x
+    top = max(size, axis=axis, keepdims=True, initial=-math.inf, where=counts)
+    top = stop_gradient(choose_between(lax.is_finite(top), top, filled(top, 0)))
+    terms = lax.exp(x - convert(top, x.aval.dtype))
+    if scale is not None:
+        # 0 times inf would be nan.
+        terms = choose_between(scale != 0, scale * terms, filled(terms, 0))
+    total = sum(terms, axis=axis, keepdims=keepdims, where=where)
+    top = lax.reshape(top, total.aval.shape)
+    if return_sign:
+        sign = lax.sign(total)
+        return lax.log(lax.abs(total)) + top, sign
+    return lax.log(total) + convert(top, total.aval.dtype)
+
+
+@library("axis")
+def softmax(x: Any, axis: Any = None) -> Array:
+    """Exponentials divided by their sum.
+
+    Args:
+      x: array-like[...].
+      axis: int, tuple of ints, or None for all axes.
+
+    Returns:
+      Float array of the shape of `x`.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+
+    Example:
+      >>> import numpy as np
+      >>> softmax(np.array([0.0, 0.0]))
+      Array([0.5, 0.5], dtype=float32)
+
+    Source: `scipy.special.softmax`.
+    """
+    (x,) = operands("softmax", x)
+    top = stop_gradient(max(x, axis=axis, keepdims=True, initial=-math.inf))
+    terms = lax.exp(x - top)
+    return terms / sum(terms, axis=axis, keepdims=True)  # type: ignore[no-any-return]
+
+
+@library("axis")
+def log_softmax(x: Any, axis: Any = None) -> Array:
+    """Logarithm of `softmax`.
+
+    Args:
+      x: array-like[...].
+      axis: int, tuple of ints, or None for all axes.
+
+    Returns:
+      Float array of the shape of `x`.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+
+    Example:
+      >>> import numpy as np
+      >>> log_softmax(np.array([0.0]))
+      Array([0.], dtype=float32)
+
+    Source: `scipy.special.log_softmax`.
+    """
+    (x,) = operands("log_softmax", x)
+    apart = x - stop_gradient(max(x, axis=axis, keepdims=True, initial=-math.inf))
+    return apart - lax.log(sum(lax.exp(apart), axis=axis, keepdims=True))  # type: ignore[no-any-return]

@@ -1,0 +1,357 @@
+"""The gamma function and its family."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from fxflow import lax
+from fxflow.core.array import Array
+from fxflow.core.eager import library
+from fxflow.core.errors import ArgumentError
+from fxflow.numpy.selection import choose_between
+from fxflow.scipy.special._operands import filled, operands, safe, whole
+
+
+@library()
+def gammaln(x: Any) -> Array:
+    """Logarithm of the absolute value of the gamma function.
+
+    Args:
+      x: real array-like.
+
+    Returns:
+      Float array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is no array.
+      DtypeError: an argument is complex.
+
+    Special cases:
+      0 and negative integers → inf.
+
+    Example:
+      >>> gammaln(4.0).round(4)
+      Array(1.7918, dtype=float32, weak_type=True)
+
+    Source: `scipy.special.gammaln`.
+    """
+    (x,) = operands("gammaln", x)
+    return lax.lgamma(x)  # type: ignore[no-any-return]
+
+
+@library()
+def gammasgn(x: Any) -> Array:
+    """Sign of the gamma function.
+
+    Args:
+      x: real array-like.
+
+    Returns:
+      Float array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is no array.
+      DtypeError: an argument is complex.
+
+    Special cases:
+      Negative integers → nan; ±0 → ±1.
+
+    Source: `scipy.special.gammasgn`.
+    """
+    (x,) = operands("gammasgn", x)
+    whole = lax.floor(x)
+    odd = whole - 2 * lax.floor(whole / 2) != 0
+    below = choose_between(odd, filled(x, -1), filled(x, 1))
+    below = choose_between(whole == x, filled(x, math.nan), below)
+    zero = lax.sign(1 / x)
+    out = choose_between(x < 0, below, choose_between(x == 0, zero, filled(x, 1)))
+    out = choose_between(x == -math.inf, filled(x, math.nan), out)
+    return choose_between(x != x, x, out)  # type: ignore[no-any-return]
+
+
+@library()
+def gamma(x: Any) -> Array:
+    """Gamma function.
+
+    Args:
+      x: real array-like.
+
+    Returns:
+      Float array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is no array.
+      DtypeError: an argument is complex.
+
+    Special cases:
+      Negative integers → nan; ±0 → ±inf.
+
+    Example:
+      >>> gamma(5.0).round(3)
+      Array(24., dtype=float32, weak_type=True)
+
+    Source: `scipy.special.gamma`.
+    """
+    (x,) = operands("gamma", x)
+    return gammasgn(x) * lax.exp(lax.lgamma(x))  # type: ignore[no-any-return]
+
+
+@library("exact")
+def factorial(n: Any, exact: bool = False) -> Array:
+    """Factorial, by the gamma function of n + 1.
+
+    Args:
+      n: real array-like.
+      exact: not supported: integers of any length are no arrays.
+
+    Returns:
+      Float array of the shape of `n`.
+
+    Raises:
+      ArgumentError: an argument is no array, or `exact` is asked for.
+      DtypeError: an argument is complex.
+
+    Special cases:
+      Negative numbers → 0.
+
+    Source: `scipy.special.factorial`.
+    """
+    if exact:
+        raise ArgumentError(
+            "factorial: arrays hold no integers of any length, so exact= has no "
+            "meaning: use math.factorial"
+        )
+    (x,) = operands("factorial", n)
+    value = lax.exp(lax.lgamma(safe(x >= 0, x, 0) + 1))
+    return choose_between(x < 0, filled(x, 0), value)  # type: ignore[no-any-return]
+
+
+@library()
+def beta(a: Any, b: Any) -> Array:
+    """Beta function.
+
+    Args:
+      a: real array-like.
+      b: real array-like.
+
+    Returns:
+      Float array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is no array.
+      DtypeError: an argument is complex.
+
+    Source: `scipy.special.beta`.
+    """
+    x, y = operands("beta", a, b)
+    sign = gammasgn(x) * gammasgn(y) * gammasgn(x + y)
+    return sign * lax.exp(betaln(x, y))  # type: ignore[no-any-return]
+
+
+@library()
+def betaln(a: Any, b: Any) -> Array:
+    """Logarithm of the absolute value of the beta function.
+
+    Args:
+      a: real array-like.
+      b: real array-like.
+
+    Returns:
+      Float array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is no array.
+      DtypeError: an argument is complex.
+
+    Source: `scipy.special.betaln`.
+    """
+    x, y = operands("betaln", a, b)
+    return lax.lgamma(x) + lax.lgamma(y) - lax.lgamma(x + y)  # type: ignore[no-any-return]
+
+
+@library()
+def betainc(a: Any, b: Any, x: Any) -> Array:
+    """Regularized incomplete beta function.
+
+    Args:
+      a: positive real array-like.
+      b: positive real array-like.
+      x: real array-like from 0 to 1.
+
+    Returns:
+      Float array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is no array.
+      DtypeError: an argument is complex.
+
+    Source: `scipy.special.betainc`.
+    """
+    a, b, x = whole(operands("betainc", a, b, x))
+    return lax.betainc(a, b, x)  # type: ignore[no-any-return]
+
+
+@library()
+def gammainc(a: Any, x: Any) -> Array:
+    """Regularized lower incomplete gamma function.
+
+    Args:
+      a: positive real array-like.
+      x: non-negative real array-like.
+
+    Returns:
+      Float array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is no array.
+      DtypeError: an argument is complex.
+
+    Source: `scipy.special.gammainc`.
+    """
+    a, x = whole(operands("gammainc", a, x))
+    return lax.igamma(a, x)  # type: ignore[no-any-return]
+
+
+@library()
+def gammaincc(a: Any, x: Any) -> Array:
+    """Regularized upper incomplete gamma function.
+
+    Args:
+      a: positive real array-like.
+      x: non-negative real array-like.
+
+    Returns:
+      Float array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is no array.
+      DtypeError: an argument is complex.
+
+    Source: `scipy.special.gammaincc`.
+    """
+    a, x = whole(operands("gammaincc", a, x))
+    return lax.igammac(a, x)  # type: ignore[no-any-return]
+
+
+@library()
+def poch(z: Any, m: Any) -> Array:
+    """Rising factorial: gamma(z + m) / gamma(z).
+
+    Args:
+      z: real array-like.
+      m: real array-like.
+
+    Returns:
+      Float array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is no array.
+      DtypeError: an argument is complex.
+
+    Source: `scipy.special.poch`.
+    """
+    z, m = operands("poch", z, m)
+    sign = gammasgn(z) * gammasgn(z + m)
+    value = sign * lax.exp(lax.lgamma(z + m) - lax.lgamma(z))
+    return choose_between(m == 0, filled(value, 1), value)  # type: ignore[no-any-return]
+
+
+@library()
+def digamma(x: Any) -> Array:
+    """Derivative of the logarithm of the gamma function.
+
+    Args:
+      x: real array-like.
+
+    Returns:
+      Float array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is no array.
+      DtypeError: an argument is complex.
+
+    Special cases:
+      0 and negative integers → nan.
+
+    Source: `scipy.special.digamma`.
+    """
+    (x,) = operands("digamma", x)
+    return lax.digamma(x)  # type: ignore[no-any-return]
+
+
+psi = digamma
+
+
+@library()
+def polygamma(n: Any, x: Any) -> Array:
+    """Derivatives of the digamma function.
+
+    Args:
+      n: non-negative integers, array-like: which.
+      x: real array-like.
+
+    Returns:
+      Float array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is no array.
+      DtypeError: an argument is complex.
+
+    Source: `scipy.special.polygamma`.
+    """
+    n, x = whole(operands("polygamma", n, x))
+    return lax.polygamma(n, x)  # type: ignore[no-any-return]
+
+
+def zeta(x: Any, q: Any = 1.0) -> Array:
+    """Hurwitz's zeta function, the sum of (n + q)⁻ˣ; Riemann's, if `q` is 1.
+
+    Args:
+      x: real array-like.
+      q: real array-like.
+
+    Returns:
+      Float array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is no array.
+      DtypeError: an argument is complex.
+
+    Source: `scipy.special.zeta`.
+    """
+    return _zeta(x, q)
+
+
+@library()
+def _zeta(x: Any, q: Any) -> Any:
+    return lax.zeta(*whole(operands("zeta", x, q)))
+
+
+@library("d")
+def multigammaln(a: Any, d: int) -> Array:
+    """Logarithm of the multivariate gamma function.
+
+    Args:
+      a: real array-like, above (d - 1) / 2.
+      d: dimension.
+
+    Returns:
+      Float array of the shape of `a`.
+
+    Raises:
+      ArgumentError: `d` is no integer.
+      DtypeError: `a` is complex.
+
+    Source: `scipy.special.multigammaln`.
+    """
+    try:
+        d = operator.index(d)
+    except TypeError as error:
+        raise ArgumentError(f"multigammaln: d must be an integer, got {d!r}") from error
+    (a,) = operands("multigammaln", a)
+    out = filled(a, d * (d - 1) / 4 * math.log(math.pi))
+    for i in range(d):
+        out = out + lax.lgamma(a - i / 2)
+    return out  # type: ignore[no-any-return]

@@ -1,0 +1,33 @@
+"""Meshes, specs and shardings: how arrays lie over devices."""
+
+from fxflow.devices.meshes import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    P,
+    PartitionSpec,
+    get_mesh,
+    make_mesh,
+    set_mesh,
+)
+from fxflow.devices.shardings import (
+    GSPMDSharding,
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+)
+
+__all__ = [
+    "AbstractMesh",
+    "AxisType",
+    "GSPMDSharding",
+    "Mesh",
+    "NamedSharding",
+    "P",
+    "PartitionSpec",
+    "Sharding",
+    "SingleDeviceSharding",
+    "get_mesh",
+    "make_mesh",
+    "set_mesh",
+]

@@ -1,0 +1,113 @@
+"""Whether a traced function is linear, or adds something.
+
+Transposing finds an operation that is not linear by itself. What it cannot see is a
+constant: in x + c it follows x, and c is gone. A function that is linear but for such
+constants is zero at zero if and only if each of its operations is, given zeros for what
+depends on the arguments. So the few operations that could add something are run on
+zeros: those that join the two kinds of operands, and loops and branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import dtypes
+from fxflow.core.convert import typeof
+from fxflow.core.errors import NotDifferentiableError
+from fxflow.core.graph import Graph, Literal, Node, Var
+from fxflow.core.higher_order import HigherOrder
+from fxflow.core.trace import Tracer
+from fxflow.lax.families import Bilinear
+from fxflow.transforms.inspection import ensure_compile_time_eval
+
+# Only run the graph in their parameter `graph`.
+_CALLS = ("jit", "checkpoint")
+_LINEAR = object()
+"""In place of a value: it depends on the arguments."""
+_UNKNOWN = object()
+"""In place of a value: it is traced, or computed of one that is."""
+
+
+def require_linear(graph: Graph, consts: Sequence[Any], name: str) -> None:
+    """Checks that a function adds no constant that is not zero.
+
+    Values that are traced are not known: what is computed of them is taken to be right.
+
+    Args:
+      graph: traced; its first inputs are `consts`, the others the arguments.
+      consts: arrays or tracers.
+      name: of the function, for the message.
+
+    Raises:
+      NotDifferentiableError: it adds a constant, or returns one.
+    """
+    values = [_UNKNOWN if isinstance(c, Tracer) else c for c in consts]
+    values += [_LINEAR] * (len(graph.inputs) - len(values))
+    with ensure_compile_time_eval():
+        outs = _followed(graph, values, name)
+        if not all(out is _LINEAR or _is_zero(out) for out in outs):
+            raise _not_linear(name, "it returns a constant that is not zero")
+
+
+def _not_linear(name: str, why: str) -> NotDifferentiableError:
+    return NotDifferentiableError(
+        f"linear_transpose: {name} is not linear: {why}, and the transpose would drop "
+        "it; subtract what the function gives for zeros"
+    )
+
+
+def _followed(graph: Graph, values: Sequence[Any], name: str) -> list[Any]:
+    """Returns the results of a graph: values, `_LINEAR` or `_UNKNOWN`."""
+    known: dict[Var, Any] = dict(zip(graph.inputs, values, strict=True))
+
+    def read(atom: Any) -> Any:
+        return atom.array if type(atom) is Literal else known[atom]
+
+    for node in graph.nodes:
+        operands = [read(a) for a in node.inputs]
+        if node.primitive.name in _CALLS:
+            outs = _followed(node.params["graph"], operands, name)
+        elif not any(v is _LINEAR for v in operands):
+            outs = _run(node, operands)
+        else:
+            if _adds(node, operands):
+                raise _not_linear(
+                    name, f"{node.primitive.name} adds a constant that is not zero"
+                )
+            outs = [_LINEAR] * len(node.outputs)
+        known.update(zip(node.outputs, outs, strict=True))
+    return [read(out) for out in graph.outputs]
+
+
+def _run(node: Node, operands: Sequence[Any]) -> list[Any]:
+    """Returns the results of a node; unknown ones if an operand is unknown."""
+    if node.effects or any(v is _UNKNOWN for v in operands):
+        return [_UNKNOWN] * len(node.outputs)
+    out = node.primitive.bind(*operands, **node.params)
+    return list(out) if node.primitive.multi else [out]
+
+
+def _adds(node: Node, operands: Sequence[Any]) -> bool:
+    """Returns whether a node gives something else than zeros for linear zeros."""
+    primitive = node.primitive
+    if isinstance(primitive, Bilinear) or primitive.name in ("mul", "div"):
+        return False  # zero times anything
+    others = [v for v in operands if v is not _LINEAR]
+    holds_graphs = isinstance(primitive, HigherOrder)  # and constants in them
+    if all(map(_is_zero, others)) and not holds_graphs:
+        return False
+    zeros = [
+        np.zeros(a.aval.shape, a.aval.dtype) if v is _LINEAR else v
+        for a, v in zip(node.inputs, operands, strict=True)
+    ]
+    return not all(map(_is_zero, _run(node, zeros)))
+
+
+def _is_zero(value: Any) -> bool:
+    """Returns whether a value is zero everywhere, or has none that is known."""
+    if value is _UNKNOWN or not dtypes.is_inexact(typeof(value).dtype):
+        return True
+    return not np.any(np.asarray(value))

@@ -1,0 +1,584 @@
+"""`pmap`: one program, mapped over the devices.
+
+The mapped axis of every argument is divided over a row of devices, each of which runs
+the function on its slice: a `shard_map` over a mesh of one axis, compiled by `jit`.
+
+Within several processes the mapped axis counts the devices of this process, and the
+named axis all of them: every process calls the function with its own slices and gets
+its own results.
+
+A `pmap` inside a `pmap` needs a row of devices for each device of the outer one: the
+outer one is traced again over a mesh with one axis more.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import tree
+from fxflow.core.array import Array, buffer_of
+from fxflow.core.aval import ShapeDtypeStruct
+from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
+from fxflow.core.errors import ArgumentError, AxisError, ShapeError
+from fxflow.core.execute import buffer_at
+from fxflow.core.placed import placed_on
+from fxflow.core.source import boundary
+from fxflow.core.trace import Tracer
+from fxflow.devices import buffers, clients
+from fxflow.devices.meshes import Mesh, PartitionSpec, names_of
+from fxflow.devices.shardings import NamedSharding
+from fxflow.lax.reshaping import expand_dims, squeeze
+from fxflow.transforms.arguments import (
+    as_indices,
+    leaf_labels,
+    name_of,
+    require_callable,
+)
+from fxflow.transforms.jit import JitFunction
+from fxflow.transforms.shard_map import run
+
+
+class _Anonymous:
+    """The named axis of a pmap without a name, by the number of pmaps around it."""
+
+    __slots__ = ("depth",)
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+
+    def __hash__(self) -> int:
+        return hash((_Anonymous, self.depth))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Anonymous) and other.depth == self.depth
+
+    def __repr__(self) -> str:
+        return f"<pmap {self.depth}>"
+
+
+class _NeedsAxis(Exception):
+    """A pmap inside a pmap wants devices: as many for each device of the outer one."""
+
+    def __init__(self, name: Any, size: int) -> None:
+        super().__init__(f"a pmap over {size} devices inside a pmap")
+        self.row = (name, size)
+
+
+class _Around(threading.local):
+    """The mesh of the pmap being traced, and the axes of it that are not taken yet."""
+
+    mesh: Mesh | None = None
+    free: tuple[Any, ...] = ()
+
+
+_around = _Around()
+Rows = tuple[tuple[Any, int], ...]
+
+
+def pmap(
+    fun: Callable[..., Any] | None = None,
+    axis_name: Any = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Sequence[int] = (),
+    devices: Sequence[Any] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums: int | Sequence[int] = (),
+) -> Any:
+    """Maps a function over devices: each runs it on its slice of the arguments.
+
+    Args:
+      fun: function of arrays or pytrees of them. Left out, a decorator is returned.
+      axis_name: name of the mapped axis, for the collectives of `fxflow.lax`.
+      in_axes: for each positional argument (or a prefix of its pytree) the axis that is
+        mapped, or None: every device gets the whole. Keyword arguments are mapped along
+        their axis 0.
+      out_axes: where the mapped axis goes in the results, a prefix of their pytree.
+        None: the devices' results must be the same, and one is returned.
+      static_broadcasted_argnums: positions of arguments that are Python values; they
+        must be hashable. Each new value compiles a new program.
+      devices: the devices, or their names; None is all of the platform, of which the
+        first ones are used if the mapped axis is shorter.
+      backend: the platform, if not the default one.
+      axis_size: length of the mapped axis over all processes; None: it follows from the
+        arguments (or, in several processes, from the devices).
+      donate_argnums: positions of arguments whose memory the results may reuse.
+
+    Returns:
+      A function of arguments with the mapped axis, as long as this process has devices
+      at most. Results stay on their devices, divided along the mapped axis.
+
+    Raises:
+      ArgumentError: nothing is mapped, or there are too few devices.
+      ShapeError: the mapped axes of the arguments have different lengths.
+      AxisError: an axis is out of range.
+
+    Example:
+      >>> import fxflow, fxflow.numpy as fnp
+      >>> from fxflow import lax
+      >>> f = pmap(lambda x: x / lax.psum(x, "i"), axis_name="i")
+      >>> f(fnp.ones((1, 2))).tolist()
+      [[1.0, 1.0]]
+    """
+    if fun is None:
+        return functools.partial(
+            pmap,
+            axis_name=axis_name,
+            in_axes=in_axes,
+            out_axes=out_axes,
+            static_broadcasted_argnums=static_broadcasted_argnums,
+            devices=devices,
+            backend=backend,
+            axis_size=axis_size,
+            donate_argnums=donate_argnums,
+        )
+    require_callable(fun, "pmap")
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    static = as_indices(static_broadcasted_argnums, "static_broadcasted_argnums")
+    donated = as_indices(donate_argnums, "donate_argnums")
+    return PmapFunction(
+        fun,
+        axis_name,
+        in_axes,
+        out_axes,
+        static,
+        None if devices is None else tuple(clients.resolve(d) for d in devices),
+        backend,
+        axis_size,
+        donated,
+    )
+
+
+class PmapFunction:
+    """A function mapped over devices. Made by `pmap`."""
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        axis_name: Any,
+        in_axes: Any,
+        out_axes: Any,
+        static: tuple[int, ...],
+        devices: tuple[Any, ...] | None,
+        backend: str | None,
+        axis_size: int | None,
+        donated: tuple[int, ...],
+    ) -> None:
+        functools.update_wrapper(self, fun)
+        self._fun, self._name = fun, name_of(fun)
+        self._axis, self._in_axes, self._out_axes = axis_name, in_axes, out_axes
+        self._static, self._donated = static, donated
+        self._devices, self._backend = devices, backend
+        self._axis_size = axis_size
+        # By the number of slices, and the axes of the pmaps inside.
+        self._jitted: dict[tuple[int, Rows], Any] = {}
+        self._rows: dict[int, Rows] = {}
+        self._axes_of: dict[Any, list[int | None]] = {}
+        clients.on_clear(self._jitted.clear)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the mapped function; see `pmap`."""
+        size = self._size(args, kwargs)
+        if _around.mesh is not None:
+            return self._inside(size, args, kwargs)
+        return self._with_rows(lambda jitted: jitted(*args, **kwargs), size)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<pmap of {self._name}>"
+
+    @boundary
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """Traces and lowers for arguments of these types, without running."""
+        size = self._size(args, kwargs)
+        return self._with_rows(lambda jitted: jitted.lower(*args, **kwargs), size)
+
+    @boundary
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        """Traces for arguments of these types."""
+        size = self._size(args, kwargs)
+        return self._with_rows(lambda jitted: jitted.trace(*args, **kwargs), size)
+
+    @boundary
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns shapes and dtypes of the result."""
+        return self.trace(*args, **kwargs).out_info
+
+    # -- the arguments --------------------------------------------------------------
+
+    def _axes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Returns the leaves that are not static and the mapped axis of each."""
+        dynamic = tuple(a for i, a in enumerate(args) if i not in self._static)
+        leaves, treedef = tree.flatten((dynamic, kwargs))
+        found = self._axes_of.get(treedef)
+        if found is None:
+            axes = self._in_axes
+            if isinstance(axes, tuple) and len(axes) == len(args):
+                axes = tuple(a for i, a in enumerate(axes) if i not in self._static)
+            found = tree.broadcast_prefix(
+                axes, dynamic, is_leaf=_is_none, name=f"pmap({self._name}): in_axes"
+            )
+            found = found + [0] * (len(leaves) - len(found))
+            self._axes_of[treedef] = found
+        return leaves, found
+
+    def _size(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+        """Returns the length of the mapped axis in this process."""
+        leaves, axes = self._axes(args, kwargs)
+        sizes: list[int | None] = []
+        for leaf, axis in zip(leaves, axes, strict=True):
+            if axis is None:
+                sizes.append(None)
+                continue
+            shape = getattr(leaf, "shape", None)
+            if shape is None:
+                if not is_arraylike(leaf):
+                    raise not_an_array(leaf, f"pmap({self._name}): an argument is")
+                shape = typeof(leaf).shape
+            if not -len(shape) <= axis < len(shape):
+                label = self._labels(args, kwargs)[len(sizes)]
+                raise AxisError(
+                    f"pmap({self._name}): in_axes is {axis} for argument {label} "
+                    f"{typeof(leaf)}, which has {len(shape)} axes"
+                )
+            sizes.append(shape[axis])
+        known = {n for n in sizes if n is not None}
+        if len(known) > 1:
+            words = ", ".join(
+                f"{label} {typeof(leaf)} along axis {axis}"
+                for label, leaf, axis in zip(
+                    self._labels(args, kwargs), leaves, axes, strict=True
+                )
+                if axis is not None
+            )
+            raise ShapeError(
+                f"pmap({self._name}): the mapped axes must have one length, got {words}"
+            )
+        if known:
+            (size,) = known
+            return size
+        if self._axis_size is not None:
+            return self._axis_size // len(self._processes())
+        if self._devices is not None:
+            return len(self._devices) // len(self._processes())
+        raise ArgumentError(
+            f"pmap({self._name}): no argument is mapped: set axis_size or devices"
+        )
+
+    def _labels(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+        dynamic = tuple(a for i, a in enumerate(args) if i not in self._static)
+        return leaf_labels(self._fun, dynamic, kwargs)
+
+    # -- the devices ----------------------------------------------------------------
+
+    def _all_devices(self) -> list[Any]:
+        if self._devices is not None:
+            return list(self._devices)
+        return clients.devices(self._backend)
+
+    def _processes(self) -> list[int]:
+        return sorted({d.process_index for d in self._all_devices()})
+
+    def _mesh(self, size: int, rows: Rows) -> Mesh:
+        """Returns the mesh of `size` devices in each process, times those inside."""
+        available = self._all_devices()
+        processes = self._processes()
+        inner = math.prod(n for _, n in rows)
+        needed = size * inner
+        chosen: list[Any] = []
+        for process in processes:
+            mine = [d for d in available if d.process_index == process]
+            if needed > len(mine):
+                inside = f" of {inner} for the pmaps inside" if inner > 1 else ""
+                raise ArgumentError(
+                    f"pmap({self._name}): the mapped axis has {size} slices{inside}, "
+                    f"but process {process} has {len(mine)} devices "
+                    f"({', '.join(map(str, mine))}). On a CPU set "
+                    f"fxflow.config.num_cpu_devices = {needed} (or "
+                    "FXFLOW_NUM_CPU_DEVICES) before the first use."
+                )
+            if len(processes) > 1 and needed != len(mine):
+                raise ArgumentError(
+                    f"pmap({self._name}): in several processes the mapped axis must be "
+                    f"as long as the devices of each: it has {size} slices, process "
+                    f"{process} has {len(mine)} devices"
+                )
+            chosen += mine[:needed]
+        total = size * len(processes)
+        if self._axis_size not in (None, total):
+            raise ShapeError(
+                f"pmap({self._name}): axis_size={self._axis_size}, but the arguments "
+                f"have {size} slices in each of {len(processes)} processes"
+            )
+        grid = np.empty(len(chosen), object)
+        for i, device in enumerate(chosen):
+            grid[i] = device
+        first = _Anonymous(0) if self._axis is None else self._axis
+        shape = (total, *(n for _, n in rows))
+        return Mesh(grid.reshape(shape), [first, *(name for name, _ in rows)])
+
+    # -- compiling --------------------------------------------------------------------
+
+    def _with_rows(self, use: Callable[[Any], Any], size: int) -> Any:
+        """Calls `use` with the compiled function, over more devices if need be."""
+        while True:
+            rows = self._rows.get(size, ())
+            jitted = self._jitted.get((size, rows))
+            if jitted is None:
+                mesh = self._mesh(size, rows)
+                jitted = (
+                    _AcrossProcesses(self, mesh)
+                    if mesh.is_multi_process
+                    else self._jit(mesh)
+                )
+                self._jitted[size, rows] = jitted
+            try:
+                return use(jitted)
+            except _NeedsAxis as needs:
+                self._rows[size] = (*rows, needs.row)
+
+    def _jit(self, mesh: Mesh) -> JitFunction:
+        def whole(*args: Any, **kwargs: Any) -> Any:
+            with _around_set(mesh, mesh.axis_names[1:]):
+                return self._mapped(mesh, mesh.axis_names[0], args, kwargs)
+
+        return JitFunction(
+            functools.update_wrapper(whole, self._fun),
+            static_argnums=self._static,
+            static_argnames=(),
+            donate_argnums=self._donated,
+            donate_argnames=(),
+            keep_unused=False,
+            inline=False,
+            compiler_options=None,
+            in_shardings=functools.partial(self._shardings, mesh),
+            out_shardings=None,
+            moves=True,
+        )
+
+    def _shardings(
+        self, mesh: Mesh, dynamic: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> list[NamedSharding]:
+        """Returns where each leaf of the arguments, but static ones, is to be."""
+        full = list(dynamic)
+        for i in sorted(self._static):
+            full.insert(i, None)
+        leaves, axes = self._axes(tuple(full), kwargs)
+        return [
+            NamedSharding(mesh, _spec(axis, typeof(leaf).ndim, mesh.axis_names[0]))
+            for axis, leaf in zip(axes, leaves, strict=True)
+        ]
+
+    def _mapped(
+        self,
+        mesh: Mesh,
+        axis_name: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Traces the function of slices; see `shard_map`."""
+        fun, static = self._fun, self._static
+        leaves, axes = self._axes(args, kwargs)
+        dynamic = tuple(a for i, a in enumerate(args) if i not in static)
+        treedef = tree.structure((dynamic, kwargs))
+        arrays = [as_array(leaf) for leaf in leaves]
+        specs = [
+            _spec(axis, array.aval.ndim, axis_name)
+            for axis, array in zip(axes, arrays, strict=True)
+        ]
+        structure: list[Any] = []
+        out_specs: list[PartitionSpec] = []
+
+        def of_slices(*parts: Any) -> list[Any]:
+            slices = [
+                part if axis is None else squeeze(part, (axis % part.aval.ndim,))
+                for part, axis in zip(parts, axes, strict=True)
+            ]
+            values, named = treedef.unflatten(slices)
+            full = list(values)
+            for i in sorted(static):
+                full.insert(i, args[i])
+            out = fun(*full, **named)
+            outs, out_tree = tree.flatten(out)
+            structure[:] = [out_tree]
+            where = tree.broadcast_prefix(
+                self._out_axes,
+                out,
+                is_leaf=_is_none,
+                name=f"pmap({self._name}): out_axes",
+            )
+            pairs = [
+                _mapped_out(leaf, axis, self._name)
+                for leaf, axis in zip(outs, where, strict=True)
+            ]
+            out_specs[:] = [
+                _spec(axis, array.aval.ndim, axis_name)
+                for array, (_, axis) in zip((a for a, _ in pairs), pairs, strict=True)
+            ]
+            return [array for array, _ in pairs]
+
+        outs = run(
+            of_slices,
+            mesh,
+            arrays,
+            tuple(specs),
+            lambda: out_specs,
+            frozenset({axis_name}),
+            True,
+            self._name,
+        )
+        return structure[0].unflatten(outs)
+
+    def _inside(self, size: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Maps over the devices that the pmap around this one has left for it."""
+        mesh = _around.mesh
+        assert mesh is not None
+        depth = len(mesh.axis_names) - len(_around.free)
+        name = _Anonymous(depth) if self._axis is None else self._axis
+        if name not in _around.free:
+            if _around.free or name in mesh.axis_names:
+                raise ArgumentError(
+                    f"pmap({self._name}): the axis {name!r} must have another name "
+                    "than that of the pmap around it, and the same as other pmaps "
+                    "beside it"
+                )
+            raise _NeedsAxis(name, size)
+        if mesh.shape[name] != size:
+            raise ArgumentError(
+                f"pmap({self._name}): pmaps inside one pmap must map over equally many "
+                f"slices, got {mesh.shape[name]} and {size}"
+            )
+        with _around_set(mesh, tuple(n for n in _around.free if n != name)):
+            return self._mapped(mesh, name, args, kwargs)
+
+
+class _AcrossProcesses:
+    """Calls a function over the devices of several processes with one's own slices."""
+
+    def __init__(self, mapped: PmapFunction, mesh: Mesh) -> None:
+        self.jitted = mapped._jit(mesh)
+        self.mapped, self.mesh = mapped, mesh
+        self.local = Mesh(mesh.local_devices, mesh.axis_names[:1])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, axes = self.mapped._axes(args, kwargs)
+        if any(isinstance(leaf, Tracer) for leaf in leaves):
+            raise ArgumentError(
+                f"pmap({self.mapped._name}): in several processes a pmap cannot be "
+                "called by a traced function: its arguments are this process's slices. "
+                "Call it directly, or use shard_map on arrays of all processes"
+            )
+        whole = [
+            self._join(as_array(leaf), axis)
+            for leaf, axis in zip(leaves, axes, strict=True)
+        ]
+        static = self.mapped._static
+        dynamic = tuple(a for i, a in enumerate(args) if i not in static)
+        values, named = tree.structure((dynamic, kwargs)).unflatten(whole)
+        full = list(values)
+        for i in sorted(static):
+            full.insert(i, args[i])
+        return tree.map(self._own, self.jitted(*full, **named))
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """Lowers for the devices of all processes."""
+        return self.trace(*args, **kwargs).lower()
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        """Traces for the devices of all processes."""
+        leaves, axes = self.mapped._axes(args, kwargs)
+        structs = [
+            ShapeDtypeStruct(self._global(typeof(leaf).shape, axis), typeof(leaf).dtype)
+            for leaf, axis in zip(leaves, axes, strict=True)
+        ]
+        static = self.mapped._static
+        dynamic = tuple(a for i, a in enumerate(args) if i not in static)
+        values, named = tree.structure((dynamic, kwargs)).unflatten(structs)
+        full = list(values)
+        for i in sorted(static):
+            full.insert(i, args[i])
+        return self.jitted.trace(*full, **named)
+
+    def _global(self, shape: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
+        if axis is None:
+            return shape
+        axis %= len(shape)
+        return (*shape[:axis], self.mesh.axis_sizes[0], *shape[axis + 1 :])
+
+    def _join(self, array: Array, axis: int | None) -> Array:
+        """Returns the array of all processes of which this one has these slices."""
+        name = self.mesh.axis_names[0]
+        spec = _spec(axis, array.aval.ndim, name)
+        near = buffers.placement_for(NamedSharding(self.local, spec))
+        far = buffers.placement_for(NamedSharding(self.mesh, spec))
+        if array._placed.placement is far:
+            return array
+        aval = array.aval.update(shape=self._global(array.aval.shape, axis))
+        parts = buffers.parts(buffer_at(array, near))
+        buffer = buffers.assemble(aval.physical, parts, far)
+        return Array(buffer, placed_on(aval, far, True))
+
+    def _own(self, array: Array) -> Array:
+        """Returns the slices of this process."""
+        sharding = array.sharding
+        aval = array.aval
+        spec = sharding.spec
+        near = buffers.placement_for(NamedSharding(self.local, spec))
+        share = len(self.mesh.flat) // len(self.local.flat)
+        shape = [
+            n // share if names_of(entry) else n
+            for n, entry in zip(
+                aval.shape, (*spec, *[None] * (aval.ndim - len(spec))), strict=True
+            )
+        ]
+        own = aval.update(shape=tuple(shape))
+        parts = buffers.parts(buffer_of(array))
+        buffer = buffers.assemble(own.physical, parts, near)
+        return Array(buffer, placed_on(own, near, True))
+
+
+@contextmanager
+def _around_set(mesh: Mesh, free: tuple[Any, ...]) -> Iterator[None]:
+    before = _around.mesh, _around.free
+    _around.mesh, _around.free = mesh, free
+    try:
+        yield
+    finally:
+        _around.mesh, _around.free = before
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
+def _spec(axis: int | None, ndim: int, axis_name: Any) -> PartitionSpec:
+    if axis is None:
+        return PartitionSpec()
+    return PartitionSpec(*[None] * (axis % ndim), axis_name)
+
+
+def _mapped_out(leaf: Any, axis: int | None, name: str) -> tuple[Any, int | None]:
+    """Returns a device's result with an axis of one where the mapped one goes."""
+    if not is_arraylike(leaf):
+        raise not_an_array(leaf, f"pmap({name}): the function returned")
+    array = as_array(leaf)
+    if axis is None:
+        return array, None
+    ndim = array.aval.ndim + 1
+    if not -ndim <= axis < ndim:
+        raise AxisError(
+            f"pmap({name}): out_axes is {axis} for a result {array.aval} of each device"
+        )
+    return expand_dims(array, (axis % ndim,)), axis % ndim

@@ -1,0 +1,289 @@
+"""`shard_map`: a function of the parts of arrays, run by every device of a mesh."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence, Set
+from typing import Any
+
+from fxflow.core import tree
+from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
+from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.core.graph import Graph, Literal
+from fxflow.core.source import boundary
+from fxflow.core.staging import trace_flat
+from fxflow.devices.meshes import Mesh, PartitionSpec, get_mesh
+from fxflow.lax.shard_map import ShardMap, local_shape, manual_axes
+from fxflow.transforms.arguments import leaf_labels, name_of, require_callable
+from fxflow.transforms.flat import FlatFunction
+from fxflow.transforms.jit import jit
+
+Names = tuple[Any, ...]
+
+
+def shard_map(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    mesh: Mesh | None = None,
+    in_specs: Any = None,
+    out_specs: Any = None,
+    axis_names: Set[Any] = frozenset(),
+    check: bool = True,
+) -> Any:
+    """Runs a function on every device of a mesh, on the device's parts of the arrays.
+
+    Inside, the axes of the mesh are named axes: the collectives of `fxflow.lax` combine
+    what the devices have.
+
+    Args:
+      f: function of arrays or pytrees of them. Left out, a decorator is returned.
+      mesh: the devices; None is the current mesh (`set_mesh`).
+      in_specs: how each argument is divided: `PartitionSpec`s, a pytree prefix of the
+        tuple of arguments (or one for all). An axis of the mesh that a spec does not
+        name: every device along it gets the same.
+      out_specs: how the results are put together, a pytree prefix of the result. An
+        axis that a spec does not name: the devices along it must give the same.
+      axis_names: the axes that `f` is written for; the compiler divides the work along
+        the others. Empty: all axes.
+      check: whether to make sure that what the devices must give alike does not depend
+        on the device.
+
+    Returns:
+      A function of whole arrays.
+
+    Raises:
+      ArgumentError: a spec is missing, names an axis that is not there or not manual,
+        or a result differs between devices that must give the same.
+      ShapeError: an array cannot be divided evenly, or has too few axes.
+
+    Derivatives of the result are those of the function of whole arrays. Derivatives
+    taken *inside* `f` are of the one device's function, in which a `psum` takes part
+    with its transpose, another `psum`: sum (or average) them yourself.
+
+    Source: Shardy's `sdy.manual_computation`.
+
+    Example:
+      >>> import fxflow, fxflow.numpy as fnp
+      >>> from fxflow import P, lax
+      >>> total = shard_map(lambda x: lax.psum(fnp.sum(x), "i"),
+      ...                   mesh=fxflow.make_mesh((1,), ("i",)),
+      ...                   in_specs=P("i"), out_specs=P())
+      >>> float(total(fnp.arange(4.0)))
+      6.0
+    """
+    if f is None:
+        return functools.partial(
+            shard_map,
+            mesh=mesh,
+            in_specs=in_specs,
+            out_specs=out_specs,
+            axis_names=axis_names,
+            check=check,
+        )
+    fun = f
+    require_callable(fun, "shard_map")
+    name = name_of(fun)
+    if in_specs is None or out_specs is None:
+        missing = "in_specs" if in_specs is None else "out_specs"
+        raise ArgumentError(
+            f"shard_map({name}): {missing} is missing; P() means that every device has "
+            "the whole"
+        )
+
+    def whole(*args: Any) -> Any:
+        devices = get_mesh() if mesh is None else mesh
+        return run(fun, devices, args, in_specs, out_specs, axis_names, check, name)
+
+    compiled = jit(functools.update_wrapper(whole, fun), inline=True)
+
+    @boundary
+    @functools.wraps(fun)
+    def call(*args: Any) -> Any:
+        return compiled(*args)
+
+    return call
+
+
+def run(
+    fun: Callable[..., Any],
+    mesh: Mesh,
+    args: Sequence[Any],
+    in_specs: Any,
+    out_specs: Any,
+    axis_names: Set[Any],
+    check: bool,
+    name: str,
+) -> Any:
+    """Traces the function of parts and binds the operation; see `shard_map`."""
+    axes = _manual(mesh, axis_names, name)
+    leaves, treedef = tree.flatten(tuple(args))
+    labels = leaf_labels(fun, tuple(args), {})
+    for leaf, label in zip(leaves, labels, strict=True):
+        if not is_arraylike(leaf):
+            raise not_an_array(leaf, f"shard_map({name}): argument {label} is")
+    if isinstance(in_specs, list):
+        in_specs = tuple(in_specs)
+    specs = _specs(in_specs, tuple(args), f"shard_map({name}): in_specs")
+    arrays = [as_array(leaf) for leaf in leaves]
+    avals = []
+    for array, spec, label in zip(arrays, specs, labels, strict=True):
+        aval = typeof(array)
+        _fits(aval, spec, mesh, axes, f"shard_map({name}): argument {label}")
+        avals.append(aval.update(shape=tuple(local_shape(aval.shape, spec, mesh))))
+    flat = FlatFunction(fun, treedef, name)
+    with manual_axes(mesh, axes):
+        graph, consts = trace_flat(flat, avals, name=name, labels=labels)
+    dummy = flat.out_tree.unflatten(range(len(graph.outputs)))
+    if callable(out_specs):  # known only now
+        out_specs = out_specs()
+    results = _specs(out_specs, dummy, f"shard_map({name}): out_specs")
+    paths = [tree.keystr(path) for path, _ in tree.leaves_with_path(dummy)]
+    for aval, spec, path in zip(graph.out_avals, results, paths, strict=True):
+        what = f"shard_map({name}): the result{f' at {path}' if path else ''}"
+        _named(aval, spec, mesh, axes, what)
+    shared = (PartitionSpec(),) * len(consts)
+    if check:
+        varying = [_axes_of(s) for s in (*shared, *specs)]
+        _check(graph, varying, results, paths, mesh, axes, name)
+    outs = ShardMap.bind(
+        *consts,
+        *arrays,
+        graph=graph,
+        mesh=mesh,
+        in_specs=(*shared, *specs),
+        out_specs=tuple(results),
+        axes=axes,
+    )
+    return flat.result(outs)
+
+
+def _manual(mesh: Mesh, axis_names: Set[Any], name: str) -> Names:
+    if not isinstance(mesh, Mesh):
+        raise ArgumentError(
+            f"shard_map({name}): mesh must be a Mesh, got {type(mesh).__name__}"
+        )
+    unknown = [n for n in axis_names if n not in mesh.axis_names]
+    if unknown:
+        raise ArgumentError(
+            f"shard_map({name}): axis_names has {unknown[0]!r}, but the axes of {mesh} "
+            f"are {', '.join(map(repr, mesh.axis_names))}"
+        )
+    return tuple(n for n in mesh.axis_names if not axis_names or n in axis_names)
+
+
+def _specs(prefix: Any, full: Any, what: str) -> list[PartitionSpec]:
+    def is_spec(value: Any) -> bool:
+        return value is None or isinstance(value, PartitionSpec)
+
+    given = tree.broadcast_prefix(prefix, full, is_leaf=is_spec, name=what)
+    for spec in given:
+        if not isinstance(spec, PartitionSpec):
+            raise ArgumentError(
+                f"{what} must hold PartitionSpecs, got {spec!r}; P() means the whole"
+            )
+    return given
+
+
+def _axes_of(spec: PartitionSpec) -> frozenset[Any]:
+    return frozenset(name for names in spec.names() for name in names)
+
+
+def _named(aval: Any, spec: PartitionSpec, mesh: Mesh, axes: Names, what: str) -> None:
+    """Raises an error unless a spec fits the number of axes and names manual ones."""
+    if len(spec) > aval.ndim:
+        raise ShapeError(f"{what} is {aval}: it has fewer axes than {spec} has entries")
+    seen: set[Any] = set()
+    for names in spec.names():
+        mesh.length(names)
+        for name in names:
+            if name not in axes:
+                raise ArgumentError(
+                    f"{what}: {spec} names the axis {name!r}, which axis_names leaves "
+                    "to the compiler"
+                )
+            if name in seen:
+                raise ArgumentError(f"{what}: {spec} names the axis {name!r} twice")
+            seen.add(name)
+
+
+def _fits(aval: Any, spec: PartitionSpec, mesh: Mesh, axes: Names, what: str) -> None:
+    _named(aval, spec, mesh, axes, what)
+    for axis, names in enumerate(spec.names()):
+        parts = mesh.length(names)
+        if aval.shape[axis] % parts:
+            raise ShapeError(
+                f"{what} is {aval}: its axis {axis} cannot be divided into {parts} "
+                f"equal parts as {spec} over {mesh} asks; pad it, or use None there"
+            )
+
+
+# -- what is the same on all devices ---------------------------------------------------
+
+
+def _check(
+    graph: Graph,
+    inputs: Sequence[frozenset[Any]],
+    specs: Sequence[PartitionSpec],
+    paths: Sequence[str],
+    mesh: Mesh,
+    axes: Names,
+    name: str,
+) -> None:
+    found = varying_axes(graph, inputs)
+    for varies, spec, path, aval in zip(
+        found, specs, paths, graph.out_avals, strict=True
+    ):
+        named = _axes_of(spec)
+        wrong = [n for n in axes if n in varies - named and mesh.shape[n] > 1]
+        if wrong:
+            raise ArgumentError(
+                f"shard_map({name}): the result{f' at {path}' if path else ''} {aval} "
+                f"may differ along the mesh axis {wrong[0]!r}, which its out_specs "
+                f"{spec} do not name: combine it (lax.psum, pmean, all_gather, …), "
+                f"name the axis, or pass check=False if you know that it is the same"
+            )
+
+
+def varying_axes(
+    graph: Graph, inputs: Sequence[frozenset[Any]]
+) -> list[frozenset[Any]]:
+    """Returns the named axes along which each output of a graph differs.
+
+    Args:
+      graph: to look at.
+      inputs: the axes along which each input differs.
+    """
+    env: dict[Any, frozenset[Any]] = dict(zip(graph.inputs, inputs, strict=True))
+    nothing: frozenset[Any] = frozenset()
+
+    def read(atom: Any) -> frozenset[Any]:
+        return nothing if type(atom) is Literal else env[atom]
+
+    for node in graph.nodes:
+        given = [read(a) for a in node.inputs]
+        inner = node.params.get("graph")
+        if (
+            isinstance(inner, Graph)
+            and len(inner.inputs) == len(given)
+            and (len(inner.outputs) == len(node.outputs))
+        ):
+            # A call, plain, checkpointed or with a derivative of its own.
+            outs = varying_axes(inner, given)
+        else:
+            extra = _inside(node.params)
+            out = node.primitive.varying(given, node.params) | extra
+            outs = [out] * len(node.outputs)
+        env.update(zip(node.outputs, outs, strict=True))
+    return [read(a) for a in graph.outputs]
+
+
+def _inside(params: dict[str, Any]) -> frozenset[Any]:
+    """Returns the axes that graphs among the parameters make results differ along."""
+    found: frozenset[Any] = frozenset()
+    for value in params.values():
+        for graph in value if isinstance(value, tuple) else (value,):
+            if isinstance(graph, Graph):
+                outs = varying_axes(graph, [frozenset()] * len(graph.inputs))
+                found = found.union(*outs) if outs else found
+    return found

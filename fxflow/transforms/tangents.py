@@ -1,0 +1,70 @@
+"""Tangents and cotangents that users give: checked against the values they belong to.
+
+One rule for arguments of `jvp`, `vjp` functions and the like, and for what custom rules
+return: shape and dtype are those of the value, but that a Python float or complex
+number takes the value's precision. An integer is refused where a float is due: `1` for
+`1.0` would pass, but `x // 2` for `x / 2` would too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxflow.core import arith, dtypes
+from fxflow.core.aval import Aval
+from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.core.primitive import Zero
+
+
+def checked_tangent(value: Any, aval: Aval, what: str, *, numbers: bool = False) -> Any:
+    """Returns a tangent or cotangent of a value, or `Zero`.
+
+    Args:
+      value: what the user gave.
+      aval: the type of the value it is a tangent or cotangent of.
+      what: names it in messages.
+      numbers: whether any Python number is taken, and anything for an integer, which
+        has no directions: so do backward passes, where `return 0, g` is common.
+
+    Returns:
+      `value` with the tangent dtype of `aval`, or `Zero`.
+
+    Raises:
+      ArgumentError: it is no array.
+      ShapeError, DtypeError: it has another shape or dtype.
+    """
+    expected = aval.tangent()
+    if type(value) is Zero or (numbers and expected.dtype == dtypes.float0):
+        return Zero(expected)
+    if not is_arraylike(value):
+        raise not_an_array(value, f"{what} is")
+    given = typeof(value)
+    if given.shape != expected.shape:
+        raise ShapeError(_message(what, aval, given))
+    if expected.dtype == dtypes.float0:
+        if given.dtype != dtypes.float0:
+            raise DtypeError(
+                f"{_message(what, aval, given)}: integers have no directions; give "
+                "np.zeros(shape, fxflow.float0)"
+            )
+        return Zero(expected)
+    if given.dtype == expected.dtype:
+        return value
+    real = not dtypes.is_complex(given.dtype)
+    if (
+        given.weak_type
+        and (numbers or dtypes.is_inexact(given.dtype))
+        and (real or dtypes.is_complex(expected.dtype))
+    ):
+        return arith.cast(value, expected.dtype)
+    hint = "convert it with .astype(...)"
+    if given.weak_type:
+        hint = "write 1.0 for 1" if real else "the directions of real numbers are real"
+    raise DtypeError(f"{_message(what, aval, given)}: {hint}")
+
+
+def _message(what: str, aval: Aval, given: Aval) -> str:
+    expected = aval.tangent()
+    of = "" if expected.dtype == aval.dtype else f" for a value of type {aval}"
+    return f"{what} must be {expected.strong()}{of}, got {given}"

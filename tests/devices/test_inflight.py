@@ -1,0 +1,33 @@
+"""Calling a collective again and again without waiting."""
+
+import subprocess
+import sys
+
+from fxflow.devices import inflight
+
+MANY = """
+import fxflow, numpy as np
+from fxflow import lax
+f = fxflow.pmap(lambda x: lax.ppermute(lax.psum(x, "i"), "i", [(0, 1), (1, 0)]), "i")
+x = np.ones((8, 3), np.float32)
+first = f(x)
+for _ in range(400):
+    last = f(first)
+last.block_until_ready()
+print("done", last[0][0])
+"""
+
+
+def test_hundreds_in_flight() -> None:
+    """With the runtime alone this stops, and aborts the process after 40 s."""
+    done = subprocess.run(
+        [sys.executable, "-c", MANY], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.startswith("done")
+
+
+def test_what_is_a_collective() -> None:
+    assert inflight.has_collectives("%a = f32[2] all-reduce(f32[2] %b), channel_id=1")
+    assert inflight.has_collectives("%a = (f32[2]) collective-permute-start(%b)")
+    assert not inflight.has_collectives("%all-reduce.3 = f32[2] add(%a, %b)")

@@ -1,0 +1,484 @@
+"""Collectives between devices: what they mean in NumPy, and what `vmap` makes of them.
+
+Many collectives are compiled as one program, since compiling is what takes time.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import P, grad, jit, lax, make_mesh, pmap, shard_map, vmap
+
+SPLIT = 8  # an array axis that any number of places divides
+
+
+def ring(size):
+    return [(i, (i + 1) % size) for i in range(size)]
+
+
+def some(size):
+    """A few places, not all of which send or receive."""
+    return [(0, size - 1), (size - 1, size // 2)] if size > 2 else [(0, size - 1)]
+
+
+def program(axes, groups=None):
+    """A function of one slice `f32[8,3]` with every collective in it."""
+
+    def run(x):
+        size = lax.axis_size(axes)
+        part = SPLIT // (len(groups[0]) if groups else size)
+        own = {"axis_index_groups": groups}
+        wide = fnp.reshape(x, (SPLIT // part, part, 3))
+        out = {
+            "psum": lax.psum(x, axes, **own),
+            "pmean": lax.pmean(x, axes, **own),
+            "gather": lax.all_gather(x, axes, axis=1, **own),
+            "gather-tiled": lax.all_gather(x, axes, axis=-1, tiled=True, **own),
+            "scatter": lax.psum_scatter(wide, axes, **own),
+            "scatter-tiled": lax.psum_scatter(x, axes, tiled=True, **own),
+            "exchange": lax.all_to_all(wide, axes, 0, 2, **own),
+            "exchange-tiled": lax.all_to_all(x, axes, 0, 1, tiled=True, **own),
+            "swap": lax.pswapaxes(wide, axes, 0, **own),
+        }
+        if groups is None:
+            out |= {
+                "ring": lax.ppermute(x, axes, ring(size)),
+                "some": lax.ppermute(x, axes, some(size)),
+                "shuffle": lax.pshuffle(x, axes, list(range(size))[::-1]),
+                "broadcast": lax.pbroadcast(x, axes, size - 1),
+            }
+        return out
+
+    return run
+
+
+def without_derivative(axes, groups=None):
+    own = {"axis_index_groups": groups}
+
+    def run(x):
+        integers = fnp.asarray(x, "int32")
+        return {
+            "pmax": lax.pmax(x, axes, **own),
+            "pmin": lax.pmin(x, axes, **own),
+            "pmax-complex": lax.pmax(x + 1j * x[::-1], axes, **own),
+            "psum-bool": lax.psum(x > 9, axes, **own),
+            "pmean-int": lax.pmean(integers, axes, **own),
+            "psum-bf16": lax.psum(fnp.asarray(x, "bfloat16"), axes, **own),
+            "gather-bool": lax.all_gather(x > 9, axes),
+            "members": x[0, 0] + lax.psum(1, axes, **own),
+            "index": x[0, 0] * 0 + lax.axis_index(axes),
+        }
+
+    return run
+
+
+def meaning(slices, groups=None):
+    """What `program` and `without_derivative` give, by NumPy: of all slices."""
+    count = len(slices)
+    divided = [list(range(count))] if groups is None else groups
+    out = {}
+
+    def put(name, place, value):
+        out.setdefault(name, [None] * count)[place] = np.asarray(value)
+
+    for group in divided:
+        xs = slices[group]
+        n = len(group)
+        wide = xs.reshape(n, n, SPLIT // n, 3) if SPLIT % n == 0 else None
+        for k, i in enumerate(group):
+            put("psum", i, xs.sum(0))
+            put("pmean", i, xs.mean(0))
+            put("gather", i, np.moveaxis(xs, 0, 1))
+            put("gather-tiled", i, np.concatenate(list(xs), -1))
+            put("pmax", i, xs.max(0))
+            put("pmin", i, xs.min(0))
+            both = xs + 1j * xs[:, ::-1]
+            put("pmax-complex", i, np.sort(both, 0)[-1])
+            put("psum-bool", i, (xs > 9).sum(0))
+            put("pmean-int", i, xs.astype(int).mean(0))
+            put("psum-bf16", i, xs.sum(0))
+            put("gather-bool", i, slices > 9)
+            put("members", i, slices[i, 0, 0] + n)
+            put("index", i, i)
+            if wide is None:
+                continue
+            put("scatter", i, wide.sum(0)[k])
+            put("scatter-tiled", i, wide.sum(0)[k])
+            put("exchange", i, np.moveaxis(wide[:, k], 0, 2))
+            put("exchange-tiled", i, np.concatenate(list(wide[:, k]), 1))
+            put("swap", i, wide[:, k])
+    for i in range(count):
+        put("ring", i, slices[i - 1])
+        sent = [s for s, t in some(count) if t == i]
+        put("some", i, slices[sent[0]] if sent else 0 * slices[i])
+        put("shuffle", i, slices[count - 1 - i])
+        put("broadcast", i, slices[-1])
+    alike = lambda values: len({v.shape for v in values if v is not None}) == 1
+    return {name: np.stack(values) for name, values in out.items() if alike(values)}
+
+
+def data(count):
+    # Few bits, so that bfloat16 and any order of summing are exact.
+    rng = np.random.default_rng(count)
+    return rng.integers(0, 16, (count, SPLIT, 3)).astype(np.float32)
+
+
+def same(got, expected, shape):
+    for name, value in got.items():
+        want = expected[name].reshape(*shape, *expected[name].shape[1:])
+        np.testing.assert_allclose(
+            np.asarray(value, want.dtype), want, rtol=1e-6, err_msg=name
+        )
+
+
+def over_mesh(function, mesh, axes, **options):
+    """Each device's results, stacked row-major over `axes`."""
+    spec = P(axes if isinstance(axes, tuple) else (axes,))
+    over = fxflow.tree.map
+    one = lambda x: over(lambda v: v[None], function(over(lambda v: v[0], x)))
+    return shard_map(one, mesh=mesh, in_specs=spec, out_specs=spec, **options)
+
+
+MESHES = {
+    "1": ((1,), ("i",), "i"),
+    "2": ((2,), ("i",), "i"),
+    "8": ((8,), ("i",), "i"),
+    "2x2": ((2, 2), ("i", "j"), ("i", "j")),
+    "4x2-turned": ((4, 2), ("i", "j"), ("j", "i")),
+}
+GROUPS = {
+    "halves": [[0, 1, 2, 3], [4, 5, 6, 7]],
+    "mixed": [[6, 1], [0, 5], [7, 2], [3, 4]],
+    "alone": [[i] for i in range(8)],
+}
+UNEVEN = [[0, 3], [1], [2, 4, 5, 6, 7]]
+
+
+# -- values ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", MESHES)
+def test_shard_map(which):
+    shape, names, axes = MESHES[which]
+    mesh = make_mesh(shape, names)
+    x = data(mesh.size)
+    both = lambda v: {**program(axes)(v), **without_derivative(axes)(v)}
+    same(over_mesh(both, mesh, axes)(x), meaning(x), (mesh.size,))
+
+
+@pytest.mark.parametrize("which", GROUPS)
+def test_groups(which):
+    groups = GROUPS[which]
+    x = data(8)
+    both = lambda v: {**program("i", groups)(v), **without_derivative("i", groups)(v)}
+    same(vmap(both, axis_name="i")(x), meaning(x, groups), (8,))
+    same(pmap(both, axis_name="i")(x), meaning(x, groups), (8,))
+
+
+def test_groups_over_two_axes():
+    groups = GROUPS["mixed"]
+    axes = ("j", "i")
+    both = lambda v: {**program(axes, groups)(v), **without_derivative(axes, groups)(v)}
+    x = data(8)
+    expected = meaning(x, groups)
+    mesh = make_mesh((4, 2), ("i", "j"))
+    same(over_mesh(both, mesh, axes)(x), expected, (8,))
+    nested = vmap(vmap(both, axis_name="i"), axis_name="j")
+    same(nested(x.reshape(2, 4, SPLIT, 3)), expected, (2, 4))
+
+
+def test_uneven_groups():
+    """Sums and extrema only: the others' shapes would depend on the place."""
+    x = data(8)
+
+    def reduced(v):
+        own = {"axis_index_groups": UNEVEN}
+        return {
+            **without_derivative("i", UNEVEN)(v),
+            "psum": lax.psum(v, "i", **own),
+            "pmean": lax.pmean(v, "i", **own),
+        }
+
+    expected = meaning(x, UNEVEN)
+    same(vmap(reduced, axis_name="i")(x), expected, (8,))
+    same(pmap(reduced, axis_name="i")(x), expected, (8,))
+
+
+def test_pmap():
+    x = data(4)
+    both = lambda v: {**program("i")(v), **without_derivative("i")(v)}
+    same(pmap(both, axis_name="i")(x), meaning(x), (4,))
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,), (2, 3), (3, 2)])
+def test_vmap(shape):
+    """Over one or two axes, of which the second is named first."""
+    count = int(np.prod(shape))
+    x = data(count)
+    names = ("j", "i")[-len(shape) :]
+    axes = names if len(names) > 1 else names[0]
+    run = lambda v: {**without_derivative(axes)(v), **moved(axes)(v)}
+    for name in reversed(names):
+        run = vmap(run, axis_name=name)
+    same(run(x.reshape(*shape, SPLIT, 3)), meaning(x), shape)
+
+
+def moved(axes):
+    """The part of `program` whose shapes do not depend on the number of places."""
+
+    def run(x):
+        size = lax.axis_size(axes)
+        return {
+            "psum": lax.psum(x, axes),
+            "gather": lax.all_gather(x, axes, axis=1),
+            "ring": lax.ppermute(x, axes, ring(size)),
+            "some": lax.ppermute(x, axes, some(size)),
+            "shuffle": lax.pshuffle(x, axes, list(range(size))[::-1]),
+            "broadcast": lax.pbroadcast(x, axes, size - 1),
+        }
+
+    return run
+
+
+@pytest.mark.parametrize("axes", [("d", "v"), ("v", "d")])
+def test_one_axis_of_a_vmap_one_of_a_mesh(axes):
+    mesh = make_mesh((2,), ("d",))
+    x = data(8)
+
+    def both(v):
+        return {**program(axes)(v), **without_derivative(axes)(v)}
+
+    at = axes.index("d")
+    shape = (2, 4) if at == 0 else (4, 2)
+
+    def part(v):
+        outs = vmap(both, axis_name="v")(fnp.squeeze(v, at))
+        return fxflow.tree.map(lambda r: fnp.expand_dims(r, at), outs)
+
+    spec = P(*[None] * at, "d")
+    run = shard_map(part, mesh=mesh, in_specs=spec, out_specs=spec)
+    same(run(x.reshape(*shape, SPLIT, 3)), meaning(x), shape)
+
+
+def test_mesh_axis_left_to_the_compiler():
+    """Manual over one axis of two: there the place comes as an operand."""
+    mesh = make_mesh((2, 4), ("a", "i"))
+    x = data(4)
+
+    def both(v):
+        return {**program("i")(v), **without_derivative("i")(v)}
+
+    run = jit(over_mesh(both, mesh, "i", axis_names={"i"}))
+    same(run(x), meaning(x), (4,))
+
+
+# -- dtypes ------------------------------------------------------------------------
+
+DTYPES = ["bool", "int8", "uint16", "int64", "float16", "bfloat16", "complex64"]
+
+
+def test_any_dtype_moves_unchanged():
+    mesh = make_mesh((4,), ("i",))
+    rng = np.random.default_rng(1)
+    xs = {d: fnp.asarray(rng.integers(0, 2, (4, 4, 3))).astype(d) for d in DTYPES}
+    xs["key"] = fxflow.random.split(fxflow.random.key(0), (4, 4, 3))
+
+    def run(x):
+        return {
+            "gather": lax.all_gather(x, "i", axis=-1),
+            "permute": lax.ppermute(x, "i", ring(4)),
+            "exchange": lax.all_to_all(x, "i", 0, 1),
+            "tiled": lax.all_to_all(x, "i", 0, -1, tiled=True),
+            "broadcast": lax.pbroadcast(x, "i", 2),
+        }
+
+    words = lambda v: fxflow.tree.map(
+        lambda a: np.asarray(fxflow.random.key_data(a) if "key" in str(a.dtype) else a),
+        v,
+    )
+    got = words(over_mesh(run, mesh, "i")(xs))
+    along = words(vmap(run, axis_name="i")(xs))
+    for name, arrays in got.items():
+        for dtype, value in arrays.items():
+            assert value.dtype == along[name][dtype].dtype
+            np.testing.assert_array_equal(value, along[name][dtype], f"{name} {dtype}")
+    plain = np.asarray(xs["bfloat16"])
+    np.testing.assert_array_equal(got["permute"]["bfloat16"], np.roll(plain, 1, 0))
+
+
+def test_broadcast_keeps_every_bit():
+    bits = np.array([0x80000000, 0x7FC00001, 0xFF800000, 1], np.uint32)
+    x = bits.view(np.float32)
+    out = pmap(lambda v: lax.pbroadcast(v, "i", 0), axis_name="i")(
+        np.stack([x, np.ones_like(x)])
+    )
+    np.testing.assert_array_equal(np.asarray(out)[1].view(np.uint32), bits)
+
+
+# -- derivatives, vectorisation ------------------------------------------------------
+
+
+def loss_of(function):
+    """A function of all slices, different in each result's elements."""
+
+    def loss(x):
+        total = 0.0
+        for value in fxflow.tree.leaves(function(x)):
+            weights = np.cos(np.arange(value.size)).reshape(value.shape)
+            total = total + fnp.sum(fnp.sin(value) * weights.astype(np.float32))
+        return total
+
+    return loss
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "groups"),
+    [((4,), "i", None), ((2, 2), ("j", "i"), None), ((4,), "i", [[2, 0], [1, 3]])],
+)
+def test_gradients(shape, axes, groups):
+    mesh = make_mesh(shape, ("i", "j")[: len(shape)])
+    x = data(4) / 16
+    run = program(axes, groups)
+    one_device = vmap(run, axis_name="i")
+    if len(shape) > 1:
+        inner = vmap(vmap(run, axis_name="i"), axis_name="j")
+        flat = lambda v: v.reshape(4, *v.shape[2:])
+        one_device = lambda v: fxflow.tree.map(
+            flat, inner(fnp.reshape(v, (2, 2, *v.shape[1:])))
+        )
+    expected = grad(loss_of(one_device))(x)
+    got = jit(grad(loss_of(over_mesh(run, mesh, axes))))(x)
+    np.testing.assert_allclose(got, expected, rtol=2e-5, atol=1e-5)
+
+
+def test_gradient_inside_and_tangent():
+    """Taken by each device: cotangents of all come together, as under vmap."""
+    x = data(4) / 16
+    w = data(8)[:4]
+
+    def inside(v, ct):
+        function = lambda u: program("i")(u)["scatter"] * lax.psum(u, "i").sum()
+        out, pull = fxflow.vjp(function, v)
+        return out, pull(ct[: out.shape[0]])[0], fxflow.jvp(function, (v,), (ct,))[1]
+
+    got = pmap(inside, axis_name="i")(x, w)
+    expected = vmap(inside, axis_name="i")(x, w)
+    for a, b in zip(got, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_vmap_inside():
+    """Another axis comes along."""
+    mesh = make_mesh((4,), ("i",))
+    x = np.stack([data(4), data(4) + 1], 1)
+    got = over_mesh(vmap(program("i")), mesh, "i")(x)
+    parts = [meaning(x[:, 0]), meaning(x[:, 1])]
+    for name, value in got.items():
+        want = np.stack([part[name] for part in parts], 1)
+        np.testing.assert_allclose(value, want, rtol=1e-6, err_msg=name)
+
+
+def test_replication_is_known():
+    mesh = make_mesh((4,), ("i",))
+    over = lambda f: shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P())
+    x = data(4)
+    for function in (
+        lambda v: lax.psum(v, "i"),
+        lambda v: lax.pmax(v, "i"),
+        lambda v: lax.all_gather(v, "i"),
+        lambda v: lax.pbroadcast(v, "i", 1),
+    ):
+        over(function)(x)
+    for function in (
+        lambda v: lax.psum(v, "i", axis_index_groups=[[0, 1], [2, 3]]),
+        lambda v: lax.all_gather(v, "i", axis_index_groups=[[0, 1], [2, 3]]),
+        lambda v: lax.ppermute(v, "i", ring(4)),
+        lambda v: lax.all_to_all(v[0], "i", 0, 0, tiled=True),
+    ):
+        with pytest.raises(TypeError, match="may differ along the mesh axis 'i'"):
+            over(function)(x)
+
+
+# -- properties ----------------------------------------------------------------------
+
+
+@st.composite
+def cases(draw):
+    sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    shape = tuple(draw(st.lists(st.integers(0, 3), min_size=1, max_size=3)))
+    names = tuple("abc"[: len(sizes)])
+    used = tuple(draw(st.permutations(names)))[: draw(st.integers(1, len(sizes)))]
+    return sizes, shape, names, used
+
+
+@settings(max_examples=40)
+@given(cases(), st.data())
+def test_movements_along_any_axes(case, draws):
+    """Exchange there and back, gather and choose, permute and back: nothing is lost."""
+    sizes, shape, names, used = case
+    of = dict(zip(names, sizes, strict=True))
+    count = int(np.prod([of[name] for name in used]))
+    axis = draws.draw(st.integers(0, len(shape)))
+    split = draws.draw(st.integers(0, len(shape)))
+    join = draws.draw(st.integers(0, len(shape)))
+    order = draws.draw(st.permutations(range(count)))
+    x = np.arange(np.prod([*sizes, *shape], dtype=int), dtype=np.int32)
+    x = x.reshape(*sizes, *shape)
+
+    def check(v):
+        mine = lax.axis_index(used)
+        every = lax.all_gather(v, used, axis=axis)
+        again = lax.dynamic_index_in_dim(every, mine, axis, keepdims=False)
+        there = lax.all_to_all(every, used, axis, split)
+        back = lax.all_to_all(there, used, split, join)
+        once = lax.pshuffle(v, used, list(order))
+        home = lax.pshuffle(once, used, list(np.argsort(order)))
+        total = lax.psum_scatter(every, used, scatter_dimension=axis)
+        return again, fnp.moveaxis(back, join, axis) - every, home, total
+
+    run = check
+    for name in reversed(names):
+        run = vmap(run, axis_name=name)
+    again, difference, home, total = run(x)
+    np.testing.assert_array_equal(again, x)
+    assert not np.asarray(difference).any()
+    np.testing.assert_array_equal(home, x)
+    np.testing.assert_array_equal(total, x * count)
+
+
+# -- without waiting -----------------------------------------------------------------
+
+MANY_CALLS = """
+    import fxflow, fxflow.numpy as fnp
+    from fxflow import lax
+    step = fxflow.pmap(lambda x: lax.psum(x, "i") / 8 + lax.pmax(x, "i") * 0,
+                       axis_name="i")
+    x = fnp.arange(8.0)
+    for _ in range(500):
+        x = step(x)
+    print(x[0])
+"""
+
+
+def test_many_calls_without_waiting():
+    """The CPU's devices share threads: programs in flight must not starve each other."""
+    env = {**os.environ, "FXFLOW_NUM_CPU_DEVICES": "8"}
+    out = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(MANY_CALLS)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=env,
+    )
+    assert out.returncode == 0, out.stderr
+    assert out.stdout.strip() == "3.5"

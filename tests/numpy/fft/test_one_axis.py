@@ -1,0 +1,66 @@
+"""Fourier transforms of one axis against NumPy."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from tests.numpy.oracle import same
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(3, 4, 5)).astype(np.float32)
+Z = (X + 1j * RNG.normal(size=X.shape)).astype(np.complex64)
+NORMS = [None, "backward", "ortho", "forward"]
+
+
+def check(name: str, x: Any, **kwargs: Any) -> None:
+    want = getattr(np.fft, name)(x, **kwargs)
+    function = getattr(fnp.fft, name)
+    assert same(want, function(x, **kwargs), 1e-4), (name, kwargs)
+    assert same(want, fxflow.jit(lambda x: function(x, **kwargs))(x), 1e-4)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+def test_one_axis(name: str, norm: Any) -> None:
+    x = X if name in ("rfft", "ihfft") else Z
+    check(name, x, norm=norm)
+    check(name, x, norm=norm, axis=0)
+    for n in (1, 3, 6, 7):
+        check(name, x, n=n, axis=1, norm=norm)
+
+
+def test_dtypes() -> None:
+    assert fnp.fft.fft(np.ones(3, np.float16)).dtype == np.complex64
+    assert fnp.fft.fft(fnp.ones(3, fnp.float64)).dtype == np.complex128
+    assert fnp.fft.irfft(np.ones(3, np.int32)).dtype == np.float32
+
+
+def test_gradient() -> None:
+    x = X[0, 0]
+    g = fxflow.grad(lambda x: fnp.abs(fnp.fft.rfft(x))[1] ** 2)(x)
+    w = np.exp(-2j * np.pi * np.arange(5) / 5)
+    want = 2 * (np.conj((w * x).sum()) * w).real
+    assert same(want, g, 1e-4)
+    g = fxflow.grad(lambda x: fnp.fft.irfft(fnp.fft.rfft(x), 5)[2])(x)
+    assert same(np.eye(5)[2], g, 1e-5)
+    got = fxflow.vmap(fnp.fft.fft2)(Z)
+    assert same(np.fft.fft2(Z), got, 1e-4)
+
+
+def test_mistakes() -> None:
+    with pytest.raises(DtypeError, match="real"):
+        fnp.fft.rfft(Z)
+    with pytest.raises(ArgumentError, match="norm"):
+        fnp.fft.fft(X, norm="both")
+    with pytest.raises(ArgumentError, match="lengths"):
+        fnp.fft.fftn(X, s=(2,), axes=(0, 1))
+    with pytest.raises(ShapeError, match="point"):
+        fnp.fft.fft(X, n=0)
+    with pytest.raises(AxisError):
+        fnp.fft.fft(X, axis=3)
+    with pytest.raises(AxisError, match="twice"):
+        fnp.fft.fftn(X, axes=(0, 0))

@@ -1,0 +1,72 @@
+"""What every optimizer must do: optax's numbers, a minimum, types that stay."""
+
+from typing import Any
+
+import numpy as np
+
+import fxflow
+from fxflow import lax, optim, tree
+from tests.optim.golden import DATA, GRADIENTS, PARAMS
+
+OPTIMIZERS = DATA["optimizers"]
+DTYPES = ["float32", "bfloat16", "float64"]
+
+
+def recorded(module: Any) -> list[str]:
+    """Returns the recorded runs of the optimizers of a module."""
+    return [
+        name
+        for name, run in OPTIMIZERS.items()
+        if hasattr(module, run["call"].partition("(")[0].removeprefix("optim."))
+    ]
+
+
+def updated(tx: Any, params: Any, state: Any, gradients: Any) -> tuple[Any, Any]:
+    """Returns parameters and state after one update."""
+    updates, state = tx.update(gradients, state, params)
+    return optim.apply_updates(params, updates), state
+
+
+def as_optax(name: str) -> None:
+    """Checks the parameters after some updates."""
+    tx = eval(OPTIMIZERS[name]["call"], {"optim": optim})
+    params, state = PARAMS, tx.init(PARAMS)
+    step = fxflow.jit(lambda p, s, g: updated(tx, p, s, g))
+    for gradients in GRADIENTS:
+        params, state = step(params, state, gradients)
+    for part, want in OPTIMIZERS[name]["params"].items():
+        have = np.asarray(params[part]).ravel()
+        np.testing.assert_allclose(have, want, rtol=2e-5, atol=1e-5)
+
+
+def finds_the_minimum(tx: Any) -> None:
+    """Checks that 400 steps go down a quadratic function."""
+    target = np.array([1.0, -2.0, 0.5], np.float32)
+    params = {"x": np.zeros(3, np.float32) + np.float32(0.1)}
+
+    def loss(params: Any) -> Any:
+        return ((params["x"] - target) ** 2).sum()
+
+    def step(carry: Any, _: Any) -> Any:
+        params, state = carry
+        value, gradients = fxflow.value_and_grad(loss)(params)
+        return updated(tx, params, state, gradients), value
+
+    # The state keeps its types, or scan would refuse it.
+    start = params, tx.init(params)
+    (params, _), values = fxflow.jit(lambda c: lax.scan(step, c, length=400))(start)
+    assert float(loss(params)) < 0.05 * float(np.asarray(values)[0])
+
+
+def types_stay(tx: Any, dtype: str) -> None:
+    """Checks the types of updates and states."""
+    params = [fxflow.numpy.ones((2, 3), dtype), fxflow.numpy.ones((), dtype)]
+
+    def types(tree_of: Any) -> list[Any]:
+        return [fxflow.typeof(leaf) for leaf in tree.leaves(tree_of)]
+
+    first = tx.init(params)
+    updates, second = tx.update(params, first, params)
+    assert types(updates) == types(params)
+    assert types(second) == types(first)
+    assert types(optim.apply_updates(params, updates)) == types(params)

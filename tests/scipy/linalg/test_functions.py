@@ -1,0 +1,47 @@
+"""Functions of matrices against SciPy."""
+
+import numpy as np
+import pytest
+import scipy.linalg as want
+
+import fxflow
+from fxflow.core.errors import ShapeError
+from fxflow.scipy import linalg
+from tests.numpy.oracle import same
+
+RNG = np.random.default_rng(0)
+A = RNG.normal(size=(4, 4)).astype(np.float32)
+Z = (A + 1j * RNG.normal(size=A.shape)).astype(np.complex64)
+H = (Z @ Z.conj().T + np.eye(4)).astype(np.complex64)
+S = (A @ A.T + np.eye(4)).astype(np.float32)
+B = RNG.normal(size=(4, 3)).astype(np.float32)
+
+
+def test_expm() -> None:
+    for a in (A, A * 10, Z, A * 0, np.stack([A, A * 8])):
+        expected = want.expm(a.astype(np.complex128 if a is Z else np.float64))
+        got = np.asarray(linalg.expm(a))
+        scale = np.abs(expected).max()
+        assert same(expected / scale, got / scale, 2e-3)
+    upper = np.triu(A)
+    assert same(want.expm(upper), linalg.expm(upper, upper_triangular=True), 1e-3)
+    assert np.isnan(linalg.expm(A * 1e4, max_squarings=3)).all()
+    g = fxflow.grad(lambda a: linalg.expm(a)[0, 1])(A)
+    step = np.zeros_like(A)
+    step[2, 3] = 1e-4
+    slope = (want.expm(A + step) - want.expm(A - step))[0, 1] / 2e-4
+    assert float(g[2, 3]) == pytest.approx(float(slope), rel=1e-2, abs=1e-2)
+
+
+def test_sqrtm() -> None:
+    for a in (S, H, Z, A, np.stack([S, S @ S])):
+        root = np.asarray(linalg.sqrtm(a))
+        assert root.dtype == np.complex64
+        assert same(a.astype(np.complex64), root @ root, 1e-3)
+    assert same(want.sqrtm(S).astype(np.complex64), linalg.sqrtm(S), 1e-3)
+    assert not np.asarray(linalg.sqrtm(np.zeros((3, 3)))).any()
+    assert same(np.diag([0j, 0, 2]).astype("c8"), linalg.sqrtm(np.diag([0, 0, 4])))
+    nilpotent = np.eye(2, k=1)
+    assert not np.isfinite(linalg.sqrtm(nilpotent)).all()
+    with pytest.raises(ShapeError):
+        linalg.sqrtm(A[:2])

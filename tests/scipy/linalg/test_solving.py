@@ -1,0 +1,57 @@
+"""Linear systems against SciPy."""
+
+import numpy as np
+import pytest
+import scipy.linalg as want
+
+from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.scipy import linalg
+from tests.numpy.oracle import same
+
+RNG = np.random.default_rng(0)
+A = RNG.normal(size=(4, 4)).astype(np.float32)
+Z = (A + 1j * RNG.normal(size=A.shape)).astype(np.complex64)
+H = (Z @ Z.conj().T + np.eye(4)).astype(np.complex64)
+S = (A @ A.T + np.eye(4)).astype(np.float32)
+B = RNG.normal(size=(4, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize("trans", [0, 1, 2, "N", "T", "C"])
+@pytest.mark.parametrize("lower", [False, True])
+def test_solve_triangular(trans: int, lower: bool) -> None:
+    for a in (
+        A + 3 * np.eye(4, dtype=np.float32),
+        Z + 3 * np.eye(4, dtype=np.complex64),
+    ):
+        for unit in (False, True):
+            for b in (B, B[:, 0]):
+                expected = want.solve_triangular(a, b, trans, lower, unit)
+                got = linalg.solve_triangular(a, b, trans, lower, unit)
+                assert same(expected, got, 1e-3)
+    with pytest.raises(ArgumentError, match="trans"):
+        linalg.solve_triangular(A, B, "X")
+    with pytest.raises(ShapeError):
+        linalg.solve_triangular(A, B[:2])
+
+
+def test_solve() -> None:
+    assert same(want.solve(A, B), linalg.solve(A, B), 1e-3)
+    for lower in (False, True):
+        half = np.tril(H) if lower else np.triu(H)
+        for kind in ("her", "pos"):
+            got = linalg.solve(half, B, lower, assume_a=kind)
+            assert same(want.solve(H, B), got, 1e-3)
+        half = np.tril(S) if lower else np.triu(S)
+        got = linalg.solve(half, B[:, 0], lower, assume_a="sym")
+        assert same(want.solve(S, B[:, 0]), got, 1e-3)
+    with pytest.raises(ArgumentError, match="assume_a"):
+        linalg.solve(A, B, assume_a="banded")
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_cholesky(lower: bool) -> None:
+    for a in (S, H):
+        assert same(want.cholesky(a, lower), linalg.cholesky(a, lower), 1e-3)
+        factor = linalg.cho_factor(a, lower)
+        assert same(want.solve(a, B), linalg.cho_solve(factor, B), 1e-3)
+        assert same(want.solve(a, B[:, 0]), linalg.cho_solve(factor, B[:, 0]), 1e-3)

@@ -1,0 +1,26 @@
+"""Special matrices against SciPy."""
+
+import numpy as np
+import pytest
+import scipy.linalg as want
+
+from fxflow.core.errors import ShapeError
+from fxflow.scipy import linalg
+from tests.numpy.oracle import same
+
+RNG = np.random.default_rng(0)
+A = RNG.normal(size=(4, 4)).astype(np.float32)
+Z = (A + 1j * RNG.normal(size=A.shape)).astype(np.complex64)
+H = (Z @ Z.conj().T + np.eye(4)).astype(np.complex64)
+S = (A @ A.T + np.eye(4)).astype(np.float32)
+B = RNG.normal(size=(4, 3)).astype(np.float32)
+
+
+def test_special_matrices() -> None:
+    assert same(want.block_diag(A, B, 2.0, B[0]), linalg.block_diag(A, B, 2.0, B[0]))
+    assert same(want.toeplitz(B[0], A[0]), linalg.toeplitz(B[0], A[0]))
+    assert same(want.toeplitz(Z[0]), linalg.toeplitz(Z[0]))
+    with pytest.raises(ShapeError):
+        linalg.toeplitz(A)
+    with pytest.raises(ShapeError):
+        linalg.block_diag(np.ones((2, 2, 2)))

@@ -1,0 +1,109 @@
+"""Arrays made of parts."""
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import NamedSharding, P
+from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.devices import PlacementError
+
+MESH = fxflow.make_mesh((4, 2), ("x", "y"))
+HOST = np.arange(48, dtype=np.int32).reshape(8, 6)
+
+
+@pytest.mark.parametrize(
+    "spec", [P(), P("x"), P("x", "y"), P(("y", "x")), P(None, "y")]
+)
+def test_three_ways(spec) -> None:
+    where = NamedSharding(MESH, spec)
+    asked = []
+
+    def part(index):
+        asked.append(index)
+        return HOST[index]
+
+    made = fxflow.make_array_from_callback(HOST.shape, where, part)
+    assert len(asked) == len({str(i) for i in asked})
+    parts = [shard.data for shard in made.addressable_shards]
+    again = fxflow.make_array_from_single_device_arrays(HOST.shape, where, parts[::-1])
+    local = fxflow.make_array_from_process_local_data(where, HOST)
+    tree = fxflow.make_array_from_process_local_data(where, {"a": HOST}, {"a": (8, 6)})
+    for array in (made, again, local, tree["a"]):
+        assert array.sharding == where and array.dtype == np.int32
+        np.testing.assert_array_equal(array, HOST)
+
+
+def test_dtypes() -> None:
+    where = NamedSharding(MESH, P("x"))
+    made = fxflow.make_array_from_callback((4,), where, lambda i: [1.5], dtype="int32")
+    assert made.dtype == np.int32 and made.tolist() == [1, 1, 1, 1]
+
+
+def on_device(number, shape=(2, 6), dtype=np.int32):
+    return fxflow.device_put(np.zeros(shape, dtype), f"cpu:{number}")
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (
+            lambda w: fxflow.make_array_from_callback((8, 6), w, lambda i: HOST),
+            ShapeError,
+            r"must have the shape \[2, 6\], got i32\[8,6\]",
+        ),
+        (
+            lambda w: fxflow.make_array_from_callback((7,), w, lambda i: HOST),
+            PlacementError,
+            "cannot be divided into 4",
+        ),
+        (
+            lambda w: fxflow.make_array_from_process_local_data(w, HOST[:4], (16, 6)),
+            ShapeError,
+            "axis 0 of the local data",
+        ),
+        (
+            lambda w: fxflow.make_array_from_single_device_arrays(
+                (8, 6), w, [on_device(i) for i in range(7)]
+            ),
+            ArgumentError,
+            "missing .*id=7",
+        ),
+        (
+            lambda w: fxflow.make_array_from_single_device_arrays(
+                (8, 6), w, [on_device(0), on_device(0)]
+            ),
+            ArgumentError,
+            "two parts lie on",
+        ),
+        (
+            lambda w: fxflow.make_array_from_single_device_arrays(
+                (8, 6), w, [on_device(i, (1, 6)) for i in range(8)]
+            ),
+            ShapeError,
+            r"must have the shape \[2, 6\], got i32\[1,6\]",
+        ),
+        (
+            lambda w: fxflow.make_array_from_single_device_arrays((8, 6), w, [HOST]),
+            ArgumentError,
+            "expected arrays on one device",
+        ),
+        (
+            lambda w: fxflow.make_array_from_callback((8, 6), 3, lambda i: HOST),
+            ArgumentError,
+            "expected a Sharding",
+        ),
+    ],
+)
+def test_errors(make, error, words) -> None:
+    with pytest.raises(error, match=words):
+        make(NamedSharding(MESH, P("x")))
+
+
+def test_no_copy() -> None:
+    where = NamedSharding(MESH, P("x"))
+    parts = [fxflow.device_put(fnp.ones((2, 3)), f"cpu:{i}") for i in range(8)]
+    made = fxflow.make_array_from_single_device_arrays((8, 3), where, parts)
+    first = made.addressable_shards[0].data
+    assert first.unsafe_buffer_pointer() == parts[0].unsafe_buffer_pointer()

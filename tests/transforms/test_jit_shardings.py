@@ -1,0 +1,216 @@
+"""Programs over several devices: propagation, constraints, `in_shardings`, donation."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import NamedSharding, P, lax
+from fxflow.core.errors import ArgumentError, DonationError
+from fxflow.devices import PlacementError
+
+MESH = fxflow.make_mesh((4, 2), ("x", "y"))
+HOST = np.random.default_rng(0).normal(size=(8, 8)).astype(np.float32)
+
+
+def on(*entries):
+    return NamedSharding(MESH, P(*entries))
+
+
+@pytest.fixture(scope="module")
+def array():
+    return fxflow.device_put(HOST, on("x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("function", "spec"),
+    [
+        (lambda x: x + 1, P("x", "y")),
+        (lambda x: 2 * x - x, P("x", "y")),
+        (lambda x: x.T, P("y", "x")),
+        (lambda x: fnp.sum(x, axis=0), P("y")),
+        (lambda x: x.at[0, 0].set(3), None),
+        (lambda x: x[2:5, 1], None),
+        (lambda x: x[np.array([1, 1, 7])], None),
+        (lambda x: fnp.concatenate([x, x]), None),
+        (lambda x: fnp.sort(x, axis=1), None),
+        (lambda x: fnp.cumsum(x, 1), None),
+        (lambda x: fnp.linalg.qr(x)[1], None),
+        (lambda x: fnp.where(x > 0, x, 0), P("x", "y")),
+        (lambda x: x @ x.T, None),
+        (lambda x: x.reshape(-1), None),
+    ],
+)
+def test_eager_operations_propagate(array, function, spec) -> None:
+    got = function(array)
+    np.testing.assert_allclose(got, function(fnp.asarray(HOST)), rtol=2e-5, atol=1e-5)
+    assert got.sharding.mesh == MESH
+    if spec is not None:
+        assert got.sharding.spec == spec
+
+
+def test_jitted_functions_propagate(array) -> None:
+    traced = []
+
+    @fxflow.jit
+    def f(x, y):
+        traced.append(x)
+        return {"sum": x.sum(), "dot": x @ y}
+
+    for _ in range(3):
+        out = f(array, np.ones(8, np.float32))
+    assert len(traced) == 1
+    assert out["dot"].sharding.is_equivalent_to(on("x"), 1)
+    assert out["sum"].sharding.is_fully_replicated
+    np.testing.assert_allclose(out["dot"], HOST.sum(1), rtol=1e-5, atol=1e-5)
+    # The same function on one device is another program.
+    assert f(fnp.asarray(HOST), fnp.ones(8))["sum"].sharding.num_devices == 1
+
+
+def test_in_and_out_shardings() -> None:
+    f = fxflow.jit(
+        lambda a, b: (a["w"] * 2, b),
+        in_shardings=({"w": on("x"), "c": None}, on()),
+        out_shardings=(on(None, "x"), on()),
+    )
+    for value in (HOST, fnp.asarray(HOST), fxflow.device_put(HOST, on("x"))):
+        for _ in range(2):
+            double, three = f({"w": value, "c": 1.0}, 3.0)
+            assert double.sharding == on(None, "x") and three.sharding == on()
+            np.testing.assert_array_equal(double, HOST * 2)
+    with pytest.raises(ArgumentError, match=r"argument a\['w'\] f32\[8,8\] lies on"):
+        f({"w": fxflow.device_put(HOST, on("y")), "c": 1.0}, 3.0)
+    with pytest.raises(ArgumentError, match="in_shardings is for positional"):
+        fxflow.jit(lambda a: a, in_shardings=on("x"))(a=HOST)
+    with pytest.raises(PlacementError, match="cannot be divided into 4"):
+        fxflow.jit(lambda a: a, in_shardings=on("x"))(np.ones(3))
+    with pytest.raises(ArgumentError, match="in_shardings: expected a Sharding"):
+        fxflow.jit(lambda a: a, in_shardings=7)(HOST)
+
+
+def test_shardings_count_inside_other_transforms() -> None:
+    f = fxflow.jit(lambda a: a * 2, out_shardings=on("y"))
+    outer = fxflow.jit(lambda a: f(a))
+    assert outer(HOST).sharding.spec == P("y")
+    slope = fxflow.grad(lambda a: fnp.sum(f(a) ** 2))(fnp.asarray(HOST))
+    np.testing.assert_allclose(slope, 8 * HOST, rtol=1e-6)
+
+
+def test_constraints(array) -> None:
+    f = fxflow.jit(lambda a: lax.with_sharding_constraint(a * 2, on(None, "x")))
+    assert f(HOST).sharding == on(None, "x")
+    assert lax.with_sharding_constraint(HOST, on("y")).sharding == on("y")
+    two = lax.with_sharding_constraint((array, HOST), (on("y"), None))
+    assert two[0].sharding == on("y") and two[1].sharding.num_devices == 1
+    open_axis = lax.with_sharding_constraint(array, on(P.UNCONSTRAINED, "x"))
+    np.testing.assert_array_equal(open_axis, HOST)
+    mapped = fxflow.vmap(lambda v: lax.with_sharding_constraint(v, on("y")))(array)
+    np.testing.assert_array_equal(mapped, HOST)
+    slope = fxflow.grad(lambda a: fnp.sum(f(a) * HOST))(array)
+    np.testing.assert_allclose(slope, 2 * HOST)
+    with pytest.raises(PlacementError, match="cannot be divided into 4"):
+        fxflow.jit(lambda a: lax.with_sharding_constraint(a, on("x")))(np.ones(3))
+
+
+def test_bare_specs_mean_the_current_mesh() -> None:
+    f = fxflow.jit(lambda a: lax.with_sharding_constraint(a + 1, P("x")))
+    other = fxflow.make_mesh((2, 4), ("x", "y"))
+    for _ in range(2):
+        with fxflow.set_mesh(MESH):
+            assert f(HOST).sharding == on("x")
+        with fxflow.set_mesh(other):
+            assert f(HOST).sharding == NamedSharding(other, P("x"))
+        with pytest.raises(PlacementError, match="no current mesh"):
+            f(HOST + 0)
+    with fxflow.set_mesh(MESH):
+        put = fxflow.device_put({"a": HOST, "b": HOST}, {"a": P("x"), "b": P()})
+    assert put["a"].sharding == on("x") and put["b"].sharding == on()
+
+
+def test_donation(array) -> None:
+    f = fxflow.jit(lambda a, b: (a + b, b), donate_argnums=0)
+    value = fxflow.device_put(HOST, on("x", "y"))
+    for i in range(4):
+        before = value
+        value, _ = f(value, 1.0)
+        assert before.is_deleted() and not value.is_deleted()
+        np.testing.assert_allclose(value, HOST + i + 1, rtol=1e-6)
+    with pytest.raises(DonationError, match="cannot be reused"):
+        fxflow.jit(lambda a: a.sum(), donate_argnums=0)(value)
+
+
+def test_control_flow_and_random_numbers(array) -> None:
+    out = lax.while_loop(lambda c: c[0, 0] < 5, lambda c: c + 1, array)
+    assert out.sharding.spec == P("x", "y")
+    total, _ = lax.scan(lambda c, row: (c + row, None), fnp.zeros(8), array)
+    np.testing.assert_allclose(total, HOST.sum(0), rtol=1e-4, atol=1e-5)
+    draw = lambda key: fxflow.random.normal(key, (8, 8))
+    key = fxflow.random.key(3)
+    spread = fxflow.jit(draw, out_shardings=on("x", "y"))(key)
+    assert spread.sharding == on("x", "y")
+    np.testing.assert_array_equal(spread, fxflow.jit(draw)(key))
+    keys = fxflow.device_put(fxflow.random.split(key, 8), on("x"))
+    assert fxflow.vmap(fxflow.random.uniform)(keys).sharding == on("x")
+    assert fxflow.random.key_data(keys[3]).tolist() == (
+        fxflow.random.key_data(fxflow.random.split(key, 8)[3]).tolist()
+    )
+
+
+def test_callbacks_run_once(array) -> None:
+    calls = []
+
+    def sine(value):
+        calls.append(value.shape)
+        return np.sin(value)
+
+    f = fxflow.jit(lambda a: fxflow.pure_callback(sine, a, a) + 1)
+    np.testing.assert_allclose(f(array), np.sin(HOST) + 1, rtol=1e-6)
+    assert calls == [(8, 8)]
+
+
+def test_arrays_keep_their_place(array) -> None:
+    assert copy.deepcopy(array).sharding == array.sharding
+    assert array.copy().sharding == array.sharding
+    restored = pickle.loads(pickle.dumps(array))
+    assert restored.sharding.num_devices == 1
+    np.testing.assert_array_equal(restored, HOST)
+    assert fnp.zeros((8, 4), device=on("x")).sharding == on("x")
+    assert array.device == array.sharding and len(array.devices()) == 8
+    assert [s.device for s in array.global_shards] == list(MESH.flat)
+    with pytest.raises(BufferError, match="several devices"):
+        np.from_dlpack(array)
+
+
+def test_devices_that_do_not_go_together(array) -> None:
+    with pytest.raises(ArgumentError, match=r"committed to different devices.*cpu:1"):
+        array + fxflow.device_put(HOST, "cpu:1")
+    with pytest.raises(ArgumentError, match="committed to different devices"):
+        array + fxflow.device_put(HOST, NamedSharding(fxflow.make_mesh((2,), "x"), P()))
+    # Another mesh of the same devices in the same order is fine.
+    flat = NamedSharding(fxflow.make_mesh((8,), ("d",)), P("d"))
+    np.testing.assert_array_equal(array + fxflow.device_put(HOST, flat), HOST + HOST)
+
+
+def test_stages() -> None:
+    spec = fxflow.ShapeDtypeStruct((8, 8), "float32", sharding=on("x"))
+    lowered = fxflow.jit(lambda a: a.T @ a).lower(spec)
+    assert 'sdy.mesh @mesh = <["x"=4, "y"=2]>' in lowered.as_text()
+    compiled = lowered.compile()
+    assert "all-reduce" in compiled.as_text()
+    assert compiled.memory_analysis()["argument_size_in_bytes"] == 8 * 8 * 4 // 4
+    got = compiled(fxflow.device_put(HOST, on("x")))
+    np.testing.assert_allclose(got, HOST.T @ HOST, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(compiled(HOST), HOST.T @ HOST, rtol=1e-5, atol=1e-5)
+
+
+def test_a_mesh_of_one_device() -> None:
+    mesh = fxflow.make_mesh((1,), ("x",))
+    value = fxflow.device_put(HOST, NamedSharding(mesh, P("x")))
+    np.testing.assert_array_equal(value * 2, HOST * 2)
+    total = fxflow.shard_map(
+        lambda a: lax.psum(a.sum(), "x"), mesh=mesh, in_specs=P("x"), out_specs=P()
+    )
+    np.testing.assert_allclose(total(value), HOST.sum(), rtol=1e-4)

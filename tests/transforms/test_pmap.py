@@ -1,0 +1,240 @@
+"""`pmap`: against `vmap`, whose meaning it has."""
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import NamedSharding, P, lax, pmap
+from fxflow.core.errors import ArgumentError, AxisError, DonationError, ShapeError
+
+X = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
+
+
+def close(got, want, tol=1e-5):
+    np.testing.assert_allclose(got, want, rtol=tol, atol=tol)
+
+
+def normal(x):
+    return x / lax.psum(fnp.abs(x), "i")
+
+
+mapped = pmap(normal, "i")
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 8])
+def test_any_number_of_devices(count):
+    got = mapped(X[:count])
+    close(got, fxflow.vmap(normal, axis_name="i")(X[:count]))
+    where = NamedSharding(fxflow.make_mesh((count,), ("i",)), P("i"))
+    assert got.sharding.is_equivalent_to(where, 2)
+    assert [s.device for s in got.addressable_shards] == fxflow.devices()[:count]
+
+
+def test_axes_and_trees():
+    def f(tree, w, k=None):
+        return {"a": tree["x"] @ w, "b": (k * 2, lax.psum(tree["x"].sum(), "b"))}
+
+    axes = {"in_axes": ({"x": 1}, None), "out_axes": {"a": -1, "b": (0, None)}}
+    w = np.ones((3, 5), np.float32)
+    got = pmap(f, axis_name="b", **axes)({"x": X.T}, w, k=np.arange(8))
+    assert got["a"].shape == (5, 8) and got["b"][1].shape == ()
+    close(got["a"], (X @ w).T)
+    close(got["b"][0], np.arange(8) * 2)
+    close(got["b"][1], X.sum(), 1e-4)
+
+
+def test_static_and_decorated():
+    @pmap(static_broadcasted_argnums=(1,), in_axes=(0, None))
+    def f(x, n):
+        return x * n if n > 2 else x
+
+    close(f(X, 3), X * 3)
+    close(f(X, 2), X)
+    with pytest.raises(ValueError, match="cannot be hashed"):
+        f(X, [1])
+
+
+def test_devices_by_name():
+    f = pmap(lambda x: x + 1, devices=["cpu:6", "/job:a/task:0/device:cpu:2"])
+    got = f(X[:2])
+    assert [s.device.id for s in got.addressable_shards] == [6, 2]
+    close(got, X[:2] + 1)
+    # Arguments that lie elsewhere are moved.
+    close(f(mapped(X[:2])), np.asarray(mapped(X[:2])) + 1)
+
+
+def test_without_mapped_arguments():
+    f = pmap(lambda: lax.axis_index("i") * 2, "i", axis_size=4)
+    assert f().tolist() == [0, 2, 4, 6]
+
+
+def test_under_other_transforms():
+    total = pmap(lambda x: fnp.sin(x) * lax.psum(x, "i"), "i")
+    plain = fxflow.vmap(lambda x: fnp.sin(x) * lax.psum(x, "i"), axis_name="i")
+    x = fnp.asarray(X)
+    close(fxflow.jit(lambda v: total(v * 2) + 1)(x), plain(x * 2) + 1)
+    weights = np.random.default_rng(1).normal(size=X.shape).astype(np.float32)
+    slope = fxflow.grad(lambda v: fnp.sum(total(v) * weights))
+    want = fxflow.grad(lambda v: fnp.sum(plain(v) * weights))(x)
+    close(slope(x), want)
+    close(fxflow.jit(slope)(x), want)
+    close(
+        fxflow.jvp(total, (x,), (weights,))[1], fxflow.jvp(plain, (x,), (weights,))[1]
+    )
+    both = np.stack([X, X + 1])
+    close(fxflow.vmap(total)(both), fxflow.vmap(plain)(both))
+    close(
+        fxflow.vmap(total, 1, 1)(both.swapaxes(0, 1)),
+        fxflow.vmap(plain)(both).swapaxes(0, 1),
+    )
+    end, _ = lax.scan(lambda c, _: (total(c) / 8, None), x, None, length=2)
+    close(end, plain(plain(x) / 8) / 8)
+
+
+def test_inside_are_other_transforms():
+    def step(w, x):
+        slope = fxflow.grad(lambda w: fnp.sum((x @ w) ** 2))(w)
+        each = fxflow.vmap(lambda r: lax.psum(r, "i"))(x)
+        loop, _ = lax.scan(lambda c, r: (c + lax.pmean(r, "i").sum(), None), 0.0, x)
+        return lax.pmean(slope, "i"), each, loop
+
+    w = np.ones((8, 3), np.float32)
+    x = np.random.default_rng(2).normal(size=(8, 4, 3)).astype(np.float32)
+    got = pmap(step, "i")(w, x)
+    want = fxflow.vmap(step, axis_name="i")(w, x)
+    for g, v in zip(got, want, strict=True):
+        close(g, v, 1e-4)
+
+
+def test_nested():
+    z = np.arange(8, dtype=np.float32).reshape(4, 2)
+
+    def inner(y):
+        return y * lax.psum(y, "j") + lax.pmax(y, ("i", "j")) + lax.axis_index("j")
+
+    got = pmap(pmap(inner, "j"), "i")(z)
+    close(got, fxflow.vmap(fxflow.vmap(inner, axis_name="j"), axis_name="i")(z))
+    assert got.sharding.num_devices == 8
+    assert pmap(pmap(lambda x: x + 1))(z).tolist() == (z + 1).tolist()
+
+    def twice(row):
+        first = pmap(lambda y: y + lax.psum(y, "j"), "j")(row)
+        return pmap(lambda y: y * lax.axis_index("j"), "j")(first)
+
+    assert pmap(twice)(z).tolist() == [[0, 3 * a + 2] for a in (0, 2, 4, 6)]
+    square = pmap(pmap(lambda y: y * lax.psum(y, ("i", "j")), "j"), "i")
+    slope = fxflow.grad(lambda v: square(v).sum())
+    close(slope(fnp.asarray(z)), np.full((4, 2), 2 * z.sum()))
+    with pytest.raises(ArgumentError, match="4 slices of 3 for the pmaps inside"):
+        pmap(pmap(lambda x: x))(np.ones((4, 3)))
+
+
+def test_donation():
+    f = pmap(lambda x, y: x + y, donate_argnums=0)
+    value = fnp.asarray(X)
+    for _ in range(3):
+        before = value
+        value = f(value, X)
+        assert before.is_deleted()
+    close(value, 4 * X)
+    with pytest.raises(DonationError):
+        pmap(lambda x: x.sum(), donate_argnums=0)(X)
+
+
+def test_one_slice_of_a_result_costs_one_slice():
+    y = mapped(X)
+    close(y[3], np.asarray(y)[3])
+    close(y[-1], np.asarray(y)[7])
+    z = y[2] + y[5]  # they go together
+    close(z, np.asarray(y)[2] + np.asarray(y)[5])
+    assert y[0].sharding.num_devices == 1
+    with pytest.raises(IndexError):
+        y[8]
+    column = pmap(lambda x: x, in_axes=1, out_axes=1)(X.T)
+    close(column[1], X.T[1])
+
+
+def test_nan_checks():
+    f = pmap(lambda x: fnp.log(x))
+    with fxflow.debug_nans(True), pytest.raises(FloatingPointError, match="nan"):
+        f(-fnp.ones((2, 2)))
+
+
+def test_stages():
+    like = fxflow.ShapeDtypeStruct((8, 3), "float32")
+    lowered = mapped.lower(like)
+    assert "sdy.manual_computation" in lowered.as_text()
+    compiled = lowered.compile()
+    assert "all-reduce" in compiled.as_text()
+    close(compiled(X), mapped(X))
+    assert mapped.eval_shape(X).shape == (8, 3)
+    assert "psum" in str(mapped.trace(X).graph)
+
+
+def test_traces_once():
+    traced = []
+
+    @pmap
+    def f(x):
+        traced.append(x)
+        return x * 2
+
+    y = f(X)
+    for _ in range(3):
+        y = f(y)
+    f(X)
+    assert len(traced) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: mapped(np.ones((9, 2))),
+            ArgumentError,
+            "9 slices, but process 0 has 8 devices.*num_cpu_devices = 9",
+        ),
+        (
+            lambda: pmap(lambda x, y: x)(X, X[:4]),
+            ShapeError,
+            r"one length, got x f32\[8,3\] along axis 0, y f32\[4,3\] along axis 0",
+        ),
+        (
+            lambda: pmap(lambda x: x, in_axes=2)(X),
+            AxisError,
+            r"in_axes is 2 for argument x f32\[8,3\]",
+        ),
+        (
+            lambda: pmap(lambda x: x, out_axes=3)(X),
+            AxisError,
+            r"out_axes is 3 for a result f32\[3\]",
+        ),
+        (
+            lambda: pmap(lambda x: x, in_axes=None)(X),
+            ArgumentError,
+            "no argument is mapped",
+        ),
+        (
+            lambda: pmap(lambda x: x, out_axes=None)(X),
+            ArgumentError,
+            "may differ along",
+        ),
+        (lambda: pmap(lambda x: "a")(X), ArgumentError, "the function returned"),
+        (lambda: mapped("abc"), ArgumentError, "an argument is"),
+        (
+            lambda: pmap(lambda x: lax.psum(x, "j"), "i")(X),
+            NameError,
+            "unbound axis name 'j'",
+        ),
+        (
+            lambda: pmap(lambda x: x, axis_size=3)(X),
+            ShapeError,
+            "axis_size=3, but the arguments have 8",
+        ),
+        (lambda: pmap(3), ArgumentError, "pmap"),
+    ],
+)
+def test_errors(call, error, words):
+    with pytest.raises(error, match=words):
+        call()

@@ -1,0 +1,297 @@
+"""`shard_map`: against the function of whole arrays, alone and under transforms."""
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import NamedSharding, P, lax, shard_map
+from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.devices import PlacementError
+
+MESH = fxflow.make_mesh((4, 2), ("x", "y"))
+RNG = np.random.default_rng(0)
+A = RNG.normal(size=(8, 8)).astype(np.float32)
+B = RNG.normal(size=(8, 4)).astype(np.float32)
+
+
+@shard_map(mesh=MESH, in_specs=(P("x", "y"), P("y")), out_specs=P("x"))
+def product(a, b):
+    return lax.psum(a @ b, "y")
+
+
+@shard_map(mesh=MESH, in_specs=(P("x", "y"), P("y")), out_specs=P("x"))
+def bent(a, b):
+    return fnp.tanh(lax.psum(fnp.sin(a) @ b, "y"))
+
+
+def bent_whole(a, b):
+    return fnp.tanh(fnp.sin(a) @ b)
+
+
+def close(got, want, tol=2e-5):
+    np.testing.assert_allclose(got, want, rtol=tol, atol=tol)
+
+
+def test_eager_and_jitted():
+    for f in (product, fxflow.jit(product)):
+        got = f(A, B)
+        close(got, A @ B)
+        assert got.sharding.is_equivalent_to(NamedSharding(MESH, P("x")), 2)
+    with fxflow.disable_jit():
+        close(product(A, B), A @ B)
+
+
+def test_derivatives_are_those_of_the_whole():
+    weights = RNG.normal(size=(8, 4)).astype(np.float32)
+
+    def loss(f):
+        return lambda a, b: fnp.sum(f(a, b) * weights)
+
+    got = fxflow.grad(loss(bent), (0, 1))(A, B)
+    want = fxflow.grad(loss(bent_whole), (0, 1))(A, B)
+    for g, w in zip(got, want, strict=True):
+        close(g, w)
+    jitted = fxflow.jit(fxflow.grad(loss(bent), (0, 1)))(A, B)
+    for g, w in zip(jitted, want, strict=True):
+        close(g, w)
+    _, got_t = fxflow.jvp(bent, (A, B), (A, B))
+    _, want_t = fxflow.jvp(bent_whole, (A, B), (A, B))
+    close(got_t, want_t)
+
+
+def test_second_derivatives():
+    def curvature(f):
+        slope = fxflow.grad(lambda a, b: fnp.sum(f(a, b) ** 2))
+        return fxflow.grad(lambda a, b: fnp.sum(slope(a, b) * A))(A, B)
+
+    close(curvature(bent), curvature(bent_whole), 2e-4)
+
+
+@pytest.mark.parametrize("in_axes", [(0, None), (None, 1), (1, 0)])
+def test_vmap(in_axes):
+    a = np.stack([A, A + 1, A * 2], in_axes[0] or 0) if in_axes[0] is not None else A
+    b = np.stack([B, B - 1, B], in_axes[1]) if in_axes[1] is not None else B
+    got = fxflow.vmap(bent, in_axes)(a, b)
+    close(got, fxflow.vmap(bent_whole, in_axes)(a, b))
+
+
+def test_in_scan_and_remat_and_cond():
+    def step(c, _):
+        return lax.cond(c[0, 0] > 100, lambda v: v, fxflow.checkpoint(layer), c), None
+
+    def layer(c):
+        return bent(c, B) @ B.T / 8
+
+    def whole(c):
+        return fnp.tanh(fnp.sin(c) @ B) @ B.T / 8
+
+    def run(c):
+        return lax.scan(step, c, None, length=3)[0]
+
+    close(run(fnp.asarray(A)), whole(whole(whole(A))))
+    slope = fxflow.grad(lambda c: fnp.sum(run(c)))(fnp.asarray(A))
+    close(slope, fxflow.grad(lambda c: fnp.sum(whole(whole(whole(c)))))(fnp.asarray(A)))
+
+
+def test_named_axes_and_captured_values():
+    offset = fnp.arange(4.0)
+
+    @shard_map(mesh=MESH, in_specs=P("x"), out_specs=(P("x"), P(), P("x", "y")))
+    def f(x):
+        assert lax.axis_size(("x", "y")) == 8
+        at = fnp.stack([lax.axis_index("x"), lax.axis_index(("x", "y"))])
+        total = lax.psum(x.sum(0), "x")
+        return x + offset, total, at[:, None]
+
+    shifted, total, at = f(B)
+    close(shifted, B + np.arange(4))
+    close(total, B.sum(0))
+    assert at.tolist() == [
+        *(row for x in range(4) for row in ([x, x], [2 * x, 2 * x + 1]))
+    ]
+
+
+def test_some_axes_are_the_compilers():
+    @shard_map(mesh=MESH, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    def f(a):
+        assert a.shape == (2, 8)
+        inner = fxflow.jit(lambda v: v + lax.axis_index("x"))
+        a = lax.with_sharding_constraint(a, NamedSharding(MESH, P(None, "y")))
+        return inner(a) * lax.pmean(a, "x")
+
+    mean = np.tile(A.reshape(4, 2, 8).mean(0), (4, 1))
+    want = (A + np.arange(8)[:, None] // 2) * mean
+    close(f(A), want)
+    close(fxflow.jit(f)(fxflow.device_put(A, NamedSharding(MESH, P("x", "y")))), want)
+    slope = fxflow.grad(lambda a: fnp.sum(f(a)))(fnp.asarray(A))
+    close(
+        slope,
+        fxflow.grad(
+            lambda a: fnp.sum(
+                (a + fnp.arange(8)[:, None] // 2)
+                * fnp.tile(a.reshape(4, 2, 8).mean(0), (4, 1))
+            )
+        )(fnp.asarray(A)),
+    )
+
+
+def test_trees_and_the_current_mesh():
+    f = shard_map(
+        lambda d, k: {"s": d["a"] + k, "t": (d["b"],)},
+        in_specs=({"a": P("x"), "b": P()}, P()),
+        out_specs={"s": P("x"), "t": P()},
+    )
+    with fxflow.set_mesh(MESH):
+        out = f({"a": A, "b": B}, 2.0)
+    close(out["s"], A + 2)
+    close(out["t"][0], B)
+    with pytest.raises(PlacementError, match="no current mesh"):
+        f({"a": A, "b": B}, 3.0)
+
+
+def test_keys():
+    keys = fxflow.random.split(fxflow.random.key(0), 8)
+    f = shard_map(
+        lambda k: fxflow.vmap(fxflow.random.uniform)(k),
+        mesh=MESH,
+        in_specs=P("x"),
+        out_specs=P("x"),
+    )
+    close(f(keys), fxflow.vmap(fxflow.random.uniform)(keys))
+
+
+def test_derivatives_inside_are_of_one_device():
+    """A sum over the devices inside has as its transpose a sum over the devices."""
+
+    @shard_map(mesh=MESH, in_specs=(P(), P("x")), out_specs=P("x"))
+    def slopes(w, x):
+        own = fxflow.grad(lambda w: fnp.sum(w * x))(w)
+        joint = fxflow.grad(lambda w: lax.psum(fnp.sum(w * x), "x"))(w)
+        return fnp.stack([own, joint])[None]
+
+    x = np.arange(4.0, dtype=np.float32)
+    assert slopes(fnp.float32(2.0), x).tolist() == [[i, 4 * i] for i in range(4)]
+
+
+def test_callbacks_see_the_parts():
+    seen = []
+    f = shard_map(
+        lambda a: fxflow.pure_callback(lambda v: seen.append(v.shape) or v * 2, a, a),
+        mesh=MESH,
+        in_specs=P("x", "y"),
+        out_specs=P("x", "y"),
+    )
+    close(f(A), A * 2)
+    assert set(seen) == {(2, 4)}
+
+
+def test_what_differs_is_found():
+    def spec_of(f, **options):
+        return shard_map(f, mesh=MESH, in_specs=P("x"), out_specs=P(), **options)
+
+    same = [
+        lambda a: lax.psum(a, "x"),
+        lambda a: lax.all_gather(a, "x"),
+        lambda a: fxflow.jit(lambda v: lax.pmax(v, "x"))(a),
+        lambda a: fnp.zeros(3),
+        fxflow.checkpoint(lambda a: lax.pmean(fnp.sin(a), ("x", "y"))),
+    ]
+    for f in same:
+        spec_of(f)(A)
+    differing = [
+        lambda a: a,
+        lambda a: lax.psum(a, "y"),
+        lambda a: lax.axis_index("x") * fnp.ones(2),
+        lambda a: lax.ppermute(lax.psum(a, "x"), "x", [(0, 1)]),
+        lambda a: lax.scan(lambda c, v: (c + v, c), fnp.zeros(8), a)[0],
+        lambda a: lax.fori_loop(0, 2, lambda i, c: c + lax.axis_index("x"), 0),
+    ]
+    for f in differing:
+        with pytest.raises(ArgumentError, match="may differ along the mesh axis 'x'"):
+            spec_of(f)(A)
+        spec_of(f, check=False)(A)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: shard_map(lambda a: a, mesh=MESH, in_specs=P("x")),
+            ArgumentError,
+            "out_specs is missing",
+        ),
+        (
+            lambda: shard_map(
+                lambda a: a, mesh=MESH, in_specs=P("x"), out_specs=P("x")
+            )(A[:3]),
+            ShapeError,
+            r"argument a is f32\[3,8\]: its axis 0 cannot be divided into 4",
+        ),
+        (
+            lambda: shard_map(
+                lambda a: a, mesh=MESH, in_specs=P(None, None, "x"), out_specs=P()
+            )(A),
+            ShapeError,
+            "fewer axes than",
+        ),
+        (
+            lambda: shard_map(lambda a: a, mesh=MESH, in_specs=P("q"), out_specs=P())(
+                A
+            ),
+            PlacementError,
+            "no axis 'q'",
+        ),
+        (
+            lambda: shard_map(
+                lambda a: a,
+                mesh=MESH,
+                in_specs=P("y"),
+                out_specs=P("y"),
+                axis_names={"x"},
+            )(A),
+            ArgumentError,
+            "names the axis 'y', which axis_names leaves",
+        ),
+        (
+            lambda: shard_map(
+                lambda a: a, mesh=MESH, in_specs=P(), out_specs=P(), axis_names={"z"}
+            )(A),
+            ArgumentError,
+            "axis_names has 'z'",
+        ),
+        (
+            lambda: shard_map(lambda a: a, mesh=MESH, in_specs=3, out_specs=P())(A),
+            ArgumentError,
+            "must hold PartitionSpecs, got 3",
+        ),
+        (
+            lambda: shard_map(lambda a: "a", mesh=MESH, in_specs=P(), out_specs=P())(A),
+            ArgumentError,
+            "returned",
+        ),
+        (
+            lambda: shard_map(
+                lambda a: lax.psum(a, "z"), mesh=MESH, in_specs=P(), out_specs=P()
+            )(A),
+            NameError,
+            "unbound axis name 'z': axes in scope are 'x', 'y'",
+        ),
+        (
+            lambda: shard_map(
+                lambda a: a, mesh=MESH, in_specs=P("x"), out_specs=P("x")
+            )(fxflow.device_put(A, "cpu:3")),
+            ArgumentError,
+            "committed to cpu:3; move it",
+        ),
+    ],
+)
+def test_errors(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_the_graph_prints_and_checks():
+    graph = fxflow.make_graph(bent)(A, B)
+    assert "shard_map[mesh=Mesh('x': 4, 'y': 2)" in str(graph)
+    graph.check()

@@ -1,0 +1,75 @@
+"""What users may give as tangents and cotangents."""
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import grad, jvp, linear_transpose, linearize, vjp
+from fxflow.core import dtypes
+from fxflow.core.aval import Aval
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.primitive import Zero
+from fxflow.transforms.tangents import checked_tangent
+
+F16 = Aval((), np.dtype(np.float16))
+F32 = Aval((2,), np.dtype(np.float32))
+C64 = Aval((), np.dtype(np.complex64))
+I32 = Aval((), np.dtype(np.int32))
+
+
+def test_what_fits_is_given_back():
+    x = fnp.ones(2)
+    assert checked_tangent(x, F32, "t") is x
+    assert checked_tangent(1.0, F16, "t").dtype == np.float16
+    assert checked_tangent(1.0, C64, "t").dtype == np.complex64
+    zero = checked_tangent(Zero(F32), F32, "t")
+    assert type(zero) is Zero and zero.aval == F32
+    none = checked_tangent(np.zeros((), dtypes.float0), I32, "t")
+    assert type(none) is Zero and none.aval.dtype == dtypes.float0
+
+
+@pytest.mark.parametrize(
+    ("value", "aval", "error", "words"),
+    [
+        (1, F16, DtypeError, r"f16\[\].*got i32.*1\.0 for 1"),
+        (True, F16, DtypeError, "got bool"),
+        (1j, F16, DtypeError, "directions of real numbers are real"),
+        (np.float32(1), F16, DtypeError, "astype"),
+        (np.ones(3, np.float32), F32, ShapeError, r"f32\[2\].*got f32\[3\]"),
+        (0, I32, DtypeError, "integers have no directions"),
+        (0.0, I32, DtypeError, "float0"),
+        ("one", F16, ArgumentError, "not an array"),
+    ],
+)
+def test_what_does_not_fit(value, aval, error, words):
+    with pytest.raises(error, match=words):
+        checked_tangent(value, aval, "a tangent")
+
+
+def test_backward_passes_may_return_any_number():
+    assert checked_tangent(0, F16, "t", numbers=True).dtype == np.float16
+    assert type(checked_tangent(0, I32, "t", numbers=True)) is Zero
+    with pytest.raises(DtypeError):
+        checked_tangent(1j, F16, "t", numbers=True)
+
+
+def test_transforms_refuse_integers_for_floats():
+    for call in (
+        lambda: jvp(fnp.sin, (1.0,), (1,)),
+        lambda: vjp(fnp.sin, 1.0)[1](1),
+        lambda: linearize(fnp.sin, 1.0)[1](1),
+        lambda: linear_transpose(lambda x: 2 * x, 1.0)(1),
+        lambda: jvp(lambda n: n * 2, (1,), (1,)),
+    ):
+        with pytest.raises(DtypeError, match="got i32"):
+            call()
+    y, dy = jvp(lambda n: n * 2, (3,), (np.zeros((), fxflow.float0),))
+    assert int(y) == 6 and dy.dtype == fxflow.float0
+
+    @fxflow.custom_vjp
+    def f(x):
+        return x
+
+    f.defvjp(lambda x: (x, None), lambda _, ct: (2,))
+    assert float(grad(f)(1.0)) == 2.0
