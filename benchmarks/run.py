@@ -68,7 +68,7 @@ class Worker:
     def start(self) -> None:
         # A worker that inherited cache settings would not measure the defaults.
         kept = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
-        # Installed packages have byte code; a checkout must be allowed to write its own.
+        # Installed packages have byte code; a checkout must be let write its own.
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
         if self.library == "fxflow":  # this checkout, also in a given interpreter
             kept["PYTHONPATH"] = str(HERE.parent)

@@ -19,7 +19,7 @@ from fxflow.core.errors import NonFiniteError
 from fxflow.core.graph import Graph, Var
 from fxflow.core.lowering import lower_graph
 from fxflow.core.placed import Placed, placed_on
-from fxflow.devices import buffers
+from fxflow.devices import RuntimeFailure, buffers
 from fxflow.devices.callbacks import raise_original
 from fxflow.devices.compile import Executable
 from fxflow.devices.compile import compile as compile_text
@@ -92,14 +92,10 @@ class Program:
         handlers = [placed.handler for placed in placeds]
 
         def run(raw: list[Any]) -> list[Array]:
-            try:
-                results = start(raw, with_tokens=True)
-                token = results.consume_token()
-                outs = results.consume_with_handlers(handlers)
-                token.block_until_ready()
-            except Exception as error:
-                raise_original(error)
-                raise
+            results = start(raw, with_tokens=True)
+            token = results.consume_token()
+            outs = results.consume_with_handlers(handlers)
+            token.block_until_ready()
             return list(map(Array, outs, placeds))
 
         return run
@@ -116,7 +112,11 @@ class Program:
                 raw.append(buffer_of(array))
             else:
                 raw.append(buffer_at(array, placement))
-        return self.run(raw)
+        try:
+            return self.run(raw)
+        except RuntimeFailure as error:
+            raise_original(error)
+            raise
 
 
 def buffer_at(array: Array, placement: Any) -> Any:

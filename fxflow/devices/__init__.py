@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
+from ._jaxlib import RuntimeFailure
 from .cache import CacheInfo
 from .cache import clear as clear_cache
 from .cache import info as cache_info
@@ -57,6 +58,7 @@ __all__ = [
     "BackendError",
     "CompileError",
     "DeletedBufferError",
+    "RuntimeFailure",
     "PlacementError",
 ]
 

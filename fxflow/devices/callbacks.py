@@ -20,7 +20,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["HostCallback", "custom_call", "original_error", "raise_original", "target"]
+__all__ = [
+    "HostCallback",
+    "custom_call",
+    "on_failure",
+    "original_error",
+    "raise_original",
+    "target",
+]
 
 _TARGETS = {
     "cpu": "xla_ffi_python_cpu_callback",
@@ -67,15 +74,35 @@ def original_error(error: BaseException) -> BaseException | None:
     return _raised.get(int(found[1])) if found else None
 
 
+_explainers: list[Callable[[BaseException], BaseException]] = []
+
+
+def on_failure(explainer: Callable[[BaseException], BaseException]) -> None:
+    """Ask a function about each failure of the runtime.
+
+    Args:
+        explainer: from what the runtime raised to what shall be raised.
+    """
+    _explainers.append(explainer)
+
+
 def raise_original(error: BaseException) -> None:
-    """Raise the exception of a Python callback that led to `error`, if one did.
+    """Raise what led to `error`, if that is known.
 
     Args:
         error: what the runtime raised.
+
+    Raises:
+        BaseException: what a Python callback raised, or what an explainer makes of it:
+            that another process is gone.
     """
     original = original_error(error)
     if original is not None:
         raise original.with_traceback(original.__traceback__) from None
+    for explainer in _explainers:
+        better = explainer(error)
+        if better is not error:
+            raise better from error
 
 
 # -- the function that is called ---

@@ -59,15 +59,22 @@ class Reduction(Collective):
         require_kind(self.name, x, self.kinds)
         return x.strong()
 
-    def across(
-        self,
-        ctx: Any,
-        devices: Groups,
-        x: str,
-        **params: Any,
-    ) -> str:
-        """`stablehlo.all_reduce`."""
+    def needs_place(self, params: dict[str, Any]) -> bool:
+        """The results of groups may be looked up."""
+        return params.get("groups") is not None
+
+    def across(self, ctx: Any, devices: Groups, x: str, **params: Any) -> str:
+        """`stablehlo.all_reduce`, or by gathering what runtimes cannot reduce.
+
+        None orders complex numbers; GPUs' and TPUs' take groups of one length only.
+        """
         (aval,) = ctx.avals_in
+        groups = params.get("groups") or ((),)
+        ordered = self.operation != "add" and dtypes.is_complex(aval.dtype)
+        if ordered or len({len(group) for group in groups}) > 1:
+            with devices.scope():
+                (out,) = ctx.compose(lambda v: self.by_gathering(v, **params), [x])
+            return str(out)
         return str(
             ctx.emit(
                 f'"stablehlo.all_reduce"({x}) <{{{devices.attributes}}}> '
@@ -151,18 +158,6 @@ class _Extremum(Reduction):
     nondifferentiable = "take the derivative of the element you select instead"
     among: ClassVar[Callable[..., Any]]
     worst: ClassVar[float]
-
-    def needs_place(self, params: dict[str, Any]) -> bool:
-        """Complex numbers of groups are looked up."""
-        return params.get("groups") is not None
-
-    def across(self, ctx: Any, devices: Groups, x: str, **params: Any) -> str:
-        """Runtimes cannot reduce complex numbers by order: they are gathered."""
-        if not dtypes.is_complex(ctx.avals_in[0].dtype):
-            return super().across(ctx, devices, x, **params)
-        with devices.scope():
-            (out,) = ctx.compose(lambda v: self.by_gathering(v, **params), [x])
-        return str(out)
 
     def reduce(self, x: Any, dims: tuple[int, ...]) -> Any:
         """The extremum; of complex numbers with the extreme real part, by the other."""

@@ -26,6 +26,8 @@ from fxflow.core.placed import Placed, placed_on
 from fxflow.core.source import boundary, without_own_frames
 from fxflow.core.staging import trace_flat
 from fxflow.core.trace import Tracer, state
+from fxflow.devices import RuntimeFailure
+from fxflow.devices.callbacks import raise_original
 from fxflow.devices.meshes import current_mesh, note_asked, times_asked
 from fxflow.lax.calls import JitCall
 from fxflow.lax.transfer import DevicePut, as_sharding, is_place
@@ -186,7 +188,11 @@ class JitFunction:
                     raw = [*map(_get_buffer, leaves)]
                 except AttributeError:  # an array lives in host memory only
                     raw = [buffer_of(leaf) for leaf in leaves]
-                return run(leaves, raw)
+                try:
+                    return run(leaves, raw)
+                except RuntimeFailure as error:
+                    raise_original(error)
+                    raise
         try:
             return self._call(args, kwargs)
         except Exception as error:

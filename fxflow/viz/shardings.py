@@ -20,7 +20,7 @@ def _cells(
     ndim = len(shape)
     if ndim > 2:
         raise ArgumentError(
-            f"only arrays of at most 2 axes can be drawn, got shape {list(shape)}: take "
+            f"only arrays of at most 2 axes can be drawn, got {list(shape)}: take "
             "a slice, or look at sharding.devices_indices_map(shape)"
         )
     part = sharding.shard_shape(shape)

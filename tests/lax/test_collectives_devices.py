@@ -471,7 +471,7 @@ MANY_CALLS = """
 
 
 def test_many_calls_without_waiting():
-    """The CPU's devices share threads: programs in flight must not starve each other."""
+    """The CPU's devices share threads: programs in flight must not starve."""
     env = {**os.environ, "FXFLOW_NUM_CPU_DEVICES": "8"}
     out = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(MANY_CALLS)],
