@@ -210,8 +210,8 @@ def growth(rows: list[Row], libraries: list[str]) -> list[str]:
     return lines
 
 
-def machine(workers: dict[str, Worker]) -> list[str]:
-    """The machine and the versions, without anything that names a person or host."""
+def machine_lines() -> list[str]:
+    """The machine, without anything that names a person or host."""
     model = platform.processor() or platform.machine()
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -223,14 +223,18 @@ def machine(workers: dict[str, Worker]) -> list[str]:
     except OSError:
         size = ""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else "?"
-    versions = ", ".join(w.about["version"] for w in workers.values())
     # Work of others on the machine at the start shows here; the libraries share it.
     load = f", load {LOAD:.1f} before the run" if LOAD is not None else ""
     return [
         f"- {datetime.now(UTC):%Y-%m-%d}, {platform.system()}{load}",
         f"- {model}, {cores} cores{size}",
-        f"- {versions}",
     ]
+
+
+def machine(workers: dict[str, Worker]) -> list[str]:
+    """The machine and the versions."""
+    versions = ", ".join(w.about["version"] for w in workers.values())
+    return [*machine_lines(), f"- {versions}"]
 
 
 def report(rows: list[Row], workers: dict[str, Worker], rounds: int) -> str:

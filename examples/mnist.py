@@ -134,9 +134,10 @@ class State(NamedTuple):
 class Step(NamedTuple):
     """The compiled functions of one training run."""
 
-    init: Callable[[fxflow.Array], State]
-    train: Callable[[State, fxflow.Array, fxflow.Array], tuple[State, fxflow.Array]]
+    init: Callable[[fxflow.Array], Any]
+    train: Callable[[Any, fxflow.Array, fxflow.Array], tuple[Any, fxflow.Array]]
     correct: Callable[[Params, fxflow.Array, fxflow.Array], fxflow.Array]
+    params: Callable[[Any], Params] = lambda state: state.params
 
 
 def scale(images: fxflow.Array) -> fxflow.Array:
@@ -144,24 +145,37 @@ def scale(images: fxflow.Array) -> fxflow.Array:
     return images.astype(fnp.float32) / 255
 
 
-def make_step(model: Model, optimizer: Any) -> Step:
-    """Compiles what training needs; each function is pure."""
-
-    def init(key: fxflow.Array) -> State:
-        params = model.init(key)
-        return State(params, optimizer.init(params))
+def loss_of(model: Model) -> Callable[[Params, fxflow.Array, fxflow.Array], Any]:
+    """The mean cross-entropy of a batch, as a function of the parameters."""
 
     def loss(params: Params, images: fxflow.Array, labels: fxflow.Array) -> Any:
         log_probabilities = nn.log_softmax(model.apply(params, scale(images)))
         return -fnp.mean(fnp.sum(log_probabilities * nn.one_hot(labels, 10), axis=-1))
 
+    return loss
+
+
+def correct_of(model: Model) -> Callable[[Params, fxflow.Array, fxflow.Array], Any]:
+    """How many images of a batch are recognised."""
+
+    def correct(params: Params, images: fxflow.Array, labels: fxflow.Array) -> Any:
+        return fnp.sum(fnp.argmax(model.apply(params, scale(images)), -1) == labels)
+
+    return correct
+
+
+def make_step(model: Model, optimizer: Any) -> Step:
+    """Compiles what training needs; each function is pure."""
+    loss, correct = loss_of(model), correct_of(model)
+
+    def init(key: fxflow.Array) -> State:
+        params = model.init(key)
+        return State(params, optimizer.init(params))
+
     def train(state: State, images: fxflow.Array, labels: fxflow.Array) -> Any:
         value, gradients = fxflow.value_and_grad(loss)(state.params, images, labels)
         updates, memory = optimizer.update(gradients, state.optimizer, state.params)
         return State(optim.apply_updates(state.params, updates), memory), value
-
-    def correct(params: Params, images: fxflow.Array, labels: fxflow.Array) -> Any:
-        return fnp.sum(fnp.argmax(model.apply(params, scale(images)), -1) == labels)
 
     return Step(
         fxflow.jit(init),
@@ -208,6 +222,7 @@ def fit(
     learning_rate: float,
     seed: int = 0,
     progress: bool = True,
+    make_step: Callable[[Model, Any], Step] = make_step,
 ) -> tuple[Params, Curve]:
     """Trains `model` with Adam under a cosine schedule.
 
@@ -219,6 +234,7 @@ def fit(
         learning_rate: of the first step; it falls to 0 by the last.
         seed: of the weights and of the order of images.
         progress: show a bar and a line for each epoch.
+        make_step: compiles the functions of the run: on one device, on many, …
 
     Returns:
         The trained parameters and the learning curve.
@@ -253,14 +269,15 @@ def fit(
             if len(losses) % 50 == 0:
                 bar.set_postfix(loss=f"{float(loss):.4f}")
         curve.losses.extend(float(loss) for loss in losses)
-        reached = accuracy(step, state.params, data.test_images, data.test_labels)
+        params = step.params(state)
+        reached = accuracy(step, params, data.test_images, data.test_labels)
         curve.accuracies.append(reached)
         if progress:
             print(f"epoch {epoch + 1}: test accuracy {reached:.2%}")
     if progress:
         print(f"compile {compiled - started:.1f} s", end=", ")
         print(f"train {time.perf_counter() - compiled:.1f} s")
-    return state.params, curve
+    return step.params(state), curve
 
 
 def plot(curve: Curve, path: str) -> None:
@@ -281,20 +298,19 @@ def plot(curve: Curve, path: str) -> None:
     pyplot.close(figure)
 
 
-def main(arguments: list[str] | None = None) -> float:
-    """Runs the example and gives the test accuracy."""
-    parser = argparse.ArgumentParser(description="Train on the complete MNIST.")
-    parser.add_argument("--model", choices=MODELS, default="cnn")
+def options(description: str, model: str = "cnn") -> argparse.ArgumentParser:
+    """The options that all training runs share."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--model", choices=MODELS, default=model)
     parser.add_argument("--epochs", type=int, help="default: the model's own")
     parser.add_argument("--batch-size", type=int, help="default: the model's own")
     parser.add_argument("--learning-rate", type=float, help="default: the model's own")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--plot", metavar="PATH", default="mnist.png")
-    given = parser.parse_args(arguments)
+    return parser
 
-    started = time.perf_counter()
-    data = load_mnist()
-    print(f"load {time.perf_counter() - started:.1f} s")
+
+def train(given: argparse.Namespace, data: Mnist, **settings: Any) -> Curve:
+    """Trains as the options say and prints the test accuracy."""
     model = MODELS[given.model]
     _, curve = fit(
         model,
@@ -303,12 +319,27 @@ def main(arguments: list[str] | None = None) -> float:
         batch_size=given.batch_size or model.batch_size,
         learning_rate=given.learning_rate or model.learning_rate,
         seed=given.seed,
+        **settings,
     )
+    if settings.get("progress", True):
+        reached = curve.accuracies[-1]
+        print(f"test accuracy: {reached:.2%} of {len(data.test_labels):,} images")
+    return curve
+
+
+def main(arguments: list[str] | None = None) -> float:
+    """Runs the example and gives the test accuracy."""
+    parser = options("Train on the complete MNIST.")
+    parser.add_argument("--plot", metavar="PATH", default="mnist.png")
+    given = parser.parse_args(arguments)
+
+    started = time.perf_counter()
+    data = load_mnist()
+    print(f"load {time.perf_counter() - started:.1f} s")
+    curve = train(given, data)
     plot(curve, given.plot)
     print(f"learning curve: {given.plot}")
-    reached = curve.accuracies[-1]
-    print(f"test accuracy: {reached:.2%} of {len(data.test_labels):,} images")
-    return reached
+    return curve.accuracies[-1]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,15 @@
 """The cases, one file a family."""
 
-from . import dispatch, eager, start, torch_eager, torch_training, tracing, training
+from . import (
+    dispatch,
+    eager,
+    many_devices,
+    start,
+    torch_eager,
+    torch_training,
+    tracing,
+    training,
+)
 from .library import Cases, load
 
 
@@ -15,4 +24,5 @@ def collect(library: str) -> Cases:
         **dispatch.cases(loaded),
         **tracing.cases(loaded),
         **training.cases(loaded),
+        **many_devices.cases(loaded),
     }

@@ -27,6 +27,7 @@ from .errors import BackendError, PlacementError
 
 __all__ = [
     "Device",
+    "bound_collectives",
     "client",
     "clear_backends",
     "configure_cpu",
@@ -75,8 +76,25 @@ def _number_of_cpu_devices() -> int:
     return max(1, int(found[-1])) if found else 1
 
 
+_COLLECTIVE_TIMEOUT = "--xla_cpu_collective_timeout_seconds"
+
+
+def bound_collectives() -> None:
+    """Bound how long the CPU's collectives wait, by ``config.collective_timeout``.
+
+    XLA reads this from the environment only, and when its first client is made. Without
+    it, one peer that is stuck makes all others wait for ever.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    if _COLLECTIVE_TIMEOUT not in flags:
+        seconds = max(1, round(config.collective_timeout))
+        os.environ["XLA_FLAGS"] = f"{flags} {_COLLECTIVE_TIMEOUT}={seconds}".strip()
+
+
 def _make(platform: str) -> Client:
     if platform == "cpu":
+        if "collectives" in _cpu_arguments:
+            bound_collectives()
         return xla_client.make_cpu_client(
             num_devices=_number_of_cpu_devices(), **_cpu_arguments
         )

@@ -332,9 +332,14 @@ def _program(
         mlir = importlib.import_module("fxflow.devices.mlir")
         module = mlir.parse(module_text)
         return client.compile(module, DeviceList(devices), settings), False
-    # Programs that span processes are compiled together by all of them.
+    # Programs that span processes are compiled together by all of them; not on CPUs,
+    # where each process compiles by itself and an elastic run comes back to a number of
+    # members it had before.
     here = client.process_index()
-    cached = config.cache and all(d.process_index == here for d in devices)
+    alone = devices[0].platform == "cpu" or all(
+        d.process_index == here for d in devices
+    )
+    cached = config.cache and alone
     key = b""
     if cached:
         extra = f"{len(callbacks)} callbacks"

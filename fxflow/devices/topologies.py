@@ -13,7 +13,7 @@ from . import plugins
 from ._jaxlib import Device, RuntimeFailure, xla_client
 from .errors import BackendError
 
-__all__ = ["gpu_devices", "tpu_devices"]
+__all__ = ["cpu_devices", "gpu_devices", "tpu_devices"]
 
 
 def gpu_devices(target_config: str, shape: str = "1x1x1") -> list[Device]:
@@ -53,3 +53,21 @@ def tpu_devices(name: str = "v5e:2x2") -> list[Device]:
     except RuntimeFailure as error:
         raise BackendError(f"TPU topology {name!r}: {error}") from None
     return list(topology._make_compile_only_devices())
+
+
+def cpu_devices(count: int) -> list[Device]:
+    """Return this machine's CPU as so many devices, in a client of its own.
+
+    So programs for several devices can be compiled and looked at in a process whose own
+    client has one.
+
+    Args:
+        count: how many.
+
+    Raises:
+        BackendError: `count` is not positive.
+    """
+    if count < 1:
+        raise BackendError(f"CPU topology: expected at least 1 device, got {count}")
+    client: Any = xla_client.make_cpu_client(num_devices=count)
+    return list(client.devices())

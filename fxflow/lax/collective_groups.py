@@ -144,6 +144,12 @@ class Groups:
                     "program is compiled)"
                 )
         mesh = meshes[axes[0]]
+        for name in axes[1:]:
+            if meshes[name] != mesh:
+                raise ArgumentError(
+                    f"{what} over {shown(axes)}: the axes are of different meshes, "
+                    f"{mesh} and {meshes[name]}: combine them one after the other"
+                )
         places = {device: i for i, device in enumerate(module.devices)}
         grid = np.array([places[d] for d in mesh.flat]).reshape(mesh.axis_sizes)
         last = [mesh.axis_names.index(name) for name in axes]

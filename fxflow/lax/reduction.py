@@ -16,7 +16,7 @@ from fxflow.core.array import Array
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import typeof
 from fxflow.core.jvp import jvp_flat
-from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.core.primitive import Primitive, Zero, register, table
 from fxflow.lax.arguments import axis_indices
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq
@@ -197,6 +197,29 @@ class Extremum(Reduction):
     """Greatest or least element along axes."""
 
     kinds = ANY
+
+    def lower(self, ctx: Any, *operands: str, axes: tuple[int, ...]) -> str:
+        """`reduce`; of complex numbers with an order of our own, as XLA has none."""
+        (operand,) = ctx.avals_in
+        if not axes or not dtypes.is_complex(operand.dtype):
+            return super().lower(ctx, *operands, axes=axes)
+        scalar = Aval((), operand.dtype)
+        init = ctx.constant(self.identity(operand.dtype), scalar)
+        two = table["max" if self.name == "reduce_max" else "min"]
+
+        def body(inner: Any, names: list[str]) -> list[str]:
+            chosen: list[str] = inner.compose(two.bind, names, [scalar, scalar])
+            return chosen
+
+        region = ctx.region([scalar, scalar], body, [scalar])
+        listed = ", ".join(map(str, axes))
+        return str(
+            ctx.emit(
+                f'"stablehlo.reduce"({operands[0]}, {init}) ({region}) '
+                f"{{dimensions = array<i64: {listed}>}} : "
+                f"({operand.mlir}, {scalar.mlir}) -> {ctx.avals_out[0].mlir}"
+            )
+        )
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]

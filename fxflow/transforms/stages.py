@@ -330,6 +330,8 @@ class Compiled:
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Runs the program on the leaves of its arguments; takes the donated ones."""
+        if self.program.executable.loaded is None:
+            self.program.executable.launch()  # says why it cannot be run
         donated = self.lowered.traced.donated
         given = [a for a, give in zip(arrays, donated, strict=True) if give]
         if given:

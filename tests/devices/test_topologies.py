@@ -50,3 +50,11 @@ def test_tpu() -> None:
     assert compile_text(programs.ADD, devices[:1]).loaded is None
     with pytest.raises(BackendError, match="TPU topology"):
         topologies.tpu_devices("v99:1x1")
+
+
+def test_cpu() -> None:
+    devices = topologies.cpu_devices(3)
+    assert [d.id for d in devices] == [0, 1, 2]
+    assert compile_text(programs.ADD, devices[2:], name="add").loaded is not None
+    with pytest.raises(BackendError, match="at least 1 device, got 0"):
+        topologies.cpu_devices(0)

@@ -73,6 +73,8 @@ def test_all_gather():
     np.testing.assert_array_equal(tiled, np.broadcast_to(X.reshape(12), (4, 12)))
     unmapped = over(lambda x: x[0] * 0 + lax.all_gather(fnp.array(2.0), "i"), X)
     assert (unmapped == 2).all()
+    number = over(lambda x: x[:4] + lax.all_gather(2.0, "i"), np.zeros((4, 4)))
+    assert (number == 2).all()
 
 
 def test_psum_scatter():
@@ -136,6 +138,54 @@ def test_several_axes():
         both(lambda x: lax.all_gather(x, "i")),
         np.broadcast_to(X.T, (4, 3, 4)),
     )
+
+
+def test_over_no_axes():
+    assert over(lambda x: lax.psum(x, ()) + lax.pmean(x, ()), X[:, 0]).tolist() == [
+        0.0,
+        6.0,
+        12.0,
+        18.0,
+    ]
+    assert over(lambda x: lax.pmax(x, ()) * lax.axis_size(()), X[:, 0]).tolist() == [
+        0.0,
+        3.0,
+        6.0,
+        9.0,
+    ]
+    assert over(lambda x: x * 0 + lax.axis_index(()), X[:, 0]).tolist() == [0.0] * 4
+
+
+def test_pcast_changes_nothing():
+    np.testing.assert_array_equal(over(lambda x: lax.pcast(x, "i", to="varying"), X), X)
+
+
+def test_pswapaxes():
+    value = np.arange(48, dtype=np.float32).reshape(4, 3, 4)
+    out = over(lambda x: lax.pswapaxes(x, "i", 1), value)
+    np.testing.assert_array_equal(out, value.swapaxes(0, 2))
+
+
+def test_numbers_in_groups():
+    own = {"axis_index_groups": [[0], [1, 2, 3]]}
+    count = over(lambda x: x * 0 + lax.psum(1, "i", **own), X[:, 0])
+    assert count.tolist() == [1, 3, 3, 3]
+    mean = over(lambda x: lax.pmean(x, "i", **own), X[:, 0])
+    assert mean.tolist() == [0, 6, 6, 6]
+    assert over(lambda x: x + lax.pmax(2, "i"), X[:, 0]).tolist() == [2, 5, 8, 11]
+
+
+def test_keys():
+    keys = fxflow.random.split(fxflow.random.key(0), 4)
+    words = np.asarray(fxflow.random.key_data(keys))
+    gathered = vmap(lambda k: lax.all_gather(k, "i", axis=-1), axis_name="i")(keys)
+    np.testing.assert_array_equal(fxflow.random.key_data(gathered)[2], words)
+    with pytest.raises(TypeError, match="psum: takes"):
+        vmap(lambda k: lax.psum(k, "i"), axis_name="i")(keys)
+    with pytest.raises(ShapeError, match=r"key.*\[3\].*among 4"):
+        vmap(lambda k: lax.all_to_all(k, "i", 0, 0, tiled=True), axis_name="i")(
+            fxflow.random.split(keys[0], (4, 3))
+        )
 
 
 # -- derivatives -------------------------------------------------------------------
@@ -222,11 +272,33 @@ def test_inside_scan_and_cond():
         (lambda x: lax.axis_index("j"), NameError, "unbound axis name"),
         (lambda x: lax.axis_size("j"), NameError, "unbound axis name"),
         (lambda x: lax.all_gather(x, "j"), NameError, "unbound axis name"),
-        (lambda x: lax.all_gather(x, ("i", "j")), TypeError, "one named axis"),
+        (lambda x: lax.all_gather(x, ("i", "j")), NameError, "unbound axis name 'j'"),
+        (lambda x: lax.all_gather(x, ("i", "i")), TypeError, "'i' twice"),
+        (lambda x: lax.all_gather(x, ()), TypeError, "axis_name is empty"),
         (lambda x: lax.all_gather(x, "i", axis=5), ValueError, "axis 5.*2 axes"),
         (lambda x: lax.ppermute(x, "i", [(0, 1), (0, 2)]), TypeError, "sources"),
         (lambda x: lax.ppermute(x, "i", [(0, 1), (2, 1)]), TypeError, "targets"),
         (lambda x: lax.ppermute(x, "i", [(0, 4)]), TypeError, "length 4"),
+        (lambda x: lax.ppermute(x, "i", [0, 1]), TypeError, "list of pairs"),
+        (lambda x: lax.ppermute(x, "j", [(0, 1)]), NameError, "unbound"),
+        (
+            lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1], [2, 2]]),
+            TypeError,
+            "psum: axis_index_groups must hold each place 0 … 3 of the axis 'i' once",
+        ),
+        (
+            lambda x: lax.all_gather(x, "i", axis_index_groups=[[0], [1, 2, 3]]),
+            TypeError,
+            "all_gather: axis_index_groups must be equally long",
+        ),
+        (
+            lambda x: lax.psum_scatter(x, "i", axis_index_groups=[[0, 1], [2, 3]]),
+            ShapeError,
+            "as long as the groups, 2",
+        ),
+        (lambda x: lax.pswapaxes(x, "i", 0), ShapeError, r"f32\[3\]"),
+        (lambda x: lax.pcast(x, "i", to="other"), TypeError, "'varying'"),
+        (lambda x: lax.pcast(x, "j", to="varying"), NameError, "unbound"),
         (
             lambda x: lax.pshuffle(x, "i", [0, 0, 1, 2]),
             TypeError,

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,9 @@ from hypothesis import strategies as st
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import P, grad, jit, lax, make_mesh, pmap, shard_map, vmap
+from fxflow.devices import plugins, topologies
+from fxflow.devices.inflight import has_collectives
+from fxflow.devices.meshes import Mesh
 
 SPLIT = 8  # an array axis that any number of places divides
 
@@ -123,7 +127,7 @@ def meaning(slices, groups=None):
         put("some", i, slices[sent[0]] if sent else 0 * slices[i])
         put("shuffle", i, slices[count - 1 - i])
         put("broadcast", i, slices[-1])
-    alike = lambda values: len({v.shape for v in values if v is not None}) == 1
+    alike = lambda values: len({getattr(v, "shape", None) for v in values}) == 1
     return {name: np.stack(values) for name, values in out.items() if alike(values)}
 
 
@@ -280,6 +284,10 @@ def test_mesh_axis_left_to_the_compiler():
 
     run = jit(over_mesh(both, mesh, "i", axis_names={"i"}))
     same(run(x), meaning(x), (4,))
+    groups = [[3], [1, 0, 2]]
+    divided = without_derivative("i", groups)
+    run = jit(over_mesh(divided, mesh, "i", axis_names={"i"}))
+    same(run(x), meaning(x, groups), (4,))
 
 
 # -- dtypes ------------------------------------------------------------------------
@@ -407,6 +415,65 @@ def test_replication_is_known():
     ):
         with pytest.raises(TypeError, match="may differ along the mesh axis 'i'"):
             over(function)(x)
+
+
+# -- for other machines --------------------------------------------------------------
+
+OPERATIONS = {
+    "psum": (lambda x: lax.psum(x, "i"), "all_reduce"),
+    "pmax": (lambda x: lax.pmax(x, "i"), "all_reduce"),
+    "psum-groups": (
+        lambda x: lax.psum(x, "i", axis_index_groups=[[0, 2], [1, 3]]),
+        "all_reduce",
+    ),
+    # Their runtimes have no groups of different lengths, nor an order of complex ones.
+    "psum-uneven": (
+        lambda x: lax.psum(x, "i", axis_index_groups=[[0, 2, 1], [3]]),
+        "all_gather",
+    ),
+    "pmax-complex": (lambda x: lax.pmax(x + 1j, "i").real, "all_gather"),
+    "all_gather": (lambda x: lax.all_gather(x, "i"), "all_gather"),
+    "psum_scatter": (lambda x: lax.psum_scatter(x, "i"), "reduce_scatter"),
+    "ppermute": (lambda x: lax.ppermute(x, "i", ring(4)), "collective_permute"),
+    "all_to_all": (lambda x: lax.all_to_all(x, "i", 0, 1), "all_to_all"),
+    "pbroadcast": (lambda x: lax.pbroadcast(x, "i", 2), "collective_broadcast"),
+}
+
+
+def lowered(function, mesh, platform):
+    spec = P("i")
+    one = lambda x: function(x[0])[None]
+    over = jit(shard_map(one, mesh=mesh, in_specs=spec, out_specs=spec))
+    aval = fxflow.ShapeDtypeStruct((4, 4, 3), "float32")
+    return over.trace(aval).lower(platforms=(platform,))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("platform", ["gpu", "tpu"])
+def test_lowering_for_other_platforms(platform, name):
+    function, operation = OPERATIONS[name]
+    if (platform, name) == ("tpu", "pbroadcast"):
+        operation = "all_reduce"
+    text = lowered(function, make_mesh((4,), ("i",)), platform).as_text()
+    assert f'"stablehlo.{operation}"' in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("platform", "plugin"), [("gpu", "cuda"), ("tpu", "tpu")])
+def test_compiling_for_other_platforms(platform, plugin):
+    """Every collective is one that the platform's compiler takes."""
+    wheel = plugins.find().get(plugin)
+    if wheel is None or plugins.version_problem(wheel):
+        pytest.skip(f"the wheel of the {plugin} plug-in is not installed")
+    if platform == "gpu":
+        data = Path(__file__).parent.parent / "devices" / "data" / "h200.txtpb"
+        devices = topologies.gpu_devices(data.read_text(), "1x1x4")
+    else:
+        devices = topologies.tpu_devices("v5e:2x2")
+    mesh = Mesh(np.array(devices), ("i",))
+    for function, _ in OPERATIONS.values():
+        compiled = lowered(function, mesh, platform).compile()
+        assert has_collectives(compiled.as_text())
 
 
 # -- properties ----------------------------------------------------------------------

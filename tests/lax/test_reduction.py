@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fxflow
 from fxflow import lax
 from fxflow.core.errors import AxisError, DtypeError
 from tests.conformance.harness import array
@@ -79,3 +80,16 @@ def test_sixteen_bits_accumulate_in_more_on_the_host() -> None:
 def test_errors(call, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_complex_numbers_are_ordered_when_compiled(name):
+    x = np.array(
+        [[14 + 2j, 3 + 1j], [14 + 10j, 3 - 1j], [3 + 1j, 3 + 0j]], np.complex64
+    )
+    reduce_ = getattr(lax, f"reduce_{name}")
+    for axes in ((0,), (1,), (0, 1)):
+        got = fxflow.jit(lambda v, axes=axes: reduce_(v, axes))(x)
+        assert np.array_equal(got, getattr(np, name)(x, axes))
+    x[1, 0] = complex(np.nan, 1)
+    assert np.isnan(fxflow.jit(lambda v: reduce_(v, (0, 1)))(x))

@@ -1,8 +1,9 @@
 """Samples of `fxflow.lax.collectives`.
 
-A collective is never lowered: it lives inside a transformation that owns the named
-axis. So each sample is a `vmap` whose axis is named; what is checked is the
-collective's rule for its own axis, for another axis, and its derivatives.
+A collective cannot be bound by itself: it lives inside a transformation that owns the
+named axis. So each sample is a `vmap` whose axis is named; what is checked is the
+collective's rule for its own axis, for another axis, and its derivatives. Between
+devices they are checked in `tests/lax/test_collectives_devices.py`.
 """
 
 from __future__ import annotations
@@ -14,9 +15,21 @@ import numpy as np
 
 from fxflow import lax, vjp, vmap
 from fxflow.lax import collectives
+from fxflow.lax.ragged_all_to_all import ragged_all_to_all
 from tests.conformance.harness import Sample, uniform
 
 Oracle = Callable[[Any], Any]
+PAIRS = [[2, 0], [1, 3]]
+UNEVEN = [[0, 3, 1], [2]]
+
+
+def _grouped(x: Any, groups: list[list[int]], of_group: Callable[..., Any]) -> Any:
+    """Stacks for each place what `of_group(slices, position)` gives."""
+    out: list[Any] = [None] * len(x)
+    for group in groups:
+        for k, place in enumerate(group):
+            out[place] = of_group(x[group], k)
+    return np.stack(out)
 
 
 def _over(function: Callable[..., Any], in_axes: Any = 0) -> Callable[..., Any]:
@@ -78,6 +91,12 @@ def _psum(rng: np.random.Generator) -> list[Sample]:
             grad_inside,
             lambda x: 2 * x * x.sum(0),
         ),
+        _sample(
+            rng,
+            "groups",
+            lambda x: collectives.psum(x, "i", axis_index_groups=UNEVEN),
+            lambda x: _grouped(x, UNEVEN, lambda v, k: v.sum(0)),
+        ),
     ]
 
 
@@ -95,7 +114,15 @@ def _extremum(what: str) -> Callable[[np.random.Generator], list[Sample]]:
                 dtype=dtype,
                 diff=False,
             )
-            for dtype in ("float32", "int32")
+            for dtype in ("float32", "int32", "complex64")
+        ] + [
+            _sample(
+                rng,
+                "groups",
+                lambda x: function(x, "i", axis_index_groups=UNEVEN),
+                lambda x: _grouped(x, UNEVEN, lambda v, k: reduce(v, 0)),
+                diff=False,
+            )
         ]
 
     return make
@@ -122,6 +149,12 @@ def _all_gather(rng: np.random.Generator) -> list[Sample]:
             lambda x: _everywhere(x.reshape(-1), 4),
             dtype="int32",
         ),
+        _sample(
+            rng,
+            "groups",
+            lambda x: collectives.all_gather(x, "i", axis_index_groups=PAIRS),
+            lambda x: _grouped(x, PAIRS, lambda v, k: v),
+        ),
     ]
 
 
@@ -140,6 +173,13 @@ def _psum_scatter(rng: np.random.Generator) -> list[Sample]:
             lambda x: collectives.psum_scatter(x, "i", scatter_dimension=1, tiled=True),
             lambda x: np.moveaxis(x.sum(0).reshape(3, 4, 2), 1, 0),
             shape=(4, 3, 8),
+        ),
+        _sample(
+            rng,
+            "groups",
+            lambda x: collectives.psum_scatter(x, "i", axis_index_groups=PAIRS),
+            lambda x: _grouped(x, PAIRS, lambda v, k: v.sum(0)[k]),
+            shape=(4, 2, 3),
         ),
     ]
 
@@ -184,6 +224,74 @@ def _all_to_all(rng: np.random.Generator) -> list[Sample]:
             ),
             shape=(4, 8, 3),
         ),
+        _sample(
+            rng,
+            "groups",
+            lambda x: collectives.all_to_all(x, "i", 0, 1, axis_index_groups=PAIRS),
+            lambda x: _grouped(x, PAIRS, lambda v, k: v[:, k].T),
+            shape=(4, 2, 3),
+        ),
+    ]
+
+
+def _pbroadcast(rng: np.random.Generator) -> list[Sample]:
+    def both(x: Any) -> Any:
+        def one(y: Any) -> Any:
+            return collectives.pbroadcast(y, ("i", "j"), 4)
+
+        return vmap(one, axis_name="j")(x)
+
+    def grad_inside(x: Any) -> Any:
+        _, pull = vjp(lambda y: lax.mul(collectives.pbroadcast(y, "i", 1), y), x)
+        return pull(x)[0]
+
+    def grad_oracle(x: Any) -> Any:
+        out = x * x[1]
+        out[1] += (x * x).sum(0)
+        return out
+
+    return [
+        *(
+            _sample(
+                rng,
+                dtype,
+                lambda x: collectives.pbroadcast(x, "i", 2),
+                lambda x: _everywhere(x[2], 4),
+                dtype=dtype,
+            )
+            for dtype in ("float32", "bool", "complex64")
+        ),
+        _sample(rng, "two", both, lambda x: np.full_like(x, x[1, 1])),
+        _sample(rng, "gradient-inside", grad_inside, grad_oracle),
+    ]
+
+
+def _ragged_all_to_all(rng: np.random.Generator) -> list[Sample]:
+    # Place 0 sends rows 0 and 1 … 2, place 1 rows 1 … 2 and 1: two of them twice.
+    starts, sizes = [[0, 1], [1, 1]], [[1, 2], [2, 1]]
+    targets, arriving = [[3, 0], [1, 2]], [[1, 2], [2, 1]]
+    tables = [np.array(t, np.int32) for t in (starts, sizes, targets, arriving)]
+
+    def exchange(x: Any, y: Any) -> Any:
+        def one(a: Any, b: Any, *t: Any) -> Any:
+            return ragged_all_to_all(a, b, *t, axis_name="i")
+
+        return _over(one)(x, y, *tables)
+
+    def oracle(x: Any, y: Any) -> Any:
+        out = y.copy()
+        out[0, 3], out[1, :2] = x[0, 0], x[0, 1:3]
+        out[0, 1:3], out[1, 2] = x[1, 1:3], x[1, 1]
+        return out
+
+    return [
+        Sample(
+            (uniform(rng, (2, 3, 2), dtype), uniform(rng, (2, 5, 2), dtype)),
+            name=dtype,
+            function=exchange,
+            oracle=oracle,
+        )
+        for dtype in ("float32", "int32")
     ]
 
 
@@ -208,4 +316,6 @@ SAMPLES = {
     "ppermute": _ppermute,
     "all_to_all": _all_to_all,
     "axis_index": _axis_index,
+    "pbroadcast": _pbroadcast,
+    "ragged_all_to_all": _ragged_all_to_all,
 }

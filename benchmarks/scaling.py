@@ -1,0 +1,102 @@
+"""How a training step scales over host devices; writes SCALING.md.
+
+    python benchmarks/scaling.py
+    python benchmarks/scaling.py --rounds 3 --output -      # printed only
+
+The step is that of the perceptron of `examples/mnist.py` with Adam, the batch is NumPy
+arrays. *Strong*: one batch for all devices together. *Weak*: one batch for each device.
+All devices share the cores of this machine: perfect scaling is a strong row that does
+not grow, and a weak row that grows as the work does. The libraries take turns.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from statistics import median
+
+from cases.many_devices import DEVICES, Aside
+from run import environment, machine_lines, number
+
+HERE = Path(__file__).parent.resolve()
+COUNTS = [1, 2, 4, 8]
+STRONG, WEAK = 1024, 128
+WAYS = {
+    "fxflow `pmap`": ("fxflow", "pmap_step {devices} {batch}"),
+    "fxflow `jit`": ("fxflow", "jit_step {devices} {batch}"),
+    "fxflow server": ("fxflow", "server_step {devices} {batch} f32"),
+    "fxflow server, int8": ("fxflow", "server_step {devices} {batch} int8"),
+    "jax `pmap`": ("jax", "pmap_step {devices} {batch}"),
+    "jax `jit`": ("jax", "jit_step {devices} {batch}"),
+}
+
+
+def measured(rounds: int) -> dict[tuple[str, int, str], list[float]]:
+    """Milliseconds of each kind, number of devices and way."""
+    workers = {name: Aside(name, environment(name)) for name in ("fxflow", "jax")}
+    found: dict[tuple[str, int, str], list[float]] = {}
+    plan = [
+        (kind, count, way)
+        for kind in ("strong", "weak")
+        for count in COUNTS
+        for way in WAYS
+    ]
+    for turn in range(rounds):
+        for kind, count, way in plan:
+            batch = STRONG if kind == "strong" else WEAK * count
+            library, name = WAYS[way]
+            taken = workers[library].measure(name.format(devices=count, batch=batch))
+            found.setdefault((kind, count, way), []).append(taken * 1e3)
+        print(f"round {turn + 1} of {rounds}", file=sys.stderr)
+    for worker in workers.values():
+        worker.stop()
+    return found
+
+
+def table(found: dict[tuple[str, int, str], list[float]], kind: str) -> list[str]:
+    """Minimum and median of each way, one row for each number of devices."""
+    lines = [["devices", "batch", *WAYS], ["---"] * (2 + len(WAYS))]
+    for count in COUNTS:
+        batch = STRONG if kind == "strong" else WEAK * count
+        cells = [str(count), str(batch)]
+        for way in WAYS:
+            values = found[kind, count, way]
+            cells.append(f"{number(min(values))} / {number(median(values))}")
+        lines.append(cells)
+    return ["| " + " | ".join(cells) + " |" for cells in lines]
+
+
+def report(found: dict[tuple[str, int, str], list[float]], rounds: int) -> str:
+    """The text of SCALING.md."""
+    lines = ["# Scaling", "", "Written by `python benchmarks/scaling.py`.", ""]
+    lines += machine_lines()
+    lines += [
+        f"- {DEVICES} host devices in one process, of which the first ones are used",
+        f"- {rounds} interleaved rounds; figures: minimum / median of a step in ms",
+    ]
+    titles = {
+        "strong": f"Strong: a batch of {STRONG} for all devices together",
+        "weak": f"Weak: a batch of {WEAK} for each device",
+    }
+    for kind, title in titles.items():
+        lines += ["", f"## {title}", "", *table(found, kind)]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--output", default=str(HERE / "SCALING.md"))
+    given = parser.parse_args()
+    if given.rounds < 1:
+        parser.error(f"--rounds must be at least 1, got {given.rounds}")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    text = report(measured(given.rounds), given.rounds)
+    print(text)
+    if given.output != "-":
+        Path(given.output).write_text(text, encoding="utf-8")
+        print(f"written: {given.output}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""Trains on MNIST with `pmap` in several processes, as on several hosts.
+
+    fxflow launch -n 2 examples/mnist_multihost.py
+
+Each process has two devices and calls the same `pmap`ped functions with the parts of
+the batch for its own devices; the named axis counts the devices of all processes, so
+`pmean` is over the whole batch. Every process holds a copy for each of its devices.
+"""
+
+import functools
+from typing import Any
+
+import mnist_pmap
+from datasets import load_mnist
+from mnist import Model, Step, options, train
+from mnist_ps import own_part
+
+import fxflow
+
+
+def make_step(model: Model, optimizer: Any, devices: int) -> Step:
+    """Compiles what training needs for so many devices in each process."""
+    mapped = mnist_pmap.make_step(model, optimizer, devices)
+    return Step(
+        mapped.init,
+        lambda state, *batch: mapped.train(state, *map(own_part, batch)),
+        lambda params, *batch: mapped.correct(params, *map(own_part, batch)),
+    )
+
+
+def main(arguments: list[str] | None = None) -> float:
+    """Runs the example and gives the test accuracy."""
+    parser = options("Train on MNIST in several processes.", model="mlp")
+    parser.add_argument("--devices", type=int, default=2, help="of each process")
+    given = parser.parse_args(arguments)
+    # Where there is only a CPU, it counts as so many devices. Before the first use.
+    fxflow.config.num_cpu_devices = given.devices
+    fxflow.distributed.initialize()
+    print(
+        f"process {fxflow.process_index()} of {fxflow.process_count()}: "
+        f"{fxflow.local_device_count()} of {fxflow.device_count()} devices"
+    )
+    chosen = functools.partial(make_step, devices=given.devices)
+    first = fxflow.process_index() == 0
+    curve = train(given, load_mnist(), make_step=chosen, progress=first)
+    return curve.accuracies[-1]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Trains on MNIST with a parameter server: each device serves a share of everything.
+
+    python examples/mnist_ps.py                                  # 4 host devices
+    python examples/mnist_ps.py --exchange int8 --model cnn
+    fxflow launch -n 2 examples/mnist_ps.py --devices 2
+
+A device keeps a piece of each parameter and of Adam's memory of it: with four devices a
+quarter of them each. In a step it gathers the parameters, takes the gradient of its
+part of the batch, sends to each device that one's piece of it, and updates its own. The
+run is the one of `mnist.py`, up to the last bits of its sums.
+"""
+
+import functools
+import os
+from typing import Any
+
+import numpy as np
+from datasets import load_mnist
+from mnist import Model, Params, Step, correct_of, loss_of, options, train
+
+import fxflow
+from fxflow.distributed.parameter_server import parameter_server
+
+
+def own_part(array: np.ndarray) -> np.ndarray:
+    """The part of a batch that this process gives to its devices."""
+    count = fxflow.process_count()
+    if len(array) % count:
+        raise SystemExit(f"{len(array)} images cannot be cut for {count} processes")
+    size = len(array) // count
+    return array[fxflow.process_index() * size :][:size]
+
+
+def make_step(model: Model, optimizer: Any, exchange: str = "f32") -> Step:
+    """Compiles what training needs for all devices."""
+    loss, count = loss_of(model), correct_of(model)
+    server = parameter_server(
+        lambda params, batch: loss(params, *batch), optimizer, exchange=exchange
+    )
+    init = fxflow.jit(model.init)
+
+    def update(state: Any, images: np.ndarray, labels: np.ndarray) -> Any:
+        batch = own_part(images), own_part(labels)
+        state, metrics = server.step(state, batch)
+        return state, metrics.loss
+
+    def here(state: Any) -> Params:
+        """The parameters on one device of this process, for the test images."""
+        params = fxflow.device_get(server.params(state))
+        return fxflow.device_put(params, fxflow.local_devices()[0])
+
+    return Step(
+        lambda key: server.init(fxflow.device_get(init(key))),
+        update,
+        fxflow.jit(count),
+        here,
+    )
+
+
+def main(arguments: list[str] | None = None) -> float:
+    """Runs the example and gives the test accuracy."""
+    parser = options("Train on MNIST with a parameter server.", model="mlp")
+    parser.add_argument("--devices", type=int, default=4, help="of each process")
+    parser.add_argument("--exchange", choices=["f32", "bf16", "int8"], default="f32")
+    given = parser.parse_args(arguments)
+    # Where there is only a CPU, it counts as so many devices. Before the first use.
+    fxflow.config.num_cpu_devices = given.devices
+    if "FXFLOW_NUM_PROCESSES" in os.environ:  # started by `fxflow launch`
+        fxflow.distributed.initialize()
+    chosen = functools.partial(make_step, exchange=given.exchange)
+    first = fxflow.process_index() == 0
+    curve = train(given, load_mnist(), make_step=chosen, progress=first)
+    return curve.accuracies[-1]
+
+
+if __name__ == "__main__":
+    main()

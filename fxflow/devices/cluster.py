@@ -1,0 +1,486 @@
+"""The seam to jaxlib's distributed runtime: service, client, CPU collectives.
+
+Processes that compute together share a *coordination service*: a small store through
+which the runtime's clients learn each other's devices and addresses. What the runtime
+does when something is missing is to end the process, or to wait for minutes. This
+module is made so that neither is seen:
+
+* A client connects through a `Relay`, which outlives the service, and beats so rarely
+  that the runtime never misses a beat: who is alive is watched by
+  `fxflow.distributed`, which tells which process is gone.
+* `Collectives.sever` breaks gloo's connections, so that an operation which waits for a
+  process that is gone fails at once instead of after its deadline.
+* A `StandIn` takes the place of a process that died while a cluster was being formed:
+  it fills in what the others wait for, with bytes that they refuse.
+
+Only `fxflow.distributed` uses this; users call `fxflow.distributed.initialize`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import stat
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from ._jaxlib import RuntimeFailure, raw
+from .callbacks import on_failure
+from .errors import BackendError
+from .relay import Relay
+
+__all__ = [
+    "Client",
+    "Collectives",
+    "DistributedError",
+    "Preemption",
+    "RuntimeFailure",
+    "Service",
+    "StandIn",
+    "explain",
+    "failure",
+    "set_failure",
+]
+
+#: Seconds; the runtime's own heartbeats. A missed one ends the process, so there are
+#: none: a client of a dead service lives for half of this.
+_NO_HEARTBEAT = 7 * 24 * 3600
+#: The runtime gives a device the number process * 2048 + ordinal.
+_IDS_PER_PROCESS = 2048
+#: What the messages of its failures begin with.
+_GLOO_FAILED = "Gloo"
+#: Where gloo's ranks leave their addresses: "cpu:gloo/<device ids>/<rank>".
+_GLOO = "cpu:gloo"
+#: What nothing can read: for gloo a list of 2**64 - 1 addresses.
+_REFUSED = b"\xff" * 64
+
+
+class DistributedError(BackendError):
+    """Processes that were to act together did not.
+
+    Attributes:
+        processes: the numbers of those that are gone, late or wrong.
+        seconds: the deadline that passed; None if it was not a matter of time.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        processes: Iterable[int] = (),
+        seconds: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.processes = tuple(sorted(processes))
+        self.seconds = seconds
+
+
+# -- what has gone wrong in this process ---
+
+
+class _State:
+    failure: DistributedError | None = None
+
+
+_state = _State()
+
+
+def set_failure(error: DistributedError | None) -> None:
+    """Remember why collectives of this process cannot finish; None forgets it."""
+    _state.failure = error
+
+
+def failure() -> DistributedError | None:
+    """Return why collectives of this process cannot finish; None if they can."""
+    return _state.failure
+
+
+def explain(error: BaseException) -> BaseException:
+    """Return the error to raise for a failure of a program of several processes.
+
+    Args:
+        error: what the runtime raised: "Connection closed by peer", a deadline.
+
+    Returns:
+        A `DistributedError` that names the process which is gone and has `error` as its
+        cause, if one is known to be gone; else `error`.
+    """
+    if isinstance(error, DistributedError):
+        return error
+    known = _state.failure
+    if known is None and _GLOO_FAILED in str(error):
+        # A broken connection is noticed at once; who broke it, a moment later.
+        end = time.monotonic() + 1.0
+        while known is None and time.monotonic() < end:
+            time.sleep(0.01)
+            known = _state.failure
+    if known is None:
+        return error
+    result = DistributedError(str(known), known.processes, known.seconds)
+    result.__cause__ = error
+    return result
+
+
+on_failure(explain)
+
+
+# -- the service ---
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Drop what the runtime prints: it warns that `recoverable` is experimental."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is no standard error
+        yield
+        return
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+class Service:
+    """The coordination service for `num_processes` clients, on a local port.
+
+    It listens on the loopback interface alone: what comes from other machines comes
+    through the coordinator's port, where it is checked first.
+
+    Attributes:
+        address: ``"127.0.0.1:port"``.
+        num_processes: how many clients it waits for.
+    """
+
+    def __init__(self, num_processes: int) -> None:
+        self.num_processes = num_processes
+        # gRPC shares ports (SO_REUSEPORT): two services on one would each get half of
+        # the clients. Held by a socket that does not listen, it is ours alone.
+        self._holder = socket.socket()
+        if hasattr(socket, "SO_REUSEPORT"):
+            self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._holder.bind(("127.0.0.1", 0))
+        port = self._holder.getsockname()[1]
+        self.address = f"127.0.0.1:{port}"
+        try:
+            with _quiet():
+                self._service: Any = raw.get_distributed_runtime_service(
+                    self.address,
+                    num_processes,
+                    heartbeat_timeout=_NO_HEARTBEAT,
+                    # One process that ends does not take the others with it.
+                    recoverable=True,
+                )
+        except RuntimeFailure as error:
+            self._holder.close()
+            raise DistributedError(
+                f"the coordination service cannot start on {self.address}: {error}"
+            ) from None
+
+    def stop(self) -> None:
+        """End it, when its clients have left or their connections are cut.
+
+        It tells those that are connected, and they end their process.
+        """
+        service, self._service = self._service, None
+        if service is not None:
+            service.shutdown()
+            self._holder.close()
+
+
+# -- its clients ---
+
+
+def _new_client(address: str, process_id: int, timeout: float) -> Any:
+    return raw.get_distributed_runtime_client(
+        address,
+        process_id,
+        init_timeout=max(1, round(timeout)),
+        heartbeat_timeout=_NO_HEARTBEAT,
+        shutdown_on_destruction=False,
+    )
+
+
+class Client:
+    """This process's connection to a service.
+
+    Args:
+        connect: makes a connection to the service; raises OSError if it cannot.
+        process_id: this process's number.
+        timeout: seconds for all processes to connect. Call it when all are known to be
+            there: the runtime *ends the process* when this passes.
+        lost: called with the reason, from another thread, when the service is gone.
+
+    Attributes:
+        raw: jaxlib's client.
+        process_id: this process's number.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], socket.socket],
+        process_id: int,
+        timeout: float,
+        lost: Callable[[str], None],
+    ) -> None:
+        self.process_id = process_id
+        self._gone = False
+        self._tell = lost
+        self._relay = Relay(connect, self._lost)
+        self.raw: Any = _new_client(self._relay.address, process_id, timeout)
+        try:
+            self.raw.connect()
+        except RuntimeFailure as error:
+            raise DistributedError(
+                f"process {process_id} cannot register with the coordination "
+                f"service: {error}"
+            ) from None
+
+    def _lost(self, reason: str) -> None:
+        self._gone = True
+        self._tell(reason)
+
+    def close(self) -> None:
+        """Leave; harmless when the service is gone. Do not use `raw` afterwards."""
+        client, self.raw = self.raw, None
+        if client is None:
+            return
+        if self._gone:
+            # A farewell that is not answered ends the process, so there is none. The
+            # client lives on without a service, and the relay with it.
+            _abandoned.append((client, self._relay))
+            return
+        with contextlib.suppress(RuntimeFailure):
+            client.shutdown()
+        # CPU clients that still live keep a reference; it no longer calls.
+        self._relay.close()
+
+
+_abandoned: list[Any] = []
+
+
+class StandIn:
+    """Takes the place of a process that died while the others wait for it.
+
+    Made in a process that is not one of the cluster's, beside the service.
+
+    Args:
+        service: of the cluster.
+        process_id: of the process that died.
+
+    Registering waits until all others have registered, so this is done in a thread;
+    they must not be turned back before.
+    """
+
+    def __init__(self, service: Service, process_id: int) -> None:
+        self.process_id = process_id
+        self._service = service
+        self._ended = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, name="fxflow-stand-in", daemon=True
+        )
+        self._thread.start()
+
+    def _run(self) -> None:
+        client = _new_client(self._service.address, self.process_id, 24 * 3600)
+        client.connect()
+        # Processes may still be on their way to a place where they wait.
+        while True:
+            self._fill(client)
+            if self._ended.wait(0.02):
+                break
+        with contextlib.suppress(RuntimeFailure):
+            client.shutdown()
+
+    def _fill(self, client: Any) -> None:
+        """Set, under each key the others may wait for, what they refuse."""
+        me = self.process_id
+        keys = [f"cpu:local_topology/cpu/{me}", "cpu:global_topology/cpu"]
+        with contextlib.suppress(RuntimeFailure):
+            for name, _ in client.key_value_dir_get_bytes(_GLOO):
+                group, _, _ = name.rpartition("/")
+                ids = group.rpartition("/")[2].split(",")
+                owners = [int(i) // _IDS_PER_PROCESS for i in ids if i.isdigit()]
+                keys += [f"{group}/{k}" for k, o in enumerate(owners) if o == me]
+        for key in dict.fromkeys(keys):
+            with contextlib.suppress(RuntimeFailure):  # it is there: nobody waits
+                client.key_value_set_bytes(key, _REFUSED)
+
+    def close(self, timeout: float = 2.0) -> bool:
+        """Leave, when nobody waits any more; return whether that was possible.
+
+        It is not while it waits itself, for processes that did not register. Then the
+        service must not be stopped.
+        """
+        self._ended.set()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+
+# -- collectives of the CPU ---
+
+
+def _sockets() -> dict[int, tuple[Any, Any]]:
+    """Return this process's TCP sockets: descriptor → own and peer's address."""
+    found = {}
+    for folder in ("/proc/self/fd", "/dev/fd"):
+        if os.path.isdir(folder):
+            break
+    else:
+        return {}
+    for name in os.listdir(folder):
+        try:
+            descriptor = int(name)
+            if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                continue
+            copy = socket.socket(fileno=os.dup(descriptor))
+        except OSError:
+            continue
+        with copy:
+            if copy.family not in (socket.AF_INET, socket.AF_INET6):
+                continue
+            try:
+                peer = copy.getpeername()
+            except OSError:
+                peer = None
+            with contextlib.suppress(OSError):
+                found[descriptor] = (copy.getsockname(), peer)
+    return found
+
+
+def _listening_ports() -> set[int]:
+    return {own[1] for own, peer in _sockets().values() if peer is None}
+
+
+class Collectives:
+    """How CPU devices of several processes exchange data: gloo over TCP, or MPI.
+
+    Args:
+        client: this process's.
+        implementation: ``"gloo"`` or ``"mpi"``. The latter needs MPItrampoline's
+            wrapper of an MPI library (``MPITRAMPOLINE_LIB``).
+        hostname: the address others reach this process at; empty: that of the host's
+            name.
+        interface: a network interface instead, such as ``"eth0"``.
+
+    Attributes:
+        raw: jaxlib's object.
+        port: gloo's; 0 if unknown.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        implementation: str = "gloo",
+        hostname: str = "",
+        interface: str = "",
+    ) -> None:
+        self.port = 0
+        self._host = hostname
+        self._forged: list[socket.socket] = []
+        try:
+            if implementation == "mpi":
+                self.raw: Any = raw.make_mpi_collectives()
+                self.raw.Init()
+                return
+            if implementation != "gloo":
+                raise ValueError(
+                    f"CPU collectives are 'gloo' or 'mpi', got {implementation!r}"
+                )
+            before = _listening_ports()
+            self.raw = raw.make_gloo_tcp_collectives(
+                distributed_client=client.raw,
+                hostname=hostname or None,
+                interface=interface or None,
+            )
+        except RuntimeFailure as error:
+            raise DistributedError(
+                f"{implementation} collectives cannot start: {error}"
+            ) from None
+        new = _listening_ports() - before
+        self.port = new.pop() if len(new) == 1 else 0
+
+    def sever(self, peers: Iterable[int] = ()) -> int:
+        """Break gloo's connections: what waits for a peer fails at once.
+
+        Args:
+            peers: the ports of the other processes' gloo.
+
+        Returns:
+            How many connections there were.
+        """
+        others = set(peers) - {0}
+        count = 0
+        for descriptor, (own, peer) in _sockets().items():
+            if peer is None or not (own[1] == self.port or peer[1] in others):
+                continue
+            with contextlib.suppress(OSError):
+                # `shutdown` acts on the connection, whoever holds a descriptor of it.
+                with socket.socket(fileno=os.dup(descriptor)) as copy:
+                    copy.shutdown(socket.SHUT_RDWR)
+                count += 1
+        return count
+
+    def release(self, peers: Sequence[int]) -> None:
+        """Let go whatever waits in gloo for peers that may be gone; call it again.
+
+        A process that is still connecting waits for its peers to call, and for one
+        that has given up it would wait half a minute. So the calls it waits for are
+        made here: a caller sends but the number of the pair it means, and these count
+        up from 0. The connections are then broken like the others.
+
+        Args:
+            peers: the ports of all processes' gloo.
+        """
+        self.sever(peers)
+        forged, self._forged = self._forged, []
+        for connection in forged:
+            connection.close()
+        if not self.port:
+            return
+        for number in range(4 * len(peers) + 8):
+            with contextlib.suppress(OSError):
+                connection = socket.create_connection(
+                    (self._host or socket.gethostname(), self.port), 1
+                )
+                self._forged.append(connection)
+                connection.sendall(struct.pack("@n", number))
+
+    def close(self) -> None:
+        """Close what `release` opened."""
+        for connection in self._forged:
+            connection.close()
+        self._forged = []
+
+
+# -- preemption ---
+
+
+class Preemption:
+    """Lets all processes agree on a step after one of them was told to end (SIGTERM).
+
+    Args:
+        client: this process's.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._manager: Any = raw.create_preemption_sync_manager()
+        self._manager.initialize(client.raw)
+
+    def reached(self, step: int) -> bool:
+        """Return whether `step` is the step that all agreed to end at.
+
+        Args:
+            step: the number of the step about to run; grows by one from call to call.
+        """
+        return bool(self._manager.reached_sync_point(step))
+
+    def close(self) -> None:
+        """Stop listening for the notice."""
+        self._manager.shutdown()

@@ -1,0 +1,179 @@
+"""Processes that the launcher starts: their output, their signals, their end.
+
+Each child leads a process group, so that signals reach what it starts in turn, and on
+Linux the kernel kills it if the launcher dies. On another machine it is started by ssh
+and led there by `fxflow.distributed.remote`, which ends it when the connection ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+__all__ = ["Child", "Output", "status_of"]
+
+#: Asks the kernel to kill this process when its parent ends, then becomes the command.
+#: If the parent has ended already, nobody would be told: then it ends too.
+_PRELUDE = (
+    "import ctypes, os, sys\n"
+    "try: ctypes.CDLL(None).prctl(1, 9)\n"
+    "except Exception: pass\n"
+    "if os.getppid() != int(sys.argv[1]): os._exit(1)\n"
+    "try: os.execvp(sys.argv[2], sys.argv[2:])\n"
+    "except OSError as error: sys.exit(f'{sys.argv[2]}: {error.strerror}')\n"
+)
+_COLOURS = (36, 33, 32, 35, 34, 31, 96, 93, 92, 95, 94, 91)
+#: What gloo prints to standard output whenever it connects.
+_NOISE = b"[Gloo] Rank "
+
+
+class Output:
+    """Writes lines of several children, whole and marked.
+
+    Args:
+        colour: whether marks are coloured.
+    """
+
+    def __init__(self, colour: bool) -> None:
+        self._colour = colour
+        self._lock = threading.Lock()
+
+    def mark(self, number: int) -> str:
+        """Return what stands before a child's lines."""
+        if not self._colour:
+            return f"[{number}] "
+        return f"\033[{_COLOURS[number % len(_COLOURS)]}m[{number}]\033[0m "
+
+    def write(self, stream: TextIO, mark: str, line: bytes) -> None:
+        """Write one line."""
+        text = mark + line.decode(errors="replace").rstrip("\r\n") + "\n"
+        with self._lock, contextlib.suppress(OSError, ValueError):
+            stream.write(text)
+            stream.flush()
+
+
+def status_of(code: int) -> int:
+    """Return the shell's status for a code of `subprocess`: signal n is 128 + n."""
+    return 128 - code if code < 0 else code
+
+
+class Child:
+    """A process of the run.
+
+    Args:
+        number: its number, for the mark of its lines.
+        command: what to run.
+        environment: variables on top of the launcher's.
+        output: where its lines go.
+        host: the machine; empty for this one.
+        ssh: the command that reaches another machine.
+        python: Python there.
+
+    Attributes:
+        number: its number.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        output: Output,
+        host: str = "",
+        ssh: str = "ssh",
+        python: str = sys.executable,
+    ) -> None:
+        self.number = number
+        self._remote = bool(host)
+        pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        if host:
+            line = [*shlex.split(ssh), "-o", "BatchMode=yes", host]
+            line.append(f"exec {shlex.quote(python)} -m fxflow.distributed.remote")
+            self._process = subprocess.Popen(
+                line, stdin=subprocess.PIPE, start_new_session=True, **pipes
+            )
+            # Not on the command line, where everybody could read the secret.
+            order = {
+                "command": list(command),
+                "environment": dict(environment),
+                "folder": os.getcwd(),
+            }
+            self._tell(json.dumps(order))
+        else:
+            prelude = [sys.executable, "-I", "-S", "-c", _PRELUDE, str(os.getpid())]
+            self._process = subprocess.Popen(
+                [*prelude, *command],
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                **pipes,
+            )
+        mark = output.mark(number)
+        self._threads = [
+            threading.Thread(
+                target=self._copy, args=(pipe, stream, mark, output), daemon=True
+            )
+            for pipe, stream in (
+                (self._process.stdout, sys.stdout),
+                (self._process.stderr, sys.stderr),
+            )
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @staticmethod
+    def _copy(pipe: Any, stream: TextIO, mark: str, output: Output) -> None:
+        with pipe:
+            for line in pipe:
+                if not line.startswith(_NOISE):
+                    output.write(stream, mark, line)
+
+    def _tell(self, line: str) -> None:
+        pipe = self._process.stdin
+        assert pipe is not None
+        with contextlib.suppress(OSError):
+            pipe.write(line.encode() + b"\n")
+            pipe.flush()
+
+    @property
+    def pid(self) -> int:
+        """The process's number on this machine (of ssh, if it runs on another)."""
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        """Return how it ended, as `subprocess` does; None while it runs."""
+        return self._process.poll()
+
+    def send(self, number: int) -> None:
+        """Send a signal to the child and what it started."""
+        if self._remote:
+            if number == signal.SIGKILL:
+                # The other end kills the group when the connection ends.
+                self._tell("kill")
+            else:
+                self._tell(f"signal {number}")
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+    def finish(self, timeout: float = 5.0) -> None:
+        """Make sure that nothing of it is left, and that its output is written."""
+        self.send(signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout)
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+        for thread in self._threads:
+            thread.join(timeout)

@@ -1,0 +1,78 @@
+"""Cluster managers: which process this is, told by its environment.
+
+Each manager is one small class with `is_present` and `membership`. The variables
+``FXFLOW_COORDINATOR_ADDRESS``, ``FXFLOW_NUM_PROCESSES`` and ``FXFLOW_PROCESS_ID`` win
+over what any of them says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from fxflow.devices.cluster import DistributedError
+
+from .base import Cluster, Membership
+from .fxflow import Environment
+from .kubernetes import Kubernetes
+from .openmpi import OpenMPI
+from .slurm import Slurm
+from .tensorflow import TFConfig
+from .torchrun import Torchrun
+from .tpu import GceTPU, GkeTPU
+
+__all__ = ["CLUSTERS", "Cluster", "Membership", "detect"]
+
+#: In the order they are asked. A launcher inside another's job (mpirun under Slurm)
+#: knows better than the job does.
+CLUSTERS: tuple[type[Cluster], ...] = (
+    Environment,
+    Torchrun,
+    OpenMPI,
+    Slurm,
+    TFConfig,
+    GkeTPU,
+    Kubernetes,
+    GceTPU,
+)
+
+
+def detect(
+    method: str | None = None, environment: Mapping[str, str] | None = None
+) -> Membership | None:
+    """Return what the cluster manager says about this process.
+
+    Args:
+        method: the manager's name; None asks all; ``"deactivate"`` asks none.
+        environment: instead of the process's.
+
+    Returns:
+        What is known; None if no manager is there.
+
+    Raises:
+        ValueError: there is no such manager.
+        DistributedError: the manager is not there, or says what cannot be.
+    """
+    env = os.environ if environment is None else environment
+    own = Environment(env)
+    if method in ("deactivate", "none"):
+        return None
+    if method is None:
+        chosen = next((c(env) for c in CLUSTERS if c(env).is_present()), None)
+        if chosen is None:
+            return None
+    else:
+        known = {c.name: c for c in CLUSTERS}
+        if method not in known:
+            raise ValueError(
+                f"cluster_detection_method {method!r} is unknown: it is one of "
+                f"{', '.join(known)}, or 'deactivate'"
+            )
+        chosen = known[method](env)
+        if not chosen.is_present():
+            raise DistributedError(
+                f"cluster_detection_method {method!r} was asked for, but its "
+                f"variables are not set: {', '.join(chosen.variables)}"
+            )
+    found = chosen.membership()
+    return found if isinstance(chosen, Environment) else own.over(found)

@@ -1,0 +1,47 @@
+"""fxflow's own variables, which ``fxflow launch`` sets."""
+
+from __future__ import annotations
+
+from .base import Cluster, Membership
+
+__all__ = ["Environment"]
+
+
+class Environment(Cluster):
+    """``FXFLOW_COORDINATOR_ADDRESS``, ``FXFLOW_NUM_PROCESSES``, ``FXFLOW_PROCESS_ID``.
+
+    Besides: ``FXFLOW_LOCAL_PROCESS_ID``, ``FXFLOW_TOKEN`` (the run's secret) and
+    ``FXFLOW_COORDINATOR_HOSTED=1`` if process 0 is not to run the coordinator.
+    """
+
+    name = "fxflow"
+    variables = (
+        "FXFLOW_COORDINATOR_ADDRESS",
+        "FXFLOW_NUM_PROCESSES",
+        "FXFLOW_PROCESS_ID",
+    )
+
+    def _maybe(self, name: str) -> int | None:
+        return self.integer(name) if self.env.get(name) else None
+
+    def membership(self) -> Membership:
+        """Return what the variables say; each may be missing."""
+        return Membership(
+            self.env.get("FXFLOW_COORDINATOR_ADDRESS") or None,
+            self._maybe("FXFLOW_NUM_PROCESSES"),
+            self._maybe("FXFLOW_PROCESS_ID"),
+            self._maybe("FXFLOW_LOCAL_PROCESS_ID"),
+            self.env.get("FXFLOW_COORDINATOR_HOSTED", "") in ("1", "true"),
+            self.env.get("FXFLOW_TOKEN", ""),
+            "the FXFLOW_* environment variables",
+        )
+
+    def over(self, other: Membership) -> Membership:
+        """Return `other` with what the variables say put over it."""
+        own = self.membership()
+        given = {
+            name: value
+            for name, value in own._asdict().items()
+            if name != "source" and (value or (value == 0 and value is not False))
+        }
+        return other._replace(**given)

@@ -1,0 +1,48 @@
+"""``TF_CONFIG``, as Vertex AI, Kubeflow and others set it."""
+
+from __future__ import annotations
+
+import json
+
+from fxflow.devices.cluster import DistributedError
+
+from .base import Cluster, Membership
+
+__all__ = ["TFConfig"]
+
+# The tasks that compute, in the order of their numbers.
+_JOBS = ("chief", "master", "worker")
+
+
+class TFConfig(Cluster):
+    """``TF_CONFIG``: ``{"cluster": {"worker": ["host:port", …]}, "task": {…}}``."""
+
+    name = "tf_config"
+    variables = ("TF_CONFIG",)
+
+    def membership(self) -> Membership:
+        """Return the task's place: the chief is process 0, then come the workers."""
+        text = self.env["TF_CONFIG"]
+        try:
+            config = json.loads(text)
+            cluster = dict(config.get("cluster") or {})
+            task = config.get("task") or {}
+            job, index = task.get("type", "worker"), int(task.get("index", 0))
+        except (ValueError, TypeError, AttributeError):
+            raise DistributedError(
+                f"tf_config: TF_CONFIG cannot be read: {text!r}"
+            ) from None
+        if job not in _JOBS:
+            raise DistributedError(
+                f"tf_config: task type {job!r} does not compute; start fxflow on "
+                f"tasks of type {', '.join(_JOBS)} only"
+            )
+        places = [(j, k, a) for j in _JOBS for k, a in enumerate(cluster.get(j, ()))]
+        if not places:
+            return Membership(None, 1, 0, source="TF_CONFIG")
+        mine = [n for n, (j, k, _) in enumerate(places) if (j, k) == (job, index)]
+        if not mine:
+            raise DistributedError(
+                f"tf_config: task {job} {index} is not in the cluster {cluster}"
+            )
+        return Membership(places[0][2], len(places), mine[0], source="TF_CONFIG")

@@ -1,0 +1,27 @@
+"""``torchrun`` and whatever else sets its variables."""
+
+from __future__ import annotations
+
+from .base import Cluster, Membership
+
+__all__ = ["Torchrun"]
+
+
+class Torchrun(Cluster):
+    """``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``, ``MASTER_PORT``, ``LOCAL_RANK``."""
+
+    name = "torchrun"
+    variables = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+    def membership(self) -> Membership:
+        """Return the rank's place."""
+        port = self.integer("MASTER_PORT")
+        if self.env.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() == "true":
+            port += 1  # the agent itself listens at MASTER_PORT
+        return Membership(
+            f"{self.env['MASTER_ADDR']}:{port}",
+            self.integer("WORLD_SIZE"),
+            self.integer("RANK"),
+            self.integer("LOCAL_RANK") if self.env.get("LOCAL_RANK") else None,
+            source="torchrun",
+        )

@@ -1,0 +1,569 @@
+"""A process's connection to the coordinator: store, barriers, who is alive.
+
+Every wait has a deadline and every error names the processes it is about. When the
+coordinator or a process is gone, whoever waits learns it at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fxflow.devices.cluster import DistributedError
+
+from .coordinator import listing
+from .wire import Line, Message, dial, parse_address
+
+__all__ = ["Connection", "Coordination"]
+
+_DEFAULT_TIMEOUT = 60.0
+
+
+class _Slot:
+    """Where the answer to a request arrives."""
+
+    __slots__ = ("answer", "event")
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self.answer: tuple[Message, Any] | None = None
+
+
+class Connection:
+    """Requests and their answers, events, and heartbeats, over one line.
+
+    Args:
+        line: to the coordinator.
+        heartbeat_timeout: seconds after which a silent coordinator counts as gone.
+        on_event: called with each event, from the thread that reads.
+        on_lost: called once with the reason when the coordinator is gone.
+
+    Attributes:
+        lost: why the coordinator is gone; empty while it is there.
+    """
+
+    def __init__(
+        self,
+        line: Line,
+        *,
+        heartbeat_timeout: float = 100.0,
+        on_event: Callable[[Message, Any], None] | None = None,
+        on_lost: Callable[[str], None] | None = None,
+    ) -> None:
+        self.line = line
+        self.lost = ""
+        self._on_event, self._on_lost = on_event, on_lost
+        self._timeout = heartbeat_timeout
+        self._numbers = itertools.count(1)
+        self._slots: dict[int, _Slot] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+        self._thread = threading.Thread(
+            target=self._read, name="fxflow-coordination", daemon=True
+        )
+        self._thread.start()
+
+    # -- the thread that reads ---
+
+    def _read(self) -> None:
+        pause = min(5.0, self._timeout / 4)
+        heard = asked = time.monotonic()
+        reason = "its connection was closed"
+        try:
+            while True:
+                now = time.monotonic()
+                if now - asked >= pause:
+                    self.line.send({"op": "ping"})
+                    asked = now
+                if self.line.readable(pause):
+                    message, payload = self.line.receive()
+                    heard = time.monotonic()
+                    self._take(message, payload)
+                elif now - heard > self._timeout:
+                    # This process may have been stopped: then nothing is wrong but
+                    # the clock, and the answer to the ping is there already.
+                    if self.line.readable(pause):
+                        continue
+                    reason = f"it has not been heard for {now - heard:.0f} s"
+                    break
+        except (EOFError, OSError):
+            pass
+        except ValueError as error:
+            reason = str(error)
+        self._end(reason)
+
+    def _take(self, message: Message, payload: Any) -> None:
+        number = message.get("re")
+        if number is not None:
+            slot = self._slots.pop(number, None)
+            if slot is not None:
+                slot.answer = (message, payload)
+                slot.event.set()
+        elif message.get("event") != "pong" and self._on_event is not None:
+            self._on_event(message, payload)
+
+    def _end(self, reason: str) -> None:
+        with self._lock:
+            if self.lost or self._closed:
+                reason = ""
+            else:
+                self.lost = reason
+            slots = list(self._slots.values())
+            self._slots.clear()
+        for slot in slots:
+            slot.event.set()
+        if reason and self._on_lost is not None:
+            self._on_lost(reason)
+
+    # -- requests ---
+
+    def _gone(self) -> DistributedError:
+        host, port = "?", 0
+        with contextlib.suppress(OSError):
+            host, port = self.line.socket.getpeername()[:2]
+        return DistributedError(
+            "this process has lost the coordinator"
+            + (f" at {host}:{port}" if port else "")
+            + f": {self.lost or 'the connection is closed'}; the process that hosts it "
+            "(the launcher, or process 0) has ended"
+        )
+
+    def request(
+        self,
+        operation: str,
+        payload: Any = b"",
+        *,
+        timeout: float = _DEFAULT_TIMEOUT,
+        **fields: Any,
+    ) -> tuple[Message, Any]:
+        """Send a request and wait for its answer.
+
+        Args:
+            operation: its name.
+            payload: bytes.
+            timeout: seconds.
+            **fields: the rest of the message.
+
+        Returns:
+            The answer's message and bytes.
+
+        Raises:
+            DistributedError: the coordinator is gone.
+            TimeoutError: there was no answer in time; it is withdrawn.
+        """
+        number = next(self._numbers)
+        slot = _Slot()
+        with self._lock:
+            if self.lost or self._closed:
+                raise self._gone()
+            self._slots[number] = slot
+        try:
+            self.line.send({"op": operation, "id": number, **fields}, payload)
+        except OSError:
+            raise self._gone() from None
+        if not slot.event.wait(timeout):
+            self._slots.pop(number, None)
+            absent: list[int] = []
+            if operation in ("get", "meet"):
+                answer, _ = self.request(
+                    "cancel", timeout=10, **{**fields, "request": number}
+                )
+                absent = answer["processes"]
+                if slot.answer is not None:  # it came while we gave up
+                    return slot.answer
+            error = TimeoutError(operation)
+            error.processes = absent  # type: ignore[attr-defined]
+            raise error
+        if slot.answer is None:
+            raise self._gone()
+        return slot.answer
+
+    def connect_runtime(self, timeout: float, **fields: Any) -> socket.socket:
+        """Return a new connection to the runtime's service.
+
+        Args:
+            timeout: seconds.
+            **fields: what the first message says besides.
+
+        Raises:
+            OSError: the coordinator is gone.
+        """
+        host, port = parse_address(self._peer())
+        connection = socket.create_connection((host, port), timeout)
+        connection.settimeout(None)
+        Line(connection).send({"op": "runtime", **fields})
+        return connection
+
+    def _peer(self) -> str:
+        host, port = self.line.socket.getpeername()[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def close(self, farewell: bool = True) -> None:
+        """Leave.
+
+        Args:
+            farewell: whether to say so; without it the others take it as a death.
+        """
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        if farewell and not self.lost:
+            with contextlib.suppress(OSError):
+                self.line.send({"op": "bye"})
+                self.line.socket.shutdown(socket.SHUT_WR)
+        else:
+            self.line.close()
+        self._thread.join(1)
+        self.line.close()
+
+
+class Coordination:
+    """A store and barriers that the processes of a run share.
+
+    Args:
+        connection: to the coordinator.
+        process_id: this process's number.
+        num_processes: how many there are.
+        who: for each process ``host:pid``.
+        **fields: what every request says besides.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        process_id: int,
+        num_processes: int,
+        who: Sequence[str],
+        **fields: Any,
+    ) -> None:
+        self.connection = connection
+        self.process_id, self.num_processes = process_id, num_processes
+        self.who = list(who)
+        self._fields = fields
+        self._counts: dict[str, int] = {}
+
+    def request(
+        self,
+        operation: str,
+        payload: Any = b"",
+        *,
+        timeout: float = _DEFAULT_TIMEOUT,
+        **fields: Any,
+    ) -> tuple[Message, Any]:
+        """Send a request and wait for its answer; see `Connection.request`.
+
+        Args:
+            operation: its name.
+            payload: bytes.
+            timeout: seconds.
+            **fields: the rest of the message.
+
+        Returns:
+            The answer's message and bytes.
+        """
+        return self.connection.request(
+            operation, payload, timeout=timeout, **self._fields, **fields
+        )
+
+    @classmethod
+    def join(
+        cls,
+        address: str,
+        process_id: int,
+        num_processes: int,
+        *,
+        timeout: float,
+        token: str = "",
+        heartbeat_timeout: float = 100.0,
+        on_event: Callable[[Message, Any], None] | None = None,
+        on_lost: Callable[[str], None] | None = None,
+    ) -> Coordination:
+        """Connect and wait until all processes are there.
+
+        Args:
+            address: the coordinator's ``host:port``.
+            process_id: this process's number.
+            num_processes: how many there will be.
+            timeout: seconds for all of it.
+            token: the run's secret; empty if it has none.
+            heartbeat_timeout: seconds of silence after which it counts as gone.
+            on_event: called with each event, from the thread that reads.
+            on_lost: called once with the reason when the coordinator is gone.
+
+        Raises:
+            DistributedError: nobody answers, the coordinator refuses, or a process has
+                not come; the message names it.
+        """
+        end = time.monotonic() + timeout
+        line = dial(address, timeout)
+        welcome = threading.Event()
+        greeting: Message = {}
+
+        def first(message: Message, payload: Any) -> None:
+            # Events are sent after the welcome, and it is the first.
+            if message.get("event") == "welcome" or "error" in message:
+                greeting.update(message)
+                welcome.set()
+            elif on_event is not None:
+                on_event(message, payload)
+
+        def lost(reason: str) -> None:
+            if not welcome.is_set():
+                greeting.setdefault("error", "lost")
+                greeting.setdefault("why", reason)
+                welcome.set()
+            elif on_lost is not None:
+                on_lost(reason)
+
+        line.send(
+            {
+                "op": "join",
+                "process": process_id,
+                "processes": num_processes,
+                "token": token,
+                "who": f"{socket.gethostname()}:{os.getpid()}",
+            }
+        )
+        connection = Connection(
+            line, heartbeat_timeout=heartbeat_timeout, on_event=first, on_lost=lost
+        )
+        if not welcome.wait(max(0.0, end - time.monotonic())):
+            absent: list[int] = []
+            with contextlib.suppress(DistributedError):
+                answer, _ = connection.request("missing", timeout=5)
+                absent = answer["processes"]
+            connection.close()
+            come = sorted(set(range(num_processes)) - set(absent))
+            raise DistributedError(
+                f"{listing(absent)} of {num_processes} did not come within "
+                f"{timeout:g} s; {listing(come)} did. Are all started, with the same "
+                f"coordinator address {address}?",
+                absent,
+                timeout,
+            )
+        if "error" in greeting:
+            connection.close()
+            raise DistributedError(
+                f"the coordinator at {address} refused process {process_id}: "
+                f"{greeting['why']}",
+                [process_id],
+            )
+        return cls(connection, process_id, num_processes, greeting["who"])
+
+    # -- the store ---
+
+    def key_value_set(
+        self, key: str, value: str, allow_overwrite: bool = False
+    ) -> None:
+        """Set a text under a key.
+
+        Args:
+            key: slashes make folders.
+            value: the text.
+            allow_overwrite: whether the key may be there.
+
+        Raises:
+            ValueError: it is.
+            DistributedError: the coordinator is gone.
+        """
+        self.key_value_set_bytes(key, value.encode(), allow_overwrite)
+
+    def key_value_set_bytes(
+        self, key: str, value: bytes, allow_overwrite: bool = False
+    ) -> None:
+        """Set bytes under a key; see `key_value_set`.
+
+        Args:
+            key: slashes make folders.
+            value: the bytes.
+            allow_overwrite: whether the key may be there.
+        """
+        answer, _ = self.request("set", value, key=key, overwrite=allow_overwrite)
+        if "error" in answer:
+            raise ValueError(
+                f"key {key!r} is set already; pass allow_overwrite=True to change it"
+            )
+
+    def key_value_get_bytes(self, key: str, timeout: float = _DEFAULT_TIMEOUT) -> bytes:
+        """Return the bytes under a key, waiting until some process sets it.
+
+        Args:
+            key: the key.
+            timeout: seconds.
+
+        Raises:
+            DistributedError: nobody did in time, or the coordinator is gone.
+        """
+        try:
+            answer, payload = self.request("get", timeout=timeout, key=key, wait=True)
+        except TimeoutError:
+            raise DistributedError(
+                f"process {self.process_id}: no process set key {key!r} within "
+                f"{timeout:g} s",
+                seconds=timeout,
+            ) from None
+        if "error" in answer:
+            raise DistributedError(f"key {key!r}: {answer['why']}")
+        return bytes(payload)
+
+    def key_value_get(self, key: str, timeout: float = _DEFAULT_TIMEOUT) -> str:
+        """Return the text under a key; see `key_value_get_bytes`.
+
+        Args:
+            key: the key.
+            timeout: seconds.
+        """
+        return self.key_value_get_bytes(key, timeout).decode()
+
+    def key_value_try_get_bytes(self, key: str) -> bytes | None:
+        """Return the bytes under a key; None if it is not set.
+
+        Args:
+            key: the key.
+        """
+        answer, payload = self.request("get", key=key)
+        return None if "error" in answer else bytes(payload)
+
+    def key_value_try_get(self, key: str) -> str | None:
+        """Return the text under a key; None if it is not set.
+
+        Args:
+            key: the key.
+        """
+        value = self.key_value_try_get_bytes(key)
+        return None if value is None else value.decode()
+
+    def key_value_dir_get_bytes(self, folder: str) -> dict[str, bytes]:
+        """Return all keys in a folder and their bytes.
+
+        Args:
+            folder: ``"a/b"`` for the keys ``"a/b/..."``.
+        """
+        answer, payload = self.request("list", key=folder)
+        found, start = {}, 0
+        for key, size in zip(answer["keys"], answer["sizes"], strict=True):
+            found[key] = bytes(payload[start : start + size])
+            start += size
+        return found
+
+    def key_value_increment(self, key: str, by: int = 1) -> int:
+        """Add to a number under a key (0 if not set); return the sum.
+
+        Args:
+            key: the key.
+            by: what to add.
+
+        Raises:
+            ValueError: what is under the key is not a number.
+        """
+        answer, _ = self.request("increment", key=key, by=by)
+        if "error" in answer:
+            raise ValueError(f"what is under key {key!r} is not a number")
+        return int(answer["value"])
+
+    def key_value_delete(self, key: str) -> None:
+        """Delete a key and the folder of its name.
+
+        Args:
+            key: the key.
+        """
+        self.request("delete", key=key)
+
+    # -- together ---
+
+    def exchange(
+        self,
+        name: str,
+        payload: Any = b"",
+        timeout: float = _DEFAULT_TIMEOUT,
+        processes: Sequence[int] | None = None,
+    ) -> list[bytes]:
+        """Give bytes to all processes and return what each gave.
+
+        Args:
+            name: the same in all; it may be used again.
+            payload: this process's bytes.
+            timeout: seconds.
+            processes: who takes part; None is everybody.
+
+        Returns:
+            The bytes in the order of the processes' numbers.
+
+        Raises:
+            DistributedError: somebody did not come in time or never will; the message
+                and `DistributedError.processes` name them.
+        """
+        among = sorted(range(self.num_processes) if processes is None else processes)
+        shown = name if processes is None else f"{name}@{','.join(map(str, among))}"
+        count = self._counts[shown] = self._counts.get(shown, -1) + 1
+        try:
+            answer, together = self.request(
+                "meet",
+                payload,
+                timeout=timeout,
+                key=f"{shown}#{count}",
+                processes=None if processes is None else among,
+            )
+        except TimeoutError as error:
+            absent: list[int] = error.processes  # type: ignore[attr-defined]
+            raise DistributedError(
+                f"{name}: {listing(absent)} of {self.num_processes} did not come "
+                f"within {timeout:g} s{self._names(absent)}",
+                absent,
+                timeout,
+            ) from None
+        if answer.get("error") == "gone":
+            lost = answer["processes"]
+            raise DistributedError(
+                f"{name}: {listing(lost)} will not come: {answer['why']}"
+                f"{self._names(lost)}",
+                lost,
+            )
+        result, start = [], 0
+        for size in answer["sizes"]:
+            result.append(bytes(together[start : start + size]))
+            start += size
+        return result
+
+    def barrier(
+        self,
+        name: str,
+        timeout: float = _DEFAULT_TIMEOUT,
+        processes: Sequence[int] | None = None,
+    ) -> None:
+        """Wait until all processes have come to the barrier of this name.
+
+        Args:
+            name: the same in all; it may be used again.
+            timeout: seconds.
+            processes: who must come; None is everybody.
+
+        Raises:
+            DistributedError: somebody did not come in time or never will; the message
+                and `DistributedError.processes` name them.
+        """
+        self.exchange(f"barrier {name!r}", b"", timeout, processes)
+
+    def _names(self, processes: Sequence[int]) -> str:
+        names = [self.who[p] for p in processes if p < len(self.who)]
+        return f" ({', '.join(names)})" if names else ""
+
+    def live_processes(self) -> list[int]:
+        """Return the numbers of the processes that are there."""
+        answer, _ = self.request("live")
+        return list(answer["processes"])
+
+    def close(self, farewell: bool = True) -> None:
+        """Leave.
+
+        Args:
+            farewell: whether to say so; without it the others take it as a death.
+        """
+        self.connection.close(farewell)

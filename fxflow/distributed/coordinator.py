@@ -1,0 +1,477 @@
+"""The coordinator: the one port at which the processes of a run find each other.
+
+It calls the roll, keeps a store of small values, counts processes at barriers, watches
+who is alive, and leads the runtime's own clients to the runtime's service. It runs in
+the launcher; without a launcher in process 0.
+
+It is a server of threads: two for each process, all of them waiting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hmac
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fxflow.devices.cluster import DistributedError, Service
+from fxflow.devices.relay import splice
+
+from .wire import Line, Message, parse_address
+
+__all__ = ["Coordinator", "Group", "Server", "listen", "listing"]
+
+
+def listing(processes: Iterable[int]) -> str:
+    """Return "process 2" or "processes 0, 2" for a message."""
+    found = sorted(processes)
+    if not found:
+        return "no process"
+    numbers = ", ".join(map(str, found))
+    return f"process {numbers}" if len(found) == 1 else f"processes {numbers}"
+
+
+def listen(address: str) -> socket.socket:
+    """Return a socket that listens at ``host:port``; port 0 chooses one.
+
+    Raises:
+        DistributedError: the port is in use, or the host is not this machine's.
+    """
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server(
+            (host, int(port)), family=family, backlog=512, reuse_port=False
+        )
+    except OSError as error:
+        why = {
+            errno.EADDRINUSE: "the port is in use; choose another, or end what uses it",
+            errno.EADDRNOTAVAIL: "this machine does not have that address",
+            errno.EACCES: "this user may not listen at that port",
+        }.get(error.errno or 0, str(error.strerror or error))
+        raise DistributedError(
+            f"the coordinator cannot listen at {address}: {why}"
+        ) from None
+
+
+# -- a set of processes that coordinate ---
+
+
+class Group:
+    """A store and meetings of processes 0 to `size` - 1.
+
+    Not safe by itself: the server holds its lock.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.lines: dict[int, Line] = {}
+        #: Who is not there any more, and why.
+        self.gone: dict[int, str] = {}
+        self._store: dict[str, Any] = {}
+        #: key → who waits for it: (line, request).
+        self._wanted: dict[str, list[tuple[Line, int]]] = {}
+        #: name → (who must come, who has come → line, request and bytes).
+        self._meetings: dict[
+            str, tuple[frozenset[int], dict[int, tuple[Line, int, Any]]]
+        ] = {}
+
+    def handle(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+        """Answer a request of process `rank`."""
+        operation = message["op"]
+        handler = getattr(self, f"_{operation}", None)
+        if operation not in _OPERATIONS or handler is None:
+            line.post({"re": message["id"], "error": f"unknown request {operation}"})
+            return
+        handler(rank, line, message, payload)
+
+    # -- the store ---
+
+    def _set(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+        key = message["key"]
+        if key in self._store and not message.get("overwrite"):
+            line.post({"re": message["id"], "error": "exists"})
+            return
+        self._store[key] = payload
+        line.post({"re": message["id"]})
+        for other, request in self._wanted.pop(key, ()):
+            other.post({"re": request}, payload)
+
+    def _get(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+        key = message["key"]
+        if key in self._store:
+            line.post({"re": message["id"]}, self._store[key])
+        elif message.get("wait"):
+            self._wanted.setdefault(key, []).append((line, message["id"]))
+        else:
+            line.post({"re": message["id"], "error": "missing"})
+
+    def _increment(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+        key = message["key"]
+        try:
+            value = int(bytes(self._store.get(key, b"0"))) + int(message["by"])
+        except ValueError:
+            line.post({"re": message["id"], "error": "not a number"})
+            return
+        self._store[key] = str(value).encode()
+        line.post({"re": message["id"], "value": value})
+
+    def _delete(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+        key = message["key"]
+        for name in [
+            k for k in self._store if k == key or k.startswith(key.rstrip("/") + "/")
+        ]:
+            del self._store[name]
+        line.post({"re": message["id"]})
+
+    def _list(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+        prefix = message["key"].rstrip("/") + "/"
+        found = sorted(k for k in self._store if k.startswith(prefix))
+        line.post(
+            {
+                "re": message["id"],
+                "keys": found,
+                "sizes": [len(self._store[k]) for k in found],
+            },
+            b"".join(bytes(self._store[k]) for k in found),
+        )
+
+    # -- meetings: barriers at which bytes may be left for all ---
+
+    def _meet(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+        name = message["key"]
+        wanted = frozenset(message.get("processes") or range(self.size))
+        needed, come = self._meetings.setdefault(name, (wanted, {}))
+        if needed != wanted:
+            line.post(
+                {"re": message["id"], "error": "other", "processes": sorted(needed)}
+            )
+            return
+        come[rank] = (line, message["id"], payload)
+        if needed <= come.keys():
+            del self._meetings[name]
+            left = [come[r][2] for r in sorted(come)]
+            sizes, together = [len(p) for p in left], b"".join(left)
+            for other, request, _ in come.values():
+                other.post({"re": request, "sizes": sizes}, together)
+        else:
+            self._check(name)
+
+    def _check(self, name: str) -> None:
+        """End a meeting to which somebody who is gone will not come."""
+        needed, come = self._meetings[name]
+        lost = {r: self.gone[r] for r in needed - come.keys() if r in self.gone}
+        if lost:
+            del self._meetings[name]
+            for other, request, _ in come.values():
+                other.post(
+                    {
+                        "re": request,
+                        "error": "gone",
+                        "processes": sorted(lost),
+                        "why": lost[min(lost)],
+                    }
+                )
+
+    def _cancel(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+        """Withdraw a request whose deadline passed; tell who did not come."""
+        name, request = message["key"], message["request"]
+        waiting = self._wanted.get(name, [])
+        if (line, request) in waiting:
+            waiting.remove((line, request))
+        absent: list[int] = []
+        if name in self._meetings:
+            needed, come = self._meetings[name]
+            absent = sorted(needed - come.keys())
+            if rank in come and come[rank][1] == request:
+                del come[rank]
+                if not come:
+                    del self._meetings[name]
+        line.post({"re": message["id"], "processes": absent})
+
+    # -- who is there ---
+
+    def _live(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+        alive = sorted(self.lines.keys() - self.gone.keys())
+        line.post({"re": message["id"], "processes": alive})
+
+    def leave(self, rank: int, why: str) -> None:
+        """Note that a process is gone; who waits for it learns so."""
+        self.gone[rank] = why
+        for name in list(self._meetings):
+            self._check(name)
+
+    def end(self, why: str) -> None:
+        """Answer all who wait: there will be nothing to wait for."""
+        answer = {"error": "gone", "processes": sorted(self.gone), "why": why}
+        for _, come in self._meetings.values():
+            for line, request, _ in come.values():
+                line.post({"re": request, **answer})
+        for waiting in self._wanted.values():
+            for line, request in waiting:
+                line.post({"re": request, **answer})
+        self._meetings.clear()
+        self._wanted.clear()
+
+    def tell(self, message: Message, payload: Any = b"") -> None:
+        """Send an event to all who are there."""
+        for rank, line in self.lines.items():
+            if rank not in self.gone:
+                line.post(message, payload)
+
+
+_OPERATIONS = frozenset(
+    {"set", "get", "increment", "delete", "list", "meet", "cancel", "live"}
+)
+
+
+# -- the port ---
+
+
+class Server:
+    """Accepts connections and hands each to what its first message asks for.
+
+    Args:
+        address: ``host:port`` to listen at; port 0 chooses one.
+        token: what the first message must carry; empty lets everybody in.
+        heartbeat_timeout: seconds of silence after which a process counts as gone.
+
+    Attributes:
+        port: where it listens.
+    """
+
+    def __init__(self, address: str, token: str, heartbeat_timeout: float) -> None:
+        self.heartbeat_timeout = heartbeat_timeout
+        self.token = token
+        self.lock = threading.RLock()
+        self._stopped = threading.Event()
+        self._listener = listen(address)
+        self.port: int = self._listener.getsockname()[1]
+        self._connections: set[socket.socket] = set()
+        #: line → when it was last heard.
+        self._heard: dict[Line, float] = {}
+        self._start(self._accept)
+        self._start(self._watch)
+
+    def _start(self, target: Callable[..., None], *arguments: Any) -> None:
+        threading.Thread(
+            target=target, args=arguments, name="fxflow-coordinator", daemon=True
+        ).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return  # stopped
+            with self.lock:
+                self._connections.add(connection)
+            self._start(self._serve, connection)
+
+    def _serve(self, connection: socket.socket) -> None:
+        line = Line(connection)
+        try:
+            # A connection that says nothing is a port scan, not a process.
+            if not line.readable(30):
+                return
+            first, _ = line.receive()
+            if not hmac.compare_digest(str(first.get("token", "")), self.token):
+                line.send({"error": "refused", "why": "it has another run's token"})
+                return
+            if first.get("op") == "runtime":
+                service = self.service_of(first)
+                if service is not None:
+                    splice(connection, _local(service))
+                return
+            self.welcome(line, first)
+        except (EOFError, ValueError, KeyError, TypeError, OSError):
+            return
+        finally:
+            line.finish()
+            line.close()
+            with self.lock:
+                self._connections.discard(connection)
+
+    def converse(
+        self,
+        line: Line,
+        handle: Callable[[Message, Any], None],
+        left: Callable[[str], None],
+    ) -> None:
+        """Serve a process until it is gone.
+
+        Args:
+            line: to the process.
+            handle: called with each message but heartbeats, under the lock.
+            left: called once, under the lock, with the reason; empty if it said
+                good-bye.
+        """
+        why = "its connection was closed"
+        self._heard[line] = time.monotonic()
+        try:
+            while True:
+                message, payload = line.receive()
+                self._heard[line] = time.monotonic()
+                if message.get("op") == "ping":
+                    line.post({"event": "pong"})
+                    continue
+                if message.get("op") == "bye":
+                    why = ""
+                    break
+                with self.lock:
+                    handle(message, payload)
+        except EOFError:
+            pass
+        except (ValueError, KeyError, TypeError) as error:
+            why = f"it sent what is not a message: {error!r}"
+        silent = self._heard.pop(line, None) is None
+        if silent and why:
+            why = f"it has not been heard for {self.heartbeat_timeout:g} s"
+        with self.lock:
+            left(why)
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(min(1.0, self.heartbeat_timeout / 10)):
+            oldest = time.monotonic() - self.heartbeat_timeout
+            for line, heard in list(self._heard.items()):
+                if heard < oldest:
+                    # The thread that reads it wakes up and finds it missing here.
+                    self._heard.pop(line, None)
+                    self.silent(line)
+                    line.close()
+
+    def silent(self, line: Line) -> None:
+        """Note that a process was not heard for too long."""
+
+    def welcome(self, line: Line, first: Message) -> None:
+        """Serve a process from its first message on."""
+        raise ValueError(f"unknown request {first.get('op')}")
+
+    def service_of(self, first: Message) -> Service | None:
+        """Return the runtime's service that a connection asks for."""
+        return None
+
+    def stop(self) -> None:
+        """Close the port and all connections."""
+        self._stopped.set()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        with self.lock:
+            connections = list(self._connections)
+        for connection in connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+def _local(service: Service) -> socket.socket:
+    connection = socket.create_connection(parse_address(service.address), 10)
+    connection.settimeout(None)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+class Coordinator(Server):
+    """The coordinator of a run whose processes are known from the start.
+
+    Args:
+        address: ``host:port`` to listen at; port 0 chooses one.
+        num_processes: how many there will be.
+        token: what processes must know to take part; empty lets everybody in.
+        heartbeat_timeout: seconds of silence after which a process counts as gone.
+
+    Raises:
+        DistributedError: the port cannot be used.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        num_processes: int,
+        *,
+        token: str = "",
+        heartbeat_timeout: float = 100.0,
+    ) -> None:
+        if num_processes < 1:
+            raise ValueError(f"num_processes must be at least 1, got {num_processes}")
+        self.group = Group(num_processes)
+        self._who: dict[int, str] = {}
+        self._complete = False
+        self._service: Service | None = None
+        super().__init__(address, token, heartbeat_timeout)
+        # Asked for when all have come, so never before it is there.
+        with self.lock:
+            self._service = Service(num_processes)
+
+    def service_of(self, first: Message) -> Service | None:
+        """Return the one service."""
+        with self.lock:
+            return self._service
+
+    def welcome(self, line: Line, first: Message) -> None:
+        """Call the roll, then serve the process."""
+        rank, size = int(first["process"]), int(first["processes"])
+        with self.lock:
+            refusal = self._refusal(rank, size)
+            if not refusal:
+                self.group.lines[rank] = line
+                self._who[rank] = str(first.get("who", "?"))
+                if len(self.group.lines) == self.group.size:
+                    self._complete = True
+                    self.group.tell({"event": "welcome", "who": self._people()})
+        if refusal:
+            line.send({"error": "refused", "why": refusal})
+            return
+
+        def handle(message: Message, payload: Any) -> None:
+            if message["op"] == "missing":
+                absent = set(range(self.group.size)) - self.group.lines.keys()
+                line.post({"re": message["id"], "processes": sorted(absent)})
+            else:
+                self.group.handle(rank, line, message, payload)
+
+        def left(why: str) -> None:
+            if not self._complete:
+                # It may come back: a host that was restarted while others came up.
+                self.group.lines.pop(rank, None)
+                return
+            if why:
+                # Before those who wait are answered: then they know the reason.
+                event = {"event": "lost", "process": rank, "why": why}
+                self.group.tell({**event, "who": self._who[rank]})
+            self.group.leave(rank, why or "it has left")
+
+        self.converse(line, handle, left)
+
+    def _refusal(self, rank: int, size: int) -> str:
+        group = self.group
+        if size != group.size:
+            return (
+                f"process {rank} was told that there are {size} processes, the "
+                f"coordinator that there are {group.size}"
+            )
+        if not 0 <= rank < size:
+            return f"process_id {rank} is not in 0 to {size - 1}"
+        if rank in group.gone:
+            return (
+                f"process {rank} is gone ({group.gone[rank]}) and cannot come back "
+                "to a run that has begun"
+            )
+        if rank in group.lines:
+            return f"process_id {rank} is taken by {self._who[rank]}"
+        return ""
+
+    def _people(self) -> list[str]:
+        return [self._who[rank] for rank in range(self.group.size)]
+
+    def stop(self) -> None:
+        """Close the port, all connections and the runtime's service."""
+        super().stop()
+        service, self._service = self._service, None
+        if service is not None:
+            service.stop()

@@ -1,0 +1,752 @@
+"""`elastic`: a training loop that outlives its workers.
+
+The worker's side; `membership` is the launcher's and says how an epoch comes about. A
+worker has three threads besides the program's own: one hears the launcher, one gives
+the state to others, one waits for the notice to end.
+
+What is guaranteed. A step is *finished* when a member has its result, and a member
+keeps the results of its last two steps. Members of a step that communicates are never
+more than one step apart, so the newest state that the survivors have together loses no
+step that all had finished, and every step is applied once to the state it follows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import re
+import secrets
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fxflow.core import tree as trees
+from fxflow.core.array import Array
+from fxflow.core.convert import as_array
+from fxflow.core.errors import ArgumentError
+from fxflow.devices import clients
+from fxflow.devices.cluster import (
+    Client,
+    Collectives,
+    DistributedError,
+    RuntimeFailure,
+    set_failure,
+)
+from fxflow.devices.meshes import Mesh, make_mesh
+
+from . import session, values
+from .clusters import Membership as Place
+from .clusters import detect
+from .coordination import Connection, Coordination
+from .multihost import gathered, is_global
+from .snapshots import Snapshot, StateServer, assemble, fetch
+from .values import HostLeaf, from_host, to_host
+from .wire import Message, dial
+
+__all__ = ["Outcome", "World", "elastic"]
+
+Step = Callable[["World", Any, int], Any]
+
+#: Names of checkpoints: the number of the step to go on from.
+_FILE = re.compile(r"step-(\d{10})\.fxv$")
+#: Seconds for the launcher to answer.
+_CONNECT = 60.0
+#: How long a worker may take to end after the launcher is gone.
+_LAST_SECONDS = 10.0
+
+
+class World(NamedTuple):
+    """The members of an epoch.
+
+    Attributes:
+        rank: this process's number, 0 to `size` - 1; it may change with the epoch.
+        size: how many processes there are.
+        epoch: grows by one whenever the members change.
+        members: the workers' own numbers, which never change, by rank.
+    """
+
+    rank: int
+    size: int
+    epoch: int
+    members: tuple[int, ...]
+
+    def mesh(self, axis_name: str = "data") -> Mesh:
+        """Return a mesh of one axis over all devices of all members.
+
+        Args:
+            axis_name: its name.
+
+        Returns:
+            The mesh; process by process.
+        """
+        found = clients.devices()
+        return make_mesh((len(found),), (axis_name,), devices=found)
+
+
+class Outcome(NamedTuple):
+    """How the loop ended.
+
+    Attributes:
+        state: after `step` steps; of NumPy arrays.
+        step: how many steps were applied.
+        preempted: whether it ended early because of a notice (SIGTERM).
+    """
+
+    state: Any
+    step: int
+    preempted: bool
+
+
+def elastic(
+    step: Step,
+    state: Any,
+    num_steps: int,
+    *,
+    place: Callable[[World, Any], Any] | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 0,
+    keep_checkpoints: int = 2,
+) -> Outcome:
+    """Apply `step` so many times, whoever comes and goes in the meantime.
+
+    Start the program with ``fxflow launch --elastic MIN:MAX``. When a worker dies or
+    stops, or a new one comes, the workers that are there form a new *epoch* (in well
+    under a second), take the newest state they have together, and go on. Without the
+    launcher the loop runs in this process alone.
+
+    Args:
+        step: ``step(world, state, index)`` returns the next state. It is called for
+            each index from 0 on, by all members of the `World`, and may use all devices
+            (`fxflow.devices()`, `World.mesh`) and `multihost`. What it computes must
+            not depend on the epoch: let a batch be a function of the index, and each
+            member take its part of it by `World.rank` and `World.size`. A jitted
+            function inside is compiled again for each number of members.
+        state: the state to begin with: a pytree of arrays, the same in all workers.
+            Other arrays made before cannot be used by `step`: an epoch has its own
+            devices.
+        num_steps: how many steps there are.
+        place: ``place(world, state)`` puts a state of NumPy arrays where `step` wants
+            it, at the start of each epoch: `device_put` onto a sharding, for instance.
+            None makes arrays on the default device.
+        checkpoint_dir: a folder that all workers see. The newest checkpoint there is
+            gone on from, when the program starts and when all who had a part of the
+            state are lost.
+        checkpoint_every: how many steps apart checkpoints are written; 0: only when a
+            notice to end (SIGTERM) comes.
+        keep_checkpoints: how many are kept.
+
+    Returns:
+        The last state, in all workers. After a notice to end to any of them all stop
+        at one step, and the state is saved.
+
+    Raises:
+        DistributedError: too few workers are left, or the launcher is.
+        Exception: what `step` raised, if it is not that others are lost. Then all
+            workers end.
+
+    Example:
+        >>> import fxflow.numpy as fnp
+        >>> from fxflow.distributed import elastic
+        >>> elastic(lambda world, total, index: total + index, fnp.zeros(()), 5)
+        Outcome(state=array(10., dtype=float32), step=5, preempted=False)
+    """
+    if num_steps < 0:
+        raise ArgumentError(f"elastic: num_steps must not be negative, got {num_steps}")
+    if checkpoint_every < 0 or keep_checkpoints < 1:
+        raise ArgumentError(
+            "elastic: checkpoint_every must be at least 0 and keep_checkpoints at "
+            f"least 1, got {checkpoint_every} and {keep_checkpoints}"
+        )
+    if checkpoint_every and checkpoint_dir is None:
+        raise ArgumentError("elastic: checkpoint_every needs a checkpoint_dir")
+    folder = None if checkpoint_dir is None else Path(checkpoint_dir)
+    files = _Checkpoints(folder, checkpoint_every, keep_checkpoints)
+    program = _Program(step, place or _place, state, num_steps, files)
+    address = os.environ.get("FXFLOW_ELASTIC_ADDRESS")
+    if not address:
+        return _alone(program)
+    if session.is_initialized():
+        raise RuntimeError(
+            "elastic does what fxflow.distributed.initialize does, once for each "
+            "epoch: take that call out"
+        )
+    # The devices of an epoch are other ones than those the state was made on.
+    host = [to_host(leaf) for leaf in trees.leaves(state)]
+    clients.clear_backends()
+    clients.bound_collectives()
+    worker = _Worker(program, host, address)
+    try:
+        return worker.run()
+    finally:
+        worker.close()
+
+
+def _place(world: World, state: Any) -> Any:
+    return trees.map(as_array, state)
+
+
+# -- the program ---
+
+
+class _Checkpoints:
+    """Files of the state, named by step; a file is whole or not there."""
+
+    def __init__(self, folder: Path | None, every: int, keep: int) -> None:
+        self.folder, self.every, self.keep = folder, every, keep
+
+    def steps(self) -> list[int]:
+        """Return the steps there are files of, newest first."""
+        if self.folder is None or not self.folder.is_dir():
+            return []
+        found = [_FILE.match(name) for name in os.listdir(self.folder)]
+        return sorted((int(m[1]) for m in found if m), reverse=True)
+
+    def _path(self, step: int) -> Path:
+        assert self.folder is not None
+        return self.folder / f"step-{step:010d}.fxv"
+
+    def newest(self) -> int | None:
+        """Return the newest step whose file can be read."""
+        for step in self.steps():
+            with contextlib.suppress(OSError, ValueError):
+                values.load(self._path(step))
+                return step
+        return None
+
+    def load(self, step: int) -> list[HostLeaf]:
+        """Return the state of a step."""
+        return values.load(self._path(step))[0]
+
+    def save(self, step: int, leaves: Sequence[HostLeaf]) -> None:
+        """Write the state of a step; drop files that are too old."""
+        values.save(self._path(step), leaves, step=step)
+        # Only older ones: a worker that was stopped must not harm its successors.
+        for old in [s for s in self.steps() if s < step][self.keep - 1 :]:
+            with contextlib.suppress(OSError):
+                self._path(old).unlink()
+
+
+class _Program(NamedTuple):
+    """What the user gave."""
+
+    step: Step
+    place: Callable[[World, Any], Any]
+    state: Any
+    num_steps: int
+    files: _Checkpoints
+
+    def tree(self, leaves: Sequence[HostLeaf]) -> Any:
+        """Return leaves as a tree like the initial state."""
+        structure = trees.structure(self.state)
+        if structure.num_leaves != len(leaves):
+            raise ArgumentError(
+                f"elastic: the state has {structure.num_leaves} leaves, the one to go "
+                f"on from has {len(leaves)}: is it of another program?"
+            )
+        return structure.unflatten([from_host(leaf) for leaf in leaves])
+
+    def leaves(self, state: Any) -> list[Any]:
+        """Return a state's leaves, and check that it is a tree like the initial one."""
+        leaves, structure = trees.flatten_tree(state)
+        expected = trees.structure(self.state)
+        if structure != expected:
+            raise ArgumentError(
+                f"elastic: step returned a state of structure {structure}, the "
+                f"initial state has {expected}"
+            )
+        return leaves
+
+
+def _wait(leaves: Sequence[Any]) -> None:
+    """Wait until arrays are computed; raises what went wrong."""
+    for leaf in leaves:
+        if isinstance(leaf, Array):
+            leaf.block_until_ready()
+
+
+def _whole(leaves: Sequence[Any]) -> list[HostLeaf]:
+    """Return leaves in host memory; parts are brought from other processes."""
+    return [to_host(gathered(leaf) if is_global(leaf) else leaf) for leaf in leaves]
+
+
+def _alone(program: _Program) -> Outcome:
+    """Run the loop in one process."""
+    world = World(0, 1, 1, (0,))
+    files = program.files
+    index = files.newest() or 0
+    state = program.state
+    if index:
+        state = program.tree(files.load(index))
+    else:
+        state = program.tree([to_host(leaf) for leaf in trees.leaves(state)])
+    state = program.place(world, state)
+    leaves = program.leaves(state)
+    with _Notice() as notice:
+        while index < program.num_steps and not notice.is_set():
+            state = program.step(world, state, index)
+            leaves = program.leaves(state)
+            _wait(leaves)
+            index += 1
+            if files.every and index % files.every == 0:
+                files.save(index, [to_host(leaf) for leaf in leaves])
+        preempted = index < program.num_steps
+    host = [to_host(leaf) for leaf in leaves]
+    if preempted and files.folder is not None:
+        files.save(index, host)
+    return Outcome(program.tree(host), index, preempted)
+
+
+class _Notice:
+    """Hears SIGTERM while a ``with`` block runs; in the main thread alone."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._before: Any = None
+
+    def __enter__(self) -> threading.Event:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(
+                signal.SIGTERM, lambda number, frame: self._event.set()
+            )
+        return self._event
+
+    def __exit__(self, *details: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGTERM, self._before)
+
+
+# -- a worker ---
+
+
+class _Over(Exception):
+    """The epoch is over: form the next one."""
+
+
+class _Epoch:
+    """What a worker has of an epoch."""
+
+    def __init__(self, world: World, who: Sequence[str], start: int) -> None:
+        self.world, self.who = world, list(who)
+        #: The step that was started last, and that the launcher was told of.
+        self.current = start - 1
+        self.held_at: int | None = None
+        #: The last step, when the members agreed on one, and what comes then.
+        self.until: int | None = None
+        self.then = ""
+        self.go = False
+        self.over = ""
+        self.client: Client | None = None
+        self.collectives: Collectives | None = None
+        self.ports: list[int] = []
+        #: Whether the program's thread waits for nobody of the epoch any more.
+        self.back = threading.Event()
+
+
+def _own_number() -> int:
+    """Return this worker's number: the manager's, or one that nobody else has.
+
+    Without ``FXFLOW_PROCESS_ID`` or a cluster manager it is drawn, so that a worker may
+    come to a run by knowing its address and secret alone.
+    """
+    known = detect()
+    if known is not None and known.process_id is not None:
+        return known.process_id
+    text = os.environ.get("FXFLOW_PROCESS_ID")
+    return int(text) if text else 1_000_000 + secrets.randbelow(1 << 30)
+
+
+class _Worker:
+    """This process's part in an elastic run."""
+
+    def __init__(
+        self, program: _Program, initial: Sequence[HostLeaf], address: str
+    ) -> None:
+        self.program = program
+        self.address = address
+        self.number = _own_number()
+        self.token = os.environ.get("FXFLOW_TOKEN", "")
+        self._changed = threading.Condition()
+        self._form: Message | None = None
+        self._end = ""
+        self._error: DistributedError | None = None
+        self._epoch: _Epoch | None = None
+        #: step → the state before it (after so many steps).
+        self._held: dict[int, Snapshot] = {}
+        self._initial = Snapshot(initial, "initial")
+        self._donates = False
+        line = dial(address, _CONNECT, "launcher")
+        self._states = StateServer(line.own_host, self.token, self._find)
+        line.send(
+            {
+                "op": "enlist",
+                "worker": self.number,
+                "who": f"{socket.gethostname()}:{os.getpid()}",
+                "address": self._states.address,
+                "token": self.token,
+            }
+        )
+        self._connection = Connection(
+            line,
+            heartbeat_timeout=float(os.environ.get("FXFLOW_HEARTBEAT_TIMEOUT", "3")),
+            on_event=self._hear,
+            on_lost=self._alone,
+        )
+
+    def close(self) -> None:
+        """Leave the run."""
+        self._connection.close()
+        self._states.close()
+
+    def _send(self, operation: str, **fields: Any) -> None:
+        try:
+            self._connection.line.send({"op": operation, **fields})
+        except OSError:
+            raise DistributedError(f"the launcher at {self.address} is gone") from None
+
+    # -- the thread that hears the launcher ---
+
+    def _hear(self, message: Message, payload: Any) -> None:
+        event = message.get("event")
+        with self._changed:
+            epoch = self._epoch
+            if event == "form":
+                self._form = message
+            elif event == "end":
+                self._end = message["outcome"]
+            elif event == "fail" or "error" in message:
+                self._error = DistributedError(f"the run has failed: {message['why']}")
+                self._break(str(self._error))
+            elif event == "expelled":
+                self._die("expelled by the launcher: it did not answer in time")
+            elif epoch is not None and message.get("epoch") == epoch.world.epoch:
+                if event == "go":
+                    epoch.go = True
+                elif event == "hold":
+                    epoch.held_at = epoch.current
+                    with contextlib.suppress(DistributedError):
+                        self._send("at", epoch=epoch.world.epoch, step=epoch.current)
+                elif event == "until":
+                    epoch.until, epoch.then = int(message["step"]), message["then"]
+                elif event == "abort":
+                    self._break(message["why"])
+            self._changed.notify_all()
+
+    def _break(self, why: str) -> None:
+        """Make whatever waits for other members fail now."""
+        epoch = self._epoch
+        if epoch is None or epoch.over:
+            return
+        epoch.over = why
+        set_failure(DistributedError(why))
+        if epoch.collectives is not None:
+            threading.Thread(
+                target=self._release, args=(epoch,), name="fxflow-release", daemon=True
+            ).start()
+
+    def _release(self, epoch: _Epoch) -> None:
+        """Break gloo's connections until the program's thread is back."""
+        while True:
+            collectives = epoch.collectives
+            if collectives is None or epoch.back.is_set():
+                return
+            collectives.release(epoch.ports)
+            epoch.back.wait(0.05)
+
+    def _alone(self, reason: str) -> None:
+        with self._changed:
+            self._error = DistributedError(
+                f"the launcher at {self.address} is lost: {reason}"
+            )
+            self._break(str(self._error))
+            self._changed.notify_all()
+        timer = threading.Timer(_LAST_SECONDS, self._die, [str(self._error)])
+        timer.daemon = True
+        timer.start()
+
+    def _die(self, why: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            print(f"fxflow: worker {self.number}: {why}", file=sys.stderr, flush=True)
+        os._exit(3)
+
+    def _find(self, step: int, kind: str) -> Snapshot:
+        """Return a state that another worker asks for."""
+        if kind == "initial":
+            return self._initial
+        if kind == "file":
+            return Snapshot(self.program.files.load(step))
+        return self._held[step]
+
+    # -- the program's thread ---
+
+    def run(self) -> Outcome:
+        """Take part until the run has ended."""
+        with _Notice() as notice:
+            ended = threading.Event()
+            threading.Thread(
+                target=self._tell_notice, args=(notice, ended), daemon=True
+            ).start()
+            try:
+                while True:
+                    try:
+                        return self._one_epoch()
+                    except _Over:
+                        continue
+            finally:
+                ended.set()
+                self._leave()
+                clients.configure_cpu()
+
+    def _tell_notice(self, notice: threading.Event, ended: threading.Event) -> None:
+        while not ended.is_set():
+            if notice.wait(0.1):
+                with contextlib.suppress(DistributedError):
+                    self._send("preempt")
+                return
+
+    def _one_epoch(self) -> Outcome:
+        """Form an epoch and run its steps.
+
+        Raises:
+            _Over: it is over, the run is not.
+        """
+        self._leave()
+        self._say_ready()
+        epoch, plan = self._formed()
+        index = int(plan["step"])
+        joining = True
+        try:
+            leaves = self._fetch(plan)
+            self._held = {index: Snapshot(leaves)}
+            self._send("prepared", epoch=epoch.world.epoch)
+            with self._changed:
+                self._changed.wait_for(lambda: epoch.go or epoch.over or self._error)
+                self._check(epoch)
+            self._join(epoch)
+            state = self.program.place(epoch.world, self.program.tree(leaves))
+            joining = False
+            return self._steps(epoch, state, index)
+        except _Over:
+            raise
+        except Exception as error:
+            if self._error is not None:
+                raise self._error from error
+            if not epoch.over and not self._is_others(error):
+                why = traceback.format_exception_only(error)[-1].strip()
+                step = max(epoch.current, index)
+                self._send("error", why=f"in step {step}: {why}")
+                raise
+            if not epoch.over:
+                self._send(
+                    "failed",
+                    epoch=epoch.world.epoch,
+                    step=max(epoch.current, index),
+                    why=str(error)[-300:],
+                    joining=joining,
+                )
+                self._wait_until_over(epoch)
+            # Its frames hold arrays of the epoch, and these its client.
+            _forget_frames(error)
+            raise _Over from None
+
+    def _wait_until_over(self, epoch: _Epoch) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: epoch.over or self._error)
+
+    def _is_others(self, error: BaseException | None) -> bool:
+        """Return whether an error says that others are gone, or may say so."""
+        while error is not None:
+            if isinstance(error, (RuntimeFailure, DistributedError)):
+                return True
+            error = error.__cause__ or error.__context__
+        return False
+
+    def _check(self, epoch: _Epoch) -> None:
+        if self._error is not None:
+            raise self._error
+        if epoch.over:
+            raise _Over
+
+    def _say_ready(self) -> None:
+        holdings = [
+            snapshot.holding(step)
+            for step, snapshot in self._held.items()
+            if snapshot.intact()
+        ]
+        holdings.append(self._initial.holding(0))
+        newest = self.program.files.newest()
+        if newest is not None and newest <= self.program.num_steps:
+            holdings.append({"step": newest, "kind": "file", "pieces": None})
+        self._send("ready", holdings=holdings)
+
+    def _formed(self) -> tuple[_Epoch, Message]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._form or self._error or self._end)
+            if self._error is not None:
+                raise self._error
+            if self._end:
+                # A spare, or one that came when all was done: it has no result.
+                raise SystemExit(0)
+            form, self._form = self._form, None
+            assert form is not None
+            members = tuple(form["members"])
+            world = World(form["rank"], len(members), form["epoch"], members)
+            self._epoch = _Epoch(world, form["who"], int(form["plan"]["step"]))
+            set_failure(None)
+            return self._epoch, form["plan"]
+
+    def _fetch(self, plan: Message) -> list[HostLeaf]:
+        """Return the whole state to go on from, in host memory."""
+        step, kind, sources = plan["step"], plan["kind"], plan["sources"]
+        mine = self._states.address
+        if any(address == mine and pieces is None for address, pieces in sources):
+            return self._find(step, kind).whole()
+        if sources[0][1] is None:
+            # Not all from one, and each worker from another.
+            assert self._epoch is not None
+            address = sources[self._epoch.world.rank % len(sources)][0]
+            return fetch(address, self.token, plan, None)
+        parts: list[tuple[Any, HostLeaf]] = []
+        for address, pieces in sources:
+            found = (
+                [self._find(step, kind).piece(n, i) for n, i in pieces]
+                if address == mine
+                else fetch(address, self.token, plan, pieces)
+            )
+            parts += zip(pieces, found, strict=True)
+        return assemble(parts, trees.structure(self.program.state).num_leaves)
+
+    def _join(self, epoch: _Epoch) -> None:
+        """Connect this process's devices with those of the other members."""
+        world = epoch.world
+        coordination = Coordination(
+            self._connection, world.rank, world.size, epoch.who, epoch=world.epoch
+        )
+
+        def connect() -> socket.socket:
+            return self._connection.connect_runtime(
+                10, token=self.token, epoch=world.epoch
+            )
+
+        epoch.client = Client(connect, world.rank, 300, lambda reason: None)
+        self._check_locked(epoch)
+        if world.size > 1:
+            here = self._connection.line.own_host
+            collectives = Collectives(epoch.client, hostname=here)
+            given = coordination.exchange("ports", str(collectives.port).encode(), 30)
+            with self._changed:
+                epoch.ports = [int(port) for port in given]
+                epoch.collectives = collectives
+                self._check(epoch)
+            clients.configure_cpu(
+                distributed_client=epoch.client.raw,
+                node_id=world.rank,
+                num_nodes=world.size,
+                collectives=collectives.raw,
+            )
+        else:
+            clients.configure_cpu()
+        place = Place(self.address, world.size, world.rank, hosted=True)
+        session.enter(
+            session.Session(
+                place, coordination, epoch.client, epoch.collectives, epoch.ports, None
+            )
+        )
+        clients.client("cpu")
+
+    def _check_locked(self, epoch: _Epoch) -> None:
+        with self._changed:
+            self._check(epoch)
+
+    def _leave(self) -> None:
+        """Let go of an epoch: its arrays, its programs, its connections."""
+        epoch = self._epoch
+        if epoch is None:
+            return
+        epoch.back.set()
+        for snapshot in list(self._held.values()):
+            snapshot.to_host()
+        session.enter(None)
+        clients.clear_backends()
+        clients.configure_cpu()
+        client, collectives = epoch.client, epoch.collectives
+        with self._changed:
+            epoch.client = epoch.collectives = None
+        if collectives is not None:
+            collectives.sever(epoch.ports)
+            collectives.close()
+        # Arrays pin their client, and it its connections.
+        gc.collect()
+        if client is not None:
+            client.close()
+
+    # -- steps ---
+
+    def _steps(self, epoch: _Epoch, state: Any, index: int) -> Outcome:
+        program, files = self.program, self.program.files
+        leaves = program.leaves(state)
+        while index < program.num_steps and self._may_start(epoch, index):
+            if self._donates:
+                # The state is overwritten by the step, so what it was is kept apart.
+                self._held[index].to_host()
+            state = program.step(epoch.world, state, index)
+            leaves = program.leaves(state)
+            _wait(leaves)
+            index += 1
+            before = self._held[index - 1]
+            self._held = {index - 1: before, index: Snapshot(leaves)}
+            if not before.intact():
+                self._donates = True
+                del self._held[index - 1]
+            if files.every and index % files.every == 0:
+                self._save(epoch, index, leaves)
+        preempted = index < program.num_steps
+        if preempted and epoch.then != "stop":
+            raise _Over  # the members agreed to form another
+        if preempted and files.folder is not None:
+            self._save(epoch, index, leaves)
+        host = _whole(leaves)
+        self._send("done", epoch=epoch.world.epoch, preempted=preempted)
+        with self._changed:
+            self._changed.wait_for(lambda: self._end or epoch.over or self._error)
+            if not self._end:
+                self._check(epoch)
+        return Outcome(program.tree(host), index, preempted)
+
+    def _may_start(self, epoch: _Epoch, index: int) -> bool:
+        """Return whether the next step is to run; note that it does."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: (
+                    epoch.held_at is None
+                    or index <= epoch.held_at
+                    or epoch.until is not None
+                    or epoch.over
+                    or self._error
+                )
+            )
+            self._check(epoch)
+            if epoch.until is not None and index > epoch.until:
+                return False
+            epoch.current = index
+            return True
+
+    def _save(self, epoch: _Epoch, index: int, leaves: Sequence[Any]) -> None:
+        # All take part, because parts of the state are with all.
+        parts = any(is_global(leaf) for leaf in leaves)
+        host = _whole(leaves) if parts or epoch.world.rank == 0 else []
+        if epoch.world.rank == 0:
+            self.program.files.save(index, host)
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    while error is not None:
+        if error.__traceback__ is not None:
+            traceback.clear_frames(error.__traceback__)
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,464 @@
+"""``fxflow launch``: start the processes of a run and see them through.
+
+    fxflow launch -n 2 train.py --epochs 3
+    fxflow launch --hosts hosts.txt train.py
+    fxflow launch --elastic 2:4 train.py
+
+The launcher runs the coordinator; no process of the run is special. It tells each
+process its place through the environment (``FXFLOW_COORDINATOR_ADDRESS``, …), which
+`fxflow.distributed.initialize` and `elastic` read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple, NoReturn
+
+from fxflow.devices.cluster import DistributedError
+
+from .children import Child, Output, status_of
+from .coordinator import Coordinator, Server
+from .membership import Membership
+from .wire import new_token
+
+__all__ = ["Host", "console", "main", "parse_hosts"]
+
+_TICK = 0.01
+#: Seconds that the others have to end by themselves after one has failed.
+_GRACE = 3.0
+
+
+class Host(NamedTuple):
+    """A machine: its name (empty for this one) and how many processes it takes."""
+
+    name: str
+    slots: int
+
+
+def parse_hosts(text: str) -> list[Host]:
+    """Return the machines of a host file.
+
+    Args:
+        text: lines ``name`` or ``name slots=2``; ``#`` begins a comment.
+
+    Returns:
+        The machines, in order.
+
+    Raises:
+        ValueError: a line cannot be read, or there is none.
+    """
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.partition("#")[0].strip()
+        if not line:
+            continue
+        match = re.fullmatch(r"([\w.:@\-\[\]]+)(?:\s+slots\s*=\s*(\d+))?", line)
+        slots = int(match[2] or 1) if match else 0
+        if match is None or slots < 1 or match[1].startswith("-"):
+            raise ValueError(
+                f"host file, line {number}: expected 'host' or 'host slots=2', got "
+                f"{line!r}"
+            )
+        found.append(Host(match[1], slots))
+    if not found:
+        raise ValueError("the host file names no host")
+    return found
+
+
+# -- the command line ---
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fxflow launch",
+        description="Start the processes of a distributed run and see them through.",
+        epilog="Exit status: that of the first process that failed, else 0.",
+    )
+    add = parser.add_argument
+    add("-n", "--num-processes", type=int, metavar="N", help="how many processes")
+    add(
+        "--hosts",
+        metavar="FILE",
+        help="machines to start them on by ssh: lines 'host' or 'host slots=2'",
+    )
+    add(
+        "--devices-per-process",
+        type=int,
+        metavar="D",
+        help="CPU devices in each process",
+    )
+    add(
+        "--elastic",
+        metavar="MIN:MAX",
+        help="go on when workers die, while MIN are left; take new ones up to MAX",
+    )
+    add(
+        "--restarts",
+        type=int,
+        default=10,
+        metavar="R",
+        help="elastic: how many dead workers are replaced in all (default 10)",
+    )
+    add(
+        "--heartbeat-timeout",
+        type=float,
+        metavar="S",
+        help="seconds of silence after which a process counts as lost (default 100, "
+        "elastic 3)",
+    )
+    add(
+        "--port", type=int, default=0, help="the coordinator's port (default: any free)"
+    )
+    add(
+        "--address",
+        metavar="HOST",
+        help="the address of this machine that other machines reach",
+    )
+    add(
+        "--env",
+        action="append",
+        default=[],
+        metavar="K=V",
+        help="a variable for the processes; may be repeated",
+    )
+    add("--timeout", type=float, metavar="S", help="end everything after so long")
+    add("--no-color", action="store_true", help="do not colour the marks of lines")
+    add("--ssh", default="ssh", metavar="CMD", help="the command that reaches a host")
+    add(
+        "--remote-python",
+        default=sys.executable,
+        metavar="PATH",
+        help="Python on the hosts (default: the path of this one)",
+    )
+    add(
+        "-m",
+        "--module",
+        action="store_true",
+        help="the program is the name of a module, as for python -m",
+    )
+    add("program", help="a Python file, or any command")
+    add("arguments", nargs=argparse.REMAINDER, help="the program's arguments")
+    return parser
+
+
+def _command(options: argparse.Namespace) -> list[str]:
+    python = options.remote_python if options.hosts else sys.executable
+    if options.module:
+        return [python, "-m", options.program, *options.arguments]
+    if options.program.endswith(".py"):
+        return [python, options.program, *options.arguments]
+    return [options.program, *options.arguments]
+
+
+def _bounds(parser: argparse.ArgumentParser, text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d+):(\d+)", text)
+    low, high = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= low <= high:
+        parser.error(f"--elastic takes MIN:MAX with 1 <= MIN <= MAX, got {text!r}")
+    return low, high
+
+
+def _variables(parser: argparse.ArgumentParser, given: Sequence[str]) -> dict[str, str]:
+    result = {}
+    for entry in given:
+        name, equals, value = entry.partition("=")
+        if not equals or not name:
+            parser.error(f"--env takes K=V, got {entry!r}")
+        result[name] = value
+    return result
+
+
+def _own_address(host: str) -> str:
+    """Return the address of this machine from which `host` is reached."""
+    name = host.rpartition("@")[2]
+    with (
+        contextlib.suppress(OSError),
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe,
+    ):
+        probe.connect((name, 9))  # sends nothing
+        return str(probe.getsockname()[0])
+    return socket.gethostname()
+
+
+# -- the run ---
+
+
+class _Launcher:
+    """Starts the processes and waits for them."""
+
+    def __init__(
+        self,
+        server: Server,
+        places: Sequence[str],
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        options: argparse.Namespace,
+    ) -> None:
+        colour = (
+            not options.no_color
+            and "NO_COLOR" not in os.environ
+            and sys.stdout.isatty()
+        )
+        self.output = Output(colour)
+        self.server, self.places = server, list(places)
+        self._command, self._environment = list(command), dict(environment)
+        self._options = options
+        self._children: dict[int, Child] = {}
+        self._finished: list[Child] = []
+        self._signals: list[int] = []
+        self._woken = threading.Event()
+        self._next = 0
+        self._killed: set[int] = set()
+        self._restarts = options.restarts
+        self._status: int | None = None
+
+    def say(self, text: str) -> None:
+        """Write a line of the launcher's own."""
+        self.output.write(sys.stderr, "", f"fxflow launch: {text}".encode())
+
+    def _start(self, place: str) -> None:
+        number, self._next = self._next, self._next + 1
+        local = self.places[:number].count(place) if number < len(self.places) else 0
+        environment = {
+            **self._environment,
+            "FXFLOW_PROCESS_ID": str(number),
+            "FXFLOW_LOCAL_PROCESS_ID": str(local),
+        }
+        self._children[number] = Child(
+            number,
+            self._command,
+            environment,
+            self.output,
+            place,
+            self._options.ssh,
+            self._options.remote_python,
+        )
+
+    def run(self) -> int:
+        """Start everything, wait for it, and return the exit status."""
+        before = {
+            number: signal.signal(number, self._hear)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            for place in self.places:
+                self._start(place)
+            self._wait()
+        finally:
+            for child in [*self._children.values(), *self._finished]:
+                child.finish()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        return self._status or 0
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        self._signals.append(number)
+
+    def _wait(self) -> None:
+        timeout = self._options.timeout
+        end = time.monotonic() + timeout if timeout else float("inf")
+        kill_at = float("inf")
+        forwarded = 0
+        while self._children:
+            now = time.monotonic()
+            if len(self._signals) > forwarded:
+                number = self._signals[forwarded]
+                forwarded += 1
+                if forwarded == 1:
+                    self._all(number)
+                    if self._status is None and not self._elastic():
+                        self._status = 128 + number
+                else:
+                    self.say("killing everything")
+                    kill_at = now
+            if now >= end:
+                end = float("inf")
+                self.say(f"ending everything: {timeout:g} s have passed")
+                self._status = 124  # as timeout(1) does
+                self._all(signal.SIGTERM)
+                kill_at = min(kill_at, now + _GRACE)
+            if now >= kill_at:
+                self._all(signal.SIGKILL)
+                kill_at = float("inf")
+            for number, child in list(self._children.items()):
+                code = child.poll()
+                if code is not None:
+                    del self._children[number]
+                    self._finished.append(child)
+                    child.send(signal.SIGKILL)  # what it left behind
+                    if self._ended(number, code, bool(forwarded)):
+                        kill_at = min(kill_at, now + _GRACE)
+            self._look_after(bool(forwarded))
+            self._woken.wait(_TICK)
+
+    def _all(self, number: int) -> None:
+        for child in self._children.values():
+            child.send(number)
+
+    def _elastic(self) -> bool:
+        return isinstance(self.server, Membership)
+
+    def _ended(self, number: int, code: int, ending: bool) -> bool:
+        """Note how a process ended; return whether the others are to end."""
+        how = f"signal {-code}" if code < 0 else f"status {code}"
+        if isinstance(self.server, Membership):
+            if self.server.outcome:
+                # One that was killed for its silence has failed nobody.
+                if code and number not in self._killed and not self._status:
+                    self._status = status_of(code)
+            elif code:
+                self.say(f"worker {number} ended with {how}")
+                if not ending and self._restarts > 0:
+                    self._restarts -= 1
+                    self._start(self.places[number % len(self.places)])
+                else:
+                    self._without_replacement(code)
+            return False
+        if code and self._status in (None, 0):
+            self._status = status_of(code)
+            if self._children:
+                self.say(f"process {number} ended with {how}; ending the others")
+                self._all(signal.SIGTERM)
+                return True
+        return False
+
+    def _without_replacement(self, code: int) -> None:
+        """End an elastic run that has too few workers left."""
+        assert isinstance(self.server, Membership)
+        left = len(self._children)
+        if left >= self.server.minimum:
+            return
+        self._status = self._status or status_of(code)
+        self.server.give_up(
+            f"{left} {'worker is' if left == 1 else 'workers are'} left, at least "
+            f"{self.server.minimum} are needed"
+        )
+
+    def _look_after(self, ending: bool) -> None:
+        """Kill workers that the membership expelled."""
+        if isinstance(self.server, Membership):
+            for number in self.server.take_expelled():
+                self._killed.add(number)
+                child = self._children.get(number)
+                if child is not None:
+                    child.send(signal.SIGKILL)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``fxflow launch``.
+
+    Args:
+        argv: the arguments; None is the command line's.
+
+    Returns:
+        The exit status.
+    """
+    parser = _parser()
+    options = parser.parse_args(argv)
+    try:
+        hosts = [Host("", 0)]
+        if options.hosts:
+            hosts = parse_hosts(Path(options.hosts).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    bounds = _bounds(parser, options.elastic) if options.elastic else None
+    slots = [host.name for host in hosts for _ in range(host.slots)]
+    count = options.num_processes or len(slots) or (bounds[1] if bounds else 0)
+    if count < 1:
+        parser.error("say how many processes: -n N, --hosts FILE or --elastic MIN:MAX")
+    if bounds and not bounds[0] <= count <= bounds[1]:
+        parser.error(f"-n {count} is not within --elastic {options.elastic}")
+    if options.hosts and count > len(slots):
+        parser.error(f"-n {count}, but the host file has {len(slots)} slots")
+    places = slots[:count] if options.hosts else [""] * count
+    variables = _variables(parser, options.env)
+    far = bool(options.hosts)
+    here = options.address or (_own_address(slots[0]) if far else "127.0.0.1")
+    token = new_token()
+    listen_at = f"{'0.0.0.0' if far or options.address else '127.0.0.1'}:{options.port}"
+    heartbeat = options.heartbeat_timeout or (3.0 if bounds else 100.0)
+    say = Output(False)
+
+    def log(text: str) -> None:
+        say.write(sys.stderr, "", f"fxflow launch: {text}".encode())
+
+    server: Server
+    try:
+        if bounds:
+            server = Membership(
+                listen_at,
+                *bounds,
+                wanted=count,
+                token=token,
+                heartbeat_timeout=heartbeat,
+                log=log,
+            )
+        else:
+            server = Coordinator(
+                listen_at, count, token=token, heartbeat_timeout=heartbeat
+            )
+    except DistributedError as error:
+        log(str(error))
+        return 1
+    address = f"[{here}]:{server.port}" if ":" in here else f"{here}:{server.port}"
+    environment = {
+        "FXFLOW_TOKEN": token,
+        "FXFLOW_HEARTBEAT_TIMEOUT": f"{heartbeat:g}",
+        "PYTHONUNBUFFERED": "1",
+        **variables,
+    }
+    if options.devices_per_process:
+        environment["FXFLOW_NUM_CPU_DEVICES"] = str(options.devices_per_process)
+    if bounds:
+        environment["FXFLOW_ELASTIC_ADDRESS"] = address
+    else:
+        environment["FXFLOW_COORDINATOR_ADDRESS"] = address
+        environment["FXFLOW_COORDINATOR_HOSTED"] = "1"
+        environment["FXFLOW_NUM_PROCESSES"] = str(count)
+    try:
+        return _Launcher(server, places, _command(options), environment, options).run()
+    finally:
+        server.stop()
+
+
+def _exit(status: int) -> NoReturn:
+    """End the process without waiting for threads that wait in the runtime."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def console(argv: Sequence[str] | None = None) -> int:
+    """Run the ``fxflow`` command, whose one subcommand is ``launch``.
+
+    Args:
+        argv: the arguments; None is the command line's.
+
+    Returns:
+        The exit status, if it is not ``launch``; that one ends the process.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["launch"]:
+        _exit(main(arguments[1:]))
+    asked = arguments[:1] in (["-h"], ["--help"])
+    print(
+        "usage: fxflow launch [options] program [arguments]\n"
+        "       fxflow launch --help",
+        file=sys.stdout if asked else sys.stderr,
+    )
+    return 0 if asked else 2
+
+
+if __name__ == "__main__":
+    _exit(main())

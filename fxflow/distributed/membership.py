@@ -1,0 +1,459 @@
+"""Who takes part in an elastic run: the launcher's side.
+
+The run is a row of *epochs*. In an epoch the members are fixed and have ranks 0 to
+n - 1, a store, and a service for the runtime. It ends when a member is lost or fails
+(at once), or when all have come to a step they agreed on (to let a new worker in, or to
+stop). Then whoever is ready forms the next one:
+
+    ready → form (who is in it, which step it starts from, who has the state)
+          → fetch the state → prepared (all) → go (the service is up) → steps → …
+
+One thread decides, so all agree. A worker that is silent or does not come back is
+*expelled*: it is told, its connection is closed, and the launcher kills it. It cannot
+disturb the others: it knows only the connections of an epoch that is over.
+
+Agreeing on a step: all members are told to *hold*. Each answers with the step it runs
+and does not start another. The largest is the last step of the epoch.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fxflow.devices.cluster import Service, StandIn
+
+from .coordinator import _OPERATIONS, Group, Server
+from .wire import Line, Message
+
+__all__ = ["Membership", "choose_plan"]
+
+_TICK = 0.02
+#: So many epochs in a row may fail at one step without a loss; then it is the program.
+_MOST_FAILURES = 3
+
+
+class _Worker:
+    """What is known of a worker."""
+
+    def __init__(self, number: int, line: Line, who: str, address: str) -> None:
+        self.number, self.line, self.who, self.address = number, line, who, address
+        self.rank = -1
+        self.phase = "new"
+        self.holdings: list[Message] = []
+        self.at: int | None = None
+
+
+# -- which state to go on from ---
+
+
+def _covers(holdings: Iterable[Message]) -> bool:
+    """Return whether the pieces of several workers make the whole state."""
+    pieces: set[Any] = set()
+    sizes: list[int] = []
+    for holding in holdings:
+        if holding["pieces"] is None:
+            return True
+        sizes = holding["sizes"]
+        for leaf, index in holding["pieces"]:
+            pieces.add((leaf, tuple(map(tuple, index))))
+    have = [0] * len(sizes)
+    for leaf, index in pieces:
+        have[leaf] += math.prod(stop - start for start, stop in index)
+    return bool(sizes) and have == sizes
+
+
+#: Of two states of one step, the one that costs less to bring.
+_PREFERENCE = {"held": 2, "file": 1, "initial": 0}
+
+
+def choose_plan(holdings: dict[str, list[Message]]) -> Message:
+    """Return the newest state that the workers have together.
+
+    Args:
+        holdings: for each worker's address what it has: a list of ``{"step", "kind",
+            "pieces", "sizes"}``. The kind is ``"held"`` (in memory), ``"file"`` (a
+            checkpoint) or ``"initial"``. Pieces are ``[leaf, [[start, stop], …]]``, or
+            None for everything; `sizes` are the leaves' numbers of elements.
+
+    Returns:
+        ``{"step", "kind", "sources": [[address, pieces], …]}``: one source if one has
+        everything.
+    """
+    states: dict[tuple[int, str], list[tuple[str, Message]]] = {}
+    for address, own in holdings.items():
+        for holding in own:
+            states.setdefault((holding["step"], holding["kind"]), []).append(
+                (address, holding)
+            )
+    order = sorted(states, key=lambda s: (s[0], _PREFERENCE[s[1]]), reverse=True)
+    for step, kind in order:
+        having = states[step, kind]
+        if not _covers(holding for _, holding in having):
+            continue
+        sources: list[list[Any]] = [
+            [address, None] for address, h in having if h["pieces"] is None
+        ]
+        if not sources:
+            taken: set[str] = set()
+            for address, holding in having:
+                mine = [p for p in holding["pieces"] if repr(p) not in taken]
+                taken.update(map(repr, mine))
+                if mine:
+                    sources.append([address, mine])
+        return {"step": step, "kind": kind, "sources": sources}
+    raise AssertionError("every worker has the initial state")
+
+
+# -- the server ---
+
+
+class Membership(Server):
+    """The coordinator of an elastic run.
+
+    Args:
+        address: ``host:port`` to listen at; port 0 chooses one.
+        minimum: fewer workers than this do not run.
+        maximum: more than this wait as spares.
+        wanted: how many the first epoch waits for.
+        token: what workers must know to take part.
+        heartbeat_timeout: seconds of silence after which a worker counts as lost.
+        regroup_timeout: seconds for workers to come back after an epoch was broken.
+        start_timeout: seconds to wait for workers while there are too few.
+        log: told what happens, a line at a time.
+
+    Attributes:
+        outcome: ``"done"``, ``"preempted"`` or ``"failed"``; empty while it runs.
+        why: of a failure.
+        expelled: numbers of workers to kill; taken out by the launcher.
+        epoch: the number of the current epoch; 0 before the first.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        minimum: int,
+        maximum: int,
+        *,
+        wanted: int | None = None,
+        token: str = "",
+        heartbeat_timeout: float = 3.0,
+        regroup_timeout: float = 8.0,
+        start_timeout: float = 300.0,
+        log: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        if not 1 <= minimum <= maximum:
+            raise ValueError(
+                f"elastic: need 1 <= minimum <= maximum, got {minimum} and {maximum}"
+            )
+        self.minimum, self.maximum = minimum, maximum
+        self.wanted = min(maximum, wanted or maximum)
+        self.outcome = self.why = ""
+        self.expelled: list[int] = []
+        self.epoch = 0
+        self._log = log
+        self._regroup, self._start_timeout = regroup_timeout, start_timeout
+        self._workers: dict[int, _Worker] = {}
+        self._members: list[_Worker] = []
+        self._group = Group(0)
+        self._service: Service | None = None
+        self._stand_ins: list[StandIn] = []
+        self._ending: list[threading.Thread] = []
+        self._broken = ""
+        self._purpose = ""
+        self._asked = self._agreed = False
+        self._deadline: float | None = None
+        self._short_since: float | None = time.monotonic()
+        self._failures: dict[int, int] = {}
+        super().__init__(address, token, heartbeat_timeout)
+        self._start(self._tick)
+
+    def _tick(self) -> None:
+        while not self._stopped.wait(_TICK):
+            with self.lock:
+                self._advance()
+
+    def service_of(self, first: Message) -> Service | None:
+        """Return the service of the epoch that the connection is for."""
+        with self.lock:
+            return self._service if first.get("epoch") == self.epoch else None
+
+    # -- workers come and go ---
+
+    def welcome(self, line: Line, first: Message) -> None:
+        """Take a worker in and serve it."""
+        number = int(first["worker"])
+        worker = _Worker(number, line, str(first["who"]), str(first["address"]))
+        with self.lock:
+            taken = number in self._workers
+            if not taken:
+                self._workers[number] = worker
+                if self.outcome:
+                    line.post({"event": "end", "outcome": self.outcome})
+                else:
+                    self._log(f"worker {number} ({worker.who}) has come")
+        if taken:
+            line.send({"error": "refused", "why": f"worker {number} is there already"})
+            return
+
+        def handle(message: Message, payload: Any) -> None:
+            if message["op"] in _OPERATIONS:
+                current = message.get("epoch") == self.epoch and not self._broken
+                if current and worker in self._members:
+                    self._group.handle(worker.rank, line, message, payload)
+                else:
+                    answer = {"error": "gone", "processes": [], "why": "it is over"}
+                    line.post({"re": message["id"], **answer})
+                return
+            react = getattr(self, f"_on_{message['op']}", None)
+            if react is None:
+                raise ValueError(f"unknown message {message['op']}")
+            react(worker, message)
+            self._advance()
+
+        def left(why: str) -> None:
+            self._workers.pop(number, None)
+            if not self.outcome:
+                self._log(f"worker {number} is gone: {why or 'it has left'}")
+                self._lost(worker, why or "it has left")
+                self._advance()
+
+        self.converse(line, handle, left)
+
+    def _lost(self, worker: _Worker, why: str) -> None:
+        if worker in self._members and worker.phase != "out":
+            worker.phase = "out"
+            self._group.gone[worker.rank] = why
+            self._break(f"worker {worker.number} ({worker.who}) is lost: {why}", worker)
+
+    def _expel(self, worker: _Worker) -> None:
+        self._log(f"worker {worker.number} is expelled: it did not come back")
+        worker.line.post({"event": "expelled"})
+        worker.line.finish()
+        self._workers.pop(worker.number, None)
+        self.expelled.append(worker.number)
+        self._lost(worker, "it did not come back")
+
+    # -- what workers say ---
+
+    def _on_ready(self, worker: _Worker, message: Message) -> None:
+        worker.phase = "ready"
+        worker.holdings = message["holdings"]
+        if self._deadline is None and worker in self._members:
+            self._deadline = time.monotonic() + self._regroup
+        if worker not in self._members and self._members:
+            self._let_in()
+
+    def _on_prepared(self, worker: _Worker, message: Message) -> None:
+        if message["epoch"] != self.epoch or self._broken:
+            return
+        worker.phase = "prepared"
+        if all(m.phase == "prepared" for m in self._members):
+            self._service = Service(len(self._members))
+            for member in self._members:
+                member.phase = "running"
+            self._deadline = None
+            self._group.tell({"event": "go", "epoch": self.epoch})
+            # Somebody may have come, or been told to end, in the meantime.
+            if any(w.phase == "ready" for w in self._workers.values()):
+                self._let_in()
+            self._ask()
+
+    def _let_in(self) -> None:
+        """Make place for a worker that is ready, if there is place."""
+        if len(self._members) < self.maximum and not self._broken:
+            self._hold("reform")
+
+    def _on_failed(self, worker: _Worker, message: Message) -> None:
+        if message["epoch"] != self.epoch or self._broken:
+            return
+        step = int(message["step"])
+        self._failures[step] = self._failures.get(step, 0) + 1
+        if self._failures[step] > _MOST_FAILURES:
+            self._fail(
+                f"step {step} failed {self._failures[step]} times without a loss of a "
+                f"worker; the last time: {message['why']}"
+            )
+            return
+        if message["joining"] and self._service is not None:
+            self._stand_ins.append(StandIn(self._service, worker.rank))
+        self._break(f"worker {worker.number} failed in step {step}: {message['why']}")
+
+    def _on_at(self, worker: _Worker, message: Message) -> None:
+        if message["epoch"] != self.epoch or self._broken:
+            return
+        worker.at = int(message["step"])
+        steps = [member.at for member in self._members]
+        known = [step for step in steps if step is not None]
+        if self._purpose and not self._agreed and len(known) == len(steps):
+            self._agreed = True
+            event = {"event": "until", "epoch": self.epoch, "step": max(known)}
+            self._group.tell({**event, "then": self._purpose})
+
+    def _on_preempt(self, worker: _Worker, message: Message) -> None:
+        self._log(f"worker {worker.number} was told to end; all will stop at one step")
+        self._hold("stop")
+
+    def _on_done(self, worker: _Worker, message: Message) -> None:
+        if message["epoch"] != self.epoch or self._broken:
+            return
+        worker.phase = "done"
+        if all(member.phase == "done" for member in self._members):
+            self.outcome = "preempted" if message["preempted"] else "done"
+            for other in self._workers.values():
+                other.line.post({"event": "end", "outcome": self.outcome})
+
+    def _on_error(self, worker: _Worker, message: Message) -> None:
+        self._fail(f"worker {worker.number} ({worker.who}): {message['why']}")
+
+    # -- epochs ---
+
+    def _hold(self, purpose: str) -> None:
+        """Have the members agree on a last step; stopping outweighs reforming."""
+        if self._purpose != "stop":
+            self._purpose = purpose
+            self._ask()
+
+    def _ask(self) -> None:
+        running = all(m.phase in ("running", "done") for m in self._members)
+        if self._purpose and running and not (self._asked or self._broken):
+            self._asked = True
+            self._group.tell({"event": "hold", "epoch": self.epoch})
+
+    def _break(self, why: str, lost: _Worker | None = None) -> None:
+        """End the epoch now."""
+        if lost is not None:
+            self._failures.clear()
+            if self._service is not None:
+                # Others may be waiting for what it was to say.
+                self._stand_ins.append(StandIn(self._service, lost.rank))
+        if self._broken or not self._members:
+            return
+        self._broken = why
+        self._deadline = time.monotonic() + self._regroup
+        self._group.tell({"event": "abort", "epoch": self.epoch, "why": why})
+        self._group.end(why)
+
+    def _advance(self) -> None:
+        """Form the next epoch if it is time to."""
+        if self.outcome:
+            return
+        now = time.monotonic()
+        ready = [w for w in self._workers.values() if w.phase == "ready"]
+        if self._members:
+            if self._deadline is None:
+                return  # it runs
+            behind = [m for m in self._members if m.phase not in ("ready", "out")]
+            if behind and (now < self._deadline or not self._broken):
+                return
+            for member in behind:
+                self._expel(member)
+        if len(ready) < self.minimum or (not self.epoch and len(ready) < self.wanted):
+            if self._short_since is None:
+                self._short_since = now
+            waited = now - self._short_since
+            if waited < self._start_timeout:
+                return
+            if len(ready) < self.minimum:
+                self._fail(
+                    f"{len(ready)} workers are ready, at least {self.minimum} are "
+                    f"needed, and no more came within {self._start_timeout:g} s"
+                )
+                return
+        self._form(ready)
+
+    def _form(self, ready: list[_Worker]) -> None:
+        self._end_service()
+        old = [w for w in ready if w.rank >= 0]
+        new = [w for w in ready if w.rank < 0]
+        members = sorted(old, key=lambda w: w.rank)
+        members += sorted(new, key=lambda w: w.number)
+        for worker in members[self.maximum :]:
+            worker.rank = -1
+        self._members = members = members[: self.maximum]
+        self.epoch += 1
+        self._broken, self._asked, self._agreed = "", False, False
+        if self._purpose == "reform":
+            self._purpose = ""
+        self._deadline = None
+        self._group = Group(len(members))
+        for rank, worker in enumerate(members):
+            worker.rank, worker.phase, worker.at = rank, "fetching", None
+            self._group.lines[rank] = worker.line
+        plan = choose_plan({w.address: w.holdings for w in members})
+        self._log(
+            f"epoch {self.epoch}: workers "
+            f"{', '.join(str(w.number) for w in members)} from step {plan['step']}"
+        )
+        for rank, worker in enumerate(members):
+            worker.line.post(
+                {
+                    "event": "form",
+                    "epoch": self.epoch,
+                    "rank": rank,
+                    "members": [w.number for w in members],
+                    "who": [w.who for w in members],
+                    "plan": plan,
+                }
+            )
+        self._short_since = None
+
+    def _end_service(self) -> None:
+        """Stop the runtime's service of an epoch, in a thread."""
+        service, self._service = self._service, None
+        stand_ins, self._stand_ins = self._stand_ins, []
+        if service is None:
+            return
+        old: Service = service
+
+        def end() -> None:
+            # A service that goes while a client of this process lives ends it.
+            stuck = [stand_in for stand_in in stand_ins if not stand_in.close()]
+            if not stuck:
+                old.stop()
+            else:
+                _kept.append(old)
+
+        thread = threading.Thread(target=end, name="fxflow-end", daemon=True)
+        thread.start()
+        self._ending = [t for t in self._ending if t.is_alive()] + [thread]
+
+    def _fail(self, why: str) -> None:
+        if self.outcome:
+            return
+        self.outcome, self.why = "failed", why
+        self._log(f"failed: {why}")
+        for worker in self._workers.values():
+            worker.line.post({"event": "fail", "why": why})
+        self._group.end(why)
+
+    def give_up(self, why: str) -> None:
+        """End the run with an error."""
+        with self.lock:
+            self._fail(why)
+
+    def silent(self, line: Line) -> None:
+        """Have a worker killed that is not heard: it may be stopped, and wake up."""
+        with self.lock:
+            self.expelled += [n for n, w in self._workers.items() if w.line is line]
+
+    def take_expelled(self) -> list[int]:
+        """Return the workers to kill, once."""
+        with self.lock:
+            found, self.expelled = self.expelled, []
+        return found
+
+    def stop(self) -> None:
+        """Close the port and all connections."""
+        super().stop()
+        with self.lock:
+            self._end_service()
+        # In C++ at Python's end, a thread would end the process.
+        for thread in self._ending:
+            thread.join(5)
+
+
+_kept: list[Service] = []

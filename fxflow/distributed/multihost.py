@@ -1,0 +1,342 @@
+"""What processes say to each other outside of programs.
+
+Values go through the coordinator, so they may be of any kind and need no devices: a
+barrier takes 0.2 ms. It is meant for configuration, random seeds, metrics; arrays that
+are large live on devices and are exchanged by programs.
+
+With one process, or before `fxflow.distributed.initialize`, each function does what it
+does among one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow._config import config
+from fxflow.core import tree as trees
+from fxflow.core.array import Array
+from fxflow.core.errors import ArgumentError
+from fxflow.devices.cluster import DistributedError, Preemption
+from fxflow.devices.compile import on_shared_program
+from fxflow.devices.meshes import PartitionSpec
+from fxflow.devices.shardings import NamedSharding
+from fxflow.transforms.transfer import device_put
+
+from . import session
+from .coordination import Coordination
+from .coordinator import listing
+from .values import HostLeaf, decode, encode, from_host, to_host
+
+__all__ = [
+    "assert_equal",
+    "broadcast_one_to_all",
+    "check_same_program",
+    "process_allgather",
+    "reached_preemption_sync_point",
+    "sync_global_devices",
+]
+
+
+def _coordination() -> Coordination | None:
+    current = session.current()
+    return current.coordination if current is not None else None
+
+
+def _deadline(timeout: float | None) -> float:
+    return config.collective_timeout if timeout is None else timeout
+
+
+def sync_global_devices(name: str, timeout: float | None = None) -> None:
+    """Wait until all processes have come here.
+
+    Args:
+        name: the same in all.
+        timeout: seconds; None is `config.collective_timeout`.
+
+    Raises:
+        DistributedError: somebody did not come in time or is lost; the message names
+            them.
+    """
+    coordination = _coordination()
+    if coordination is not None:
+        coordination.barrier(name, _deadline(timeout))
+
+
+def broadcast_one_to_all(
+    in_tree: Any, is_source: bool | None = None, timeout: float | None = None
+) -> Any:
+    """Return one process's tree in all of them.
+
+    Args:
+        in_tree: a pytree of arrays, each whole in its process; of the others only the
+            structure is looked at.
+        is_source: whether this process gives its own; None: whether it is process 0.
+        timeout: seconds; None is `config.collective_timeout`.
+
+    Returns:
+        The source's tree, of NumPy arrays (keys stay keys).
+
+    Raises:
+        DistributedError: there is not one source, or somebody did not come.
+        TreeError: the source's tree has another structure.
+    """
+    coordination = _coordination()
+    leaves, structure = trees.flatten_tree(in_tree)
+    if coordination is None:
+        return structure.unflatten([from_host(to_host(leaf)) for leaf in leaves])
+    if is_source is None:
+        is_source = coordination.process_id == 0
+    payload = b""
+    if is_source:
+        payload = encode(map(to_host, leaves), structure=str(structure))
+    found = coordination.exchange("broadcast_one_to_all", payload, _deadline(timeout))
+    sources = [process for process, given in enumerate(found) if given]
+    if len(sources) != 1:
+        raise DistributedError(
+            f"broadcast_one_to_all needs one source, got {listing(sources)}", sources
+        )
+    given, extra = decode(found[sources[0]])
+    if extra["structure"] != str(structure):
+        raise ArgumentError(
+            f"broadcast_one_to_all: process {sources[0]} gives a tree of structure "
+            f"{extra['structure']}, this process expects {structure}"
+        )
+    return structure.unflatten([from_host(leaf) for leaf in given])
+
+
+def process_allgather(
+    in_tree: Any, tiled: bool = False, timeout: float | None = None
+) -> Any:
+    """Return the arrays of all processes in each of them.
+
+    Args:
+        in_tree: a pytree of arrays. One whose parts lie in several processes is made
+            whole; of the others each process gives its own.
+        tiled: whether those are concatenated along axis 0 instead of stacked along a
+            new one.
+        timeout: seconds; None is `config.collective_timeout`.
+
+    Returns:
+        A tree of NumPy arrays (keys stay keys): with `n` processes, of shape
+        ``(n, *shape)``, tiled ``(n * shape[0], *shape[1:])``; of an array over several
+        processes its own shape.
+
+    Raises:
+        DistributedError: somebody did not come in time or is lost.
+        ArgumentError: shapes or dtypes differ between processes.
+    """
+    leaves, structure = trees.flatten_tree(in_tree)
+    whole = [is_global(leaf) for leaf in leaves]
+    own = [
+        to_host(gathered(leaf) if is_whole else leaf)
+        for leaf, is_whole in zip(leaves, whole, strict=True)
+    ]
+    among = [leaf for leaf, is_whole in zip(own, whole, strict=True) if not is_whole]
+    coordination = _coordination()
+    every = [among]
+    if coordination is not None and among:
+        found = coordination.exchange(
+            "process_allgather", encode(among), _deadline(timeout)
+        )
+        every = [decode(given)[0] for given in found]
+    joined = iter(_join(column, tiled) for column in _columns(every))
+    return structure.unflatten(
+        [
+            from_host(leaf if is_whole else next(joined))
+            for leaf, is_whole in zip(own, whole, strict=True)
+        ]
+    )
+
+
+def is_global(leaf: Any) -> bool:
+    """Return whether parts of an array are in other processes."""
+    return isinstance(leaf, Array) and not leaf.is_fully_addressable
+
+
+def gathered(array: Array) -> Array:
+    """Return an array over several processes, whole on each of their devices.
+
+    Args:
+        array: the same in all of them, which all call this.
+    """
+    where = array.sharding
+    if where.is_fully_replicated:
+        return array
+    whole: Array = device_put(array, NamedSharding(where.mesh, PartitionSpec()))
+    return whole
+
+
+def _columns(every: Sequence[Sequence[HostLeaf]]) -> list[list[HostLeaf]]:
+    lengths = {len(leaves) for leaves in every}
+    if len(lengths) != 1:
+        raise ArgumentError(
+            "process_allgather: the processes' trees have different numbers of "
+            f"leaves: {[len(leaves) for leaves in every]}"
+        )
+    return [list(column) for column in zip(*every, strict=True)]
+
+
+def _join(column: Sequence[HostLeaf], tiled: bool) -> HostLeaf:
+    kinds = [(leaf.data.dtype, leaf.data.shape[tiled:], leaf.key) for leaf in column]
+    if tiled and not column[0].data.ndim:
+        raise ArgumentError("process_allgather: tiled=True needs arrays with an axis")
+    odd = [process for process, kind in enumerate(kinds) if kind != kinds[0]]
+    if odd:
+        raise ArgumentError(
+            f"process_allgather: process 0 gives {kinds[0][0]}"
+            f"{list(column[0].data.shape)}, process {odd[0]} gives {kinds[odd[0]][0]}"
+            f"{list(column[odd[0]].data.shape)}"
+        )
+    data = [leaf.data for leaf in column]
+    return HostLeaf(np.concatenate(data) if tiled else np.stack(data), column[0].key)
+
+
+def assert_equal(in_tree: Any, message: str = "", timeout: float | None = None) -> None:
+    """Check that all processes have the same tree, bit for bit.
+
+    Args:
+        in_tree: a pytree of arrays, each whole in its process.
+        message: what the error says first.
+        timeout: seconds; None is `config.collective_timeout`.
+
+    Raises:
+        AssertionError: they do not; in every process, naming the leaf and who differs
+            from process 0.
+        DistributedError: somebody did not come in time or is lost.
+    """
+    coordination = _coordination()
+    if coordination is None:
+        return
+    found, structure = trees.flatten_with_path(in_tree)
+    marks = {trees.keystr(path): _digest(to_host(leaf)) for path, leaf in found}
+    report = json.dumps([str(structure), marks]).encode()
+    every = [
+        json.loads(given)
+        for given in coordination.exchange("assert_equal", report, _deadline(timeout))
+    ]
+    first = every[0]
+    odd = [process for process, other in enumerate(every) if other != first]
+    if not odd:
+        return
+    start = f"{message}: " if message else ""
+    where = every[odd[0]]
+    if where[0] != first[0]:
+        raise AssertionError(
+            f"{start}the trees differ: process 0 has {first[0]}, process {odd[0]} has "
+            f"{where[0]}"
+        )
+    name = next(key for key in first[1] if where[1].get(key) != first[1][key])
+    raise AssertionError(
+        f"{start}leaf {name or 'itself'} differs: process 0 has {first[1][name][0]}, "
+        f"{listing(odd)} other values (process {odd[0]}: {where[1][name][0]})"
+    )
+
+
+def _digest(leaf: HostLeaf) -> list[str]:
+    data = np.ascontiguousarray(leaf.data)
+    shown = f"{data.dtype.name}{list(data.shape)}"
+    if data.size:
+        shown += f" from {data.ravel()[0]}"
+    described = f"{data.dtype.name} {data.shape} {leaf.key} ".encode()
+    return [shown, hashlib.sha256(described + data.tobytes()).hexdigest()]
+
+
+def check_same_program(
+    name: str,
+    text_hash: str,
+    deadline: float | None = None,
+    processes: Sequence[int] | None = None,
+) -> None:
+    """Check that all processes are about to run the same program.
+
+    Called before the first run of a program that spans processes: different programs
+    would wait for each other's collectives.
+
+    Args:
+        name: of the function, for people.
+        text_hash: of the program's text.
+        deadline: seconds; None is `config.collective_timeout`.
+        processes: who runs it; None is everybody.
+
+    Raises:
+        DistributedError: they are not, and which process runs which function; or
+            somebody runs none.
+    """
+    coordination = _coordination()
+    if coordination is None:
+        return
+    seconds = _deadline(deadline)
+    among = sorted(
+        range(coordination.num_processes) if processes is None else processes
+    )
+    try:
+        found = coordination.exchange(
+            "comparing programs",
+            json.dumps([name, text_hash]).encode(),
+            seconds,
+            processes,
+        )
+    except DistributedError as error:
+        raise DistributedError(
+            f"process {coordination.process_id} is about to run {name!r} together "
+            f"with others, but {error}",
+            error.processes,
+            error.seconds,
+        ) from None
+    every = dict(zip(among, map(json.loads, found), strict=True))
+    if len({text for _, text in every.values()}) == 1:
+        return
+    groups: dict[tuple[str, str], list[int]] = {}
+    for process, (function, text) in every.items():
+        groups.setdefault((function, text), []).append(process)
+    shown = "; ".join(
+        f"{listing(who)}: {function!r} ({text[:8]})"
+        for (function, text), who in groups.items()
+    )
+    names = {function for function, _ in groups}
+    hint = (
+        "The functions differ: all processes must call the same ones in the same order"
+        if len(names) > 1
+        else "The function is the same but its program differs: shapes, constants or "
+        "branches of Python depend on the process"
+    )
+    most = max(groups.values(), key=len)
+    raise DistributedError(
+        f"the processes are about to run different programs together: {shown}. {hint}",
+        set(every) - set(most),
+    )
+
+
+on_shared_program(
+    lambda name, digest, processes: check_same_program(name, digest, None, processes)
+)
+
+
+_preemption: dict[int, Preemption] = {}
+
+
+def reached_preemption_sync_point(step: int) -> bool:
+    """Return whether all processes agreed to end at this step.
+
+    After one of them got a notice (SIGTERM), all get True at one and the same step:
+    the place to save the state. Call it in every step, in all processes.
+
+    Args:
+        step: the number of the step about to run.
+
+    Returns:
+        False until a notice came.
+    """
+    current = session.current()
+    if current is None or current.client.raw is None:
+        return False
+    known = _preemption.get(id(current))
+    if known is None:
+        _preemption.clear()
+        known = _preemption[id(current)] = Preemption(current.client)
+    return known.reached(step)

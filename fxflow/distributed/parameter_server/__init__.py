@@ -1,0 +1,17 @@
+"""The parameter server: parameters and optimizer state shared out over the devices."""
+
+from fxflow.distributed.parameter_server.server import (
+    Metrics,
+    ParameterServer,
+    ServerState,
+    parameter_server,
+)
+from fxflow.distributed.parameter_server.shards import Sharded
+
+__all__ = [
+    "Metrics",
+    "ParameterServer",
+    "ServerState",
+    "Sharded",
+    "parameter_server",
+]

@@ -1,0 +1,155 @@
+"""How gradients go to the devices that serve the parameters: as they are, or coded.
+
+Each device has a gradient of every parameter; the sum over the devices is wanted in
+pieces, one at each. Uncoded that is one reduce-scatter. Coded (see `compression`), each
+device sends its rows in fewer bits and the receiver adds them in 32. What the code
+loses is remembered and added to the next gradient (*error feedback*), so that the
+losses do not add up over the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core import dtypes
+from fxflow.core.aval import Aval
+from fxflow.core.convert import typeof
+from fxflow.core.errors import ArgumentError
+from fxflow.distributed.compression import Code, as_code
+from fxflow.distributed.parameter_server.shards import (
+    Servers,
+    Sharded,
+    by_dtype,
+    split,
+)
+
+
+def code_of(exchange: str | Code) -> Code | None:
+    """Returns the code of an exchange; None sends gradients as they are.
+
+    Args:
+      exchange: "f32", "bf16", "int8" or a `Code`.
+
+    Raises:
+      ArgumentError: it is none of these, or rounds at random.
+    """
+    if exchange == "f32":
+        return None
+    if not isinstance(exchange, Code) and exchange not in ("bf16", "int8"):
+        raise ArgumentError(
+            "parameter_server: exchange must be 'f32', 'bf16', 'int8' or a "
+            f"compression.Code, got {exchange!r}"
+        )
+    code = as_code(exchange)
+    if code.stochastic:
+        raise ArgumentError(
+            "parameter_server: exchange rounds at random, for which a step has no key: "
+            "take one that rounds to nearest, whose errors the next step makes up for"
+        )
+    return code
+
+
+def is_coded(aval: Aval, code: Code | None) -> bool:
+    """Returns whether gradients of a type are coded: real ones are."""
+    return code is not None and dtypes.is_floating(aval.dtype)
+
+
+def wide(x: Any) -> Any:
+    """Returns an array whose dtype is good enough to add up many of them."""
+    dtype = typeof(x).dtype
+    narrow = dtypes.is_floating(dtype) and dtype.itemsize < 4
+    return x.astype(dtypes.float32) if narrow else x
+
+
+def no_residual(servers: Servers, aval: Aval) -> Sharded:
+    """Returns the error of a parameter's gradients before the first one: zeros.
+
+    The error of all devices together has as many rows as there are devices.
+    """
+    length = servers.piece(aval.size) * servers.count
+    flat = fnp.zeros(length, dtypes.float32)
+    return Sharded(flat, (servers.count, length))
+
+
+def push(
+    servers: Servers,
+    code: Code | None,
+    gradients: Sequence[Any],
+    residuals: Sequence[Sharded | None],
+) -> tuple[list[Sharded], list[Sharded | None]]:
+    """Sums gradients over the devices; each gets its piece.
+
+    Args:
+      servers: the devices.
+      code: for real gradients; None: as they are.
+      gradients: this device's, whole.
+      residuals: what the code lost of each so far; None where it is not coded.
+
+    Returns:
+      The sums' pieces, at least 32 bits wide, and the new residuals.
+    """
+    rows = [wide(servers.rows(g)) for g in gradients]
+    kept: list[Sharded | None] = [None] * len(rows)
+    sums: list[Any] = [None] * len(rows)
+    plain = [i for i, r in enumerate(residuals) if r is None]
+    for i, part in zip(plain, _reduce_scatter(servers, [rows[i] for i in plain])):
+        sums[i] = part
+    coded = [i for i, r in enumerate(residuals) if r is not None]
+    if coded and code is not None:
+        shapes = [typeof(rows[i]).shape for i in coded]
+        before = [fnp.reshape(residuals[i].flat, s) for i, s in zip(coded, shapes)]
+        full = [rows[i].astype(dtypes.float32) + b for i, b in zip(coded, before)]
+        parts, lost = _coded_sums(servers, code, full)
+        for i, part, rest in zip(coded, parts, lost):
+            sums[i] = part.astype(typeof(rows[i]).dtype)
+            kept[i] = Sharded(fnp.reshape(rest, (-1,)), residuals[i].shape)
+    shapes = [typeof(g).shape for g in gradients]
+    return [Sharded(s, shape) for s, shape in zip(sums, shapes)], kept
+
+
+def _reduce_scatter(servers: Servers, rows: Sequence[Any]) -> list[Any]:
+    """Returns for each `[count, m]` the sum of this device's rows, `[m]`."""
+    found: list[Any] = [None] * len(rows)
+    for places in by_dtype(rows):
+        chosen = [rows[i] for i in places]
+        own = lax.psum_scatter(fnp.concatenate(chosen, 1), servers.axis)
+        for i, part in zip(places, split(own[None], chosen)):
+            found[i] = part[0]
+    return found
+
+
+def _coded_sums(
+    servers: Servers, code: Code, rows: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Returns for each `f32[count, m]` this device's row of the sum, and what was lost.
+
+    Row i goes to device i. No block of the code has numbers of two arrays or two rows.
+    """
+    block = code.block_size
+    blocks = []
+    for x in rows:
+        count, size = typeof(x).shape
+        padded = fnp.pad(x, ((0, 0), (0, -size % block)))
+        blocks.append(fnp.reshape(padded, (count, -1, block)))
+    sent = fnp.concatenate(blocks, 1)
+    packed = code.encode(sent, None)
+    lost = sent - code.decode(packed)
+    # One bad gradient must not spoil all that follow.
+    lost = fnp.where(fnp.isfinite(lost), lost, 0)
+    arrived = code.decode(lax.all_to_all(packed, servers.axis, 0, 0))
+    total = fnp.sum(arrived, axis=0, keepdims=True)
+
+    def unpacked(whole: Any) -> list[Any]:
+        count = typeof(whole).shape[0]
+        found, start = [], 0
+        for x, own in zip(rows, blocks):
+            stop = start + typeof(own).shape[1]
+            part = fnp.reshape(whole[:, start:stop], (count, -1))
+            found.append(part[:, : typeof(x).shape[1]])
+            start = stop
+        return found
+
+    return [part[0] for part in unpacked(total)], unpacked(lost)

@@ -1,0 +1,197 @@
+"""Functions of whole arrays, run by devices that have a piece of each.
+
+An optimizer is written for whole arrays: it may take the norm of all gradients, look at
+shapes, treat rows alike. Here its dataflow graph is traced for whole arrays and run on
+the pieces, node by node:
+
+- what acts on each element by itself acts on the pieces;
+- a reshape leaves them as they are, for they are in C order already;
+- a reduction to one number is one of this device's piece, then one over the devices;
+- branches and calls run their own graphs in this way;
+- for anything else the whole is gathered, and every device does all of it.
+
+So each optimizer gives what it gives on one device, and those that matter do it on
+their piece alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core import tree
+from fxflow.core.aval import Aval
+from fxflow.core.convert import typeof
+from fxflow.core.graph import Graph, Literal, Node
+from fxflow.core.staging import trace_flat
+from fxflow.distributed.parameter_server.shards import (
+    Servers,
+    Sharded,
+    is_sharded,
+    type_of,
+)
+from fxflow.lax.broadcasting import BroadcastInDim
+from fxflow.lax.calls import JitCall
+from fxflow.lax.cond_primitive import Cond
+from fxflow.lax.conversion import ConvertElementType
+from fxflow.lax.copying import Copy
+from fxflow.lax.families import Elementwise, must_repeat
+from fxflow.lax.reduction import (
+    ReduceAnd,
+    ReduceMax,
+    ReduceMin,
+    ReduceOr,
+    ReduceSum,
+)
+from fxflow.lax.remat import Checkpoint
+from fxflow.lax.reshaping import Reshape
+from fxflow.lax.select import SelectN
+from fxflow.transforms.flat import FlatFunction
+
+
+def sharded_call(
+    function: Callable[..., Any], servers: Servers, *trees: Any, name: str
+) -> Any:
+    """Calls a function of whole arrays with shared-out ones, inside a `shard_map`.
+
+    Args:
+      function: of pytrees of arrays.
+      servers: the devices.
+      *trees: arguments: pytrees of arrays (the same on each device) and `Sharded`s.
+      name: of the function, for messages.
+
+    Returns:
+      Its result: `Sharded`s, and arrays where `servers.shares` says no.
+    """
+    leaves, treedef = tree.flatten(trees, is_sharded)
+    flat = FlatFunction(function, treedef, name)
+    graph, consts = trace_flat(flat, [type_of(x) for x in leaves], name=name)
+    outs = _Run(servers).graph(graph, [*consts, *leaves])
+    return flat.result(outs)
+
+
+class _Run:
+    """Runs graphs; values are `Sharded`s and arrays that every device has."""
+
+    def __init__(self, servers: Servers) -> None:
+        self.servers = servers
+
+    def graph(self, graph: Graph, args: Sequence[Any]) -> list[Any]:
+        """Returns the outputs, shared out where their types are."""
+        env: dict[Any, Any] = dict(zip(graph.inputs, args, strict=True))
+        for node in graph.nodes:
+            outs = self.node(node, [_read(env, a) for a in node.inputs])
+            env.update(zip(node.outputs, outs, strict=True))
+        return [self.settled(_read(env, a), a.aval) for a in graph.outputs]
+
+    def settled(self, value: Any, aval: Aval) -> Any:
+        """Returns an output the way its type is kept, zeros as padding."""
+        if not self.servers.shares(aval):
+            return self.servers.whole(value)
+        if not is_sharded(value):
+            return self.servers.cut(value)
+        zero = fnp.zeros((), aval.dtype)
+        return Sharded(self.servers.filled(value, zero), value.shape)
+
+    # -- nodes ---------------------------------------------------------------------
+
+    def node(self, node: Node, values: list[Any]) -> Sequence[Any]:
+        """Returns the results of one operation."""
+        primitive = node.primitive
+        if any(map(is_sharded, values)):
+            outs = self.on_pieces(node, values)
+            if outs is not None:
+                return outs
+        elif primitive is BroadcastInDim and typeof(values[0]).size == 1:
+            aval = node.outputs[0].aval
+            if self.servers.shares(aval):
+                return [self.repeated(values[0], aval)]
+        given = [self.servers.whole(v) for v in values]
+        out = primitive.bind(*given, **node.params)
+        return out if primitive.multi else [out]
+
+    def on_pieces(self, node: Node, values: list[Any]) -> Sequence[Any] | None:
+        """Returns the results from the pieces, or None where these are not enough."""
+        primitive = node.primitive
+        out = node.outputs[0].aval if node.outputs else None
+        if primitive in REDUCTIONS and out is not None:
+            return self.reduced(node, values[0]) if out.size == 1 else None
+        if primitive is JitCall or primitive is Checkpoint:
+            return self.graph(node.params["graph"], values)
+        if primitive is Cond:
+            return self.branched(node, values)
+        if out is None or not self.servers.shares(out):
+            return None
+        if isinstance(primitive, Elementwise) or primitive in ONE_BY_ONE:
+            shape = out.shape
+            pieces = [self.piece(v, shape) for v in values]
+            return [Sharded(primitive.bind(*pieces, **node.params), shape)]
+        if primitive is Reshape:
+            return [Sharded(values[0].flat, out.shape)]
+        if primitive is BroadcastInDim and out.size == values[0].size:
+            return [Sharded(values[0].flat, out.shape)]  # new axes of length 1
+        return None
+
+    def piece(self, value: Any, shape: tuple[int, ...]) -> Any:
+        """Returns this device's part of an operand of an elementwise operation."""
+        if is_sharded(value):
+            return value.flat
+        if typeof(value).ndim:
+            return self.servers.cut(value).flat
+        if not must_repeat(value):
+            return value
+        return fnp.broadcast_to(value, (self.servers.piece(math.prod(shape)),))
+
+    def repeated(self, value: Any, aval: Aval) -> Sharded:
+        """Returns one number as an array of a type."""
+        number = fnp.reshape(value, ())
+        size = self.servers.piece(aval.size)
+        return Sharded(fnp.broadcast_to(number, (size,)), aval.shape)
+
+    def reduced(self, node: Node, value: Sharded) -> list[Any]:
+        """Returns a reduction to one number."""
+        primitive, aval = node.primitive, node.outputs[0].aval
+        identity = fnp.asarray(primitive.identity(aval.dtype), aval.dtype)  # type: ignore[attr-defined]
+        filled = self.servers.filled(value, identity)
+        own = primitive.bind(filled, axes=(0,))
+        total = REDUCTIONS[primitive](own, self.servers.axis)
+        return [fnp.reshape(total.astype(aval.dtype), aval.shape)]
+
+    def branched(self, node: Node, values: list[Any]) -> list[Any]:
+        """Returns the outputs of branches, each of which runs on the pieces."""
+        index, *operands = values
+
+        def branch(graph: Graph) -> Callable[..., list[Any]]:
+            return lambda *args: self.graph(graph, args)
+
+        branches = [branch(graph) for graph in node.params["branches"]]
+        outs: list[Any] = lax.switch(self.servers.whole(index), branches, *operands)
+        return outs
+
+
+def _read(env: dict[Any, Any], atom: Any) -> Any:
+    return atom.array if type(atom) is Literal else env[atom]
+
+
+def _all(x: Any, axis: Any) -> Any:
+    return lax.pmin(x.astype(fnp.int32), axis)
+
+
+def _any(x: Any, axis: Any) -> Any:
+    return lax.pmax(x.astype(fnp.int32), axis)
+
+
+# Reductions, with what combines the devices' results.
+REDUCTIONS: dict[Any, Callable[[Any, Any], Any]] = {
+    ReduceSum: lax.psum,
+    ReduceMax: lax.pmax,
+    ReduceMin: lax.pmin,
+    ReduceAnd: _all,
+    ReduceOr: _any,
+}
+
+# Not of the family, but element by element all the same.
+ONE_BY_ONE = (ConvertElementType, SelectN, Copy)

@@ -1,0 +1,146 @@
+"""Arrays that the devices along an axis share out: flat, padded, a piece each.
+
+A `Sharded` remembers the shape of the whole, so that a state made of them says by
+itself what it is. Inside a `shard_map` it holds this device's piece; outside, the array
+of all pieces one after the other. Only arrays with axes are shared out: numbers and
+keys are the same on every device (see `Servers.shares`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core import dtypes, tree
+from fxflow.core.aval import Aval
+from fxflow.core.convert import typeof
+
+
+class Sharded:
+    """An array in equal pieces, one for each device. A pytree.
+
+    Args:
+      flat: the elements in C order, then zeros up to a multiple of the number of
+        devices; inside a `shard_map` this device's piece of them.
+      shape: of the whole.
+    """
+
+    __slots__ = ("flat", "shape")
+
+    def __init__(self, flat: Any, shape: tuple[int, ...]) -> None:
+        self.flat, self.shape = flat, shape
+
+    @property
+    def size(self) -> int:
+        """Number of elements of the whole."""
+        return math.prod(self.shape)
+
+    @property
+    def aval(self) -> Aval:
+        """Type of the whole."""
+        aval = typeof(self.flat)
+        return Aval(self.shape, aval.dtype, aval.weak_type)
+
+    def __repr__(self) -> str:
+        return f"Sharded({self.flat!r}, shape={self.shape})"
+
+
+tree.register_pytree_node(
+    Sharded,
+    lambda x: ((x.flat,), x.shape),
+    lambda shape, children: Sharded(children[0], shape),
+)
+
+
+def is_sharded(x: Any) -> bool:
+    """Returns whether a node of a pytree is a `Sharded`."""
+    return type(x) is Sharded
+
+
+def type_of(x: Any) -> Aval:
+    """Returns the type of a whole array, shared out or not."""
+    return x.aval if type(x) is Sharded else typeof(x)
+
+
+@dataclasses.dataclass(frozen=True)
+class Servers:
+    """The devices along one named axis, as they see each other in a `shard_map`.
+
+    Attributes:
+      axis: its name.
+      count: how many there are.
+    """
+
+    axis: Any
+    count: int
+
+    def shares(self, aval: Aval) -> bool:
+        """Returns whether arrays of a type are shared out."""
+        return aval.ndim > 0 and not dtypes.is_key(aval.dtype)
+
+    def piece(self, size: int) -> int:
+        """Returns how many of `size` elements each device has, padding included."""
+        return -(-size // self.count)
+
+    def rows(self, x: Any) -> Any:
+        """Returns an array as `[count, piece]`: one row for each device."""
+        size = typeof(x).size
+        flat = fnp.reshape(x, (size,))
+        length = self.piece(size) * self.count
+        if length != size:
+            flat = fnp.pad(flat, (0, length - size))
+        return fnp.reshape(flat, (self.count, self.piece(size)))
+
+    def cut(self, x: Any) -> Sharded:
+        """Returns this device's piece of an array that every device has."""
+        rows = self.rows(x)
+        index = lax.axis_index(self.axis)
+        row = lax.dynamic_slice(rows, (index, 0), (1, typeof(rows).shape[1]))
+        return Sharded(fnp.reshape(row, (-1,)), typeof(x).shape)
+
+    def whole(self, x: Any) -> Any:
+        """Returns an array that every device has."""
+        return self.gather([x])[0] if type(x) is Sharded else x
+
+    def gather(self, shards: Sequence[Sharded]) -> list[Any]:
+        """Returns the whole of each, by one exchange for each dtype."""
+        found: list[Any] = [None] * len(shards)
+        for places in by_dtype([s.flat for s in shards]):
+            chosen = [shards[i] for i in places]
+            joined = fnp.concatenate([s.flat for s in chosen])
+            rows = lax.all_gather(joined, self.axis)
+            for i, part in zip(places, split(rows, [s.flat for s in chosen])):
+                size = shards[i].size
+                flat = fnp.reshape(part, (-1,))[:size]
+                found[i] = fnp.reshape(flat, shards[i].shape)
+        return found
+
+    def filled(self, x: Sharded, value: Any) -> Any:
+        """Returns this device's piece with `value` where there is only padding."""
+        (piece,) = typeof(x.flat).shape
+        if piece * self.count == x.size:
+            return x.flat
+        place = lax.axis_index(self.axis) * piece + fnp.arange(piece)
+        return fnp.where(place < x.size, x.flat, value)
+
+
+def by_dtype(arrays: Sequence[Any]) -> list[list[int]]:
+    """Returns the places of the arrays of each dtype."""
+    places: dict[Any, list[int]] = {}
+    for i, x in enumerate(arrays):
+        places.setdefault(typeof(x).dtype, []).append(i)
+    return list(places.values())
+
+
+def split(rows: Any, parts: Sequence[Any]) -> list[Any]:
+    """Cuts `[n, sum of lengths]` into parts as long as the last axes of `parts`."""
+    found, start = [], 0
+    for part in parts:
+        length = typeof(part).shape[-1]
+        found.append(rows[:, start : start + length])
+        start += length
+    return found

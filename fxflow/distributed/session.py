@@ -1,0 +1,525 @@
+"""Joining the other processes: `initialize` and `shutdown`.
+
+After `initialize`, `fxflow.devices()` lists the devices of all processes and programs
+may span them. What a process knows of the run is one `Session`.
+
+When a process is lost, the others cannot finish what they do together. They are told at
+once: gloo's connections are broken, so that a waiting collective raises instead of
+waiting for its deadline, and the error names the process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from fxflow._config import config
+from fxflow.devices import clients
+from fxflow.devices.callbacks import on_failure
+from fxflow.devices.cluster import (
+    Client,
+    Collectives,
+    DistributedError,
+    failure,
+    set_failure,
+)
+
+from .clusters import Membership, detect
+from .clusters.fxflow import Environment
+from .coordination import Coordination
+from .coordinator import Coordinator
+from .wire import Message, parse_address
+
+__all__ = [
+    "Session",
+    "current",
+    "initialize",
+    "is_initialized",
+    "local_process_id",
+    "shutdown",
+]
+
+_PORTS = "fxflow/gloo-port"
+
+
+class Session:
+    """What this process has of the run it takes part in.
+
+    Attributes:
+        coordination: the connection to the coordinator.
+        client: the runtime's, through which its clients find each other.
+        collectives: the CPU's; None for one process.
+        peers: the ports of all processes' gloo.
+        coordinator: the coordinator itself, if it runs in this process.
+        membership: where this process stands.
+    """
+
+    def __init__(
+        self,
+        membership: Membership,
+        coordination: Coordination,
+        client: Client,
+        collectives: Collectives | None,
+        peers: Sequence[int],
+        coordinator: Coordinator | None,
+    ) -> None:
+        self.membership = membership
+        self.coordination = coordination
+        self.client = client
+        self.collectives = collectives
+        self.peers = list(peers)
+        self.coordinator = coordinator
+
+
+class _State:
+    session: Session | None = None
+    #: Whether an uncaught exception is ending the process.
+    failed: bool = False
+    hooks: bool = False
+
+
+_state = _State()
+_lock = threading.RLock()
+
+
+def current() -> Session | None:
+    """Return this process's session; None before `initialize` and after `shutdown`."""
+    return _state.session
+
+
+def enter(session: Session | None) -> None:
+    """Make `session` this process's; for loops that join anew by themselves."""
+    _state.session = session
+
+
+def is_initialized() -> bool:
+    """Return whether this process has joined others.
+
+    Returns:
+        True between `initialize` and `shutdown`.
+    """
+    return _state.session is not None
+
+
+def local_process_id() -> int:
+    """Return this process's number among those of its machine.
+
+    Returns:
+        What the launcher or the cluster manager says; 0 if nobody does.
+    """
+    session = _state.session
+    known = session and session.membership.local_process_id
+    if known is None:
+        known = Environment(os.environ).membership().local_process_id
+    return known or 0
+
+
+# -- joining ---
+
+
+def initialize(
+    coordinator_address: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+    local_device_ids: int | Sequence[int] | None = None,
+    *,
+    cluster_detection_method: str | None = None,
+    initialization_timeout: float = 300,
+    heartbeat_timeout_seconds: float = 100,
+    shutdown_timeout_seconds: float = 300,
+    coordinator_bind_address: str | None = None,
+    cpu_collectives: str = "gloo",
+) -> None:
+    """Join the other processes of this run; call it before devices are used.
+
+    What is not given comes from the variables ``FXFLOW_COORDINATOR_ADDRESS``,
+    ``FXFLOW_NUM_PROCESSES``, ``FXFLOW_PROCESS_ID`` (which ``fxflow launch`` sets) and
+    then from the cluster manager: Slurm, Open MPI, Kubernetes, torchrun, TF_CONFIG, GKE
+    and GCE TPU.
+
+    Unless a launcher does, process 0 runs the coordinator. When a process is lost, the
+    others raise `DistributedError` from what they do together; nothing hangs.
+
+    Args:
+        coordinator_address: ``host:port`` of process 0 or the launcher.
+        num_processes: how many processes there are.
+        process_id: this process's number, from 0.
+        local_device_ids: the machine's accelerators this process uses; None is all.
+        cluster_detection_method: which manager to ask: ``"slurm"``, ``"openmpi"``,
+            ``"kubernetes"``, ``"torchrun"``, ``"tf_config"``, ``"gke_tpu"``,
+            ``"gce_tpu"``, ``"fxflow"``; ``"deactivate"`` asks none; None all.
+        initialization_timeout: seconds for all processes to come.
+        heartbeat_timeout_seconds: seconds of silence after which one counts as lost.
+        shutdown_timeout_seconds: seconds that `shutdown` waits for the others.
+        coordinator_bind_address: where process 0 listens; by default at the
+            coordinator's port on all interfaces.
+        cpu_collectives: ``"gloo"`` or ``"mpi"``.
+
+    Raises:
+        RuntimeError: the process has joined already, or has used its devices.
+        ValueError: an argument is missing, or cannot be.
+        DistributedError: the port is in use, nobody answers, or a process did not come;
+            the message names it.
+
+    Example:
+        On each of two machines, with its own number::
+
+            fxflow.distributed.initialize("10.0.0.1:1234", 2, 0)
+    """
+    with _lock:
+        if _state.session is not None:
+            raise RuntimeError(
+                "fxflow.distributed.initialize was called already; it joins a run once "
+                "(call fxflow.distributed.shutdown first to join another)"
+            )
+        if clients.started():
+            raise RuntimeError(
+                "fxflow.distributed.initialize must come before anything that uses "
+                f"devices; started already: {', '.join(clients.started())}. Move the "
+                "call to the start of the program"
+            )
+        membership = _place(
+            coordinator_address, num_processes, process_id, cluster_detection_method
+        )
+        visible = _visible(local_device_ids)
+        set_failure(None)
+        _state.session = _join(
+            membership,
+            visible,
+            initialization_timeout,
+            heartbeat_timeout_seconds,
+            coordinator_bind_address,
+            cpu_collectives,
+        )
+        _state.failed = False
+        if not _state.hooks:
+            _state.hooks = True
+            atexit.register(_at_exit)
+            _note_failures()
+        _timeouts["shutdown"] = shutdown_timeout_seconds
+
+
+_timeouts = {"shutdown": 300.0}
+
+
+def _place(
+    address: str | None, count: int | None, number: int | None, method: str | None
+) -> Membership:
+    """Return where this process stands; the arguments win."""
+    given = None not in (address, count, number)
+    found = None if given else detect(method)
+    if found is None:
+        own = Environment(os.environ).membership()
+        # The launcher's secret and place hold even when all else is given.
+        same = address in (None, own.coordinator_address)
+        found = own if same else Membership()
+    result = found._replace(
+        coordinator_address=address or found.coordinator_address,
+        num_processes=found.num_processes if count is None else count,
+        process_id=found.process_id if number is None else number,
+    )
+    if result.num_processes == 1 and result.coordinator_address is None:
+        # Alone: any port of this machine will do.
+        result = result._replace(coordinator_address="127.0.0.1:0")
+    missing = [
+        name
+        for name in ("coordinator_address", "num_processes", "process_id")
+        if getattr(result, name) is None
+    ]
+    if missing:
+        raise ValueError(
+            f"initialize: {', '.join(missing)} not given, and no cluster manager says "
+            f"so. Give the arguments, set {', '.join(_VARIABLES[m] for m in missing)}, "
+            "or start the program with fxflow launch"
+        )
+    size, rank = result.num_processes, result.process_id
+    assert size is not None and rank is not None and result.coordinator_address
+    if size < 1:
+        raise ValueError(f"initialize: num_processes must be at least 1, got {size}")
+    if not 0 <= rank < size:
+        raise ValueError(
+            f"initialize: process_id must be 0 to {size - 1}, got {rank} "
+            f"(num_processes is {size})"
+        )
+    if result.coordinator_address != "127.0.0.1:0":
+        parse_address(result.coordinator_address)
+    return result
+
+
+_VARIABLES = {
+    "coordinator_address": "FXFLOW_COORDINATOR_ADDRESS",
+    "num_processes": "FXFLOW_NUM_PROCESSES",
+    "process_id": "FXFLOW_PROCESS_ID",
+}
+
+
+def _visible(local_device_ids: int | Sequence[int] | None) -> list[int] | None:
+    if local_device_ids is None:
+        return None
+    if isinstance(local_device_ids, int):
+        ids = [local_device_ids]
+    else:
+        ids = list(local_device_ids)
+    if not ids or any(not isinstance(i, int) or i < 0 for i in ids):
+        raise ValueError(
+            "initialize: local_device_ids must be numbers of this machine's devices, "
+            f"from 0; got {local_device_ids!r}"
+        )
+    return ids
+
+
+def _join(
+    membership: Membership,
+    visible: list[int] | None,
+    timeout: float,
+    heartbeat: float,
+    bind: str | None,
+    implementation: str,
+) -> Session:
+    address, size, rank = membership[:3]
+    assert address is not None and size is not None and rank is not None
+    coordinator = None
+    if rank == 0 and not membership.hosted:
+        port = address.rpartition(":")[2]
+        # With port 0 the process is alone and nobody need reach it.
+        everywhere = "127.0.0.1:0" if port == "0" else f"0.0.0.0:{port}"
+        coordinator = Coordinator(
+            bind or everywhere,
+            size,
+            token=membership.token,
+            heartbeat_timeout=heartbeat,
+        )
+        if port == "0":
+            address = f"127.0.0.1:{coordinator.port}"
+            membership = membership._replace(coordinator_address=address)
+    coordination = None
+    try:
+        coordination = Coordination.join(
+            address,
+            rank,
+            size,
+            timeout=timeout,
+            token=membership.token,
+            heartbeat_timeout=heartbeat,
+            on_event=_on_event,
+            on_lost=_on_lost,
+        )
+        known = coordination.connection
+
+        def connect() -> socket.socket:
+            return known.connect_runtime(30, token=membership.token)
+
+        client = Client(connect, rank, timeout, lambda reason: None)
+        collectives = _configure(client, coordination, rank, size, implementation)
+        # Kept, because who needs them cannot ask any more.
+        coordination.barrier("fxflow/ports", timeout)
+        ports = coordination.key_value_dir_get_bytes(_PORTS)
+        clients.configure_plugins(
+            distributed_client=client.raw,
+            node_id=rank,
+            num_nodes=size,
+            visible_devices=visible,
+        )
+    except BaseException:
+        if coordination is not None:
+            coordination.close()
+        if coordinator is not None:
+            coordinator.stop()
+        raise
+    peers = [int(port) for port in ports.values()]
+    return Session(membership, coordination, client, collectives, peers, coordinator)
+
+
+def _configure(
+    client: Client, coordination: Coordination, rank: int, size: int, kind: str
+) -> Collectives | None:
+    """Make the next CPU client one of all processes."""
+    if size == 1:
+        clients.configure_cpu()
+        return None
+    collectives = Collectives(
+        client, kind, hostname=coordination.connection.line.own_host
+    )
+    coordination.key_value_set(f"{_PORTS}/{rank}", str(collectives.port))
+    clients.configure_cpu(
+        distributed_client=client.raw,
+        node_id=rank,
+        num_nodes=size,
+        collectives=collectives.raw,
+    )
+    return collectives
+
+
+# -- when somebody is lost ---
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        print(f"fxflow: {text}", file=sys.stderr, flush=True)
+
+
+def _fail(error: DistributedError) -> None:
+    """Let what waits for others fail now, with a reason."""
+    if failure() is not None:
+        return
+    set_failure(error)
+    _say(str(error))
+    session = _state.session
+    if session is None:
+        return
+    if session.collectives is not None:
+        # A collective in flight may be waiting for a process that is stopped, not dead,
+        # and whose connections are therefore still open.
+        session.collectives.sever(session.peers)
+    if any(platform != "cpu" for platform in clients.started()):
+        _end_later()
+
+
+def _on_event(message: Message, payload: Any) -> None:
+    if message.get("event") == "lost":
+        process = int(message["process"])
+        error = DistributedError(
+            f"process {process} ({message['who']}) is lost: {message['why']}; what "
+            "the processes do together cannot go on",
+            [process],
+        )
+        _fail(error)
+
+
+def _on_lost(reason: str) -> None:
+    session = _state.session
+    where = session.membership.coordinator_address if session else "?"
+    hosted = session is not None and session.membership.hosted
+    who = "the launcher" if hosted else "process 0"
+    error = DistributedError(
+        f"the coordinator at {where} ({who}) is lost: {reason}; what the processes do "
+        "together cannot go on",
+        [] if hosted else [0],
+    )
+    _fail(error)
+
+
+def _end_later() -> None:
+    """End a process that may wait in an accelerator's collective for ever."""
+
+    def end() -> None:
+        if _state.session is not None and failure() is not None:
+            _say("ending this process: it has not ended by itself")
+            os._exit(1)
+
+    timer = threading.Timer(config.collective_timeout, end)
+    timer.daemon = True
+    timer.start()
+
+
+# -- leaving ---
+
+
+def shutdown() -> None:
+    """Leave the run; waits until the others leave too. May be called again.
+
+    It is called by itself when Python ends. After an error it does not wait.
+
+    Raises:
+        DistributedError: another process did not come; this one has left all the same.
+    """
+    with _lock:
+        session = _state.session
+        if session is None:
+            return
+        problem: DistributedError | None = None
+        if failure() is None and not _state.failed:
+            try:
+                session.coordination.barrier("fxflow/shutdown", _timeouts["shutdown"])
+            except DistributedError as error:
+                problem = error
+        _state.session = None
+        clients.configure_plugins()
+        clients.clear_backends()
+        clients.configure_cpu()
+        session.client.close()
+        # Without a farewell the others learn that this process failed.
+        session.coordination.close(farewell=not _state.failed)
+        if session.coordinator is not None:
+            if problem is None and failure() is None and not _state.failed:
+                _wait_for_leaving(session.coordinator)
+            session.coordinator.stop()
+        set_failure(None)
+        if problem is not None:
+            raise problem
+
+
+def _wait_for_leaving(coordinator: Coordinator) -> None:
+    """Let the others say good-bye before the port closes."""
+    group = coordinator.group
+    pause = threading.Event()
+    for _ in range(100):
+        with coordinator.lock:
+            if len(group.gone) >= group.size:
+                return
+        pause.wait(0.02)
+
+
+_TIMED_OUT = "Timed out waiting"
+_WAITED = "fxflow/waited"
+
+
+def _late(error: BaseException) -> BaseException:
+    """Returns who was late, for a collective that did not finish in time.
+
+    Whoever waited in it gets here at about the same time and leaves a note; who leaves
+    none is late. Nothing that all do together can go on after that.
+    """
+    session = _state.session
+    if session is None or _TIMED_OUT not in str(error) or failure() is not None:
+        return error
+    coordination = session.coordination
+    try:
+        coordination.key_value_set_bytes(f"{_WAITED}/{coordination.process_id}", b"")
+        time.sleep(1.0)
+        waited = {
+            int(key.rpartition("/")[2])
+            for key in coordination.key_value_dir_get_bytes(_WAITED)
+        }
+    except DistributedError as gone:
+        return gone
+    missing = sorted(set(range(coordination.num_processes)) - waited)
+    if not missing:
+        return error
+    result = DistributedError(
+        f"a collective did not finish within {config.collective_timeout:g} s "
+        f"(fxflow.config.collective_timeout): late is process "
+        f"{', '.join(map(str, missing))}, which is stopped, stuck or at something else",
+        missing,
+        config.collective_timeout,
+    )
+    set_failure(result)
+    return result
+
+
+on_failure(_late)
+
+
+def _note_failures() -> None:
+    """Remember whether an uncaught exception ends the process."""
+    before = sys.excepthook
+
+    def hook(*details: Any) -> None:
+        _state.failed = True
+        before(*details)
+
+    sys.excepthook = hook
+
+
+def _at_exit() -> None:
+    try:
+        shutdown()
+    except DistributedError as error:
+        _say(str(error))

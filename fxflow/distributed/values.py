@@ -1,0 +1,167 @@
+"""Trees of arrays as bytes: for messages and for files.
+
+No pickle: the text says of each leaf what it is, then come the elements. The structure
+of the tree does not travel; both ends run the same program and have it.
+
+Layout: a mark, the length of a JSON text, the text, the elements of each leaf in C
+order, and the CRC-32 of all that comes before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import struct
+import tempfile
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fxflow import random
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.convert import not_an_array
+from fxflow.core.errors import ArgumentError
+
+__all__ = [
+    "HostLeaf",
+    "decode",
+    "encode",
+    "from_host",
+    "load",
+    "save",
+    "to_host",
+]
+
+_MARK = b"fxv1"
+_HEAD = struct.Struct("!4sQ")
+
+
+class HostLeaf(NamedTuple):
+    """A leaf in host memory.
+
+    Attributes:
+        data: the elements; of keys, their bits.
+        key: the generator, if these are random keys; else empty.
+    """
+
+    data: np.ndarray[Any, Any]
+    key: str = ""
+
+
+def to_host(leaf: Any) -> HostLeaf:
+    """Return a leaf's elements; a copy, unless it is a NumPy array.
+
+    Args:
+        leaf: an array all of which is in this process, or a Python number.
+
+    Raises:
+        ArgumentError: it is not.
+    """
+    if isinstance(leaf, Array):
+        if not (leaf.is_fully_addressable or leaf.is_fully_replicated):
+            raise ArgumentError(
+                f"{leaf.aval} has parts in other processes ({leaf.sharding}); gather "
+                "it with multihost.process_allgather first"
+            )
+        if dtypes.is_key(leaf.dtype):
+            bits = np.array(random.key_data(leaf))
+            return HostLeaf(bits, random.key_impl(leaf))
+        return HostLeaf(np.array(leaf))
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return HostLeaf(dtypes.host_array(leaf))
+    if isinstance(leaf, (bool, int, float, complex)):
+        return HostLeaf(np.asarray(leaf, dtypes.of_python(leaf)))
+    raise not_an_array(leaf, "fxflow.distributed")
+
+
+def from_host(leaf: HostLeaf) -> Any:
+    """Return the NumPy array, or the array of keys, that a leaf is."""
+    if leaf.key:
+        return random.wrap_key_data(leaf.data, impl=leaf.key)
+    return leaf.data
+
+
+def encode(leaves: Iterable[HostLeaf], **extra: Any) -> bytes:
+    """Return leaves as bytes.
+
+    Args:
+        leaves: the leaves.
+        **extra: what JSON can say, kept beside them.
+    """
+    parts, described = [], []
+    for leaf in leaves:
+        data = np.ascontiguousarray(leaf.data).reshape(leaf.data.shape)
+        described.append([data.dtype.name, list(data.shape), leaf.key])
+        parts.append(data.tobytes())
+    text = json.dumps({**extra, "leaves": described}).encode()
+    body = b"".join([_HEAD.pack(_MARK, len(text)), text, *parts])
+    return body + struct.pack("!I", zlib.crc32(body))
+
+
+def decode(payload: bytes | bytearray) -> tuple[list[HostLeaf], dict[str, Any]]:
+    """Return the leaves and the rest of what `encode` wrote.
+
+    Raises:
+        ValueError: the bytes are not that, or not all of it.
+    """
+    view = memoryview(payload)
+    if len(view) < _HEAD.size + 4 or bytes(view[:4]) != _MARK:
+        raise ValueError("these bytes are not a tree of arrays")
+    if zlib.crc32(view[:-4]) != struct.unpack("!I", view[-4:])[0]:
+        raise ValueError("these bytes are damaged or cut off")
+    _, length = _HEAD.unpack(view[: _HEAD.size])
+    start = _HEAD.size + length
+    text = json.loads(bytes(view[_HEAD.size : start]))
+    leaves = []
+    for name, shape, key in text.pop("leaves"):
+        dtype = dtypes.dtype(name)
+        count = int(np.prod(shape, dtype=np.int64))
+        end = start + count * dtype.itemsize
+        # A copy, so that it is aligned and does not keep all the others.
+        data = np.frombuffer(view[start:end], np.uint8).copy().view(dtype)
+        leaves.append(HostLeaf(data.reshape(shape), key))
+        start = end
+    return leaves, text
+
+
+# -- files ---
+
+
+def save(path: Path, leaves: Sequence[HostLeaf], **extra: Any) -> None:
+    """Write leaves to a file; it is there whole or not at all.
+
+    Args:
+        path: the file; its folder is made.
+        leaves: the leaves.
+        **extra: what JSON can say, kept beside them.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(encode(leaves, **extra))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def load(path: Path) -> tuple[list[HostLeaf], dict[str, Any]]:
+    """Return what `save` wrote.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it holds something else, or is damaged.
+    """
+    try:
+        return decode(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None

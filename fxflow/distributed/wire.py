@@ -1,0 +1,192 @@
+"""Messages over TCP: a small dictionary as JSON, and bytes.
+
+No pickle: what arrives is data, whoever sent it. A frame is a mark, the two lengths,
+the JSON and the bytes. The first frame of a connection says what it is for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import queue
+import secrets
+import select
+import socket
+import struct
+import threading
+import time
+from typing import Any
+
+from fxflow.devices.cluster import DistributedError
+
+__all__ = ["Line", "Message", "dial", "new_token", "parse_address"]
+
+Message = dict[str, Any]
+
+_MARK = b"fxf1"
+_FRAME = struct.Struct("!4sIQ")
+#: Bounds on what a stranger can make us allocate.
+_MOST_JSON = 64 << 20
+_MOST_BYTES = 1 << 40
+
+
+def new_token() -> str:
+    """Return a secret that the processes of one run share."""
+    return secrets.token_hex(16)
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """Return host and port of ``host:port`` or ``[v6]:port``.
+
+    Raises:
+        ValueError: it is not of that form.
+    """
+    host, colon, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError(
+            f"a coordinator address reads host:port, such as 10.0.0.1:1234; got "
+            f"{address!r}"
+        )
+    return host, int(port)
+
+
+class Line:
+    """One end of a connection that carries messages.
+
+    Sending is safe from several threads; receiving belongs to one.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = connection
+        self._lock = threading.Lock()
+        self._outbox: queue.SimpleQueue[tuple[Message, Any] | None] | None = None
+
+    def send(self, message: Message, payload: Any = b"") -> None:
+        """Send one message; waits while the other end does not read.
+
+        Raises:
+            OSError: the connection is broken.
+        """
+        text = json.dumps(message).encode()
+        body = memoryview(payload).cast("B")
+        head = _FRAME.pack(_MARK, len(text), body.nbytes) + text
+        with self._lock:
+            if body.nbytes < 1 << 16:
+                self.socket.sendall(head + bytes(body))
+            else:
+                self.socket.sendall(head)
+                self.socket.sendall(body)
+
+    def post(self, message: Message, payload: Any = b"") -> None:
+        """Send from a thread of this line: never waits, never fails."""
+        if self._outbox is None:
+            self._outbox = queue.SimpleQueue()
+            threading.Thread(
+                target=self._drain, name="fxflow-outbox", daemon=True
+            ).start()
+        self._outbox.put((message, payload))
+
+    def _drain(self) -> None:
+        assert self._outbox is not None
+        while (item := self._outbox.get()) is not None:
+            try:
+                self.send(*item)
+            except OSError:
+                self.close()
+                return
+
+    def receive(self) -> tuple[Message, bytearray]:
+        """Return the next message and its bytes; waits for it.
+
+        Raises:
+            EOFError: the other end is gone.
+            ValueError: what came is not a message.
+        """
+        head = self._read(_FRAME.size)
+        mark, text, body = _FRAME.unpack(head)
+        if mark != _MARK or text > _MOST_JSON or body > _MOST_BYTES:
+            raise ValueError("what came is not a message of fxflow")
+        message = json.loads(bytes(self._read(text)))
+        if not isinstance(message, dict):
+            raise ValueError("a message must be an object")
+        return message, self._read(body)
+
+    def _read(self, count: int) -> bytearray:
+        data = bytearray(count)
+        view = memoryview(data)
+        while view:
+            try:
+                got = self.socket.recv_into(view)
+            except OSError as error:
+                raise EOFError(str(error)) from None
+            if not got:
+                raise EOFError("the connection was closed")
+            view = view[got:]
+        return data
+
+    def readable(self, seconds: float) -> bool:
+        """Return whether something has come, waiting at most so long.
+
+        Raises:
+            EOFError: this end is closed.
+        """
+        try:
+            poll = select.poll()
+            poll.register(self.socket, select.POLLIN)
+            return bool(poll.poll(seconds * 1000))
+        except (OSError, ValueError) as error:
+            raise EOFError(str(error)) from None
+
+    def close(self) -> None:
+        """End the connection; a thread that receives wakes up."""
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
+    def finish(self) -> None:
+        """Send what is posted, then end the connection."""
+        if self._outbox is not None:
+            self._outbox.put(None)
+
+    @property
+    def own_host(self) -> str:
+        """The address of this machine that the other end sees."""
+        return str(self.socket.getsockname()[0])
+
+
+def dial(address: str, seconds: float, what: str = "coordinator") -> Line:
+    """Connect, trying again until somebody listens.
+
+    Args:
+        address: ``host:port``.
+        seconds: for how long.
+        what: for the message.
+
+    Raises:
+        DistributedError: nobody did.
+    """
+    host, port = parse_address(address)
+    end = time.monotonic() + seconds
+    pause = 0.01
+    while True:
+        left = end - time.monotonic()
+        try:
+            connection = socket.create_connection((host, port), max(0.1, left))
+            if connection.getsockname() == connection.getpeername():
+                # The system joined the attempt to itself: nobody listens.
+                connection.close()
+                raise ConnectionRefusedError("connection refused")
+            connection.settimeout(None)
+            return Line(connection)
+        except OSError as error:
+            if time.monotonic() + pause >= end:
+                raise DistributedError(
+                    f"no {what} answers at {address} within {seconds:g} s "
+                    f"({error.strerror or error}): is process 0 or the launcher "
+                    "running there, and is the port open?",
+                    seconds=seconds,
+                ) from None
+        time.sleep(pause)
+        pause = min(0.5, pause * 1.5)

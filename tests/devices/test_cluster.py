@@ -1,0 +1,149 @@
+"""The distributed runtime: what it does in a process is tried in processes."""
+
+import socket
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from fxflow.devices import cluster
+from fxflow.devices.cluster import DistributedError
+
+Run = Callable[..., str]
+
+# The process stands for both ends: a service, and clients of it through relays.
+BOTH = """
+import socket, sys, threading, time
+from fxflow.devices import clients, cluster
+
+service = cluster.Service(2)
+host, port = service.address.split(":")
+lost = []
+
+connections = []
+
+def connect():
+    connection = socket.create_connection((host, int(port)))
+    connections.append(connection)
+    return connection
+
+def client(number):
+    return cluster.Client(connect, number, 20, lambda why: lost.append((number, why)))
+
+made = {}
+def make(number):
+    made[number] = client(number)
+"""
+
+
+def run_both(run_python: Run, code: str) -> str:
+    return run_python(BOTH + code + "\nsys.stdout.flush()\nimport os; os._exit(0)\n")
+
+
+def test_service_and_clients(run_python: Run) -> None:
+    code = """
+threads = [threading.Thread(target=make, args=(n,)) for n in range(2)]
+for t in threads: t.start()
+for t in threads: t.join()
+made[0].raw.key_value_set("k", "v")
+assert made[1].raw.blocking_key_value_get("k", 1000) == "v"
+for n in made: made[n].close(); made[n].close()
+time.sleep(0.1)
+service.stop(); service.stop()
+assert lost == []
+assert made[0].raw is None
+with socket.socket() as s: assert s.connect_ex((host, int(port))) != 0
+print("fine")
+"""
+    assert run_both(run_python, code) == "fine\n"
+
+
+def test_the_service_dies(run_python: Run) -> None:
+    """The clients live on: without the relay the process would end here."""
+    code = """
+threads = [threading.Thread(target=make, args=(n,)) for n in range(2)]
+for t in threads: t.start()
+for t in threads: t.join()
+for connection in connections: connection.shutdown(socket.SHUT_RDWR)
+service.stop()
+end = time.monotonic() + 5
+while len(lost) < 2 and time.monotonic() < end: time.sleep(0.01)
+assert sorted(n for n, _ in lost) == [0, 1], lost
+time.sleep(1.0)
+for n in made: made[n].close()
+print("alive")
+"""
+    assert run_both(run_python, code) == "alive\n"
+
+
+def test_a_stand_in_lets_the_others_go(run_python: Run) -> None:
+    """Process 1 never comes; process 0 is refused instead of waiting minutes."""
+    code = """
+stand_in = cluster.StandIn(service, 1)
+only = client(0)
+collectives = cluster.Collectives(only, hostname="127.0.0.1")
+assert collectives.port > 0
+clients.configure_cpu(
+    distributed_client=only.raw, node_id=0, num_nodes=2, collectives=collectives.raw
+)
+started = time.monotonic()
+try: clients.client("cpu")
+except clients.BackendError as error: print("refused")
+assert time.monotonic() - started < 10
+assert stand_in.close()
+collectives.release([collectives.port]); collectives.close()
+"""
+    assert run_both(run_python, code) == "refused\n"
+
+
+def test_a_stand_in_that_waits_cannot_leave(run_python: Run) -> None:
+    code = """
+stand_in = cluster.StandIn(service, 1)
+assert not stand_in.close(0.3)
+print("stuck")
+"""
+    assert run_both(run_python, code) == "stuck\n"
+
+
+def test_severed_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    if sys.platform != "linux":
+        pytest.skip("reads /proc/self/fd")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        assert port in cluster._listening_ports()
+        caller = socket.create_connection(("127.0.0.1", port))
+        called, _ = listener.accept()
+        collectives = object.__new__(cluster.Collectives)
+        collectives.port = 0
+        assert collectives.sever() == 0
+        assert collectives.sever([port]) == 1  # the caller's end
+        assert called.recv(1) == caller.recv(1) == b""
+        caller.close()
+        called.close()
+
+
+def test_unknown_collectives() -> None:
+    client = object.__new__(cluster.Client)
+    with pytest.raises(ValueError, match="'gloo' or 'mpi', got 'smoke'"):
+        cluster.Collectives(client, "smoke")
+
+
+def test_explaining() -> None:
+    cause = RuntimeError("Connection closed by peer")
+    assert cluster.explain(cause) is cause
+    try:
+        cluster.set_failure(DistributedError("process 1 is lost", [1]))
+        found = cluster.explain(cause)
+        assert isinstance(found, DistributedError)
+        assert (str(found), found.processes) == ("process 1 is lost", (1,))
+        assert found.__cause__ is cause
+        assert cluster.explain(found) is found
+    finally:
+        cluster.set_failure(None)
+    assert cluster.failure() is None
+
+
+def test_error() -> None:
+    error = DistributedError("late", [2, 0], 5.0)
+    assert (error.processes, error.seconds) == ((0, 2), 5.0)
+    assert isinstance(error, RuntimeError)

@@ -1,0 +1,25 @@
+from fxflow.distributed.clusters import Membership
+from fxflow.distributed.clusters.fxflow import Environment
+
+
+def test_all_variables() -> None:
+    env = {
+        "FXFLOW_COORDINATOR_ADDRESS": "h:1",
+        "FXFLOW_NUM_PROCESSES": "4",
+        "FXFLOW_PROCESS_ID": "0",
+        "FXFLOW_LOCAL_PROCESS_ID": "1",
+        "FXFLOW_COORDINATOR_HOSTED": "1",
+        "FXFLOW_TOKEN": "secret",
+    }
+    cluster = Environment(env)
+    assert cluster.is_present()
+    found = cluster.membership()
+    assert found[:6] == ("h:1", 4, 0, 1, True, "secret")
+
+
+def test_it_wins() -> None:
+    other = Membership("a:1", 2, 1, 0, source="Slurm")
+    assert Environment({}).over(other) == other
+    # Number 0 is a number, not a missing one.
+    found = Environment({"FXFLOW_PROCESS_ID": "0"}).over(other)
+    assert found == other._replace(process_id=0)

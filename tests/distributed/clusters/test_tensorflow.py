@@ -1,0 +1,38 @@
+import json
+
+import pytest
+
+from fxflow.devices.cluster import DistributedError
+from fxflow.distributed.clusters.tensorflow import TFConfig
+
+CLUSTER = {"worker": ["b:1", "c:1"], "chief": ["a:1"], "ps": ["p:1"]}
+
+
+def config(job: str, index: int, cluster: object = CLUSTER) -> TFConfig:
+    text = json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})
+    return TFConfig({"TF_CONFIG": text})
+
+
+@pytest.mark.parametrize(
+    ("job", "index", "number"), [("chief", 0, 0), ("worker", 0, 1), ("worker", 1, 2)]
+)
+def test_membership(job: str, index: int, number: int) -> None:
+    assert config(job, index).membership()[:3] == ("a:1", 3, number)
+
+
+def test_alone() -> None:
+    assert config("worker", 0, {}).membership()[:3] == (None, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "message"),
+    [
+        (config("ps", 0), "task type 'ps' does not compute"),
+        (config("worker", 2), "worker 2 is not in the cluster"),
+        (TFConfig({"TF_CONFIG": "{"}), "cannot be read"),
+        (TFConfig({"TF_CONFIG": "[1]"}), "cannot be read"),
+    ],
+)
+def test_wrong(cluster: TFConfig, message: str) -> None:
+    with pytest.raises(DistributedError, match=message):
+        cluster.membership()

@@ -1,0 +1,73 @@
+import io
+import signal
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from fxflow.distributed.children import Child, Output, status_of
+
+
+@pytest.fixture
+def output() -> Iterator[Output]:
+    yield Output(False)
+
+
+def end_of(child: Child, seconds: float = 20) -> int:
+    end = time.monotonic() + seconds
+    while (code := child.poll()) is None and time.monotonic() < end:
+        time.sleep(0.01)
+    assert code is not None
+    child.finish()
+    return code
+
+
+def test_marks() -> None:
+    assert Output(False).mark(3) == "[3] "
+    assert Output(True).mark(0) == "\033[36m[0]\033[0m "
+    stream = io.StringIO()
+    Output(False).write(stream, "[0] ", b"a\xff\r\n")
+    assert stream.getvalue() == "[0] a\ufffd\n"
+    stream.close()
+    Output(False).write(stream, "", b"nobody reads it")
+
+
+def test_statuses() -> None:
+    assert [status_of(code) for code in (0, 3, -9)] == [0, 3, 137]
+
+
+def test_output_and_status(output: Output, capfd: pytest.CaptureFixture[str]) -> None:
+    code = (
+        "import os, sys\n"
+        "print(os.environ['A'])\n"
+        "print('[Gloo] Rank 0 is connected to 1 peer ranks.')\n"
+        "print('no end', end='', file=sys.stderr)\n"
+        "sys.exit(4)\n"
+    )
+    child = Child(2, [sys.executable, "-c", code], {"A": "x"}, output)
+    assert end_of(child) == 4
+    found = capfd.readouterr()
+    assert (found.out, found.err) == ("[2] x\n", "[2] no end\n")
+
+
+def test_no_such_command(output: Output, capfd: pytest.CaptureFixture[str]) -> None:
+    assert end_of(Child(0, ["/no/such/command"], {}, output)) == 1
+    assert "/no/such/command: No such file" in capfd.readouterr().err
+
+
+def test_signals_reach_what_it_started(output: Output) -> None:
+    child = Child(0, ["sh", "-c", "sleep 60 & sleep 60"], {}, output)
+    time.sleep(0.3)
+    child.send(signal.SIGTERM)
+    assert end_of(child) == -signal.SIGTERM
+
+
+def test_finish_ends_what_will_not(output: Output) -> None:
+    child = Child(0, ["sh", "-c", "trap '' TERM; echo on; sleep 60"], {}, output)
+    time.sleep(0.3)
+    child.send(signal.SIGTERM)
+    time.sleep(0.1)
+    assert child.poll() is None
+    child.finish()
+    assert child.poll() == -signal.SIGKILL

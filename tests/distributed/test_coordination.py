@@ -1,0 +1,139 @@
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from fxflow.devices.cluster import DistributedError
+
+from .test_coordinator import cluster
+
+
+def test_store() -> None:
+    with cluster(2) as (_, (first, second)):
+        first.key_value_set("a/b", "text")
+        assert second.key_value_get("a/b") == "text"
+        with pytest.raises(ValueError, match="'a/b' is set already"):
+            second.key_value_set("a/b", "other")
+        second.key_value_set("a/b", "other", allow_overwrite=True)
+        assert first.key_value_try_get("a/b") == "other"
+        assert first.key_value_try_get("nothing") is None
+        big = bytes(range(256)) * 8192
+        first.key_value_set_bytes("a/c", big)
+        assert second.key_value_get_bytes("a/c") == big
+        assert second.key_value_dir_get_bytes("a") == {"a/b": b"other", "a/c": big}
+        first.key_value_delete("a")
+        assert second.key_value_dir_get_bytes("a") == {}
+        assert first.key_value_increment("n") == 1
+        assert second.key_value_increment("n", 5) == 6
+        first.key_value_set("t", "x")
+        with pytest.raises(ValueError, match="'t' is not a number"):
+            first.key_value_increment("t")
+
+
+def test_waiting_for_a_key() -> None:
+    with cluster(2) as (_, (first, second)):
+        found: list[Any] = []
+        thread = threading.Thread(target=lambda: found.append(first.key_value_get("k")))
+        thread.start()
+        time.sleep(0.05)
+        second.key_value_set("k", "v")
+        thread.join(5)
+        assert found == ["v"]
+        with pytest.raises(DistributedError, match="no process set key 'no' within"):
+            first.key_value_get("no", 0.1)
+
+
+def test_barrier_names_who_is_late() -> None:
+    with cluster(3) as (_, (first, second, _)):
+        errors: dict[int, DistributedError] = {}
+
+        def wait(number: int, one: Any) -> None:
+            with pytest.raises(DistributedError) as caught:
+                one.barrier("start", 0.3)
+            errors[number] = caught.value
+
+        thread = threading.Thread(target=wait, args=(1, second))
+        thread.start()
+        wait(0, first)
+        thread.join()
+        assert all("'start': process" in str(e) for e in errors.values())
+        assert any(e.processes == (2,) for e in errors.values())
+        assert all(2 in e.processes and e.seconds == 0.3 for e in errors.values())
+        assert ":" in str(errors[0])  # the host and the number of the process
+
+
+def test_barrier_of_some() -> None:
+    with cluster(3) as (_, (first, second, third)):
+        thread = threading.Thread(target=lambda: third.barrier("b", 5, [2, 0]))
+        thread.start()
+        first.barrier("b", 5, [0, 2])
+        thread.join()
+        with pytest.raises(DistributedError, match="process 1 of 3 did not come"):
+            first.barrier("b", 0.1, [0, 1])
+        assert second.live_processes() == [0, 1, 2]
+
+
+def test_exchange() -> None:
+    with cluster(3) as (_, members):
+        found: dict[int, list[list[bytes]]] = {}
+
+        def run(number: int) -> None:
+            found[number] = [
+                members[number].exchange("x", bytes([number]) * (number + k))
+                for k in range(20)
+            ]
+
+        threads = [threading.Thread(target=run, args=(n,)) for n in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        wanted = [[bytes([n]) * (n + k) for n in range(3)] for k in range(20)]
+        assert found == {0: wanted, 1: wanted, 2: wanted}
+
+
+def test_one_that_is_lost_ends_waiting() -> None:
+    events: list[Any] = []
+    with cluster(2, on_event=lambda m, p: events.append(m)) as (_, (first, second)):
+        timer = threading.Timer(0.1, second.close, [False])
+        timer.start()
+        started = time.monotonic()
+        with pytest.raises(DistributedError, match="process 1 will not come"):
+            first.barrier("b", 30)
+        assert time.monotonic() - started < 5
+        assert any(e["event"] == "lost" and e["process"] == 1 for e in events)
+        with pytest.raises(DistributedError, match="process 1 will not come"):
+            first.barrier("c", 30)
+
+
+def test_one_that_leaves_is_not_lost() -> None:
+    events: list[Any] = []
+    with cluster(2, on_event=lambda m, p: events.append(m)) as (_, (first, second)):
+        second.close()
+        with pytest.raises(DistributedError, match="will not come: it has left"):
+            first.barrier("b", 30)
+        assert events == []
+
+
+def test_the_coordinator_dies() -> None:
+    reasons: list[str] = []
+    with cluster(2, on_lost=reasons.append) as (server, (first, _)):
+        timer = threading.Timer(0.1, server.stop)
+        timer.start()
+        with pytest.raises(DistributedError, match="has lost the coordinator"):
+            first.barrier("b", 30)
+        with pytest.raises(DistributedError, match="has lost the coordinator"):
+            first.key_value_set("a", "b")
+        deadline = time.monotonic() + 5
+        while len(reasons) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert len(reasons) == 2
+
+
+def test_a_closed_connection() -> None:
+    with cluster(1) as (_, (only,)):
+        only.close()
+        only.close()
+        with pytest.raises(DistributedError, match="the connection is closed"):
+            only.key_value_set("a", "b")

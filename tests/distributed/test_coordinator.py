@@ -1,0 +1,120 @@
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from fxflow.devices.cluster import DistributedError
+from fxflow.distributed.coordination import Coordination
+from fxflow.distributed.coordinator import Coordinator, listen, listing
+
+from .conftest import listening
+
+
+@contextlib.contextmanager
+def cluster(
+    count: int, heartbeat: float = 100.0, **options: object
+) -> Iterator[tuple[Coordinator, list[Coordination]]]:
+    """A coordinator and its processes, here all in this one."""
+    server = Coordinator("127.0.0.1:0", count, heartbeat_timeout=heartbeat)
+    found: dict[int, Coordination] = {}
+
+    def join(number: int) -> None:
+        found[number] = Coordination.join(
+            f"127.0.0.1:{server.port}",
+            number,
+            count,
+            timeout=10,
+            heartbeat_timeout=heartbeat,
+            **options,
+        )
+
+    threads = [threading.Thread(target=join, args=(n,)) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    try:
+        yield server, [found[n] for n in range(count)]
+    finally:
+        for one in found.values():
+            one.close()
+        server.stop()
+        assert not listening(server.port)
+
+
+def test_listing() -> None:
+    assert listing([]) == "no process"
+    assert listing([2]) == "process 2"
+    assert listing({3, 1}) == "processes 1, 3"
+
+
+def test_port_in_use() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(DistributedError, match=rf"{port}: the port is in use"):
+            Coordinator(f"127.0.0.1:{port}", 1)
+    with pytest.raises(DistributedError, match="does not have that address"):
+        listen("203.0.113.7:0")
+
+
+def test_wrong_number() -> None:
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        Coordinator("127.0.0.1:0", 0)
+
+
+def test_strangers_are_turned_away() -> None:
+    server = Coordinator("127.0.0.1:0", 2, token="secret")
+    address = f"127.0.0.1:{server.port}"
+    try:
+        for arguments, why in (
+            ((0, 2, "wrong"), "another run's token"),
+            ((0, 3, "secret"), "there are 3 processes, the coordinator that there are"),
+            ((2, 2, "secret"), "process_id 2 is not in 0 to 1"),
+        ):
+            number, count, token = arguments
+            with pytest.raises(DistributedError, match=why):
+                Coordination.join(address, number, count, timeout=5, token=token)
+        with socket.create_connection(("127.0.0.1", server.port)) as scan:
+            scan.sendall(b"\x00" * 64)
+            assert scan.recv(10) == b""
+    finally:
+        server.stop()
+
+
+def test_a_number_that_is_taken() -> None:
+    with (
+        cluster(1) as (server, _),
+        pytest.raises(DistributedError, match=r"process_id 0 is taken by \S+:\d+"),
+    ):
+        Coordination.join(f"127.0.0.1:{server.port}", 0, 1, timeout=5)
+
+
+def test_one_that_never_comes() -> None:
+    server = Coordinator("127.0.0.1:0", 3)
+    try:
+        with pytest.raises(
+            DistributedError,
+            match=r"processes 1, 2 of 3 did not come within 0.3 s; process 0 did",
+        ) as caught:
+            Coordination.join(f"127.0.0.1:{server.port}", 0, 3, timeout=0.3)
+        assert caught.value.processes == (1, 2)
+        # It is gone, so its place is free again.
+        time.sleep(0.1)
+        with pytest.raises(DistributedError, match="processes 1, 2 of 3"):
+            Coordination.join(f"127.0.0.1:{server.port}", 0, 3, timeout=0.3)
+    finally:
+        server.stop()
+
+
+def test_a_silent_one_counts_as_lost() -> None:
+    with cluster(2, heartbeat=0.4) as (_, (first, second)):
+        assert first.live_processes() == [0, 1]
+        # As if the process were stopped: its connection stays open.
+        second.connection._timeout = 1e9
+        second.connection.line.send = lambda *_: None  # type: ignore[method-assign]
+        with pytest.raises(DistributedError, match=r"not been heard for 0\.4 s"):
+            first.barrier("b", 10)
+        assert first.live_processes() == [0]

@@ -1,0 +1,364 @@
+"""The loop that outlives its workers: workers killed, stopped, told to end, and new."""
+
+import os
+import random
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fxflow.numpy as fnp
+from fxflow.core.errors import ArgumentError
+from fxflow.devices import clients
+from fxflow.distributed import DistributedError, elastic
+from fxflow.distributed.elastic import World
+
+from .conftest import Run
+
+Launch = Callable[..., Run]
+
+# The state after n steps does not depend on who computed it: each member adds up its
+# part of a batch that the step's number determines, and the sum goes over all of them.
+# SCRIPT says who does what to itself: "1:10:9" is worker 1 at step 10 with signal 9.
+PROGRAM = """
+import os, time
+import numpy as np
+import fxflow, fxflow.numpy as fnp
+from fxflow.distributed import elastic
+
+me = int(os.environ["FXFLOW_PROCESS_ID"])
+script = [tuple(map(int, e.split(":"))) for e in os.environ.get("SCRIPT", "").split()]
+programs = {}
+last = time.monotonic()
+
+def step(world, state, index):
+    global last
+    for worker, when, number in script:
+        if (worker, when) == (me, index):
+            os.kill(os.getpid(), number)
+    first = world.epoch not in programs
+    if first:
+        programs.clear()
+        programs[world.epoch] = fxflow.pmap(
+            lambda x: fxflow.lax.psum(x, "all"), axis_name="all"
+        )
+    batch = np.arange(12, dtype=np.float32) + index
+    mine = batch[world.rank :: world.size].sum(keepdims=True)
+    total = programs[world.epoch](mine)[0]
+    if first and index:
+        total.block_until_ready()
+        print(f"BACK after {time.monotonic() - last:.3f} s", flush=True)
+    time.sleep(float(os.environ.get("PAUSE", "0.002")))
+    last = time.monotonic()
+    return {"sum": state["sum"] * 0.5 + total, "count": state["count"] + 1}
+
+start = {"sum": np.zeros((), np.float32), "count": np.zeros((), np.int32)}
+result = elastic(
+    step, start, int(os.environ["STEPS"]),
+    checkpoint_dir=os.environ.get("FOLDER"),
+    checkpoint_every=int(os.environ.get("EVERY", "0")),
+)
+print(
+    f"RESULT {float(result.state['sum'])!r} {int(result.state['count'])}"
+    f" {result.step} {result.preempted}", flush=True,
+)
+"""
+
+
+def expected(steps: int) -> float:
+    total = np.float32(0)
+    for index in range(steps):
+        batch = np.arange(12, dtype=np.float32) + index
+        total = np.float32(total * np.float32(0.5) + batch.sum())
+    return float(total)
+
+
+def results(run: Run) -> list[tuple[float, int, int, bool]]:
+    return [
+        (float(m[1]), int(m[2]), int(m[3]), m[4] == "True")
+        for line in run.out
+        if (m := re.search(r"RESULT (\S+) (\d+) (\d+) (\w+)", line))
+    ]
+
+
+def check(run: Run, steps: int, count: int | None = None) -> None:
+    """The state is the one of an undisturbed run, in every worker."""
+    found = results(run)
+    assert found, run.text
+    if count is not None:
+        assert len(found) == count, run.text
+    for total, applied, step, preempted in found:
+        assert (applied, step, preempted) == (steps, steps, False), run.text
+        assert total == pytest.approx(expected(steps), rel=1e-6)
+
+
+# -- one process ---
+
+
+def test_alone() -> None:
+    seen = []
+
+    def step(world: World, state: fnp.ndarray, index: int) -> fnp.ndarray:
+        seen.append((world, index))
+        return state + index
+
+    result = elastic(step, fnp.zeros(()), 4)
+    assert result == (6.0, 4, False)
+    assert seen == [(World(0, 1, 1, (0,)), i) for i in range(4)]
+
+
+def test_checkpoints_alone(tmp_path: Path) -> None:
+    calls = []
+
+    def step(world: World, state: fnp.ndarray, index: int) -> fnp.ndarray:
+        calls.append(index)
+        return state * 2
+
+    options = {"checkpoint_dir": tmp_path, "checkpoint_every": 2}
+    first = elastic(step, fnp.ones(3), 5, **options)
+    assert first.state.tolist() == [32.0] * 3
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "step-0000000002.fxv",
+        "step-0000000004.fxv",
+    ]
+    calls.clear()
+    again = elastic(step, fnp.ones(3), 6, **options)
+    assert (again.state.tolist(), calls) == ([64.0] * 3, [4, 5])
+    # A file that was cut off is passed over.
+    newest = max(tmp_path.iterdir())
+    newest.write_bytes(newest.read_bytes()[:-3])
+    calls.clear()
+    assert elastic(step, fnp.ones(3), 6, **options).step == 6
+    assert calls == [4, 5]
+
+
+def test_notice_alone(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+
+    def step(world: World, state: int, index: int) -> int:
+        if index == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return state + 1
+
+    result = elastic(step, 0, 10, checkpoint_dir=tmp_path)
+    assert (int(result.state), result.step, result.preempted) == (4, 4, True)
+    assert signal.getsignal(signal.SIGTERM) is before
+    rest = elastic(lambda w, s, i: s + 1, 0, 10, checkpoint_dir=tmp_path)
+    assert (int(rest.state), rest.preempted) == (10, False)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_steps": -1}, "num_steps must not be negative, got -1"),
+        ({"checkpoint_every": 2}, "checkpoint_every needs a checkpoint_dir"),
+        ({"checkpoint_every": -1}, "checkpoint_every must be at least 0"),
+        ({"keep_checkpoints": 0}, "keep_checkpoints at least 1, got 0 and 0"),
+    ],
+)
+def test_wrong_options(options: dict[str, int], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        elastic(lambda w, s, i: s, 0, **{"num_steps": 1, **options})
+
+
+def test_state_of_another_structure() -> None:
+    with pytest.raises(ArgumentError, match="step returned a state of structure"):
+        elastic(lambda w, s, i: (s, s), 0, 1)
+
+
+def test_no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FXFLOW_ELASTIC_ADDRESS", "127.0.0.1:1")
+    # The package's attribute of that name is the function.
+    module = sys.modules["fxflow.distributed.elastic"]
+    monkeypatch.setattr(module, "_CONNECT", 0.2)
+    monkeypatch.setattr(clients, "clear_backends", lambda: None)
+    with pytest.raises(DistributedError, match="no launcher answers"):
+        elastic(lambda w, s, i: s, 0, 1)
+
+
+# -- workers that come and go ---
+
+ELASTIC = ("--elastic", "1:3", "--heartbeat-timeout", "1")
+
+
+def test_undisturbed(launch: Launch, write: Callable[..., str]) -> None:
+    run = launch(*ELASTIC, write(PROGRAM), STEPS="20")
+    assert run.end() == 0, run.text
+    check(run, 20, count=3)
+
+
+def test_killed_and_replaced(launch: Launch, write: Callable[..., str]) -> None:
+    run = launch(
+        *ELASTIC, write(PROGRAM), STEPS="200", SCRIPT="1:10:9 0:12:9", PAUSE="0.01"
+    )
+    assert run.end() == 0, run.text
+    check(run, 200)
+    assert "workers 3, 4" in run.text or ", 3, 4 from step" in run.text, run.text
+
+
+def test_recovery_is_quick(launch: Launch, write: Callable[..., str]) -> None:
+    run = launch(
+        *ELASTIC, "--restarts", "0", write(PROGRAM), STEPS="40", SCRIPT="2:10:9"
+    )
+    assert run.end() == 0, run.text
+    check(run, 40, count=2)
+    times = [float(m[1]) for x in run.out if (m := re.search(r"BACK after (\S+)", x))]
+    assert len(times) == 2, run.text
+    assert max(times) < 1.0, run.text
+
+
+def test_stopped(launch: Launch, write: Callable[..., str]) -> None:
+    run = launch(
+        *ELASTIC, "--restarts", "0", write(PROGRAM), STEPS="40", SCRIPT="0:10:19"
+    )
+    started = time.monotonic()
+    assert run.end() == 0, run.text
+    assert time.monotonic() - started < 20
+    check(run, 40, count=2)
+    assert "has not been heard for 1 s" in run.text
+
+
+def test_notice_stops_all_at_one_step(
+    launch: Launch, write: Callable[..., str], tmp_path: Path
+) -> None:
+    folder = str(tmp_path / "checkpoints")
+    options = {"STEPS": "50", "FOLDER": folder}
+    run = launch(*ELASTIC, write(PROGRAM), SCRIPT="1:10:15", **options)
+    assert run.end() == 0, run.text
+    found = results(run)
+    assert len(set(found)) == 1 and len(found) == 3, run.text
+    _, count, step, preempted = found[0]
+    assert (count, preempted) == (step, True)
+    assert 11 <= step < 50
+    assert os.listdir(folder) == [f"step-{step:010d}.fxv"]
+    rest = launch(*ELASTIC, write(PROGRAM), **options)
+    assert rest.end() == 0, rest.text
+    check(rest, 50, count=3)
+    assert f"from step {step}" in rest.text
+
+
+def test_all_lost_goes_on_from_the_checkpoint(
+    launch: Launch, write: Callable[..., str], tmp_path: Path
+) -> None:
+    folder = str(tmp_path / "checkpoints")
+    run = launch(
+        "--elastic",
+        "1:2",
+        write(PROGRAM),
+        STEPS="40",
+        SCRIPT="0:25:9 1:25:9",
+        FOLDER=folder,
+        EVERY="10",
+    )
+    assert run.end() == 0, run.text
+    check(run, 40)
+    assert "from step 20" in run.text
+
+
+def test_error_of_the_program(launch: Launch, write: Callable[..., str]) -> None:
+    run = launch(
+        *ELASTIC,
+        write(
+            "from fxflow.distributed import elastic\n"
+            "def step(world, state, index):\n"
+            "    if index == 3 and world.rank == 1:\n"
+            "        raise ValueError('bad batch')\n"
+            "    return state\n"
+            "elastic(step, 0, 10)\n"
+        ),
+    )
+    assert run.end() == 1, run.text
+    assert "in step 3: ValueError: bad batch" in run.text
+    assert "the run has failed: worker 1" in run.text
+
+
+def test_too_few_are_left(launch: Launch, write: Callable[..., str]) -> None:
+    run = launch(
+        *("--elastic", "2:2", "--restarts", "0", write(PROGRAM)),
+        STEPS="40",
+        SCRIPT="1:10:9",
+    )
+    assert run.end() == 137, run.text  # of the first that failed
+    assert "1 worker is left, at least 2 are needed" in run.text
+    assert "DistributedError: the run has failed" in run.text
+
+
+def test_donated_state_and_shards(launch: Launch, write: Callable[..., str]) -> None:
+    """Each worker has a part of the state: a lost one takes its part with it."""
+    code = """
+import os
+import numpy as np
+import fxflow, fxflow.numpy as fnp
+from fxflow.distributed import elastic
+
+me = int(os.environ["FXFLOW_PROCESS_ID"])
+jitted = {}
+
+def place(world, state):
+    mesh = world.mesh("x")
+    where = fxflow.NamedSharding(mesh, fxflow.P("x"))
+    jitted[world.epoch] = fxflow.jit(lambda v: v + v.sum() / 12, donate_argnums=0)
+    return fxflow.make_array_from_callback((12,), where, lambda index: state[index])
+
+def step(world, state, index):
+    if (me, index) == (1, 7):
+        os.kill(os.getpid(), 9)
+    return jitted[world.epoch](state)
+
+result = elastic(
+    step, np.ones(12, np.float32), 10, place=place,
+    checkpoint_dir=os.environ["FOLDER"], checkpoint_every=3,
+)
+print("RESULT", result.state.tolist() == [2.0**10] * 12, result.step, flush=True)
+"""
+    run = launch(
+        "--elastic", "2:3", "--restarts", "0", write(code), FOLDER="checkpoints"
+    )
+    assert run.end() == 0, run.text
+    assert sum("RESULT True 10" in line for line in run.out) == 2, run.text
+    assert "from step 6" in run.text
+
+
+# -- rounds at random ---
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(30))
+def test_random_kills_and_stops(
+    seed: int, launch: Launch, write: Callable[..., str]
+) -> None:
+    draw = random.Random(seed)
+    steps = 150
+    run = launch(*ELASTIC, write(PROGRAM), STEPS=str(steps), PAUSE="0.01")
+    started = time.monotonic()
+    harmed: set[int] = set()
+
+    def harm() -> None:
+        run.wait_for("epoch 1:")
+        for _ in range(draw.randint(1, 3)):
+            time.sleep(draw.uniform(0.0, 0.8))
+            found = re.findall(r"worker \d+ \([^:]*:(\d+)\) has come", run.text)
+            alive = [int(pid) for pid in found if int(pid) not in harmed]
+            if len(alive) < 2:
+                return
+            victim = draw.choice(alive)
+            harmed.add(victim)
+            try:
+                os.kill(victim, draw.choice([signal.SIGKILL, signal.SIGSTOP]))
+            except ProcessLookupError:
+                return
+
+    thread = threading.Thread(target=harm)
+    thread.start()
+    status = run.end(60)
+    thread.join()
+    print(f"seed {seed}: {time.monotonic() - started:.1f} s, {len(harmed)} harmed")
+    assert status == 0, f"seed {seed}\n{run.text}"
+    check(run, steps)
+    assert time.monotonic() - started < 25, f"seed {seed}\n{run.text}"

@@ -1,0 +1,224 @@
+import os
+import signal
+import socket
+import stat
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fxflow.distributed.launch import Host, console, main, parse_hosts
+
+from .conftest import Run
+
+Launch = Callable[..., Run]
+Write = Callable[..., str]
+
+
+# -- what is asked for ---
+
+
+def test_hosts() -> None:
+    text = "# comment\nnode1 slots=2\n\nuser@node2  # the other\n10.0.0.3\n"
+    assert parse_hosts(text) == [
+        Host("node1", 2),
+        Host("user@node2", 1),
+        Host("10.0.0.3", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("node1 slot=2", "line 1: expected 'host' or"),
+        ("a\nb c", "line 2"),
+        ("-oProxyCommand=x", "line 1"),
+        ("a slots=0", "line 1"),
+        ("# nothing", "names no host"),
+    ],
+)
+def test_wrong_hosts(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_hosts(text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["x.py"], "say how many processes"),
+        (["-n", "2"], "the following arguments are required: program"),
+        (["--elastic", "3:2", "x.py"], "MIN:MAX with 1 <= MIN <= MAX, got '3:2'"),
+        (["--elastic", "2", "x.py"], "got '2'"),
+        (["-n", "5", "--elastic", "2:4", "x.py"], "-n 5 is not within"),
+        (["-n", "1", "--env", "A", "x.py"], "--env takes K=V, got 'A'"),
+        (["--hosts", "/no/such", "x.py"], "No such file"),
+    ],
+)
+def test_wrong_arguments(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert console([]) == 2
+    assert console(["--help"]) == 0
+    assert "usage: fxflow launch" in capsys.readouterr().out
+
+
+# -- what is done ---
+
+TELL = """
+import os
+for name in ("PROCESS_ID", "NUM_PROCESSES", "LOCAL_PROCESS_ID", "NUM_CPU_DEVICES"):
+    print(name, os.environ.get("FXFLOW_" + name))
+print(os.environ["A"])
+"""
+
+
+def test_places(launch: Launch, write: Write) -> None:
+    run = launch(
+        *("-n", "2", "--devices-per-process", "3", "--env", "A=b=c"), write(TELL)
+    )
+    assert run.end() == 0, run.text
+    for number in range(2):
+        assert [x for x in run.out if x.startswith(f"[{number}]")] == [
+            f"[{number}] PROCESS_ID {number}",
+            f"[{number}] NUM_PROCESSES 2",
+            f"[{number}] LOCAL_PROCESS_ID {number}",
+            f"[{number}] NUM_CPU_DEVICES 3",
+            f"[{number}] b=c",
+        ]
+
+
+def test_modules_and_commands(launch: Launch, write: Write, tmp_path: Path) -> None:
+    write("import sys; print('module', sys.argv[1:])", "tool.py")
+    run = launch("-n", "1", "-m", "tool", "-x", "1")
+    assert run.end() == 0, run.text
+    assert run.out == ["[0] module ['-x', '1']"]
+    run = launch("-n", "2", "echo", "a", "-n")
+    assert run.end() == 0, run.text
+    assert sorted(run.out) == ["[0] a -n", "[1] a -n"]
+
+
+def test_the_first_failure_ends_all(launch: Launch, write: Write) -> None:
+    code = (
+        "import os, sys, time\n"
+        "if os.environ['FXFLOW_PROCESS_ID'] == '1': time.sleep(0.2); sys.exit(7)\n"
+        "time.sleep(60)\n"
+    )
+    started = time.monotonic()
+    run = launch("-n", "3", write(code))
+    assert run.end() == 7, run.text
+    assert "process 1 ended with status 7; ending the others" in run.text
+    assert time.monotonic() - started < 10
+
+
+def test_a_signal_is_a_failure(launch: Launch, write: Write) -> None:
+    code = "import os; os.kill(os.getpid(), 9)"
+    run = launch("-n", "1", write(code))
+    assert run.end() == 137, run.text
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+)
+def test_signals_are_passed_on(
+    launch: Launch, write: Write, number: int, status: int
+) -> None:
+    code = (
+        "import signal, sys, time\n"
+        "def hear(n, f): print('heard', n, flush=True); sys.exit(0)\n"
+        f"signal.signal({int(number)}, hear)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    run = launch("-n", "2", write(code))
+    run.wait_for(r"\[0\] ready")
+    run.wait_for(r"\[1\] ready")
+    run.process.send_signal(number)
+    assert run.end() == status, run.text
+    for process in range(2):
+        assert f"[{process}] heard {int(number)}" in run.out
+
+
+def test_the_second_signal_kills(launch: Launch, write: Write) -> None:
+    code = (
+        "import signal, time\n"
+        "signal.signal(15, signal.SIG_IGN)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    run = launch("-n", "1", write(code))
+    run.wait_for("ready")
+    run.process.terminate()
+    time.sleep(0.2)
+    assert run.process.poll() is None
+    run.process.terminate()
+    assert run.end(10) == 143, run.text
+    assert "killing everything" in run.text
+
+
+def test_the_time_is_up(launch: Launch) -> None:
+    run = launch("-n", "2", "--timeout", "0.5", "sleep", "60")
+    assert run.end() == 124, run.text
+    assert "0.5 s have passed" in run.text
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's kernel")
+def test_the_launcher_is_killed(launch: Launch, write: Write) -> None:
+    """The fixture sees that no process is left."""
+    run = launch(
+        "-n", "2", write("print('on', flush=True)\nimport time; time.sleep(60)")
+    )
+    run.wait_for(r"\[0\] on")
+    run.wait_for(r"\[1\] on")
+    run.process.kill()
+    assert run.end() == -signal.SIGKILL
+
+
+def test_port_in_use(launch: Launch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        run = launch("-n", "1", "--port", port, "echo", "a")
+        assert run.end() == 1
+    assert f"127.0.0.1:{port}: the port is in use" in run.text
+
+
+def test_hosts_by_ssh(launch: Launch, write: Write, tmp_path: Path) -> None:
+    """In place of ssh stands a script that runs the command here."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text(
+        '#!/bin/sh\necho "$@" >> "$(dirname "$0")/asked"\n'
+        'for last; do :; done\nexec sh -c "$last"\n'
+    )
+    ssh.chmod(ssh.stat().st_mode | stat.S_IXUSR)
+    hosts = write("127.0.0.1 slots=2\n", "hosts")
+    code = (
+        "import fxflow\n"
+        "from fxflow import distributed\n"
+        "distributed.initialize()\n"
+        "from fxflow.distributed.session import local_process_id\n"
+        "print('devices', fxflow.device_count(), local_process_id())\n"
+    )
+    run = launch("--hosts", hosts, "--ssh", str(ssh), write(code))
+    assert run.end() == 0, run.text
+    assert sorted(run.out) == ["[0] devices 2 0", "[1] devices 2 1"], run.text
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert len(asked) == 2
+    assert all(line.startswith("-o BatchMode=yes 127.0.0.1 exec") for line in asked)
+    assert not any("TOKEN" in line for line in asked)
+    # One that fails ends the others there too.
+    code = (
+        "import os, sys, time\n"
+        "if os.environ['FXFLOW_PROCESS_ID'] == '0': time.sleep(60)\n"
+        "sys.exit(3)\n"
+    )
+    run = launch("--hosts", hosts, "--ssh", str(ssh), write(code))
+    assert run.end(20) == 3, run.text
+    assert os.path.exists(hosts)

@@ -1,0 +1,72 @@
+import pytest
+
+from fxflow.distributed.membership import Membership, choose_plan
+
+WHOLE = {"pieces": None, "sizes": []}
+
+
+def held(step: int, kind: str = "held", **more: object) -> dict[str, object]:
+    return {"step": step, "kind": kind, **WHOLE, **more}
+
+
+def half(step: int, number: int) -> dict[str, object]:
+    place = [[4 * number, 4 * number + 4]]
+    return held(step, pieces=[[0, place], [1, []]], sizes=[8, 1])
+
+
+def test_the_newest_state() -> None:
+    plan = choose_plan({"a": [held(4), held(3)], "b": [held(5), held(4)]})
+    assert plan == {"step": 5, "kind": "held", "sources": [["b", None]]}
+
+
+def test_memory_before_files_before_the_start() -> None:
+    own = [held(0, "initial"), held(6, "file"), held(6)]
+    assert choose_plan({"a": own})["kind"] == "held"
+    assert choose_plan({"a": own[:2]})["step"] == 6
+    assert choose_plan({"a": own[:1]}) == {
+        "step": 0,
+        "kind": "initial",
+        "sources": [["a", None]],
+    }
+
+
+def test_parts_make_a_whole() -> None:
+    plan = choose_plan(
+        {
+            "a": [held(0, "initial"), half(4, 0), half(5, 0)],
+            "b": [held(0, "initial"), half(4, 1), half(3, 1)],
+        }
+    )
+    assert (plan["step"], plan["kind"]) == (4, "held")
+    # The leaf that both have is asked of one.
+    assert plan["sources"] == [["a", [[0, [[0, 4]]], [1, []]]], ["b", [[0, [[4, 8]]]]]]
+
+
+def test_a_part_is_lost() -> None:
+    own = [held(0, "initial"), held(2, "file"), half(4, 0), half(5, 0)]
+    plan = choose_plan({"a": own, "b": [held(2, "file")]})
+    assert (plan["step"], plan["kind"]) == (2, "file")
+    assert plan["sources"] == [["a", None], ["b", None]]
+
+
+@pytest.mark.parametrize("bounds", [(0, 1), (3, 2)])
+def test_wrong_bounds(bounds: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match="1 <= minimum <= maximum"):
+        Membership("127.0.0.1:0", *bounds)
+
+
+def test_giving_up() -> None:
+    said: list[str] = []
+    server = Membership("127.0.0.1:0", 1, 2, log=said.append)
+    server.give_up("nobody is left")
+    server.give_up("again")
+    server.stop()
+    assert (server.outcome, server.why) == ("failed", "nobody is left")
+    assert said == ["failed: nobody is left"]
+
+
+def test_nobody_comes() -> None:
+    server = Membership("127.0.0.1:0", 2, 2, start_timeout=0.1)
+    server._stopped.wait(0.3)
+    server.stop()
+    assert server.why.startswith("0 workers are ready, at least 2 are needed")

@@ -1,0 +1,88 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import random
+from fxflow.core.errors import ArgumentError
+from fxflow.distributed.values import (
+    HostLeaf,
+    decode,
+    encode,
+    from_host,
+    load,
+    save,
+    to_host,
+)
+
+LEAVES = [
+    fnp.arange(6.0).reshape(2, 3),
+    fnp.ones((), "bfloat16"),
+    fnp.zeros((0, 4), "int8"),
+    np.array([True, False]),
+    np.arange(8.0)[::2],
+    np.asfortranarray(np.arange(6).reshape(2, 3)),
+    3,
+    2.5,
+    1j,
+    True,
+]
+
+
+@pytest.mark.parametrize("leaf", LEAVES, ids=lambda x: f"{getattr(x, 'dtype', x)}")
+def test_round_trip(leaf: object) -> None:
+    host = to_host(leaf)
+    (found,), extra = decode(encode([host], note="a"))
+    assert extra == {"note": "a"}
+    assert found.data.dtype == host.data.dtype == fxflow.typeof(leaf).dtype
+    assert found.data.shape == host.data.shape
+    np.testing.assert_array_equal(found.data, np.asarray(leaf))
+    found.data[...] = 0  # it is nobody else's
+
+
+def test_keys() -> None:
+    keys = random.split(random.key(7), 3)
+    (found,), _ = decode(encode([to_host(keys)]))
+    again = from_host(found)
+    assert again.dtype == keys.dtype
+    assert random.key_data(again).tolist() == random.key_data(keys).tolist()
+
+
+def test_what_is_no_array() -> None:
+    with pytest.raises(ArgumentError):
+        to_host("text")
+
+
+def test_damage_is_seen() -> None:
+    payload = encode([HostLeaf(np.arange(4))])
+    for wrong in (payload[:-1], payload[:-5] + b"x" + payload[-4:], b"", b"PK\x03\x04"):
+        with pytest.raises(ValueError, match="these bytes"):
+            decode(wrong)
+
+
+def test_files(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "state.fxv"
+    save(path, [HostLeaf(np.arange(4))], step=3)
+    save(path, [HostLeaf(np.arange(5))], step=4)
+    (leaf,), extra = load(path)
+    assert (leaf.data.tolist(), extra) == ([0, 1, 2, 3, 4], {"step": 4})
+    assert [p.name for p in path.parent.iterdir()] == ["state.fxv"]
+    path.write_bytes(b"short")
+    with pytest.raises(ValueError, match=r"state\.fxv: these bytes are not"):
+        load(path)
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state.fxv"
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save(path, [HostLeaf(np.arange(4))])
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,106 @@
+import socket
+import threading
+import time
+
+import pytest
+
+from fxflow.devices.cluster import DistributedError
+from fxflow.distributed.wire import Line, dial, new_token, parse_address
+
+
+@pytest.fixture
+def pair() -> tuple[Line, Line]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    left = socket.create_connection(listener.getsockname())
+    right, _ = listener.accept()
+    listener.close()
+    return Line(left), Line(right)
+
+
+def test_messages(pair: tuple[Line, Line]) -> None:
+    left, right = pair
+    big = bytes(range(256)) * 4096
+    sender = threading.Thread(
+        target=lambda: (left.send({"op": "a"}), left.send({"op": "b"}, big))
+    )
+    sender.start()
+    assert right.receive() == ({"op": "a"}, b"")
+    assert right.receive() == ({"op": "b"}, big)
+    sender.join()
+    for number in range(100):
+        right.post({"n": number}, b"x" * number)
+    for number in range(100):
+        assert left.receive() == ({"n": number}, b"x" * number)
+    assert not left.readable(0.01)
+    right.finish()
+    left.close()
+    with pytest.raises(EOFError):
+        right.receive()
+    with pytest.raises(EOFError):
+        left.readable(0.1)
+    right.close()
+
+
+def test_what_is_no_message(pair: tuple[Line, Line]) -> None:
+    left, right = pair
+    left.socket.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    with pytest.raises(ValueError, match="not a message of fxflow"):
+        right.receive()
+    left.close()
+    right.close()
+
+
+def test_posting_to_nobody_does_not_fail(pair: tuple[Line, Line]) -> None:
+    left, right = pair
+    right.close()
+    for _ in range(50):
+        left.post({"op": "a"}, b"x" * 10000)
+    left.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "parsed"),
+    [
+        ("h:1", ("h", 1)),
+        ("10.0.0.1:65535", ("10.0.0.1", 65535)),
+        ("[::1]:2", ("::1", 2)),
+    ],
+)
+def test_addresses(address: str, parsed: tuple[str, int]) -> None:
+    assert parse_address(address) == parsed
+
+
+@pytest.mark.parametrize("address", ["", "h", "h:", ":1", "h:x", "h:0", "h:65536"])
+def test_wrong_addresses(address: str) -> None:
+    with pytest.raises(ValueError, match="reads host:port"):
+        parse_address(address)
+
+
+def test_nobody_answers(free_port: int) -> None:
+    started = time.monotonic()
+    with pytest.raises(DistributedError, match="no coordinator answers at") as caught:
+        dial(f"127.0.0.1:{free_port}", 0.3)
+    assert time.monotonic() - started < 2
+    assert caught.value.seconds == 0.3
+
+
+def test_somebody_answers_late(free_port: int) -> None:
+    accepted = []
+
+    def listen() -> None:
+        time.sleep(0.2)
+        with socket.create_server(("127.0.0.1", free_port)) as listener:
+            accepted.append(listener.accept()[0])
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    line = dial(f"127.0.0.1:{free_port}", 10)
+    thread.join()
+    assert line.own_host == "127.0.0.1"
+    line.close()
+    accepted[0].close()
+
+
+def test_tokens_differ() -> None:
+    assert new_token() != new_token()
+    assert len(new_token()) == 32
