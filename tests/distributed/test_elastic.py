@@ -329,7 +329,10 @@ print("RESULT", result.state.tolist() == [2.0**10] * 12, result.step, flush=True
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(i, marks=[pytest.mark.soak] if i > 1 else []) for i in range(30)],
+)
 def test_random_kills_and_stops(
     seed: int, launch: Launch, write: Callable[..., str]
 ) -> None:
