@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -47,7 +46,6 @@ _BUILD_OPTIONS = (
     "memory_fitting_level",
     "optimization_level",
 )
-_COLLECTIVE_TIMEOUT = "xla_cpu_collective_timeout_seconds"
 
 
 #: Called before a program for devices of several processes is compiled.
@@ -64,14 +62,14 @@ def on_shared_program(listener: Callable[[str, str, list[int]], None]) -> None:
     _shared.append(listener)
 
 
-def _announce(
-    name: str, module_text: str | bytes, settings: CompileOptions, devices: Any
-) -> None:
+def _announce(name: str, module_text: str | bytes, devices: Sequence[Device]) -> None:
     processes = sorted({d.process_index for d in devices})
     if len(processes) < 2 or not _shared:
         return
     text = module_text.encode() if isinstance(module_text, str) else module_text
-    digest = hashlib.sha256(text + settings.SerializeAsString()).hexdigest()
+    # Not the settings: where one process dumps its programs is its own affair.
+    ids = ",".join(str(d.id) for d in devices)
+    digest = hashlib.sha256(ids.encode() + b";" + text).hexdigest()
     for listener in _shared:
         listener(name, digest, processes)
 
@@ -244,11 +242,6 @@ def build_options(
     if any(free_results):
         build.allow_spmd_sharding_propagation_to_output = list(free_results)
     overrides: list[tuple[str, OptionValue]] = []
-    together = len(devices) > 1 and devices[0].platform == "cpu"
-    if together and _COLLECTIVE_TIMEOUT not in os.environ.get("XLA_FLAGS", ""):
-        # Without a bound, one lost peer makes all others wait for ever.
-        seconds = max(1, round(config.collective_timeout))
-        overrides.append((_COLLECTIVE_TIMEOUT, seconds))
     if options:
         for name, value in options.items():
             if name not in _BUILD_OPTIONS or not hasattr(build, name):
@@ -310,7 +303,7 @@ def compile(
         use_shardy=use_shardy,
         free_results=free_results,
     )
-    _announce(name, module_text, settings, devices)
+    _announce(name, module_text, devices)
     try:
         program, from_cache = _program(module_text, devices, settings, callbacks)
     except (RuntimeFailure, ValueError) as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -31,8 +32,12 @@ _PRELUDE = (
     "except OSError as error: sys.exit(f'{sys.argv[2]}: {error.strerror}')\n"
 )
 _COLOURS = (36, 33, 32, 35, 34, 31, 96, 93, 92, 95, 94, 91)
-#: What gloo prints to standard output whenever it connects.
-_NOISE = b"[Gloo] Rank "
+#: What gloo prints to standard output whenever it connects, in pieces: its threads
+#: write into each other's lines.
+_NOISE = re.compile(
+    rb"\[Gloo\] Rank ?\d*|\d* ?is connected to \d*|"
+    rb"\d* ?peer ranks\. Expected number of connected peer ranks is ?:? ?\d*"
+)
 
 
 class Output:
@@ -133,8 +138,11 @@ class Child:
     def _copy(pipe: Any, stream: TextIO, mark: str, output: Output) -> None:
         with pipe:
             for line in pipe:
-                if not line.startswith(_NOISE):
-                    output.write(stream, mark, line)
+                if _NOISE.search(line):
+                    line = _NOISE.sub(b"", line)
+                    if not line.strip():
+                        continue
+                output.write(stream, mark, line)
 
     def _tell(self, line: str) -> None:
         pipe = self._process.stdin

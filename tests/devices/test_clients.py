@@ -1,5 +1,6 @@
 """Clients: nothing at import, made when asked for, chosen by the configuration."""
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 
@@ -234,3 +235,40 @@ assert called == [1]
 print("fine")
 """
     assert run_python(code) == "fine\n"
+
+
+def test_collectives_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/x")
+    with config.override(collective_timeout=7.4):
+        clients.bound_collectives()
+        clients.bound_collectives()
+    wanted = "--xla_dump_to=/x --xla_cpu_collective_timeout_seconds=7"
+    assert os.environ["XLA_FLAGS"] == wanted
+
+
+def test_what_plugins_are_made_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, object]] = []
+
+    def make(platform: str, **arguments: object) -> object:
+        given.append(arguments)
+        raise BackendError("not here")
+
+    monkeypatch.setattr(plugins, "make_client", make)
+    monkeypatch.setattr(clients, "_failures", {})
+    clients.configure_plugins(node_id=1, num_nodes=2)
+    try:
+        with pytest.raises(BackendError, match="not here"):
+            clients.client("cuda")
+    finally:
+        clients.configure_plugins()
+    assert given == [{"node_id": 1, "num_nodes": 2}]
+
+
+def test_started(run_python: Run) -> None:
+    code = """
+from fxflow.devices import clients
+assert clients.started() == ()
+clients.client("cpu")
+print(clients.started())
+"""
+    assert run_python(code) == "('cpu',)\n"

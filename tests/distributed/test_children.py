@@ -41,7 +41,10 @@ def test_output_and_status(output: Output, capfd: pytest.CaptureFixture[str]) ->
     code = (
         "import os, sys\n"
         "print(os.environ['A'])\n"
-        "print('[Gloo] Rank 0 is connected to 1 peer ranks.')\n"
+        "end = 'peer ranks. Expected number of connected peer ranks is : 3'\n"
+        "print('[Gloo] Rank 0 is connected to 3', end)\n"
+        "print('[Gloo] Rank [Gloo] Rank 2 is connected to 3', end)\n"
+        "print('2 is connected to 3', end)\n"
         "print('no end', end='', file=sys.stderr)\n"
         "sys.exit(4)\n"
     )

@@ -25,7 +25,8 @@ Launch = Callable[..., Run]
 
 # The state after n steps does not depend on who computed it: each member adds up its
 # part of a batch that the step's number determines, and the sum goes over all of them.
-# SCRIPT says who does what to itself: "1:10:9" is worker 1 at step 10 with signal 9.
+# SCRIPT says who does what to itself: "1:10:9" is worker 1 at step 10 with signal 9;
+# with "0" for the signal it does nothing for ever.
 PROGRAM = """
 import os, time
 import numpy as np
@@ -41,7 +42,7 @@ def step(world, state, index):
     global last
     for worker, when, number in script:
         if (worker, when) == (me, index):
-            os.kill(os.getpid(), number)
+            os.kill(os.getpid(), number) if number else time.sleep(600)
     first = world.epoch not in programs
     if first:
         programs.clear()
@@ -326,6 +327,23 @@ print("RESULT", result.state.tolist() == [2.0**10] * 12, result.step, flush=True
 
 
 # -- rounds at random ---
+
+
+@pytest.mark.slow
+def test_one_that_is_stuck(launch: Launch, write: Callable[..., str]) -> None:
+    """It answers heartbeats but does not come back: it is expelled and killed."""
+    run = launch(
+        *ELASTIC,
+        *("--restarts", "0", write(PROGRAM)),
+        STEPS="20",
+        SCRIPT="1:10:0",
+        FXFLOW_COLLECTIVE_TIMEOUT="2",
+    )
+    started = time.monotonic()
+    assert run.end() == 0, run.text
+    assert time.monotonic() - started < 20
+    check(run, 20, count=2)
+    assert "worker 1 is expelled: it did not come back" in run.text
 
 
 @pytest.mark.slow
