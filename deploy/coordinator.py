@@ -1,0 +1,171 @@
+"""The coordinator of a run, on its own: where no launcher starts the processes.
+
+    python deploy/coordinator.py --num-processes 2
+    python deploy/coordinator.py --elastic 2:4
+
+Kubernetes and Slurm start the processes themselves; this program is where these find
+each other. Processes read its address from ``FXFLOW_COORDINATOR_ADDRESS`` (and need
+``FXFLOW_COORDINATOR_HOSTED=1``), elastic ones from ``FXFLOW_ELASTIC_ADDRESS``. When a
+run breaks, because a process is lost, the next one may begin at once: the manager
+starts the processes anew, and they meet here again.
+
+It holds no device and no state of the program. ``FXFLOW_TOKEN`` is the run's secret:
+whoever does not know it is turned away. The exit status is 0 when a run has ended as it
+should, 1 when that cannot be expected any more, 2 for a wrong command line.
+"""
+
+import argparse
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+from fxflow.distributed import DistributedError
+from fxflow.distributed.coordinator import Coordinator
+from fxflow.distributed.membership import Membership
+
+TICK = 0.1
+#: Seconds that the other processes of a broken run have to leave.
+GRACE = 5.0
+#: Seconds for workers to hear how their run has ended.
+LINGER = 2.0
+
+
+def log(text: str) -> None:
+    """Say something, on standard error."""
+    print(f"coordinator: {text}", file=sys.stderr, flush=True)
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    add = parser.add_argument
+    kind = parser.add_mutually_exclusive_group(required=True)
+    kind.add_argument("-n", "--num-processes", type=int, metavar="N")
+    kind.add_argument("--elastic", metavar="MIN:MAX", help="how many workers there are")
+    add("--address", default="0.0.0.0", help="where to listen (default: everywhere)")
+    add("--port", type=int, default=8476, help="default 8476; 0 takes any free one")
+    add("--heartbeat-timeout", type=float, metavar="S", help="default 100, elastic 3")
+    add(
+        "--start-timeout",
+        type=float,
+        default=float("inf"),
+        metavar="S",
+        help="give up when the processes are not there within so long (default: never)",
+    )
+    options = parser.parse_args(argv)
+    if options.num_processes is not None and options.num_processes < 1:
+        parser.error(f"--num-processes must be at least 1, got {options.num_processes}")
+    options.bounds = None
+    if options.elastic is not None:
+        match = re.fullmatch(r"(\d+):(\d+)", options.elastic)
+        low, high = (int(match[1]), int(match[2])) if match else (0, 0)
+        if not 1 <= low <= high:
+            parser.error(f"--elastic takes MIN:MAX, 1 <= MIN <= MAX; {options.elastic}")
+        options.bounds = low, high
+    return options
+
+
+def wait(over: Callable[[], bool], seconds: float = float("inf")) -> bool:
+    """Wait until `over`; return whether it came to that in time."""
+    end = time.monotonic() + seconds
+    while not over():
+        if time.monotonic() >= end:
+            return False
+        time.sleep(TICK)
+    return True
+
+
+def serve(server: Coordinator, options: argparse.Namespace) -> bool | None:
+    """Serve one run; return whether it ended well, None if it broke."""
+    count, group = options.num_processes, server.group
+    log(f"waiting for {count} processes at port {server.port}")
+    if not wait(lambda: len(group.lines) == count, options.start_timeout):
+        absent = sorted(set(range(count)) - group.lines.keys())
+        log(f"giving up: processes {absent} did not come")
+        return False
+    log("all processes are there")
+
+    def lost() -> dict[int, str]:
+        with server.lock:
+            return {k: why for k, why in group.gone.items() if why != "it has left"}
+
+    wait(lambda: len(group.gone) == count or bool(lost()))
+    if not lost():
+        log("all processes have left; the run is done")
+        return True
+    for number, why in sorted(lost().items()):
+        log(f"process {number} is lost: {why}")
+    wait(lambda: len(group.gone) == count, GRACE)
+    return None
+
+
+def serve_elastic(server: Membership, options: argparse.Namespace) -> bool | None:
+    """Serve one elastic run; return whether it ended well, None if it is to go on."""
+    log(f"waiting for {options.elastic} workers at port {server.port}")
+    wait(lambda: bool(server.outcome))
+    log(f"the run is {server.outcome}")
+    time.sleep(LINGER)
+    if server.outcome == "done":
+        return True
+    return None if server.epoch else False  # in epoch 0 the workers never came
+
+
+def serve_runs(options: argparse.Namespace) -> bool:
+    """Serve runs until one ends well; return whether one did."""
+    token = os.environ.get("FXFLOW_TOKEN", "")
+    while True:
+        address = f"{options.address}:{options.port}"
+        server: Coordinator | Membership
+        if options.bounds:
+            server = Membership(
+                address,
+                *options.bounds,
+                wanted=options.bounds[0],  # more are let in as they come
+                token=token,
+                heartbeat_timeout=options.heartbeat_timeout or 3.0,
+                start_timeout=options.start_timeout,
+                log=log,
+            )
+        else:
+            server = Coordinator(
+                address,
+                options.num_processes,
+                token=token,
+                heartbeat_timeout=options.heartbeat_timeout or 100.0,
+            )
+        options.port = server.port  # that of the next run too
+        try:
+            if isinstance(server, Membership):
+                well = serve_elastic(server, options)
+            else:
+                well = serve(server, options)
+        finally:
+            server.stop()
+        if well is not None:
+            return well
+        log("the run has not ended well; the next one may begin")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Serve until a run has ended; return the exit status."""
+    options = parse(argv)
+    # As the first process of a container it would not be ended by a signal otherwise.
+    # At once: the system closes the port, and processes see that it is gone.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, frame: os._exit(128 + number))
+    try:
+        well = serve_runs(options)
+    except DistributedError as error:
+        log(str(error))
+        well = False
+    return 0 if well else 1
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # without waiting for threads that wait in the runtime

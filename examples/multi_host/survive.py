@@ -1,0 +1,76 @@
+"""Training that goes on when processes die, stop or come.
+
+fxflow launch --elastic 1:3 examples/multi_host/survive.py --steps 600
+
+Kill a worker meanwhile: the others go on, a new one is let in, and the weights at the
+end are those of a run that nobody disturbed. After a notice to end (SIGTERM) the state
+is saved in the folder of --checkpoints, and the same command goes on from there.
+"""
+
+import argparse
+import os
+import sys
+import time
+
+import numpy as np
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import NamedSharding, P
+from fxflow.distributed import elastic
+
+ROWS = 96  # divisible by every number of devices that is to be used
+
+parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+parser.add_argument("--steps", type=int, default=600)
+parser.add_argument("--pause", type=float, default=0.01, help="seconds in each step")
+parser.add_argument("--checkpoints", help="a folder that all processes see")
+parser.add_argument("--checkpoint-every", type=int, default=0, metavar="STEPS")
+options = parser.parse_args()
+
+
+@fxflow.jit
+def train(weights, images, targets):
+    """One step of gradient descent."""
+
+    def loss(weights):
+        return fnp.mean((images @ weights - targets) ** 2)
+
+    value, gradient = fxflow.value_and_grad(loss)(weights)
+    return weights - 0.05 * gradient, value
+
+
+def step(world, state, index):
+    """Apply one step; the batch follows from the index alone, not from who is there."""
+    images = np.random.default_rng(index).normal(size=(ROWS, 8)).astype(np.float32)
+    targets = images @ np.arange(8, dtype=np.float32)
+    divided = NamedSharding(world.mesh(), P("data"))
+    batch = [
+        fxflow.make_array_from_callback(rows.shape, divided, rows.__getitem__)
+        for rows in (images, targets)
+    ]
+    weights, value = train(state, *batch)
+    if world.rank == 0 and index % 100 == 0:
+        print(f"step {index}: loss {float(value):.1e}, {world.size} processes")
+    time.sleep(options.pause)  # so that there is time to kill somebody
+    return weights
+
+
+def place(world, state):
+    """Put the weights on every device, at the start of each epoch."""
+    return fxflow.device_put(state, NamedSharding(world.mesh(), P()))
+
+
+print(f"worker {os.environ.get('FXFLOW_PROCESS_ID', 0)} is process {os.getpid()}")
+outcome = elastic(
+    step,
+    np.zeros(8, np.float32),
+    options.steps,
+    place=place,
+    checkpoint_dir=options.checkpoints,
+    checkpoint_every=options.checkpoint_every,
+)
+if outcome.preempted:
+    print(f"told to end; the state after step {outcome.step} is saved")
+    sys.exit(75)  # "try again later": a cluster manager starts it anew
+print(f"done: {outcome.step} steps, weights {np.round(outcome.state, 3).tolist()}")

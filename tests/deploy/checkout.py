@@ -1,0 +1,69 @@
+"""What the tests of this folder look at: files, variables, programs, processes."""
+
+import functools
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+DEPLOY = ROOT / "deploy"
+GUIDE = ROOT / "docs" / "multi-host.md"
+
+
+@functools.cache
+def known_variables() -> frozenset[str]:
+    """The `FXFLOW_*` variables that something in the checkout reads."""
+    from fxflow._config import _OPTIONS
+
+    sources = [*ROOT.glob("fxflow/**/*.py"), *ROOT.glob("examples/**/*.py")]
+    read = re.compile(r"[\"'](FXFLOW_[A-Z_]+)[\"']")
+    found = {name for path in sources for name in read.findall(path.read_text())}
+    return frozenset(found | {option.environment for option in _OPTIONS.values()})
+
+
+@functools.cache
+def options_of(program: str) -> frozenset[str]:
+    """The options that a Python program lists by `--help`; it must exist."""
+    path = ROOT / program
+    assert path.is_file(), f"there is no {program}"
+    if "argparse" not in path.read_text() and "options(" not in path.read_text():
+        return frozenset()
+    shown = run([sys.executable, program, "--help"])
+    assert shown.returncode == 0, shown.stderr
+    return frozenset(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", shown.stdout))
+
+
+def check_program(command: Sequence[str]) -> None:
+    """Checks that a Python program exists and knows the options it is given."""
+    program, *arguments = command
+    known = options_of(program)
+    for argument in arguments:
+        if argument.startswith("-"):
+            name = argument.partition("=")[0]
+            assert name in known, f"{program} has no option {name}"
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """The environment for a process that is part of a run of its own."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("FXFLOW", "XLA"))}
+    kept["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
+    )
+    return kept | {"PYTHONUNBUFFERED": "1"} | variables
+
+
+def run(
+    command: Sequence[str], timeout: float = 60, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command in the root of the checkout; it fails after `timeout` seconds."""
+    return subprocess.run(
+        command,
+        cwd=ROOT,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
