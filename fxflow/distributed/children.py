@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
@@ -33,11 +34,14 @@ _PRELUDE = (
 )
 _COLOURS = (36, 33, 32, 35, 34, 31, 96, 93, 92, 95, 94, 91)
 #: What gloo prints to standard output whenever it connects, in pieces: its threads
-#: write into each other's lines.
+#: write into each other's lines, and numbers are left over.
 _NOISE = re.compile(
-    rb"\[Gloo\] Rank ?\d*|\d* ?is connected to \d*|"
-    rb"\d* ?peer ranks\. Expected number of connected peer ranks is ?:? ?\d*"
+    rb"\[Gloo\] Rank | is connected to | ?peer ranks\. |"
+    rb"Expected number of connected peer ranks is : "
 )
+_LEFT_OVER = re.compile(rb"[\d\s]*")
+#: Seconds after such a line in which one of numbers alone belongs to it.
+_AFTER = 0.05
 
 
 class Output:
@@ -137,12 +141,14 @@ class Child:
     @staticmethod
     def _copy(pipe: Any, stream: TextIO, mark: str, output: Output) -> None:
         with pipe:
+            noisy = -_AFTER
             for line in pipe:
+                now = time.monotonic()
                 if _NOISE.search(line):
+                    noisy = now
                     line = _NOISE.sub(b"", line)
-                    if not line.strip():
-                        continue
-                output.write(stream, mark, line)
+                if now - noisy > _AFTER or not _LEFT_OVER.fullmatch(line):
+                    output.write(stream, mark, line)
 
     def _tell(self, line: str) -> None:
         pipe = self._process.stdin
