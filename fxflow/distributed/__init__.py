@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fxflow.devices.cluster import DistributedError
 
-from . import multihost
+from . import compression, multihost, parameter_server
 from .elastic import Outcome, World, elastic
 from .session import initialize, is_initialized, shutdown
 
@@ -17,9 +17,11 @@ __all__ = [
     "DistributedError",
     "Outcome",
     "World",
+    "compression",
     "elastic",
     "initialize",
     "is_initialized",
     "multihost",
+    "parameter_server",
     "shutdown",
 ]

@@ -187,7 +187,8 @@ class JitFunction:
                 try:
                     raw = [*map(_get_buffer, leaves)]
                 except AttributeError:  # an array lives in host memory only
-                    raw = [buffer_of(leaf) for leaf in leaves]
+                    moves = getattr(run, "moves", False)
+                    raw = [None if moves else buffer_of(leaf) for leaf in leaves]
                 try:
                     return run(leaves, raw)
                 except RuntimeFailure as error:
@@ -311,12 +312,8 @@ class JitFunction:
     def _argument_shardings(self, bound: _Bound) -> list[Any]:
         """Returns where each leaf of the arguments is to be, or None."""
         wanted = self._in_shardings
-        found: list[Any] = [
-            getattr(leaf, "sharding", None) if type(leaf) is ShapeDtypeStruct else None
-            for leaf in bound.leaves
-        ]
         if wanted is None:
-            return found
+            return [None] * len(bound.leaves)
         if callable(wanted):
             return list(wanted(bound.dynamic(), bound.named()))
         if bound.named():
@@ -325,8 +322,7 @@ class JitFunction:
                 f"{', '.join(sorted(bound.named()))} by position"
             )
         structure = tree.structure(bound.dynamic())
-        given = _prefixed(wanted, structure, "in_shardings", self._name)
-        return [g or f for g, f in zip(given, found, strict=True)]
+        return _prefixed(wanted, structure, "in_shardings", self._name)
 
     def _compiled(
         self, bound: _Bound, traced: Traced, placeds: Sequence[Placed]
@@ -375,7 +371,8 @@ class JitFunction:
           The traced function, with its graph.
         """
         bound = _Bound(self, args, kwargs)
-        return self._traced(bound, [typeof(leaf) for leaf in bound.leaves])
+        traced = self._traced(bound, [typeof(leaf) for leaf in bound.leaves])
+        return traced.placed([_place_of(leaf) for leaf in bound.leaves])
 
     @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -391,6 +388,16 @@ class JitFunction:
         """Drops what was traced and compiled for this function."""
         self._caches.clear()
         self._caches.signatures.clear()
+
+
+def _place_of(leaf: Any) -> Any:
+    """Returns where an argument insists on being, or None."""
+    if isinstance(leaf, ShapeDtypeStruct):
+        return leaf.sharding
+    placed = getattr(leaf, "_placed", None)
+    return (
+        placed.placement.sharding if placed is not None and placed.committed else None
+    )
 
 
 def _as_arrays(leaves: list[Any]) -> list[Any]:
@@ -435,10 +442,17 @@ def _fast_runner(
         run_there = _fast_runner(compiled, stay)
 
         def run_moved(leaves: Sequence[Array], raw: list[Any]) -> Any:
+            there = [
+                buffer_of(leaf) if buffer is None and i not in goals else buffer
+                for i, (leaf, buffer) in enumerate(zip(leaves, raw, strict=True))
+            ]
             for i, place in moving:
-                raw[i] = buffer_at(leaves[i], place)
-            return run_there(leaves, raw)
+                there[i] = buffer_at(leaves[i], place)
+            return run_there(leaves, there)
 
+        # What has no buffer yet gets one where it is needed.
+        run_moved.moves = True  # type: ignore[attr-defined]
+        goals = dict(moving)
         return run_moved
     unflatten = out_tree.unflatten
     donated = [i for i, give in enumerate(compiled.lowered.traced.donated) if give]

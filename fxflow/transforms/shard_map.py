@@ -270,6 +270,12 @@ def varying_axes(
         ):
             # A call, plain, checkpointed or with a derivative of its own.
             outs = varying_axes(inner, given)
+        elif (branches := node.params.get("branches")) and all(
+            len(b.inputs) == len(given) - 1 for b in branches
+        ):
+            # Which branch is taken is the first operand's to say.
+            each = [varying_axes(branch, given[1:]) for branch in branches]
+            outs = [given[0].union(*found) for found in zip(*each, strict=True)]
         else:
             extra = _inside(node.params)
             out = node.primitive.varying(given, node.params) | extra

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -73,6 +74,21 @@ class Traced:
         self.in_tree, self.out_tree, self.name = in_tree, out_tree, name
         self.labels, self.donated = list(labels), tuple(donated)
         self.keep_unused, self.options = keep_unused, options
+
+    def placed(self, shardings: Sequence[Any]) -> Traced:
+        """Returns the same for arguments that are somewhere.
+
+        Args:
+          shardings: where each leaf is, or None; `in_shardings` come first.
+        """
+        if not any(shardings):
+            return self
+        other = copy.copy(self)
+        other.in_shardings = tuple(
+            own or given
+            for own, given in zip(self.in_shardings, shardings, strict=True)
+        )
+        return other
 
     @property
     def in_avals(self) -> tuple[Aval, ...]:

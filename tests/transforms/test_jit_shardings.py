@@ -206,6 +206,20 @@ def test_stages() -> None:
     np.testing.assert_allclose(compiled(HOST), HOST.T @ HOST, rtol=1e-5, atol=1e-5)
 
 
+def test_stages_go_by_where_arguments_are(array) -> None:
+    f = fxflow.jit(lambda a: a.sum())
+    whole, half = HOST.nbytes, HOST.nbytes // 2
+
+    def size(value):
+        sizes = f.lower(value).compile().memory_analysis()
+        return sizes["argument_size_in_bytes"]
+
+    assert size(fxflow.ShapeDtypeStruct((8, 8), "float32", sharding=on("y"))) == half
+    assert size(fxflow.ShapeDtypeStruct((8, 8), "float32")) == whole
+    assert size(array) == whole // 8
+    assert size(HOST) == whole
+
+
 def test_a_mesh_of_one_device() -> None:
     mesh = fxflow.make_mesh((1,), ("x",))
     value = fxflow.device_put(HOST, NamedSharding(mesh, P("x")))

@@ -195,6 +195,7 @@ def test_what_differs_is_found():
         lambda a: lax.all_gather(a, "x"),
         lambda a: fxflow.jit(lambda v: lax.pmax(v, "x"))(a),
         lambda a: fnp.zeros(3),
+        lambda a: lax.cond(True, lambda v: lax.psum(v, "x"), fnp.zeros_like, a),
         fxflow.checkpoint(lambda a: lax.pmean(fnp.sin(a), ("x", "y"))),
     ]
     for f in same:
