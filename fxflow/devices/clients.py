@@ -91,6 +91,17 @@ def bound_collectives() -> None:
         os.environ["XLA_FLAGS"] = f"{flags} {_COLLECTIVE_TIMEOUT}={seconds}".strip()
 
 
+_before_joining: list[Callable[[], None]] = []
+
+
+def before_joining(check: Callable[[], None]) -> None:
+    """Call `check` before a CPU client of several processes is made.
+
+    Making one waits for all processes: `check` raises if one of them is gone.
+    """
+    _before_joining.append(check)
+
+
 def _make(platform: str) -> Client:
     if platform == "cpu":
         if "collectives" in _cpu_arguments:
@@ -106,6 +117,9 @@ def _start(platform: str) -> Client | None:
     with _lock:
         known = _clients.get(platform)
         if known is None and platform not in _failures:
+            if platform == "cpu" and "collectives" in _cpu_arguments:
+                for check in _before_joining:
+                    check()
             try:
                 known = _make(platform)
                 if not known.devices():

@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from . import clients
 from ._jaxlib import RuntimeFailure, raw
 from .callbacks import on_failure
 from .errors import BackendError
@@ -125,6 +126,14 @@ def explain(error: BaseException) -> BaseException:
 
 
 on_failure(explain)
+
+
+def _refuse_after_failure() -> None:
+    if _state.failure is not None:
+        raise _state.failure
+
+
+clients.before_joining(_refuse_after_failure)
 
 
 # -- the service ---

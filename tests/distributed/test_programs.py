@@ -118,5 +118,5 @@ for i in range(1000):
 )
 def test_one_is_lost(launch: Launch, write: Write, signal: str, words: str) -> None:
     run = launch("-n", "3", write(HEAD + LOST.replace("{signal}", signal)))
-    run.wait_for(f"TOLD 20 .*{words}", 20)
+    run.wait_for(f"TOLD 20 .*{words}", 60)  # three processes start first
     assert run.end(30) != 0, run.text

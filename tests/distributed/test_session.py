@@ -111,6 +111,31 @@ def test_one_is_lost(run_all: Callable[..., list[Run]], what: str, why: str) -> 
     assert time.monotonic() - started < 20
 
 
+EARLY = """
+import os, sys, time
+import fxflow
+fxflow.distributed.initialize(f"127.0.0.1:{sys.argv[1]}", 2, int(sys.argv[2]))
+if sys.argv[2] == "1":
+    os._exit(0)
+time.sleep(1)
+try:
+    fxflow.devices()
+except fxflow.distributed.DistributedError as error:
+    print("TOLD", error, flush=True)
+os._exit(0)
+"""
+
+
+def test_one_is_lost_before_the_devices_start(
+    start: Start, write: Callable[..., str], free_port: int
+) -> None:
+    """Making a client waits for all processes: not for one that is gone."""
+    file = write(EARLY)
+    runs = [start(sys.executable, file, str(free_port), str(n)) for n in range(2)]
+    assert [run.end(20) for run in runs] == [0, 0], runs[0].text
+    assert any("TOLD process 1" in line for line in runs[0].out), runs[0].text
+
+
 def test_one_that_does_not_come(
     start: Start, write: Callable[..., str], free_port: int
 ) -> None:
