@@ -16,7 +16,7 @@ from fxflow.core.errors import ArgumentError
 from fxflow.core.graph import Graph, subgraphs
 from fxflow.core.placed import Placed
 from fxflow.devices import buffers
-from fxflow.devices.meshes import Mesh, PartitionSpec
+from fxflow.devices.meshes import Mesh, PartitionSpec, names_of
 from fxflow.devices.shardings import NamedSharding, Sharding
 
 
@@ -165,8 +165,7 @@ def spec_text(mesh_name: str, spec: PartitionSpec, ndim: int, closed: bool) -> s
         if entry is PartitionSpec.UNCONSTRAINED or (entry is None and not closed):
             parts.append("{?}")
             continue
-        names = entry if isinstance(entry, tuple) else () if entry is None else (entry,)
-        parts.append("{" + ", ".join(map(axis_text, names)) + "}")
+        parts.append("{" + ", ".join(map(axis_text, names_of(entry))) + "}")
     return f"<{mesh_name}, [{', '.join(parts)}]>"
 
 

@@ -348,10 +348,8 @@ def make_mesh(
             f"are {len(available)}. On a CPU set fxflow.config.num_cpu_devices = "
             f"{needed} (or FXFLOW_NUM_CPU_DEVICES) before the first use."
         )
-    grid = np.empty(needed, object)
-    for i, device in enumerate(available[:needed]):
-        grid[i] = device
-    return Mesh(grid.reshape(shape), axis_names)
+    grid = np.array(available[:needed], object).reshape(shape)
+    return Mesh(grid, axis_names)
 
 
 class _Current(threading.local):

@@ -55,18 +55,26 @@ def manual_axes(mesh: Mesh, axes: Names) -> Iterator[None]:
         yield
 
 
-def local_shape(shape: Sequence[int], spec: PartitionSpec, mesh: Mesh) -> list[int]:
+def _counts(ndim: int, spec: PartitionSpec, mesh: Mesh) -> list[int]:
+    """Returns how many parts each axis has."""
+    counts = [mesh.length(names) for names in spec.names()]
+    return counts + [1] * (ndim - len(counts))
+
+
+def local_shape(
+    shape: Sequence[int], spec: PartitionSpec, mesh: Mesh
+) -> tuple[int, ...]:
     """Returns the shape of a device's part; nothing is checked."""
-    parts = [mesh.length(names) for names in spec.names()]
-    parts += [1] * (len(shape) - len(parts))
-    return [n // p for n, p in zip(shape, parts, strict=False)]
+    counts = _counts(len(shape), spec, mesh)
+    return tuple(n // c for n, c in zip(shape, counts, strict=False))
 
 
-def global_shape(shape: Sequence[int], spec: PartitionSpec, mesh: Mesh) -> list[int]:
+def global_shape(
+    shape: Sequence[int], spec: PartitionSpec, mesh: Mesh
+) -> tuple[int, ...]:
     """Returns the shape of the whole of which every device has a part."""
-    parts = [mesh.length(names) for names in spec.names()]
-    parts += [1] * (len(shape) - len(parts))
-    return [n * p for n, p in zip(shape, parts, strict=False)]
+    counts = _counts(len(shape), spec, mesh)
+    return tuple(n * c for n, c in zip(shape, counts, strict=False))
 
 
 @register
@@ -95,8 +103,13 @@ class ShardMap(HigherOrder):
         axes: Names,
     ) -> list[Aval]:
         """The parts put together."""
+        return self._wholes(graph, mesh, out_specs)
+
+    @staticmethod
+    def _wholes(graph: Graph, mesh: Mesh, out_specs: Specs) -> list[Aval]:
+        """Returns the types of the results of all devices together."""
         return [
-            a.update(shape=tuple(global_shape(a.shape, spec, mesh)))
+            a.update(shape=global_shape(a.shape, spec, mesh))
             for a, spec in zip(graph.out_avals, out_specs, strict=True)
         ]
 
@@ -240,7 +253,7 @@ class ShardMap(HigherOrder):
             out_specs=(*out_specs, *chosen(out_specs, has)),
             axes=axes,
         )
-        return _with_tangents(outs, primals, graph, mesh, out_specs, has)
+        return _with_tangents(outs, self._wholes(graph, mesh, out_specs), has)
 
     def linearize(
         self,
@@ -288,10 +301,7 @@ class ShardMap(HigherOrder):
             )
         return _with_tangents(
             [*outs[:count], *results],
-            primals,
-            graph,
-            mesh,
-            out_specs,
+            self._wholes(graph, mesh, out_specs),
             split.has_tangent,
         )
 
@@ -423,19 +433,11 @@ def _behind(specs: Specs, mapped: Sequence[bool]) -> Specs:
 
 
 def _with_tangents(
-    outs: Sequence[Any],
-    primals: Sequence[Any],
-    graph: Graph,
-    mesh: Mesh,
-    out_specs: Specs,
-    has: Sequence[bool],
+    outs: Sequence[Any], avals: Sequence[Aval], has: Sequence[bool]
 ) -> tuple[list[Any], list[Any]]:
-    count = len(graph.outputs)
-    avals = [
-        a.update(shape=tuple(global_shape(a.shape, spec, mesh))).tangent()
-        for a, spec in zip(graph.out_avals, out_specs, strict=True)
-    ]
-    return list(outs[:count]), spread(outs[count:], has, avals)
+    count = len(avals)
+    tangents = [a.tangent() for a in avals]
+    return list(outs[:count]), spread(outs[count:], has, tangents)
 
 
 def _stacking(graph: Graph, count: int) -> Graph:

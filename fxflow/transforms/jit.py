@@ -157,7 +157,8 @@ class JitFunction:
             keep_unused,
             inline,
             tuple(sorted((compiler_options or {}).items())),
-            _frozen(in_shardings),
+            # A pmap's own function: it would keep the pmap, and that the caches, alive.
+            None if callable(in_shardings) else _frozen(in_shardings),
             _frozen(out_shardings),
         )
         self._caches = _caches_for(fun, options)

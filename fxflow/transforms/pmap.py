@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import math
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -159,6 +160,17 @@ def pmap(
     )
 
 
+_every: weakref.WeakSet[PmapFunction] = weakref.WeakSet()
+
+
+def _forget() -> None:
+    for mapped in list(_every):
+        mapped._jitted.clear()
+
+
+clients.on_clear(_forget)
+
+
 class PmapFunction:
     """A function mapped over devices. Made by `pmap`."""
 
@@ -184,7 +196,7 @@ class PmapFunction:
         self._jitted: dict[tuple[int, Rows], Any] = {}
         self._rows: dict[int, Rows] = {}
         self._axes_of: dict[Any, list[int | None]] = {}
-        clients.on_clear(self._jitted.clear)
+        _every.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the mapped function; see `pmap`."""
@@ -218,15 +230,35 @@ class PmapFunction:
 
     # -- the arguments --------------------------------------------------------------
 
+    def _without_static(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(a for i, a in enumerate(args) if i not in self._static)
+
+    def _with_static(
+        self, dynamic: Sequence[Any], args: Sequence[Any]
+    ) -> tuple[Any, ...]:
+        """Returns all arguments: other dynamic ones, and the static ones of `args`."""
+        full = list(dynamic)
+        for i in sorted(self._static):
+            full.insert(i, args[i])
+        return tuple(full)
+
+    def _rebuilt(
+        self, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Returns arguments like the given ones, with other leaves."""
+        structure = tree.structure((self._without_static(args), kwargs))
+        dynamic, named = structure.unflatten(leaves)
+        return self._with_static(dynamic, args), named
+
     def _axes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Returns the leaves that are not static and the mapped axis of each."""
-        dynamic = tuple(a for i, a in enumerate(args) if i not in self._static)
+        dynamic = self._without_static(args)
         leaves, treedef = tree.flatten((dynamic, kwargs))
         found = self._axes_of.get(treedef)
         if found is None:
             axes = self._in_axes
             if isinstance(axes, tuple) and len(axes) == len(args):
-                axes = tuple(a for i, a in enumerate(axes) if i not in self._static)
+                axes = self._without_static(axes)
             found = tree.broadcast_prefix(
                 axes, dynamic, is_leaf=_is_none, name=f"pmap({self._name}): in_axes"
             )
@@ -278,7 +310,7 @@ class PmapFunction:
         )
 
     def _labels(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-        dynamic = tuple(a for i, a in enumerate(args) if i not in self._static)
+        dynamic = self._without_static(args)
         return leaf_labels(self._fun, dynamic, kwargs)
 
     # -- the devices ----------------------------------------------------------------
@@ -322,12 +354,12 @@ class PmapFunction:
                 f"pmap({self._name}): axis_size={self._axis_size}, but the arguments "
                 f"have {size} slices in each of {len(processes)} processes"
             )
-        grid = np.empty(len(chosen), object)
-        for i, device in enumerate(chosen):
-            grid[i] = device
         first = _Anonymous(0) if self._axis is None else self._axis
         shape = (total, *(n for _, n in rows))
-        return Mesh(grid.reshape(shape), [first, *(name for name, _ in rows)])
+        return Mesh(
+            np.array(chosen, object).reshape(shape),
+            [first, *(name for name, _ in rows)],
+        )
 
     # -- compiling --------------------------------------------------------------------
 
@@ -372,10 +404,8 @@ class PmapFunction:
         self, mesh: Mesh, dynamic: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> list[NamedSharding]:
         """Returns where each leaf of the arguments, but static ones, is to be."""
-        full = list(dynamic)
-        for i in sorted(self._static):
-            full.insert(i, None)
-        leaves, axes = self._axes(tuple(full), kwargs)
+        given = [None] * (len(dynamic) + len(self._static))
+        leaves, axes = self._axes(self._with_static(dynamic, given), kwargs)
         return [
             NamedSharding(mesh, _spec(axis, typeof(leaf).ndim, mesh.axis_names[0]))
             for axis, leaf in zip(axes, leaves, strict=True)
@@ -389,10 +419,7 @@ class PmapFunction:
         kwargs: dict[str, Any],
     ) -> Any:
         """Traces the function of slices; see `shard_map`."""
-        fun, static = self._fun, self._static
         leaves, axes = self._axes(args, kwargs)
-        dynamic = tuple(a for i, a in enumerate(args) if i not in static)
-        treedef = tree.structure((dynamic, kwargs))
         arrays = [as_array(leaf) for leaf in leaves]
         specs = [
             _spec(axis, array.aval.ndim, axis_name)
@@ -406,11 +433,8 @@ class PmapFunction:
                 part if axis is None else squeeze(part, (axis % part.aval.ndim,))
                 for part, axis in zip(parts, axes, strict=True)
             ]
-            values, named = treedef.unflatten(slices)
-            full = list(values)
-            for i in sorted(static):
-                full.insert(i, args[i])
-            out = fun(*full, **named)
+            full, named = self._rebuilt(slices, args, kwargs)
+            out = self._fun(*full, **named)
             outs, out_tree = tree.flatten(out)
             structure[:] = [out_tree]
             where = tree.broadcast_prefix(
@@ -484,12 +508,7 @@ class _AcrossProcesses:
             self._join(as_array(leaf), axis)
             for leaf, axis in zip(leaves, axes, strict=True)
         ]
-        static = self.mapped._static
-        dynamic = tuple(a for i, a in enumerate(args) if i not in static)
-        values, named = tree.structure((dynamic, kwargs)).unflatten(whole)
-        full = list(values)
-        for i in sorted(static):
-            full.insert(i, args[i])
+        full, named = self.mapped._rebuilt(whole, args, kwargs)
         return tree.map(self._own, self.jitted(*full, **named))
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
@@ -503,12 +522,7 @@ class _AcrossProcesses:
             ShapeDtypeStruct(self._global(typeof(leaf).shape, axis), typeof(leaf).dtype)
             for leaf, axis in zip(leaves, axes, strict=True)
         ]
-        static = self.mapped._static
-        dynamic = tuple(a for i, a in enumerate(args) if i not in static)
-        values, named = tree.structure((dynamic, kwargs)).unflatten(structs)
-        full = list(values)
-        for i in sorted(static):
-            full.insert(i, args[i])
+        full, named = self.mapped._rebuilt(structs, args, kwargs)
         return self.jitted.trace(*full, **named)
 
     def _global(self, shape: tuple[int, ...], axis: int | None) -> tuple[int, ...]:

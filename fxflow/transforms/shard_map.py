@@ -130,7 +130,7 @@ def run(
     for array, spec, label in zip(arrays, specs, labels, strict=True):
         aval = typeof(array)
         _fits(aval, spec, mesh, axes, f"shard_map({name}): argument {label}")
-        avals.append(aval.update(shape=tuple(local_shape(aval.shape, spec, mesh))))
+        avals.append(aval.update(shape=local_shape(aval.shape, spec, mesh)))
     flat = FlatFunction(fun, treedef, name)
     with manual_axes(mesh, axes):
         graph, consts = trace_flat(flat, avals, name=name, labels=labels)

@@ -1,5 +1,8 @@
 """`pmap`: against `vmap`, whose meaning it has."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -238,3 +241,22 @@ def test_traces_once():
 def test_errors(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_a_mapped_function_does_not_outlive_its_last_reference():
+    f = pmap(lambda x: x + 1)
+    f(X)
+    reference = weakref.ref(f)
+    del f
+    gc.collect()
+    assert reference() is None
+
+
+def test_static_arguments_anywhere():
+    f = pmap(
+        lambda a, x, b, *, k: a * x + b + k,
+        in_axes=(None, 0, None),
+        static_broadcasted_argnums=(0, 2),
+    )
+    for _ in range(2):
+        close(f(3, X, 5, k=X), 4 * X + 5)
