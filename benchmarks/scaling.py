@@ -1,4 +1,4 @@
-"""How a training step scales over host devices; writes SCALING.md.
+"""How training steps scale over host devices, and sums over processes; SCALING.md.
 
     python benchmarks/scaling.py
     python benchmarks/scaling.py --rounds 3 --output -      # printed only
@@ -7,6 +7,8 @@ The step is that of the perceptron of `examples/mnist.py` with Adam, the batch i
 arrays. *Strong*: one batch for all devices together. *Weak*: one batch for each device.
 All devices share the cores of this machine: perfect scaling is a strong row that does
 not grow, and a weak row that grows as the work does. The libraries take turns.
+
+Sums over two processes are compared with those of PyTorch, which calls gloo directly.
 """
 
 import argparse
@@ -16,6 +18,7 @@ from pathlib import Path
 from statistics import median
 
 from cases.many_devices import DEVICES, Aside
+from cases.two_processes import SIZES, Pair
 from run import environment, machine_lines, number
 
 HERE = Path(__file__).parent.resolve()
@@ -28,6 +31,16 @@ WAYS = {
     "fxflow server, int8": ("fxflow", "server_step {devices} {batch} int8"),
     "jax `pmap`": ("jax", "pmap_step {devices} {batch}"),
     "jax `jit`": ("jax", "jit_step {devices} {batch}"),
+}
+SUMS = {
+    **{size: f"all_reduce {count}" for size, count in SIZES.items()},
+    "6 arrays, 0.9 MB": "all_reduce_tree",
+}
+SUMMING = {
+    "fxflow `psum`": ("fxflow", ""),
+    "jax `psum`": ("jax", ""),
+    "torch gloo, in place": ("torch", ""),
+    "torch gloo, of a copy": ("torch", " copy"),
 }
 
 
@@ -53,6 +66,31 @@ def measured(rounds: int) -> dict[tuple[str, int, str], list[float]]:
     return found
 
 
+def sums(rounds: int) -> dict[tuple[str, str], list[float]]:
+    """Milliseconds of each sum over two processes and way."""
+    pairs = {name: Pair(name, environment(name)) for name in ("fxflow", "jax", "torch")}
+    found: dict[tuple[str, str], list[float]] = {}
+    for turn in range(rounds):
+        for what, name in SUMS.items():
+            for way, (library, how) in SUMMING.items():
+                taken = pairs[library].measure(name + how)
+                found.setdefault((what, way), []).append(taken * 1e3)
+        print(f"sums: round {turn + 1} of {rounds}", file=sys.stderr)
+    for pair in pairs.values():
+        pair.stop()
+    return found
+
+
+def sums_table(found: dict[tuple[str, str], list[float]]) -> list[str]:
+    """Minimum and median of each way, one row for each sum."""
+    lines = [["sum of", *SUMMING], ["---"] * (1 + len(SUMMING))]
+    for what in SUMS:
+        values = [found[what, way] for way in SUMMING]
+        cells = [f"{number(min(v))} / {number(median(v))}" for v in values]
+        lines.append([what, *cells])
+    return ["| " + " | ".join(cells) + " |" for cells in lines]
+
+
 def table(found: dict[tuple[str, int, str], list[float]], kind: str) -> list[str]:
     """Minimum and median of each way, one row for each number of devices."""
     lines = [["devices", "batch", *WAYS], ["---"] * (2 + len(WAYS))]
@@ -66,7 +104,11 @@ def table(found: dict[tuple[str, int, str], list[float]], kind: str) -> list[str
     return ["| " + " | ".join(cells) + " |" for cells in lines]
 
 
-def report(found: dict[tuple[str, int, str], list[float]], rounds: int) -> str:
+def report(
+    found: dict[tuple[str, int, str], list[float]],
+    summed: dict[tuple[str, str], list[float]],
+    rounds: int,
+) -> str:
     """The text of SCALING.md."""
     lines = ["# Scaling", "", "Written by `python benchmarks/scaling.py`.", ""]
     lines += machine_lines()
@@ -80,6 +122,7 @@ def report(found: dict[tuple[str, int, str], list[float]], rounds: int) -> str:
     }
     for kind, title in titles.items():
         lines += ["", f"## {title}", "", *table(found, kind)]
+    lines += ["", "## Sums over two processes, in ms", "", *sums_table(summed)]
     return "\n".join(lines) + "\n"
 
 
@@ -91,7 +134,8 @@ def main() -> None:
     if given.rounds < 1:
         parser.error(f"--rounds must be at least 1, got {given.rounds}")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    text = report(measured(given.rounds), given.rounds)
+    steps, summed = measured(given.rounds), sums(given.rounds)
+    text = report(steps, summed, given.rounds)
     print(text)
     if given.output != "-":
         Path(given.output).write_text(text, encoding="utf-8")

@@ -12,6 +12,7 @@ extensions = [
     "sphinx.ext.napoleon",
 ]
 autosummary_generate = True
+autosummary_ignore_module_all = False  # the packages re-export what they offer
 autodoc_typehints = "description"
 exclude_patterns = ["_build"]
 html_theme = "furo"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import os
 import string
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +15,7 @@ from fxflow.core.errors import ArgumentError, ConcretizationError
 from fxflow.core.trace import Tracer
 from fxflow.devices.shardings import Sharding
 from fxflow.lax.callbacks import debug_callback as callback
-from fxflow.viz.shardings import sharding_text
+from fxflow.viz.shardings import ColorMap, sharding_text
 
 __all__ = ["callback", "print", "visualize_array_sharding", "visualize_sharding"]
 
@@ -32,17 +34,26 @@ class _Fields(string.Formatter):
             )
 
 
-def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+def print(
+    fmt: str,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> None:
     """Prints values when the program runs, also from within compiled programs.
 
     Args:
       fmt: a format as of `str.format`, with a place for each argument.
       *args: arrays.
       ordered: whether prints keep the order of the program (not under `vmap`).
+      partitioned: whether, in a compiled program for several devices, each prints its
+        parts of the arguments. False: the whole is printed once.
       **kwargs: arrays by name.
 
     Raises:
-      ArgumentError: an argument is no array, or the format does not fit.
+      ArgumentError: an argument is no array, the format does not fit, or `ordered` and
+        `partitioned` are both asked for.
 
     Example:
       >>> import fxflow
@@ -60,7 +71,7 @@ def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     def show(*values: Any, **named: Any) -> None:
         builtins.print(fmt.format(*values, **named))
 
-    callback(show, *args, ordered=ordered, **kwargs)
+    callback(show, *args, ordered=ordered, partitioned=partitioned, **kwargs)
 
 
 class _Any:
@@ -76,26 +87,55 @@ class _Any:
         return self
 
 
-def visualize_sharding(shape: Sequence[int], sharding: Sharding) -> None:
+def visualize_sharding(
+    shape: Sequence[int],
+    sharding: Sharding,
+    *,
+    use_color: bool = True,
+    scale: float = 1.0,
+    min_width: int = 0,
+    max_width: int = 80,
+    color_map: ColorMap | None = None,
+) -> None:
     """Prints which device holds which part of an array of a shape.
 
     Args:
       shape: of at most 2 axes.
       sharding: how the array lies over devices.
+      use_color: whether each device has a colour, on terminals (unless the environment
+        variable `NO_COLOR` is set).
+      scale: of 1, a part is as wide as the longest name and one line high; of 3, three
+        times that.
+      min_width: of a part, in characters.
+      max_width: of a part, in characters; longer names are cut.
+      color_map: from a number between 0 and 1, a device's place among all, to red,
+        green and blue between 0 and 1. None: around the colour wheel.
 
     Raises:
-      ArgumentError: the array has more than 2 axes.
+      ArgumentError: the array has more than 2 axes, or `scale` or `max_width` is not
+        positive.
       PlacementError: it cannot be divided as the sharding asks.
     """
-    builtins.print(sharding_text(shape, sharding))
+    colored = use_color and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    text = sharding_text(
+        shape,
+        sharding,
+        use_color=colored,
+        scale=scale,
+        min_width=min_width,
+        max_width=max_width,
+        color_map=color_map,
+    )
+    builtins.print(text)
 
 
-def visualize_array_sharding(arr: Any) -> None:
+def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
     """Prints which device holds which part of an array.
 
     Args:
       arr: an array of at most 2 axes. Inside a compiled function arrays have no place
         yet: call it on the function's result.
+      **kwargs: options of `visualize_sharding`.
 
     Raises:
       ArgumentError: it is no array, or has more than 2 axes.
@@ -116,4 +156,4 @@ def visualize_array_sharding(arr: Any) -> None:
             "when the program is compiled; call this on the result of an eager or "
             "jitted function"
         )
-    visualize_sharding(arr.shape, arr.sharding)
+    visualize_sharding(arr.shape, arr.sharding, **kwargs)

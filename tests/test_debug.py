@@ -89,3 +89,31 @@ def test_places_without_arguments():
         debug.print("{} {}", 1.0)
     with pytest.raises((KeyError, ArgumentError)):
         debug.print("{x}")
+
+
+def test_print_of_parts(capsys):
+    mesh = fxflow.make_mesh((8,), ("x",))
+    where = fxflow.NamedSharding(mesh, fxflow.P("x"))
+    x = fxflow.device_put(fnp.arange(8), where)
+    jit(lambda x: debug.print("part {}", x, partitioned=True))(x)
+    lines = capsys.readouterr().out.splitlines()
+    assert sorted(lines) == [f"part [{i}]" for i in range(8)]
+    jit(lambda x: debug.print("whole {}", x))(x)
+    assert capsys.readouterr().out == "whole [0 1 2 3 4 5 6 7]\n"
+    with pytest.raises(ArgumentError, match="have no order"):
+        debug.print("{}", x, ordered=True, partitioned=True)
+
+
+def test_colors_are_for_terminals(capsys, monkeypatch):
+    sharding = fxflow.SingleDeviceSharding("cpu:0")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    debug.visualize_sharding((2,), sharding)
+    assert "\x1b" not in capsys.readouterr().out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    debug.visualize_sharding((2,), sharding)
+    assert "\x1b" in capsys.readouterr().out
+    debug.visualize_sharding((2,), sharding, use_color=False)
+    assert "\x1b" not in capsys.readouterr().out
+    monkeypatch.setenv("NO_COLOR", "1")
+    debug.visualize_array_sharding(fnp.ones(2), min_width=9, scale=1.0, max_width=12)
+    assert capsys.readouterr().out.splitlines()[1] == "│  CPU 0  │"

@@ -9,6 +9,7 @@ from . import (
     torch_training,
     tracing,
     training,
+    two_processes,
 )
 from .library import Cases, load
 
@@ -16,7 +17,12 @@ from .library import Cases, load
 def collect(library: str) -> Cases:
     """The cases that `library` takes part in, in the order in which they are shown."""
     if library == "torch":
-        return {**start.cases("torch"), **torch_eager.cases(), **torch_training.cases()}
+        return {
+            **start.cases("torch"),
+            **torch_eager.cases(),
+            **torch_training.cases(),
+            **two_processes.cases("torch"),
+        }
     loaded = load(library)
     return {
         **start.cases(library),
@@ -25,4 +31,5 @@ def collect(library: str) -> Cases:
         **tracing.cases(loaded),
         **training.cases(loaded),
         **many_devices.cases(loaded),
+        **two_processes.cases(library),
     }

@@ -14,34 +14,44 @@ from typing import Any
 from fxflow.core import dtypes
 
 Shape = tuple[int, ...]
+Axes = frozenset[Any]
+NOWHERE: Axes = frozenset()
 
 
 class Aval:
     """The type of an array, written `f32[3,4]` (a weak one `f32[]~`).
 
+    Inside `shard_map` a type may end in the mesh axes along which the devices' values
+    differ: `f32[3,4]{V:x}`.
+
     Attributes:
       shape: lengths of the axes.
       dtype: a NumPy dtype (`ml_dtypes` included) or a key dtype.
       weak_type: whether the dtype yields to others in promotion.
+      vma: "varying manual axes", see `core/varying`; nearly always none.
     """
 
-    __slots__ = ("__weakref__", "_mlir", "dtype", "ndim", "shape", "weak_type")
+    __slots__ = ("__weakref__", "_mlir", "dtype", "ndim", "shape", "vma", "weak_type")
 
     shape: Shape
     dtype: Any
     weak_type: bool
+    vma: Axes
     ndim: int
     _mlir: str
 
-    def __new__(cls, shape: Shape, dtype: Any, weak_type: bool = False) -> Aval:
+    def __new__(
+        cls, shape: Shape, dtype: Any, weak_type: bool = False, vma: Axes = NOWHERE
+    ) -> Aval:
         """Returns the one object of this type.
 
         Args:
           shape: a tuple of Python ints.
           dtype: a canonical dtype (`dtypes.dtype` makes one).
           weak_type: see the class.
+          vma: see the class.
         """
-        key = (shape, dtype, weak_type)
+        key = (shape, dtype, weak_type, vma)
         reference = _table.get(key)
         if reference is not None:
             known = reference()
@@ -49,6 +59,7 @@ class Aval:
                 return known
         self = object.__new__(cls)
         self.shape, self.dtype, self.weak_type = shape, dtype, weak_type
+        self.vma = vma
         self.ndim = len(shape)
         _table[key] = weakref.ref(self, lambda dead: _forget(key, dead))
         return self
@@ -67,7 +78,8 @@ class Aval:
     def physical(self) -> Aval:
         """The type as the compiler sees it: keys are vectors of u32."""
         if dtypes.is_key(self.dtype):
-            return Aval(self.shape + self.dtype.suffix, self.dtype.base)
+            shape = self.shape + self.dtype.suffix
+            return Aval(shape, self.dtype.base, vma=self.vma)
         return self
 
     @property
@@ -86,37 +98,41 @@ class Aval:
         shape: Shape | None = None,
         dtype: Any = None,
         weak_type: bool | None = None,
+        vma: Axes | None = None,
     ) -> Aval:
         """Returns the type with some of its parts replaced."""
         return Aval(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
+            self.vma if vma is None else vma,
         )
 
     def strong(self) -> Aval:
         """Returns the same type, not weak."""
-        return Aval(self.shape, self.dtype) if self.weak_type else self
+        return self.update(weak_type=False) if self.weak_type else self
 
     def tangent(self) -> Aval:
         """Returns the type of a derivative with respect to a value of this type."""
-        return Aval(self.shape, dtypes.tangent_dtype(self.dtype))
+        return Aval(self.shape, dtypes.tangent_dtype(self.dtype), vma=self.vma)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Aval, (self.shape, self.dtype, self.weak_type)
+        return Aval, (self.shape, self.dtype, self.weak_type, self.vma)
 
     def __str__(self) -> str:
         dims = ",".join(map(str, self.shape))
         weak = "~" if self.weak_type else ""
-        return f"{dtypes.short_name(self.dtype)}[{dims}]{weak}"
+        axes = ",".join(sorted(map(str, self.vma)))
+        varying = f"{{V:{axes}}}" if axes else ""
+        return f"{dtypes.short_name(self.dtype)}[{dims}]{weak}{varying}"
 
     __repr__ = __str__
 
 
-_table: dict[tuple[Shape, Any, bool], weakref.ref[Aval]] = {}
+_table: dict[tuple[Shape, Any, bool, Axes], weakref.ref[Aval]] = {}
 
 
-def _forget(key: tuple[Shape, Any, bool], dead: weakref.ref[Aval]) -> None:
+def _forget(key: tuple[Shape, Any, bool, Axes], dead: weakref.ref[Aval]) -> None:
     # Another thread may have put a new type in the place of the dead one.
     if _table.get(key) is dead:
         del _table[key]

@@ -24,10 +24,10 @@ class BatchTracer(Tracer):
     __slots__ = ("value",)
 
     def __init__(self, trace: BatchTrace, value: Any) -> None:
-        self.trace = trace
+        self._trace = trace
         self.value = value
         aval = typeof(value)
-        self.aval = Aval(aval.shape[1:], aval.dtype, aval.weak_type)
+        self.aval = Aval(aval.shape[1:], aval.dtype, aval.weak_type, aval.vma)
 
     def origin(self) -> str:
         """Says where the value comes from."""
@@ -44,12 +44,20 @@ class BatchTrace(Trace):
       parent: the interpreter that runs them on whole batches.
       size: length of the mapped axis.
       axis_name: its name for collectives, or None.
+      spmd: the mesh axes that it is to be divided over; see `State`.
     """
 
-    __slots__ = ("axis_name", "parent", "size")
+    __slots__ = ("axis_name", "parent", "size", "spmd")
 
-    def __init__(self, parent: Trace, size: int, axis_name: Any = None) -> None:
+    def __init__(
+        self,
+        parent: Trace,
+        size: int,
+        axis_name: Any = None,
+        spmd: tuple[Any, ...] = (),
+    ) -> None:
         self.parent, self.size, self.axis_name = parent, size, axis_name
+        self.spmd = spmd
 
     def process(
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
@@ -58,11 +66,11 @@ class BatchTrace(Trace):
         values = []
         mapped = []
         for a in args:
-            mine = type(a) is BatchTracer and a.trace is self
+            mine = type(a) is BatchTracer and a._trace is self
             mapped.append(mine)
             values.append(a.value if mine else a)
-        previous = state.trace
-        state.trace = self.parent
+        previous = state.trace, state.spmd
+        state.trace, state.spmd = self.parent, self.spmd
         try:
             if (
                 self.axis_name is not None
@@ -77,7 +85,7 @@ class BatchTrace(Trace):
             else:
                 return self.parent.process(primitive, args, params)
         finally:
-            state.trace = previous
+            state.trace, state.spmd = previous
         if primitive.multi:
             return [
                 BatchTracer(self, v) if m else v
@@ -97,6 +105,7 @@ def batch_flat(
     args: Sequence[Any],
     mapped: Sequence[bool],
     axis_name: Any = None,
+    spmd: tuple[Any, ...] | None = None,
 ) -> tuple[list[Any], list[bool]]:
     """Vectorises a flat function under the current interpreter.
 
@@ -106,12 +115,14 @@ def batch_flat(
       args: values; where `mapped`, with the mapped axis in front.
       mapped: which are mapped.
       axis_name: a name for collectives.
+      spmd: mesh axes to divide the mapped axis over; None: those of the vectorised
+        operation that this is a part of.
 
     Returns:
       The results and which of them are mapped (axis in front).
     """
     parent = state.trace
-    trace = BatchTrace(parent, size, axis_name)
+    trace = BatchTrace(parent, size, axis_name, state.spmd if spmd is None else spmd)
     tracers = [
         BatchTracer(trace, a) if m else a for a, m in zip(args, mapped, strict=True)
     ]
@@ -124,7 +135,7 @@ def batch_flat(
                 outs = function(*tracers)
     finally:
         state.trace = parent
-    out_mapped = [type(o) is BatchTracer and o.trace is trace for o in outs]
+    out_mapped = [type(o) is BatchTracer and o._trace is trace for o in outs]
     return [
         o.value if m else o for o, m in zip(outs, out_mapped, strict=True)
     ], out_mapped
@@ -151,7 +162,8 @@ def batch_graph(
     """
     if isinstance(force, bool):
         force = (force,) * len(graph.outputs)
-    key = ("batch", size, tuple(mapped), tuple(force), axis_name, state.axes)
+    scope = axis_name, state.axes, state.spmd
+    key = ("batch", size, tuple(mapped), tuple(force), scope)
     known = graph.memo.get(key)
     if known is not None:
         result: tuple[Graph, list[bool]] = known

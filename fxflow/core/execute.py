@@ -14,11 +14,13 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow.core import dtypes, partition
-from fxflow.core.array import Array, buffer_of, host_of
+from fxflow.core.array import Array, buffer_of, host_of, require_alive
 from fxflow.core.errors import NonFiniteError
-from fxflow.core.graph import Graph, Var
+from fxflow.core.graph import Graph, Node, Var
 from fxflow.core.lowering import lower_graph
+from fxflow.core.memories import Going, laid_out, wanted_of
 from fxflow.core.placed import Placed, placed_on
+from fxflow.core.primitive import table
 from fxflow.devices import RuntimeFailure, buffers
 from fxflow.devices.callbacks import raise_original
 from fxflow.devices.compile import Executable
@@ -115,6 +117,7 @@ class Program:
         try:
             return self.run(raw)
         except RuntimeFailure as error:
+            require_alive(arrays)
             raise_original(error)
             raise
 
@@ -126,12 +129,15 @@ def buffer_at(array: Array, placement: Any) -> Any:
         return buffer_of(array)
     aval = array.aval.physical
     if source.same_layout(placement, len(aval.shape)):
-        return buffer_of(array)
+        buffer = buffer_of(array)
+        if placement.is_single and not source.is_single:
+            # The runtime may know it as part of an array of several processes.
+            (buffer,) = buffers.parts(buffer)
+        return buffer
     if not hasattr(array, "_buffer"):
         return buffers.put(aval, host_of(array), placement)
-    alike = source.sharding.memory_kind == placement.sharding.memory_kind
     if (
-        alike
+        source.offloaded == placement.offloaded
         and source.devices == placement.devices
         and not (source.sharding.is_fully_addressable and source.platform == "cpu")
     ):
@@ -145,9 +151,11 @@ def _reshard(array: Array, placement: Any) -> Any:
     key = ("reshard", array._placed, placement)
     program = placement.table.get(key)
     if program is None:
-        var = Var(aval)
+        var, out = Var(aval), Var(aval)
+        params = {"to": placement.sharding, "memory": Going(placement.offloaded)}
+        node = Node(table["device_put"], [var], [out], params)
         program = placement.table[key] = compile_graph(
-            Graph([var], [], [var], "reshard"),
+            Graph([var], [node], [out], "reshard"),
             [array._placed],
             name="reshard",
             out_shardings=[placement.sharding],
@@ -177,13 +185,17 @@ def compile_graph(
     )
     placements = [partition.place_of(p, placement) for p in placeds]
     several = not placement.is_single
+    kinds = [p.offloaded for p in placements]
+    wanted = wanted_of(graph, placements, out_shardings)
+    laid, out_kinds = laid_out(graph, kinds, wanted)
     text, module = lower_graph(
-        graph,
+        laid,
         name=name,
         platform=placement.platform,
         devices=placement.devices if several else (),
         shardings=[p.sharding for p in placements] if several else (),
         out_shardings=out_shardings,
+        memories=None if out_kinds is None else (kinds, out_kinds),
     )
     return load_text(
         text,
@@ -193,7 +205,7 @@ def compile_graph(
         placements,
         committed,
         name=name,
-        out_shardings=out_shardings,
+        out_shardings=module.out_shardings,
         options=options,
     )
 
@@ -236,16 +248,32 @@ def load_text(
         name=name,
         callbacks=module.callbacks,
     )
+    kinds: list[str | None] = [None] * len(avals)
+    if module.memories is not None:
+        # What the compiler made of it: an array of no elements, say, is anywhere.
+        kinds = executable.result_memory_kinds()
     if several:
         mesh = partition.mesh_of(placement)
         found = executable.result_shardings() or [REPLICATED] * len(avals)
         outs = []
-        for i, aval in enumerate(avals):
+        for i, (aval, kind) in enumerate(zip(avals, kinds, strict=True)):
             where = wanted[i] or describe(mesh, found[i], len(aval.physical.shape))
+            if where.offloaded != kind:
+                where = where.with_memory_kind(kind)
             outs.append(placed_on(aval, buffers.placement_for(where), True))
     else:
-        outs = [placed_on(aval, placement, committed) for aval in avals]
+        outs = [
+            placed_on(aval, in_kind(placement, kind), committed)
+            for aval, kind in zip(avals, kinds, strict=True)
+        ]
     return Program(executable, placements, outs, text, bool(module.callbacks))
+
+
+def in_kind(placement: Any, kind: str | None) -> Any:
+    """Returns a placement in a kind of memory, None being the devices' own."""
+    if placement.offloaded == kind:
+        return placement
+    return buffers.placement_for(placement.sharding.with_memory_kind(kind))
 
 
 def check_finite(name: str, arrays: Sequence[Array]) -> None:

@@ -29,6 +29,7 @@ class HigherOrder(Primitive):
 
     multi = True
     host_safe = False
+    types_inside = True
     axis_params = ("graphs",)
 
     def effects(self, **params: Any) -> frozenset[Any]:

@@ -15,6 +15,7 @@ from fxflow.core.graph import Graph
 from fxflow.core.primitive import Primitive, Zero
 from fxflow.core.staging import trace_closed
 from fxflow.core.trace import Trace, Tracer, state
+from fxflow.core.varying import cast
 
 
 class JVPTracer(Tracer):
@@ -23,7 +24,7 @@ class JVPTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
-        self.trace = trace
+        self._trace = trace
         self.primal = primal
         self.tangent = tangent
         self.aval = typeof(primal)
@@ -50,7 +51,7 @@ class JVPTrace(Trace):
 
     def split(self, value: Any) -> tuple[Any, Any]:
         """Returns a value and its tangent (a `Zero` for a constant)."""
-        if type(value) is JVPTracer and value.trace is self:
+        if type(value) is JVPTracer and value._trace is self:
             return value.primal, value.tangent
         return value, Zero(typeof(value).tangent())
 
@@ -73,11 +74,24 @@ class JVPTrace(Trace):
             if all(type(t) is Zero for t in tangents):
                 return self.parent.process(primitive, tuple(primals), params)
             out, out_tangent = primitive.jvp(primals, tangents, **params)
+            if state.tracked:
+                out_tangent = cast_tangents(primitive, out, out_tangent)
         finally:
             state.trace = previous
         if primitive.multi:
             return [self.join(p, t) for p, t in zip(out, out_tangent, strict=True)]
         return self.join(out, out_tangent)
+
+
+def cast_tangents(primitive: Primitive, out: Any, tangents: Any) -> Any:
+    """Returns tangents that differ along the same axes as the values they are of."""
+
+    def one(value: Any, tangent: Any) -> Any:
+        return tangent if type(tangent) is Zero else cast(tangent, typeof(value).vma)
+
+    if primitive.multi:
+        return [one(v, t) for v, t in zip(out, tangents, strict=True)]
+    return one(out, tangents)
 
 
 def jvp_flat(

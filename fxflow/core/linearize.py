@@ -20,6 +20,7 @@ from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.graph import Graph, Literal, Node, Var, live_nodes
+from fxflow.core.jvp import cast_tangents
 from fxflow.core.primitive import Primitive, Zero
 from fxflow.core.staging import GraphTrace, GraphTracer, closed, no_collection
 from fxflow.core.trace import Trace, Tracer, state
@@ -28,11 +29,11 @@ from fxflow.core.trace import Trace, Tracer, state
 class TangentTracer(Tracer):
     """A tangent: a variable of the tape."""
 
-    __slots__ = ("var",)
+    __slots__ = ("_var",)
 
     def __init__(self, trace: Tape, var: Var) -> None:
-        self.trace = trace
-        self.var = var
+        self._trace = trace
+        self._var = var
         self.aval = var.aval
 
 
@@ -55,7 +56,7 @@ class Tape(Trace):
     ) -> Any:
         """Records or runs one operation; see `Trace.process`."""
         for arg in args:
-            if type(arg) is TangentTracer and arg.trace is self:
+            if type(arg) is TangentTracer and arg._trace is self:
                 break
         else:
             previous = state.trace
@@ -65,10 +66,10 @@ class Tape(Trace):
             finally:
                 state.trace = previous
         inputs = [
-            a.var if type(a) is TangentTracer and a.trace is self else a for a in args
+            a._var if type(a) is TangentTracer and a._trace is self else a for a in args
         ]
         avals = [a.aval if type(a) is Var else typeof(a) for a in inputs]
-        out = primitive.abstract(*avals, **params)
+        out = primitive.types(avals, params)
         variables = [Var(aval) for aval in out] if primitive.multi else [Var(out)]
         self.nodes.append(
             Node(primitive, inputs, variables, params, source.here(), state.scope)
@@ -98,7 +99,7 @@ class LinearizeTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: LinearizeTrace, primal: Any, tangent: Any) -> None:
-        self.trace = trace
+        self._trace = trace
         self.primal = primal
         self.tangent = tangent
         self.aval = typeof(primal)
@@ -127,13 +128,13 @@ class LinearizeTrace(Trace):
 
     def split(self, value: Any) -> tuple[Any, Any]:
         """Returns a value and its tangent (a `Zero` for a constant)."""
-        if type(value) is LinearizeTracer and value.trace is self:
+        if type(value) is LinearizeTracer and value._trace is self:
             return value.primal, value.tangent
         return value, Zero(typeof(value).tangent())
 
     def join(self, primal: Any, tangent: Any) -> Any:
         """Returns the tracer of a value and its tangent."""
-        if not (type(tangent) is TangentTracer and tangent.trace is self.tape):
+        if not (type(tangent) is TangentTracer and tangent._trace is self.tape):
             # A tangent that depends on no input: of a linear map, it can only be zero.
             return primal
         return LinearizeTracer(self, primal, tangent)
@@ -146,7 +147,7 @@ class LinearizeTrace(Trace):
         tangents = []
         constant = True
         for a in args:
-            if type(a) is LinearizeTracer and a.trace is self:
+            if type(a) is LinearizeTracer and a._trace is self:
                 primals.append(a.primal)
                 tangents.append(a.tangent)
                 constant = False
@@ -166,6 +167,8 @@ class LinearizeTrace(Trace):
         state.trace = self.tape
         try:
             out, out_tangent = primitive.linearize(primals, tangents, **params)
+            if state.tracked:
+                out_tangent = cast_tangents(primitive, out, out_tangent)
         finally:
             state.trace = previous
         if primitive.multi:
@@ -217,7 +220,7 @@ def linearize_flat(
         for p, live in zip(primals, active, strict=True)
     ]
     inputs = [
-        a.tangent.var for a in args if type(a) is LinearizeTracer and a.trace is trace
+        a.tangent._var for a in args if type(a) is LinearizeTracer and a._trace is trace
     ]
     state.trace = trace
     try:
@@ -225,7 +228,7 @@ def linearize_flat(
         pairs = [trace.split(out) for out in outs]
     finally:
         state.trace = parent
-    tangents = [t if type(t) is Zero else t.var for _, t in pairs]
+    tangents = [t if type(t) is Zero else t._var for _, t in pairs]
     return Linearized([p for p, _ in pairs], tangents, inputs, trace.tape.nodes)
 
 
@@ -311,10 +314,10 @@ def _split(
     def atom(value: Any) -> Any:
         if type(value) is Var or type(value) is Literal:
             return value
-        if type(value) is GraphTracer and value.trace is trace:
-            known = residuals.get(id(value.var))
+        if type(value) is GraphTracer and value._trace is trace:
+            known = residuals.get(id(value._var))
             if known is None:
-                known = residuals[id(value.var)] = value, Var(value.aval)
+                known = residuals[id(value._var)] = value, Var(value.aval)
             return known[1]
         recorded = trace.atom(value)
         return (
@@ -330,15 +333,15 @@ def _split(
     for t, kept in zip(lin.tangents, has_tangent, strict=True):
         if kept:
             outputs.append(atom(instantiate(t)) if type(t) is Zero else t)
-    positions = {id(a.var): i for i, a in enumerate(args)}
+    positions = {id(a._var): i for i, a in enumerate(args)}
     residual_inputs: list[int | None] = []
     extra: list[Any] = []
     for value, _ in residuals.values():
-        position = positions.get(id(value.var))
+        position = positions.get(id(value._var))
         residual_inputs.append(position)
         if position is None:
             extra.append(value)
-    primal = closed(*trace.finish([a.var for a in args], [*lin.outs, *extra]))
+    primal = closed(*trace.finish([a._var for a in args], [*lin.outs, *extra]))
     variables = [var for _, var in residuals.values()]
     tangent = Graph(
         [*variables, *lin.inputs], tangent_nodes, outputs, f"d_{graph.name}"

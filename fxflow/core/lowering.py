@@ -17,7 +17,8 @@ import numpy as np
 from fxflow.core import dtypes, partition
 from fxflow.core.aval import Aval
 from fxflow.core.effects import ORDERED, TOKEN
-from fxflow.core.graph import Graph, Literal, Var
+from fxflow.core.graph import Graph, Literal, Node, Var
+from fxflow.core.joining import Held
 from fxflow.core.staging import trace_flat
 
 
@@ -31,6 +32,10 @@ class Module:
       ordered: whether the program has ordered effects; then every call, loop and branch
         passes a token through.
       devices: that the program runs on, in order; () if it is one, whichever.
+      spans_processes: whether they belong to several processes.
+      out_shardings: of the results of a program for several devices, None where the
+        compiler decides.
+      memories: kinds of the memories of the results; None: all are the devices' own.
       manual: the axes, and their mesh, of the `shard_map`s being written.
       indices: names of values that tell a device its place on an axis, where the
         program cannot ask for it. A private function could not see them: then calls
@@ -48,8 +53,11 @@ class Module:
         "functions",
         "indices",
         "manual",
+        "memories",
         "ordered",
+        "out_shardings",
         "platform",
+        "spans_processes",
     )
 
     def __init__(
@@ -58,6 +66,9 @@ class Module:
         self.platform = platform
         self.ordered = ordered
         self.devices = tuple(devices)
+        self.spans_processes = len({d.process_index for d in devices}) > 1
+        self.out_shardings: Sequence[Any] = ()
+        self.memories: Sequence[Any] | None = None
         self.manual: tuple[tuple[Any, Any], ...] = ()
         self.indices: dict[Any, str] = {}
         self._meshes: dict[Any, str] = {}
@@ -148,6 +159,8 @@ class Context:
       avals_in: types of the current node's inputs.
       avals_out: types of its outputs.
       scope: prefix of the operations' names in profiles.
+      places: shardings of values without elements, of which XLA makes constants before
+        it partitions the program, forgetting where they were to be.
     """
 
     __slots__ = (
@@ -158,6 +171,7 @@ class Context:
         "lines",
         "loc",
         "module",
+        "places",
         "scope",
     )
 
@@ -169,6 +183,7 @@ class Context:
         self.loc = ""
         self.avals_in: Sequence[Aval] = ()
         self.avals_out: Sequence[Aval] = ()
+        self.places: dict[str, Any] = {}
         self._token = ""
 
     @property
@@ -279,17 +294,37 @@ class Context:
                 return self.constant(atom.value, atom.aval)
             return names[atom]
 
-        for node in graph.nodes:
+        def write(node: Node, *others: Node) -> None:
             primitive = node.primitive
             scope = "/".join((self.scope, *node.scope, primitive.name))
             self.loc = f' loc("{scope}")'
-            self.avals_in = [a.aval for a in node.inputs]
-            self.avals_out = [v.aval for v in node.outputs]
-            out = primitive.lower(self, *map(read, node.inputs), **node.params)
+            self.avals_in = [a.aval for n in (node, *others) for a in n.inputs]
+            self.avals_out = [v.aval for n in (node, *others) for v in n.outputs]
+            inputs = [*map(read, node.inputs)]
+            if others:
+                inputs += [read(other.inputs[0]) for other in others]
+                joined = primitive.lower_joined(self, inputs, **node.params)
+                for one, name in zip((node, *others), joined, strict=True):
+                    names[one.outputs[0]] = name
+                return
+            out = primitive.lower(self, *inputs, **node.params)
             if primitive.multi:
                 names.update(zip(node.outputs, out, strict=True))
             else:
                 names[node.outputs[0]] = out
+
+        if self.module.manual and self.module.spans_processes:
+            held = Held(graph.nodes, self.module)
+            for node in graph.nodes:
+                for group in held.needed(node.inputs, names):
+                    write(*group)
+                if not held.holds(node):
+                    write(node)
+            for group in held.needed(graph.outputs, names):
+                write(*group)
+        else:
+            for node in graph.nodes:
+                write(node)
         results = [read(atom) for atom in graph.outputs]
         self.avals_in, self.avals_out, self.loc = saved
         return results
@@ -387,7 +422,7 @@ def function_text(
     head: str,
     *,
     attributes: Sequence[Sequence[str]] = (),
-    result_attributes: Sequence[Sequence[str]] = (),
+    out_shardings: Sequence[Any] = (),
     scope: str = "",
 ) -> str:
     """Returns the text of a function.
@@ -397,7 +432,7 @@ def function_text(
       graph: what it computes.
       head: visibility and name, as in `public @main`.
       attributes: of each argument, as in `["tf.aliasing_output = 0 : i32"]`.
-      result_attributes: of each result.
+      out_shardings: of each result, or None where the compiler decides.
       scope: prefix of the operations' names.
     """
     ctx = Context(module, [0], scope)
@@ -412,6 +447,27 @@ def function_text(
         arguments = f"{arguments}, %token: {TOKEN}" if names else f"%token: {TOKEN}"
     outs = ctx.graph(graph, names)
     types = ", ".join(a.mlir for a in graph.out_avals)
+    result_attributes: list[list[str]] = []
+    if module.devices and not head.startswith("private"):
+        module.out_shardings = [
+            given or ctx.places.get(out)
+            for given, out in zip(
+                out_shardings or [None] * len(outs), outs, strict=True
+            )
+        ]
+        result_attributes = [
+            [partition.sharding_attribute(module, sharding, aval)] if sharding else []
+            for sharding, aval in zip(
+                module.out_shardings, graph.out_avals, strict=True
+            )
+        ]
+    if module.memories is not None and not head.startswith("private"):
+        result_attributes = [
+            [*item, *partition.memory_attributes(kind)]
+            for item, kind in zip(
+                result_attributes or [[] for _ in outs], module.memories, strict=True
+            )
+        ]
     results = ", ".join(_typed(graph.out_avals, result_attributes))
     if private:
         outs.append(ctx.token)
@@ -439,6 +495,7 @@ def lower_graph(
     devices: Sequence[Any] = (),
     shardings: Sequence[Any] = (),
     out_shardings: Sequence[Any] = (),
+    memories: tuple[Sequence[Any], Sequence[Any]] | None = None,
 ) -> tuple[str, Module]:
     """Writes a graph as a module whose public function is `main`.
 
@@ -450,14 +507,15 @@ def lower_graph(
       devices: that the program is for, in order, if they are several.
       shardings: of each argument, then.
       out_shardings: of each result, or None where the compiler decides.
+      memories: kinds of the memories of arguments and results, if there are others than
+        the devices' own (see `core.memories`).
 
     Returns:
       The module's text, and the module for its callbacks.
     """
     module = Module(platform, ORDERED in graph.effects, devices)
     module.unique("main")
-    results: list[list[str]] = []
-    if shardings or out_shardings:
+    if shardings:
         items = attributes or [()] * len(graph.inputs)
         attributes = [
             [*given, partition.sharding_attribute(module, sharding, aval)]
@@ -465,19 +523,19 @@ def lower_graph(
                 items, shardings, graph.in_avals, strict=True
             )
         ]
-        if any(sharding is not None for sharding in out_shardings):
-            results = [
-                [partition.sharding_attribute(module, sharding, aval)]
-                if sharding is not None
-                else []
-                for sharding, aval in zip(out_shardings, graph.out_avals, strict=True)
-            ]
+    if memories:
+        given, module.memories = memories
+        items = attributes or [()] * len(graph.inputs)
+        attributes = [
+            [*item, *partition.memory_attributes(kind)]
+            for item, kind in zip(items, given, strict=True)
+        ]
     main = function_text(
         module,
         graph,
         "public @main",
         attributes=attributes,
-        result_attributes=results,
+        out_shardings=out_shardings,
         scope=name,
     )
     label = "".join(c if c.isalnum() else "_" for c in name)

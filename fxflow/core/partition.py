@@ -114,16 +114,14 @@ def everywhere(mesh: Mesh) -> Any:
 def place_of(placed: Placed, placement: Any) -> Any:
     """Returns where an argument must be for a program that runs at a placement."""
     own = placed.placement
-    if own is placement or placement.is_single:
+    if own is placement or own.devices != placement.devices:
         return placement
-    if own.devices == placement.devices and isinstance(own.sharding, NamedSharding):
-        if own.sharding.memory_kind is None:
-            return own
-        # Programs compute in the devices' own memory.
-        return buffers.placement_for(
-            NamedSharding(own.sharding.mesh, own.sharding.spec)
-        )
-    return placement
+    if isinstance(own.sharding, NamedSharding) and not placement.is_single:
+        return own
+    if own.offloaded is None:
+        return placement
+    kept = placement.sharding.with_memory_kind(own.offloaded)
+    return buffers.placement_for(kept)
 
 
 # -- text ----------------------------------------------------------------------------
@@ -167,6 +165,11 @@ def spec_text(mesh_name: str, spec: PartitionSpec, ndim: int, closed: bool) -> s
             continue
         parts.append("{" + ", ".join(map(axis_text, names_of(entry))) + "}")
     return f"<{mesh_name}, [{', '.join(parts)}]>"
+
+
+def memory_attributes(kind: str | None) -> list[str]:
+    """Returns the attributes of an argument or result in a kind of memory."""
+    return [] if kind is None else [f'mhlo.memory_kind = "{kind}"']
 
 
 def sharding_attribute(module: Any, sharding: Sharding, aval: Aval) -> str:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from fxflow.core.aval import Aval
+from fxflow.core.aval import NOWHERE, Aval, Axes
 from fxflow.core.errors import NotDifferentiableError
 from fxflow.core.graph import Node
 from fxflow.core.trace import state
@@ -63,6 +63,8 @@ class Primitive:
       usual. inlines: whether it only runs the graph in its parameter `graph`, so that
         NumPy may run it where it may run that graph.
       axis_params: names of parameters that hold named axes.
+      types_inside: whether `abstract` takes the results' types from a graph, `vma`
+        included.
     """
 
     name: ClassVar[str]
@@ -74,6 +76,7 @@ class Primitive:
     host_bytes: ClassVar[int | None] = None
     inlines: ClassVar[bool] = False
     axis_params: ClassVar[tuple[str, ...]] = ()
+    types_inside: ClassVar[bool] = False
 
     if TYPE_CHECKING:
         # `register` puts the instance in the class's place, which mypy does not see.
@@ -105,9 +108,17 @@ class Primitive:
         """
         raise NotImplementedError
 
+    def types(self, avals: Sequence[Aval], params: dict[str, Any]) -> Any:
+        """Returns what `abstract` says, with the axes that the results differ along."""
+        out = self.abstract(*avals, **params)
+        if not state.tracked or self.types_inside:
+            return out
+        vma = self.vma([a.vma for a in avals], params)
+        return [a.update(vma=vma) for a in out] if self.multi else out.update(vma=vma)
+
     def out_avals(self, avals: Sequence[Aval], params: dict[str, Any]) -> list[Aval]:
         """Returns the types of the results as a list."""
-        out = self.abstract(*avals, **params)
+        out = self.types(avals, params)
         return list(out) if self.multi else [out]
 
     def effects(self, **params: Any) -> frozenset[Any]:
@@ -126,6 +137,33 @@ class Primitive:
 
         Returns:
           The name of the result (a list of names if `multi`).
+        """
+        raise NotImplementedError
+
+    def joins(self, module: Any, node: Node) -> Any:
+        """Returns the kind of operations that this one may be written as one with.
+
+        Args:
+          module: being written.
+          node: the operation, of one operand and one result.
+
+        Returns:
+          Equal keys for operations of one kind; None: it is written by itself.
+        """
+        return None
+
+    def lower_joined(
+        self, ctx: Any, operands: Sequence[str], **params: Any
+    ) -> Sequence[str]:
+        """Writes operations of one kind as one; see `joins`.
+
+        Args:
+          ctx: a `lowering.Context`; `avals_in` are the types of all operands.
+          operands: their names, one for each operation.
+          **params: of the first of them.
+
+        Returns:
+          The names of the results.
         """
         raise NotImplementedError
 
@@ -181,6 +219,36 @@ class Primitive:
           params: as bound.
         """
         return frozenset().union(*axes)
+
+    def vma(self, given: Sequence[Axes], params: dict[str, Any]) -> Axes:
+        """Returns the tracked axes that the results' types shall have.
+
+        It is what derivatives go by (see `core/varying`), on the safe side of
+        `varying`: what is gathered is the same everywhere, but each device has a use
+        of its own for it.
+
+        Args:
+          given: those of the operands' types.
+          params: as bound.
+        """
+        return NOWHERE.union(*given)
+
+    def names_memory(self, params: dict[str, Any]) -> bool:
+        """Returns whether the operation itself puts values in another memory."""
+        return False
+
+    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+        """Returns where operands must be and results are (see `core.memories`).
+
+        Args:
+          node: the operation.
+          kinds: where its operands are.
+          layout: rewrites the graphs of its parameters.
+
+        Returns:
+          A `Rewritten`; None for an operation that computes: all in the device's own.
+        """
+        return None
 
     # -- derivatives -----------------------------------------------------------
 

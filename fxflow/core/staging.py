@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 class GraphTracer(Tracer):
     """A value in a graph that is being recorded."""
 
-    __slots__ = ("var",)
+    __slots__ = ("_var",)
 
-    trace: GraphTrace
-    var: Var
+    _trace: GraphTrace
+    _var: Var
 
     def __init__(self, trace: GraphTrace, var: Var) -> None:
-        self.trace = trace
-        self.var = var
+        self._trace = trace
+        self._var = var
         self.aval = var.aval
 
     def origin(self) -> str:
         """Names the argument, or the line that made the value."""
-        return self.trace.origin(self.var)
+        return self._trace.origin(self._var)
 
 
 class GraphTrace(Trace):
@@ -82,8 +82,8 @@ class GraphTrace(Trace):
 
     def atom(self, value: Any) -> Any:
         """Returns the variable or literal that stands for a value in this graph."""
-        if type(value) is GraphTracer and value.trace is self:
-            return value.var
+        if type(value) is GraphTracer and value._trace is self:
+            return value._var
         if isinstance(value, Tracer):
             return self.captured(value, value)
         array = as_array(value)
@@ -106,10 +106,10 @@ class GraphTrace(Trace):
         if not self.open:
             raise LeakedTracerError(f"{self.name} has already been traced")
         atoms = [
-            a.var if type(a) is GraphTracer and a.trace is self else self.atom(a)
+            a._var if type(a) is GraphTracer and a._trace is self else self.atom(a)
             for a in args
         ]
-        out = primitive.abstract(*[a.aval for a in atoms], **params)
+        out = primitive.types([a.aval for a in atoms], params)
         place = source.here()
         if primitive.multi:
             variables = [Var(aval) for aval in out]
@@ -186,7 +186,7 @@ def trace_flat(
             avals, labels or (f"#{i}" for i in range(len(avals))), strict=False
         )
     ]
-    inputs = [tracer.var for tracer in tracers]
+    inputs = [tracer._var for tracer in tracers]
     previous = state.trace
     state.trace = trace
     try:
@@ -258,7 +258,7 @@ def _check_leaks(trace: GraphTrace) -> None:
     alive = [
         obj
         for obj in gc.get_objects()
-        if type(obj) is GraphTracer and obj.trace is trace
+        if type(obj) is GraphTracer and obj._trace is trace
     ]
     if alive:
         raise leaked(alive[0])

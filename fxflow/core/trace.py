@@ -57,10 +57,21 @@ class Trace:
 
 
 class State(threading.local):
-    """What is current in this thread."""
+    """What is current in this thread.
+
+    Attributes:
+      trace: the interpreter.
+      axes: the named axes: name, size, and whether it is tracked.
+      tracked: names of the tracked axes; see `core/varying`.
+      spmd: while an operation is vectorised, the mesh axes that the mapped axis is to
+        be divided over (`vmap(spmd_axis_name=)`).
+      scope: see `named_scope`.
+    """
 
     trace: Trace
-    axes: tuple[tuple[Any, int], ...] = ()
+    axes: tuple[tuple[Any, int, bool], ...] = ()
+    tracked: frozenset[Any] = frozenset()
+    spmd: tuple[Any, ...] = ()
     scope: tuple[str, ...] = ()
 
 
@@ -89,14 +100,22 @@ def under(trace: Trace, function: Callable[..., Any], *args: Any, **kwargs: Any)
 
 
 @contextmanager
-def named_axis(name: Any, size: int) -> Iterator[None]:
-    """Declares a named axis of `size` within a `with` block."""
-    previous = state.axes
-    state.axes = (*(pair for pair in previous if pair[0] != name), (name, size))
+def named_axis(name: Any, size: int, tracked: bool = False) -> Iterator[None]:
+    """Declares a named axis within a `with` block.
+
+    Args:
+      name: of the axis.
+      size: its length.
+      tracked: whether types tell what differs along it; see `core/varying`.
+    """
+    previous = state.axes, state.tracked
+    others = (axis for axis in state.axes if axis[0] != name)
+    state.axes = (*others, (name, size, tracked))
+    state.tracked = frozenset(n for n, _, is_tracked in state.axes if is_tracked)
     try:
         yield
     finally:
-        state.axes = previous
+        state.axes, state.tracked = previous
 
 
 def axis_size_of(name: Any) -> int:
@@ -105,10 +124,10 @@ def axis_size_of(name: Any) -> int:
     Raises:
       NameError: no transformation in progress has an axis of this name.
     """
-    for known, size in state.axes:
+    for known, size, _ in state.axes:
         if known == name:
             return size
-    names = ", ".join(repr(known) for known, _ in state.axes) or "none"
+    names = ", ".join(repr(known) for known, *_ in state.axes) or "none"
     raise NameError(
         f"unbound axis name {name!r}: axes in scope are {names}; name it in the "
         f"enclosing vmap(..., axis_name={name!r}) or pmap"
@@ -122,10 +141,11 @@ class Tracer(Array):
     that interpreter.
     """
 
-    __slots__ = ("aval", "trace")
+    # Names with an underscore: those of array methods (`x.trace()`) are theirs.
+    __slots__ = ("_trace", "aval")
 
     aval: Aval
-    trace: Any
+    _trace: Any
 
     @property
     def weak_type(self) -> bool:

@@ -1,7 +1,8 @@
 """Reverse differentiation, second half: run a linear tape backwards.
 
 Each node's `transpose` rule turns the cotangent of its result into cotangents of its
-linear arguments. Cotangents of a variable that is used several times are added.
+linear arguments. Cotangents of a variable that is used several times are added; what
+devices share gets the sum of their cotangents (see `core/varying`).
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow.core.arith import add, instantiate
+from fxflow.core.aval import Axes
+from fxflow.core.convert import typeof
 from fxflow.core.graph import Graph, Literal, Node, Var
 from fxflow.core.primitive import Zero
 from fxflow.core.staging import trace_closed
+from fxflow.core.trace import state
+from fxflow.core.varying import matched
 
 
 def backward(
@@ -33,14 +38,34 @@ def backward(
       The cotangent of each input: a value, or `Zero`.
     """
     known: dict[Var, Any] = {}
+    tracked = bool(state.tracked)
+    # Contributions that are still to be summed over devices, by the axes: once for all.
+    apart: dict[Var, dict[Axes, Any]] = {}
+
+    def contribute(var: Var, ct: Any) -> None:
+        if tracked:
+            axes = typeof(ct).vma - var.aval.vma
+            if axes:
+                parts = apart.setdefault(var, {})
+                parts[axes] = add(parts.get(axes), ct)
+                return
+            ct = matched(ct, var.aval.vma)
+        known[var] = add(known.get(var), ct)
+
+    def taken(var: Var) -> Any:
+        ct = known.pop(var, None)
+        for part in apart.pop(var, {}).values():
+            ct = add(ct, matched(part, var.aval.vma))
+        return ct
+
     for out, given in zip(outputs, cotangents, strict=True):
         if type(out) is Var and type(given) is not Zero:
-            known[out] = add(known.get(out), given)
+            contribute(out, given)
     for node in reversed(nodes):
         primitive = node.primitive
         ct: Any
         if primitive.multi:
-            cts = [known.pop(var, None) for var in node.outputs]
+            cts = list(map(taken, node.outputs))
             if all(ct is None for ct in cts):
                 continue
             ct = [
@@ -48,7 +73,7 @@ def backward(
                 for c, var in zip(cts, node.outputs, strict=True)
             ]
         else:
-            ct = known.pop(node.outputs[0], None)
+            ct = taken(node.outputs[0])
             if ct is None:
                 continue
         for arg, ct_in in zip(
@@ -58,9 +83,12 @@ def backward(
         ):
             if ct_in is None or type(ct_in) is Zero or type(arg) is not Var:
                 continue
-            earlier = known.get(arg)
-            known[arg] = ct_in if earlier is None else add(earlier, ct_in)
-    return [known[var] if var in known else Zero(var.aval) for var in inputs]
+            contribute(arg, ct_in)
+    found = [taken(var) for var in inputs]
+    return [
+        Zero(var.aval) if ct is None else ct
+        for ct, var in zip(found, inputs, strict=True)
+    ]
 
 
 def transpose_graph(

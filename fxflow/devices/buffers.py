@@ -43,6 +43,7 @@ from ._jaxlib import (
     batched_copy_array_to_devices_with_sharding,
     batched_device_put,
     collect_garbage,
+    parts_of,
     to_numpy,
 )
 from .callbacks import raise_original
@@ -67,6 +68,7 @@ __all__ = [
     "is_ready",
     "move",
     "on_device_nbytes",
+    "part_placement",
     "parts",
     "placement",
     "placement_for",
@@ -114,8 +116,9 @@ class Placement:
         local: those of this process, in that order.
         sharding: the same as users see it.
         platform: ``"cpu"``, ``"gpu"``, ``"tpu"``, ...
-        is_single: whether it is one device and its usual memory.
+        is_single: whether it is one device and its own memory.
         is_host: whether the memory is host memory, so that NumPy can see it.
+        offloaded: kind of the memory, None if it is the devices' own.
         table: room for what `core` caches per placement; dies with the client.
     """
 
@@ -128,6 +131,7 @@ class Placement:
         "is_host",
         "is_single",
         "local",
+        "offloaded",
         "platform",
         "table",
     )
@@ -138,6 +142,7 @@ class Placement:
     platform: str
     is_single: bool
     is_host: bool
+    offloaded: str | None
     table: dict[Any, Any]
 
     def __init__(
@@ -149,6 +154,7 @@ class Placement:
         self.platform = str(self.device.platform)
         self.is_single = sharding is None
         self.is_host = self.is_single and self.platform == "cpu"
+        self.offloaded = None if sharding is None else sharding.offloaded
         self.table = {}
         self._sharding = sharding
         self._device_list = DeviceList(devices)
@@ -168,8 +174,7 @@ class Placement:
             # GSPMDSharding needs no Python subclass, and a put is 20 % faster with it
             # than with a SingleDeviceSharding.
             hlo = HloSharding.replicate() if self.is_single else self.sharding.hlo(ndim)
-            kind = None if self.is_single else self.sharding.memory_kind
-            known = GSPMDSharding(self._device_list, hlo, memory_kind=kind)
+            known = GSPMDSharding(self._device_list, hlo, memory_kind=self.offloaded)
             self._runtime[ndim] = known
         return known
 
@@ -190,8 +195,12 @@ class Placement:
         """Returns the slices of the whole that each local device holds."""
         if self.is_single:
             return [(slice(None),) * len(shape)]
-        where = self.sharding.devices_indices_map(shape)
-        return [where[d] for d in self.local]
+        key = ("indices", *shape)
+        known: list[tuple[slice, ...]] | None = self.table.get(key)
+        if known is None:
+            where = self.sharding.devices_indices_map(shape)
+            known = self.table[key] = [where[d] for d in self.local]
+        return known
 
     def __repr__(self) -> str:
         if self.is_single:
@@ -223,7 +232,7 @@ def placement_for(sharding: Sharding) -> Placement:
     known = _placements.get(sharding)
     if known is None:
         one = isinstance(sharding, shardings.SingleDeviceSharding)
-        if one and sharding.memory_kind is None:
+        if one and sharding.offloaded is None:
             return placement(sharding.devices[0])
         if not isinstance(sharding, Sharding):
             raise TypeError(f"expected a Sharding, got {type(sharding).__name__}")
@@ -231,9 +240,20 @@ def placement_for(sharding: Sharding) -> Placement:
     return known
 
 
+def part_placement(whole: Placement, device: Device) -> Placement:
+    """Return the placement of one part of an array: its device, in the same memory."""
+    if whole.offloaded is None:
+        return placement(device)
+    kind = whole.offloaded
+    return placement_for(shardings.SingleDeviceSharding(device, memory_kind=kind))
+
+
 def placement_of(buffer: Buffer) -> Placement:
     """Return the placement of a buffer on one device."""
-    return placement(buffer._sharding._devices[0])
+    sharding = buffer._sharding
+    if isinstance(sharding, GSPMDSharding):
+        return placement(sharding._devices[0])
+    return placement(sharding._device)  # a part of an array on several devices
 
 
 def default_placement() -> Placement:
@@ -348,7 +368,7 @@ def assemble(aval: ArrayType, parts: Sequence[Any], placement: Placement) -> Buf
 
 def parts(buffer: Buffer) -> list[Buffer]:
     """Return the parts of a buffer on this process's devices, in the devices' order."""
-    return list(buffer._arrays)
+    return list(parts_of(buffer))
 
 
 def aligned_empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
@@ -420,8 +440,9 @@ def gather_to_host(
             "fxflow.distributed.multihost.process_allgather, or look at "
             "x.addressable_shards"
         )
-    for part in first.values():
-        start_copy_to_host(part)
+    if placement.platform != "cpu":
+        for part in first.values():
+            start_copy_to_host(part)
     whole = np.empty(aval.shape, aval.dtype)
     for index, part in zip(indices, held, strict=True):
         if first.pop(_key(index), None) is not None:

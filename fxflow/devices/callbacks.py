@@ -35,6 +35,8 @@ _TARGETS = {
     "cuda": "xla_ffi_python_gpu_callback",
     "rocm": "xla_ffi_python_gpu_callback",
 }
+# jaxlib has the same calls once more, for the partitioner to leave on every device.
+_PLAIN, _PARTITIONED = "xla_ffi_python_", "xla_ffi_partitioned_python_"
 
 # -- exceptions on their way through the runtime ---
 
@@ -212,6 +214,7 @@ def custom_call(
     platform: str = "cpu",
     has_side_effect: bool = False,
     sharding: str = "",
+    partitioned: bool = False,
 ) -> str:
     """Return the StableHLO text of a call of the callback number `index`.
 
@@ -226,6 +229,8 @@ def custom_call(
             its results.
         sharding: in a program for several devices, an attribute that says which of
             them calls.
+        partitioned: whether each of them calls instead, with its parts of the operands;
+            for calls without results.
 
     Returns:
         The operation, without the names of its results:
@@ -246,8 +251,11 @@ def custom_call(
         + (f", {sharding}" if sharding else "")
     )
     results = ", ".join(result_types)
+    name = target(platform)
+    if partitioned:
+        name = name.replace(_PLAIN, _PARTITIONED)
     return (
-        f"stablehlo.custom_call @{target(platform)}({', '.join(operands)}) "
+        f"stablehlo.custom_call @{name}({', '.join(operands)}) "
         f"{{{attributes}}} : ({', '.join(operand_types)}) -> ({results})"
     )
 

@@ -102,6 +102,12 @@ def before_joining(check: Callable[[], None]) -> None:
     _before_joining.append(check)
 
 
+def _check_joining() -> None:
+    if "collectives" in _cpu_arguments:
+        for check in _before_joining:
+            check()
+
+
 def _make(platform: str) -> Client:
     if platform == "cpu":
         if "collectives" in _cpu_arguments:
@@ -117,15 +123,18 @@ def _start(platform: str) -> Client | None:
     with _lock:
         known = _clients.get(platform)
         if known is None and platform not in _failures:
-            if platform == "cpu" and "collectives" in _cpu_arguments:
-                for check in _before_joining:
-                    check()
+            if platform == "cpu":
+                _check_joining()
             try:
                 known = _make(platform)
+                if platform == "cpu":
+                    _check_joining()  # its devices would be missing
                 if not known.devices():
                     raise BackendError("it started but has no devices")
                 _clients[platform] = known
             except (BackendError, RuntimeFailure, OSError, ImportError) as error:
+                if platform == "cpu":
+                    _check_joining()  # one that went in the meantime is the reason
                 known = None
                 _failures[platform] = str(error) or type(error).__name__
         return known

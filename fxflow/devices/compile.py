@@ -15,7 +15,7 @@ import numpy as np
 
 from fxflow._config import config
 
-from . import cache, inflight
+from . import cache, inflight, memory_kinds
 from ._jaxlib import (
     Buffer,
     CompileOnlyClient,
@@ -167,6 +167,11 @@ class Executable:
             return []
         return [HloSharding.from_proto(proto) for proto in found]
 
+    def result_memory_kinds(self) -> list[str | None]:
+        """Return the kind of memory of each result, None for the devices' own."""
+        (kinds,) = self._program.get_output_memory_kinds()
+        return [memory_kinds.check_kind(self.devices[0], kind) for kind in kinds]
+
     def hlo_text(self) -> str:
         """Return the optimised HLO."""
         return "\n\n".join(m.to_string() for m in self._program.hlo_modules())
@@ -179,7 +184,10 @@ class Executable:
             return {}
 
     def memory_analysis(self) -> dict[str, int]:
-        """Return the bytes of arguments, outputs, temporaries, aliases and code."""
+        """Return the bytes of arguments, outputs, temporaries, aliases and code.
+
+        Those in host memory (``host_...``) are not among the device's.
+        """
         try:
             stats = self._program.get_compiled_memory_stats()
         except RuntimeFailure:  # a plug-in need not have it
@@ -191,6 +199,10 @@ class Executable:
             "alias_size_in_bytes": stats.alias_size_in_bytes,
             "generated_code_size_in_bytes": stats.generated_code_size_in_bytes,
             "peak_memory_in_bytes": stats.peak_memory_in_bytes,
+            "host_argument_size_in_bytes": stats.host_argument_size_in_bytes,
+            "host_output_size_in_bytes": stats.host_output_size_in_bytes,
+            "host_temp_size_in_bytes": stats.host_temp_size_in_bytes,
+            "host_alias_size_in_bytes": stats.host_alias_size_in_bytes,
         }
 
     def serialize(self) -> bytes:

@@ -20,7 +20,7 @@ from typing import Any
 from ._jaxlib import RuntimeFailure
 from .clients import on_clear
 
-__all__ = ["has_collectives", "one_at_a_time"]
+__all__ = ["has_collectives", "one_at_a_time", "waiting"]
 
 _COLLECTIVE = re.compile(
     r"\b(all-reduce|all-gather|all-to-all|reduce-scatter|collective-permute|"
@@ -68,3 +68,26 @@ def one_at_a_time(launch: Callable[..., Any]) -> Callable[..., Any]:
         return results
 
     return start
+
+
+def waiting(seconds: float = 0.05) -> bool:
+    """Return whether a program that `one_at_a_time` launched is not through.
+
+    Args:
+        seconds: how long it may take to find out; the runtime can only be waited for.
+    """
+    if not _gate.lock.acquire(timeout=seconds):
+        return True  # the next one waits for it
+    last = _gate.last
+    _gate.lock.release()
+    if last is None:
+        return False
+
+    def wait() -> None:
+        with contextlib.suppress(RuntimeFailure):
+            last.block_until_ready()
+
+    thread = threading.Thread(target=wait, name="fxflow-waiting", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return thread.is_alive()

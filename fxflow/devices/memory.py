@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ._jaxlib import Device
+from ._jaxlib import Device, parts_of
 
 __all__ = ["memory_stats"]
 
@@ -33,7 +33,7 @@ def memory_stats(device: Device) -> dict[str, int]:
     for buffer in device.client.live_arrays():
         if buffer.is_deleted():
             continue
-        for shard in buffer._arrays:
+        for shard in parts_of(buffer):
             if shard._sharding._device is device:
                 sizes[shard.unsafe_buffer_pointer()] = shard.on_device_size_in_bytes()
     return {

@@ -35,12 +35,13 @@ AxisName = Any
 class AxisType:
     """How an axis of a mesh takes part in partitioning.
 
-    `Auto`: the compiler decides, led by constraints. `Manual`: inside `shard_map`.
-    (fxflow carries no shardings in types, so there is no explicit mode.)
+    `Auto`: the compiler decides, led by constraints; so are all axes. `Manual`: inside
+    `shard_map`. `Explicit`: shardings in types, which are not offered.
     """
 
     Auto = "auto"
     Manual = "manual"
+    Explicit = "explicit"
 
 
 class PartitionSpec(tuple[Any, ...]):
@@ -144,6 +145,11 @@ class AbstractMesh:
         return OrderedDict(zip(self.axis_names, self.axis_sizes, strict=True))
 
     @property
+    def shape_tuple(self) -> tuple[tuple[AxisName, int], ...]:
+        """Name and length of each axis, in order."""
+        return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
     def size(self) -> int:
         """Number of devices."""
         return math.prod(self.axis_sizes)
@@ -195,6 +201,19 @@ def _check_names(sizes: Sequence[int], names: Sequence[AxisName]) -> None:
         raise PlacementError(f"the axis names of a mesh must differ, got {names}")
 
 
+def _check_types(axis_types: Any, count: int) -> None:
+    if axis_types is None:
+        return
+    types = axis_types if isinstance(axis_types, list | tuple) else [axis_types]
+    wrong = [t for t in types if t != AxisType.Auto]
+    if wrong or len(types) != count:
+        raise PlacementError(
+            f"axis_types of {count} axes must be {count} times AxisType.Auto, "
+            f"got {axis_types!r}: types carry no shardings (axes become manual in "
+            "shard_map)"
+        )
+
+
 class Mesh(AbstractMesh):
     """Devices in a grid with named axes. Immutable; equal meshes hash alike.
 
@@ -205,10 +224,11 @@ class Mesh(AbstractMesh):
       devices: array (or nested sequence) of devices or device names such as
         `"/job:worker/task:1/device:cpu:0"`.
       axis_names: one name (any hashable) for each axis of `devices`.
-      axis_types: accepted for compatibility; every axis is `AxisType.Auto`.
+      axis_types: `AxisType.Auto` for each axis, or None, which means the same.
 
     Raises:
-      PlacementError: names and axes do not match, or a device occurs twice.
+      PlacementError: names and axes do not match, a device occurs twice, or a type is
+        another one.
     """
 
     __slots__ = ("_before", "_flat", "_hash", "devices")
@@ -232,6 +252,7 @@ class Mesh(AbstractMesh):
         if len(set(flat)) != len(flat):
             raise PlacementError(f"a device occurs twice in the mesh {flat}")
         super().__init__(grid.shape, axis_names)
+        _check_types(axis_types, len(self.axis_names))
         grid.flags.writeable = False
         self.devices = grid
         self._flat = tuple(flat)
@@ -258,6 +279,27 @@ class Mesh(AbstractMesh):
     def local_devices(self) -> list[Device]:
         """The devices of this process, in row-major order."""
         return [d for d in self._flat if d.process_index == d.client.process_index()]
+
+    @property
+    def local_mesh(self) -> Mesh:
+        """The smallest part of the grid that holds all devices of this process.
+
+        Raises:
+          PlacementError: this process has none of the devices, or that part holds
+            devices of others.
+        """
+        mine = set(self.local_devices)
+        here = np.array([d in mine for d in self._flat]).reshape(self.axis_sizes)
+        if not mine:
+            raise PlacementError(f"{self} has no device of this process")
+        ranges = [np.unique(places) for places in np.nonzero(here)]
+        part = np.ix_(*(np.arange(r[0], r[-1] + 1) for r in ranges))
+        if not here[part].all():
+            raise PlacementError(
+                f"the devices of this process are no part of {self} with straight "
+                "edges: order the devices by process"
+            )
+        return Mesh(self.devices[part], self.axis_names)
 
     @property
     def is_multi_process(self) -> bool:
@@ -314,7 +356,7 @@ def make_mesh(
       axis_names: names.
       devices: to use; None is all devices of the default platform. The first ones are
         taken if there are more than needed.
-      axis_types: accepted for compatibility; every axis is `AxisType.Auto`.
+      axis_types: `AxisType.Auto` for each axis, or None, which means the same.
 
     Returns:
       The mesh.
@@ -349,7 +391,7 @@ def make_mesh(
             f"{needed} (or FXFLOW_NUM_CPU_DEVICES) before the first use."
         )
     grid = np.array(available[:needed], object).reshape(shape)
-    return Mesh(grid, axis_names)
+    return Mesh(grid, axis_names, axis_types=axis_types)
 
 
 class _Current(threading.local):

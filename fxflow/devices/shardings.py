@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import clients
+from . import clients, memory_kinds
 from ._jaxlib import Device, HloSharding, OpSharding
 from .errors import PlacementError
 from .meshes import Mesh, PartitionSpec, coordinates, names_of
@@ -37,12 +37,20 @@ class Sharding:
     """Base of all shardings. Immutable and hashable.
 
     Attributes:
-      memory_kind: `"device"`, `"pinned_host"`, … or None for the devices' usual memory.
+      offloaded: kind of the memory that arrays lie in, such as `"pinned_host"`; None if
+        it is the devices' own.
     """
 
-    __slots__ = ("memory_kind",)
+    __slots__ = ("offloaded",)
 
-    memory_kind: str | None
+    offloaded: str | None
+
+    @property
+    def memory_kind(self) -> str | None:
+        """The kind of memory: `"device"`, `"pinned_host"`, …; None without devices."""
+        if self.offloaded is None and self.devices:
+            return memory_kinds.usual_kind(self.devices[0])
+        return self.offloaded
 
     # -- what a subclass says ----------------------------------------------------
 
@@ -141,11 +149,11 @@ class Sharding:
         """Returns whether arrays of `ndim` axes lie the same way under both."""
         return (
             self.devices == other.devices
-            and self.memory_kind == other.memory_kind
+            and self.offloaded == other.offloaded
             and self.tiles(ndim) == other.tiles(ndim)
         )
 
-    def with_memory_kind(self, kind: str) -> Sharding:
+    def with_memory_kind(self, kind: str | None) -> Sharding:
         """Returns the same layout in another kind of memory."""
         raise NotImplementedError
 
@@ -158,31 +166,20 @@ def local_part(devices: Sequence[Device]) -> list[Device]:
     return [d for d in devices if d.process_index == here]
 
 
-def check_memory_kind(device: Device, kind: str | None) -> None:
-    """Raises `PlacementError` if the device has no such memory."""
-    if kind is None:
-        return
-    known = [memory.kind for memory in device.addressable_memories()]
-    if known and kind not in known:
-        raise PlacementError(
-            f"{device} has no memory of kind {kind!r}; it has {', '.join(known)}"
-        )
-
-
 class SingleDeviceSharding(Sharding):
     """The whole array on one device.
 
     Args:
       device: a device, or its name.
-      memory_kind: see `Sharding`.
+      memory_kind: of the memory arrays lie in: `"device"`, `"pinned_host"`, … None is
+        the devices' own.
     """
 
     __slots__ = ("_device",)
 
     def __init__(self, device: Device | str, *, memory_kind: str | None = None) -> None:
         self._device = clients.resolve(device)
-        check_memory_kind(self._device, memory_kind)
-        self.memory_kind = memory_kind
+        self.offloaded = memory_kinds.check_kind(self._device, memory_kind)
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -202,22 +199,22 @@ class SingleDeviceSharding(Sharding):
         """One part."""
         return (1,) * ndim, [(0,) * ndim]
 
-    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+    def with_memory_kind(self, kind: str | None) -> SingleDeviceSharding:
         """Returns the same device with another kind of memory."""
         return SingleDeviceSharding(self._device, memory_kind=kind)
 
     def __hash__(self) -> int:
-        return hash((self._device, self.memory_kind))
+        return hash((self._device, self.offloaded))
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, SingleDeviceSharding)
             and self._device == other._device
-            and self.memory_kind == other.memory_kind
+            and self.offloaded == other.offloaded
         )
 
     def __repr__(self) -> str:
-        kind = f", memory_kind={self.memory_kind!r}" if self.memory_kind else ""
+        kind = f", memory_kind={self.offloaded!r}" if self.offloaded else ""
         return f"SingleDeviceSharding({self._device}{kind})"
 
 
@@ -227,7 +224,8 @@ class NamedSharding(Sharding):
     Args:
       mesh: the devices.
       spec: a `PartitionSpec`.
-      memory_kind: see `Sharding`.
+      memory_kind: of the memory arrays lie in: `"device"`, `"pinned_host"`, … None is
+        the devices' own.
 
     Raises:
       PlacementError: the spec names an axis twice, or one that the mesh does not have.
@@ -266,10 +264,12 @@ class NamedSharding(Sharding):
                     )
                 used.add(name)
         self.mesh, self.spec = mesh, spec
-        if mesh.flat:
-            check_memory_kind(mesh.flat[0], memory_kind)
-        self.memory_kind = memory_kind
-        self._hash = hash((mesh, spec, memory_kind))
+        self.offloaded = (
+            memory_kinds.check_kind(mesh.flat[0], memory_kind)
+            if mesh.flat
+            else memory_kind
+        )
+        self._hash = hash((mesh, spec, self.offloaded))
         self._tiles: dict[int, tuple[Shape, list[Shape]]] = {}
 
     @property
@@ -336,9 +336,9 @@ class NamedSharding(Sharding):
 
     def with_spec(self, spec: PartitionSpec) -> NamedSharding:
         """Returns another layout over the same mesh."""
-        return NamedSharding(self.mesh, spec, memory_kind=self.memory_kind)
+        return NamedSharding(self.mesh, spec, memory_kind=self.offloaded)
 
-    def with_memory_kind(self, kind: str) -> NamedSharding:
+    def with_memory_kind(self, kind: str | None) -> NamedSharding:
         """Returns the same layout in another kind of memory."""
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
 
@@ -350,11 +350,11 @@ class NamedSharding(Sharding):
             isinstance(other, NamedSharding)
             and self.mesh == other.mesh
             and self.spec == other.spec
-            and self.memory_kind == other.memory_kind
+            and self.offloaded == other.offloaded
         )
 
     def __repr__(self) -> str:
-        kind = f", memory_kind={self.memory_kind!r}" if self.memory_kind else ""
+        kind = f", memory_kind={self.offloaded!r}" if self.offloaded else ""
         return f"NamedSharding({self.mesh}, {self.spec}{kind})"
 
 
@@ -364,6 +364,7 @@ class GSPMDSharding(Sharding):
     Args:
       devices: in the order of the parts.
       hlo_sharding: the runtime's description.
+      memory_kind: of the memory arrays lie in; None is the devices' own.
     """
 
     __slots__ = ("_devices", "_hlo")
@@ -376,7 +377,7 @@ class GSPMDSharding(Sharding):
         memory_kind: str | None = None,
     ) -> None:
         self._devices, self._hlo = tuple(devices), hlo_sharding
-        self.memory_kind = memory_kind
+        self.offloaded = memory_kinds.check_kind(self._devices[0], memory_kind)
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -396,23 +397,24 @@ class GSPMDSharding(Sharding):
         """See `Sharding`."""
         return tiles_of(self._hlo, len(self._devices), ndim)
 
-    def with_memory_kind(self, kind: str) -> GSPMDSharding:
+    def with_memory_kind(self, kind: str | None) -> GSPMDSharding:
         """Returns the same layout in another kind of memory."""
         return GSPMDSharding(self._devices, self._hlo, memory_kind=kind)
 
     def __hash__(self) -> int:
-        return hash((self._devices, str(self._hlo), self.memory_kind))
+        return hash((self._devices, str(self._hlo), self.offloaded))
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, GSPMDSharding)
             and self._devices == other._devices
             and bool(self._hlo == other._hlo)
-            and self.memory_kind == other.memory_kind
+            and self.offloaded == other.offloaded
         )
 
     def __repr__(self) -> str:
-        return f"GSPMDSharding({self._hlo})"
+        kind = f", memory_kind={self.offloaded!r}" if self.offloaded else ""
+        return f"GSPMDSharding({self._hlo}{kind})"
 
 
 def tiles_of(hlo: HloSharding, count: int, ndim: int) -> tuple[Shape, list[Shape]]:

@@ -2,12 +2,13 @@
 
 Each child leads a process group, so that signals reach what it starts in turn, and on
 Linux the kernel kills it if the launcher dies. On another machine it is started by ssh
-and led there by `fxflow.distributed.remote`, which ends it when the connection ends.
+and led there by `remote`, which ends it when the connection ends.
 """
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import os
 import re
@@ -20,18 +21,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
+from . import remote
+
 __all__ = ["Child", "Output", "status_of"]
 
-#: Asks the kernel to kill this process when its parent ends, then becomes the command.
-#: If the parent has ended already, nobody would be told: then it ends too.
-_PRELUDE = (
-    "import ctypes, os, sys\n"
-    "try: ctypes.CDLL(None).prctl(1, 9)\n"
-    "except Exception: pass\n"
-    "if os.getppid() != int(sys.argv[1]): os._exit(1)\n"
-    "try: os.execvp(sys.argv[2], sys.argv[2:])\n"
-    "except OSError as error: sys.exit(f'{sys.argv[2]}: {error.strerror}')\n"
-)
+#: Has Python run the leader's text, which is the first line of its input.
+_LEADER = "import json, sys; exec(json.loads(sys.stdin.readline()))"
+#: No questions; and a host that is gone is noticed within a minute.
+_SSH = ("-o", "BatchMode=yes", "-o", "ServerAliveInterval=20")
 _COLOURS = (36, 33, 32, 35, 34, 31, 96, 93, 92, 95, 94, 91)
 #: What gloo prints to standard output whenever it connects, in pieces: its threads
 #: write into each other's lines, and numbers are left over.
@@ -104,11 +101,12 @@ class Child:
         self._remote = bool(host)
         pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         if host:
-            line = [*shlex.split(ssh), "-o", "BatchMode=yes", host]
-            line.append(f"exec {shlex.quote(python)} -m fxflow.distributed.remote")
+            line = [*shlex.split(ssh), *_SSH, host]
+            line.append(f"exec {shlex.quote(python)} -I -S -c {shlex.quote(_LEADER)}")
             self._process = subprocess.Popen(
                 line, stdin=subprocess.PIPE, start_new_session=True, **pipes
             )
+            self._tell(json.dumps(inspect.getsource(remote)))
             # Not on the command line, where everybody could read the secret.
             order = {
                 "command": list(command),
@@ -117,9 +115,8 @@ class Child:
             }
             self._tell(json.dumps(order))
         else:
-            prelude = [sys.executable, "-I", "-S", "-c", _PRELUDE, str(os.getpid())]
             self._process = subprocess.Popen(
-                [*prelude, *command],
+                remote.led(list(command)),
                 env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.devices.cluster import DistributedError
+from fxflow.devices.cluster import DistributedError, failure
 
 from .coordinator import listing
 from .wire import Line, Message, dial, parse_address
@@ -124,6 +124,10 @@ class Connection:
     # -- requests ---
 
     def _gone(self) -> DistributedError:
+        known = failure()
+        if known is not None:
+            # Why the coordinator's own process has ended, most likely.
+            return DistributedError(str(known), known.processes, known.seconds)
         host, port = "?", 0
         with contextlib.suppress(OSError):
             host, port = self.line.socket.getpeername()[:2]
@@ -271,6 +275,18 @@ class Coordination:
         return self.connection.request(
             operation, payload, timeout=timeout, **self._fields, **fields
         )
+
+    def post(self, operation: str, **fields: Any) -> None:
+        """Send what needs no answer.
+
+        Args:
+            operation: its name.
+            **fields: the rest of the message.
+
+        Raises:
+            OSError: the coordinator is gone.
+        """
+        self.connection.line.send({"op": operation, **self._fields, **fields})
 
     @classmethod
     def join(

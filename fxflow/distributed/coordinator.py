@@ -18,12 +18,12 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fxflow.devices.cluster import DistributedError, Service
+from fxflow.devices.cluster import DistributedError, Service, StandIn
 from fxflow.devices.relay import splice
 
 from .wire import Line, Message, parse_address
 
-__all__ = ["Coordinator", "Group", "Server", "listen", "listing"]
+__all__ = ["Coordinator", "Group", "Server", "end_service", "listen", "listing"]
 
 
 def listing(processes: Iterable[int]) -> str:
@@ -80,6 +80,8 @@ class Group:
         self._meetings: dict[
             str, tuple[frozenset[int], dict[int, tuple[Line, int, Any]]]
         ] = {}
+        #: After a notice to end: process → the step it was in, None before its first.
+        self._steps: dict[int, int | None] | None = None
 
     def handle(self, rank: int, line: Line, message: Message, payload: Any) -> None:
         """Answer a request of process `rank`."""
@@ -167,6 +169,8 @@ class Group:
         needed, come = self._meetings[name]
         lost = {r: self.gone[r] for r in needed - come.keys() if r in self.gone}
         if lost:
+            # Those who left because of a loss are not what it is about.
+            lost = {r: why for r, why in lost.items() if why != _LEFT} or lost
             del self._meetings[name]
             for other, request, _ in come.values():
                 other.post(
@@ -194,17 +198,49 @@ class Group:
                     del self._meetings[name]
         line.post({"re": message["id"], "processes": absent})
 
+    # -- one step at which all stop ---
+
+    def _notice(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+        """A process was told to end: have all say where they are, and wait there."""
+        if self._steps is None:
+            self._steps = {}
+            self.tell({"event": "hold", "process": rank})
+
+    def _in_step(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+        if self._steps is not None and rank not in self._steps:
+            step = message["step"]
+            self._steps[rank] = None if step is None else int(step)
+            self._agree()
+
+    def _agree(self) -> None:
+        """Say which step it is, once everybody who is there has said where it is."""
+        there = self.lines.keys() - self.gone.keys()
+        if self._steps is None or not there or not there <= self._steps.keys():
+            return
+        begun = [step for step in self._steps.values() if step is not None]
+        self.tell({"event": "until", "step": max(begun, default=-1) + 1})
+
     # -- who is there ---
 
     def _live(self, rank: int, line: Line, message: Message, payload: Any) -> None:
         alive = sorted(self.lines.keys() - self.gone.keys())
         line.post({"re": message["id"], "processes": alive})
 
+    def _where(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+        """Have everybody who waits in a collective say so."""
+        self.tell({"event": "where"})
+
+    def _judge(self, rank: int, line: Line, message: Message, payload: Any) -> None:
+        """Tell all who was late for a collective."""
+        late = {"processes": message["processes"], "why": message["why"]}
+        self.tell({"event": "late", **late})
+
     def leave(self, rank: int, why: str) -> None:
         """Note that a process is gone; who waits for it learns so."""
         self.gone[rank] = why
         for name in list(self._meetings):
             self._check(name)
+        self._agree()
 
     def end(self, why: str) -> None:
         """Answer all who wait: there will be nothing to wait for."""
@@ -225,8 +261,12 @@ class Group:
                 line.post(message, payload)
 
 
+_LEFT = "it has left"
 _OPERATIONS = frozenset(
-    {"set", "get", "increment", "delete", "list", "meet", "cancel", "live"}
+    {
+        *("set", "get", "increment", "delete", "list", "meet", "cancel", "live"),
+        *("notice", "in_step", "where", "judge"),
+    }
 )
 
 
@@ -376,6 +416,21 @@ def _local(service: Service) -> socket.socket:
     return connection
 
 
+def end_service(service: Service, stand_ins: Iterable[StandIn]) -> None:
+    """Stop a service, if those that stand in for processes can leave it before.
+
+    A service that goes while a client of this process lives ends this process.
+    """
+    stuck = [stand_in for stand_in in stand_ins if not stand_in.close()]
+    if stuck:
+        _kept.append(service)
+    else:
+        service.stop()
+
+
+_kept: list[Service] = []
+
+
 class Coordinator(Server):
     """The coordinator of a run whose processes are known from the start.
 
@@ -403,6 +458,7 @@ class Coordinator(Server):
         self._who: dict[int, str] = {}
         self._complete = False
         self._service: Service | None = None
+        self._stand_ins: list[StandIn] = []
         super().__init__(address, token, heartbeat_timeout)
         # Asked for when all have come, so never before it is there.
         with self.lock:
@@ -444,7 +500,10 @@ class Coordinator(Server):
                 # Before those who wait are answered: then they know the reason.
                 event = {"event": "lost", "process": rank, "why": why}
                 self.group.tell({**event, "who": self._who[rank]})
-            self.group.leave(rank, why or "it has left")
+            self.group.leave(rank, why or _LEFT)
+            if why and self._service is not None and self._others():
+                # They may be waiting in the runtime for what it was to say.
+                self._stand_ins.append(StandIn(self._service, rank))
 
         self.converse(line, handle, left)
 
@@ -466,12 +525,16 @@ class Coordinator(Server):
             return f"process_id {rank} is taken by {self._who[rank]}"
         return ""
 
+    def _others(self) -> bool:
+        return bool(self.group.lines.keys() - self.group.gone.keys())
+
     def _people(self) -> list[str]:
         return [self._who[rank] for rank in range(self.group.size)]
 
     def stop(self) -> None:
         """Close the port, all connections and the runtime's service."""
         super().stop()
-        service, self._service = self._service, None
+        with self.lock:
+            service, self._service = self._service, None
         if service is not None:
-            service.stop()
+            end_service(service, self._stand_ins)

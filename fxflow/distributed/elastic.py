@@ -17,7 +17,6 @@ import gc
 import os
 import re
 import secrets
-import signal
 import socket
 import sys
 import threading
@@ -45,6 +44,7 @@ from .clusters import Membership as Place
 from .clusters import detect
 from .coordination import Connection, Coordination
 from .multihost import gathered, is_global
+from .notices import Notice
 from .snapshots import Snapshot, StateServer, assemble, fetch
 from .values import HostLeaf, from_host, to_host
 from .wire import Message, dial
@@ -287,7 +287,7 @@ def _alone(program: _Program) -> Outcome:
         state = program.tree([to_host(leaf) for leaf in trees.leaves(state)])
     state = program.place(world, state)
     leaves = program.leaves(state)
-    with _Notice() as notice:
+    with Notice() as notice:
         while index < program.num_steps and not notice.is_set():
             state = program.step(world, state, index)
             leaves = program.leaves(state)
@@ -300,25 +300,6 @@ def _alone(program: _Program) -> Outcome:
     if preempted and files.folder is not None:
         files.save(index, host)
     return Outcome(program.tree(host), index, preempted)
-
-
-class _Notice:
-    """Hears SIGTERM while a ``with`` block runs; in the main thread alone."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-        self._before: Any = None
-
-    def __enter__(self) -> threading.Event:
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(
-                signal.SIGTERM, lambda number, frame: self._event.set()
-            )
-        return self._event
-
-    def __exit__(self, *details: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGTERM, self._before)
 
 
 # -- a worker ---
@@ -486,7 +467,7 @@ class _Worker:
 
     def run(self) -> Outcome:
         """Take part until the run has ended."""
-        with _Notice() as notice:
+        with Notice() as notice:
             ended = threading.Event()
             threading.Thread(
                 target=self._tell_notice, args=(notice, ended), daemon=True

@@ -27,9 +27,11 @@ from typing import NamedTuple, NoReturn
 
 from fxflow.devices.cluster import DistributedError
 
+from . import standalone
 from .children import Child, Output, status_of
 from .coordinator import Coordinator, Server
 from .membership import Membership
+from .standalone import bounds_of
 from .wire import new_token
 
 __all__ = ["Host", "console", "main", "parse_hosts"]
@@ -161,14 +163,6 @@ def _command(options: argparse.Namespace) -> list[str]:
     return [options.program, *options.arguments]
 
 
-def _bounds(parser: argparse.ArgumentParser, text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(\d+):(\d+)", text)
-    low, high = (int(match[1]), int(match[2])) if match else (0, 0)
-    if not 1 <= low <= high:
-        parser.error(f"--elastic takes MIN:MAX with 1 <= MIN <= MAX, got {text!r}")
-    return low, high
-
-
 def _variables(parser: argparse.ArgumentParser, given: Sequence[str]) -> dict[str, str]:
     result = {}
     for entry in given:
@@ -177,6 +171,15 @@ def _variables(parser: argparse.ArgumentParser, given: Sequence[str]) -> dict[st
             parser.error(f"--env takes K=V, got {entry!r}")
         result[name] = value
     return result
+
+
+def _taken_along(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return what processes on other machines have of the launcher's environment."""
+    return {
+        name: value
+        for name, value in variables.items()
+        if name.startswith("FXFLOW_") or name in ("PYTHONPATH", "XLA_FLAGS")
+    }
 
 
 def _own_address(host: str) -> str:
@@ -372,7 +375,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             hosts = parse_hosts(Path(options.hosts).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         parser.error(str(error))
-    bounds = _bounds(parser, options.elastic) if options.elastic else None
+    bounds = bounds_of(parser, options.elastic) if options.elastic else None
     slots = [host.name for host in hosts for _ in range(host.slots)]
     count = options.num_processes or len(slots) or (bounds[1] if bounds else 0)
     if count < 1:
@@ -413,6 +416,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     address = f"[{here}]:{server.port}" if ":" in here else f"{here}:{server.port}"
     environment = {
+        **(_taken_along(os.environ) if far else {}),
         "FXFLOW_TOKEN": token,
         "FXFLOW_HEARTBEAT_TIMEOUT": f"{heartbeat:g}",
         "PYTHONUNBUFFERED": "1",
@@ -439,22 +443,27 @@ def _exit(status: int) -> NoReturn:
     os._exit(status)
 
 
+_COMMANDS = {"launch": main, "coordinator": standalone.main}
+
+
 def console(argv: Sequence[str] | None = None) -> int:
-    """Run the ``fxflow`` command, whose one subcommand is ``launch``.
+    """Run the ``fxflow`` command: ``fxflow launch`` or ``fxflow coordinator``.
 
     Args:
         argv: the arguments; None is the command line's.
 
     Returns:
-        The exit status, if it is not ``launch``; that one ends the process.
+        The exit status, if it is neither; these end the process.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["launch"]:
-        _exit(main(arguments[1:]))
+    if arguments and arguments[0] in _COMMANDS:
+        _exit(_COMMANDS[arguments[0]](arguments[1:]))
     asked = arguments[:1] in (["-h"], ["--help"])
     print(
         "usage: fxflow launch [options] program [arguments]\n"
-        "       fxflow launch --help",
+        "       fxflow coordinator [options]\n"
+        "       fxflow launch --help\n"
+        "       fxflow coordinator --help",
         file=sys.stdout if asked else sys.stderr,
     )
     return 0 if asked else 2

@@ -26,7 +26,7 @@ from typing import Any
 
 from fxflow.devices.cluster import Service, StandIn
 
-from .coordinator import _OPERATIONS, Group, Server
+from .coordinator import _OPERATIONS, Group, Server, end_service
 from .wire import Line, Message
 
 __all__ = ["Membership", "choose_plan"]
@@ -204,7 +204,7 @@ class Membership(Server):
                 current = message.get("epoch") == self.epoch and not self._broken
                 if current and worker in self._members:
                     self._group.handle(worker.rank, line, message, payload)
-                else:
+                elif "id" in message:  # it waits for an answer
                     answer = {"error": "gone", "processes": [], "why": "it is over"}
                     line.post({"re": message["id"], **answer})
                 return
@@ -407,17 +407,12 @@ class Membership(Server):
         stand_ins, self._stand_ins = self._stand_ins, []
         if service is None:
             return
-        old: Service = service
-
-        def end() -> None:
-            # A service that goes while a client of this process lives ends it.
-            stuck = [stand_in for stand_in in stand_ins if not stand_in.close()]
-            if not stuck:
-                old.stop()
-            else:
-                _kept.append(old)
-
-        thread = threading.Thread(target=end, name="fxflow-end", daemon=True)
+        thread = threading.Thread(
+            target=end_service,
+            args=(service, stand_ins),
+            name="fxflow-end",
+            daemon=True,
+        )
         thread.start()
         self._ending = [t for t in self._ending if t.is_alive()] + [thread]
 
@@ -454,6 +449,3 @@ class Membership(Server):
         # In C++ at Python's end, a thread would end the process.
         for thread in self._ending:
             thread.join(5)
-
-
-_kept: list[Service] = []

@@ -21,7 +21,7 @@ from fxflow._config import config
 from fxflow.core import tree as trees
 from fxflow.core.array import Array
 from fxflow.core.errors import ArgumentError
-from fxflow.devices.cluster import DistributedError, Preemption
+from fxflow.devices.cluster import DistributedError
 from fxflow.devices.compile import on_shared_program
 from fxflow.devices.meshes import PartitionSpec
 from fxflow.devices.shardings import NamedSharding
@@ -317,26 +317,24 @@ on_shared_program(
 )
 
 
-_preemption: dict[int, Preemption] = {}
-
-
 def reached_preemption_sync_point(step: int) -> bool:
     """Return whether all processes agreed to end at this step.
 
     After one of them got a notice (SIGTERM), all get True at one and the same step:
-    the place to save the state. Call it in every step, in all processes.
+    the place to save the state. Call it in every step, in all processes. Notices are
+    heard from the first call on, if that is in the main thread; each process must be
+    called from one thread. Inside `elastic`, which saves by itself, it is always False.
 
     Args:
-        step: the number of the step about to run.
+        step: the number of the step about to run; it grows from call to call.
 
     Returns:
-        False until a notice came.
+        False until a notice came, True once, then False again.
+
+    Raises:
+        DistributedError: a process is lost.
     """
     current = session.current()
-    if current is None or current.client.raw is None:
+    if current is None or current.agreement is None:
         return False
-    known = _preemption.get(id(current))
-    if known is None:
-        _preemption.clear()
-        known = _preemption[id(current)] = Preemption(current.client)
-    return known.reached(step)
+    return current.agreement.reached(step)

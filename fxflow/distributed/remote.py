@@ -1,8 +1,10 @@
-"""What leads a process on another machine: ``python -m fxflow.distributed.remote``.
+"""What leads a process on another machine.
 
-It reads its order from standard input, one line of JSON; then lines ``signal N`` and
-``kill``. When the input ends, because the launcher or the connection is gone, it ends
-the process and all that it started.
+The launcher sends this file's text there and has Python run it, so that nothing of
+fxflow is needed before the process itself starts, and Python's own library alone is
+imported. It reads its order from standard input, one line of JSON; then lines
+``signal N`` and ``kill``. When the input ends, because the launcher or the connection
+is gone, it ends the process and all that it started.
 """
 
 from __future__ import annotations
@@ -16,9 +18,26 @@ import sys
 import threading
 from typing import TextIO
 
-__all__ = ["main"]
+__all__ = ["PRELUDE", "led", "main"]
 
+#: Asks the kernel to kill this process when its parent ends, then becomes the command.
+#: If the parent has ended already, nobody would be told: then it ends too.
+PRELUDE = (
+    "import ctypes, os, sys\n"
+    "try: ctypes.CDLL(None).prctl(1, 9)\n"
+    "except Exception: pass\n"
+    "if os.getppid() != int(sys.argv[1]): os._exit(1)\n"
+    "try: os.execvp(sys.argv[2], sys.argv[2:])\n"
+    "except OSError as error: why = error.strerror\n"
+    "print(f'{sys.argv[2]}: {why}', file=sys.stderr)\n"
+    "sys.exit(127)\n"
+)
 _GRACE = 5.0
+
+
+def led(command: list[str]) -> list[str]:
+    """Return the command that runs `command` for as long as this process lives."""
+    return [sys.executable, "-I", "-S", "-c", PRELUDE, str(os.getpid()), *command]
 
 
 def _kill(process: subprocess.Popen[bytes], number: int) -> None:
@@ -49,18 +68,20 @@ def main(orders: TextIO = sys.stdin) -> int:
         The process's exit status.
     """
     order = json.loads(orders.readline())
-    with contextlib.suppress(OSError):
-        os.chdir(order["folder"])
     try:
-        process = subprocess.Popen(
-            order["command"],
-            env={**os.environ, **order["environment"]},
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        os.chdir(order["folder"])
     except OSError as error:
-        print(f"{order['command'][0]}: {error.strerror}", file=sys.stderr)
-        return 127
+        print(
+            f"{order['folder']}: {error.strerror}; running in {os.getcwd()}",
+            file=sys.stderr,
+            flush=True,
+        )
+    process = subprocess.Popen(
+        led(order["command"]),
+        env={**os.environ, **order["environment"]},
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     threading.Thread(target=_obey, args=(process, orders), daemon=True).start()
     code = process.wait()
     _kill(process, signal.SIGKILL)

@@ -21,20 +21,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow._config import config
-from fxflow.devices import clients
+from fxflow.devices import clients, inflight
 from fxflow.devices.callbacks import on_failure
 from fxflow.devices.cluster import (
     Client,
     Collectives,
     DistributedError,
     failure,
+    on_broken,
     set_failure,
+    timed_out,
 )
 
 from .clusters import Membership, detect
 from .clusters.fxflow import Environment
 from .coordination import Coordination
 from .coordinator import Coordinator
+from .notices import Agreement
 from .wire import Message, parse_address
 
 __all__ = [
@@ -59,6 +62,7 @@ class Session:
         peers: the ports of all processes' gloo.
         coordinator: the coordinator itself, if it runs in this process.
         membership: where this process stands.
+        agreement: on the step at which all stop; None in an elastic run.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class Session:
         collectives: Collectives | None,
         peers: Sequence[int],
         coordinator: Coordinator | None,
+        agreement: Agreement | None = None,
     ) -> None:
         self.membership = membership
         self.coordination = coordination
@@ -76,6 +81,7 @@ class Session:
         self.collectives = collectives
         self.peers = list(peers)
         self.coordinator = coordinator
+        self.agreement = agreement
 
 
 class _State:
@@ -300,6 +306,14 @@ def _join(
             address = f"127.0.0.1:{coordinator.port}"
             membership = membership._replace(coordinator_address=address)
     coordination = None
+    agreement = Agreement()
+
+    def on_event(message: Message, payload: Any) -> None:
+        if message.get("event") in ("hold", "until"):
+            agreement.hear(message)
+        else:
+            _on_event(message, payload)
+
     try:
         coordination = Coordination.join(
             address,
@@ -308,9 +322,10 @@ def _join(
             timeout=timeout,
             token=membership.token,
             heartbeat_timeout=heartbeat,
-            on_event=_on_event,
+            on_event=on_event,
             on_lost=_on_lost,
         )
+        agreement.attach(coordination)
         known = coordination.connection
 
         def connect() -> socket.socket:
@@ -331,10 +346,14 @@ def _join(
         if coordination is not None:
             coordination.close()
         if coordinator is not None:
+            if failure() is not None:
+                _wait_for_leaving(coordinator)
             coordinator.stop()
         raise
     peers = [int(port) for port in ports.values()]
-    return Session(membership, coordination, client, collectives, peers, coordinator)
+    return Session(
+        membership, coordination, client, collectives, peers, coordinator, agreement
+    )
 
 
 def _configure(
@@ -374,16 +393,36 @@ def _fail(error: DistributedError) -> None:
     session = _state.session
     if session is None:
         return
+    if session.agreement is not None:
+        session.agreement.wake()
     if session.collectives is not None:
         # A collective in flight may be waiting for a process that is stopped, not dead,
         # and whose connections are therefore still open.
         session.collectives.sever(session.peers)
+        threading.Thread(
+            target=_release, args=(session,), name="fxflow-release", daemon=True
+        ).start()
     if any(platform != "cpu" for platform in clients.started()):
         _end_later()
 
 
+def _release(session: Session) -> None:
+    """Let go whoever only now begins to connect with those that are gone."""
+    pause = 0.05
+    while _state.session is session and session.collectives is not None:
+        session.collectives.release(session.peers)
+        time.sleep(pause)
+        pause = min(1.0, pause * 2)
+
+
 def _on_event(message: Message, payload: Any) -> None:
-    if message.get("event") == "lost":
+    if message.get("event") == "where":
+        threading.Thread(
+            target=_say_whether_waiting, name="fxflow-where", daemon=True
+        ).start()
+    elif message.get("event") == "late":
+        _fail(DistributedError(message["why"], message["processes"]))
+    elif message.get("event") == "lost":
         process = int(message["process"])
         error = DistributedError(
             f"process {process} ({message['who']}) is lost: {message['why']}; what "
@@ -441,14 +480,18 @@ def shutdown() -> None:
             except DistributedError as error:
                 problem = error
         _state.session = None
+        if session.agreement is not None:
+            session.agreement.close()
         clients.configure_plugins()
         clients.clear_backends()
         clients.configure_cpu()
         session.client.close()
+        if session.collectives is not None:
+            session.collectives.close()
         # Without a farewell the others learn that this process failed.
         session.coordination.close(farewell=not _state.failed)
         if session.coordinator is not None:
-            if problem is None and failure() is None and not _state.failed:
+            if failure() is not None or (problem is None and not _state.failed):
                 _wait_for_leaving(session.coordinator)
             session.coordinator.stop()
         set_failure(None)
@@ -457,49 +500,83 @@ def shutdown() -> None:
 
 
 def _wait_for_leaving(coordinator: Coordinator) -> None:
-    """Let the others say good-bye before the port closes."""
+    """Let the others say good-bye before the port closes.
+
+    If one of them was lost, the rest may just be learning it, through what the
+    coordinator does in its place.
+    """
     group = coordinator.group
-    pause = threading.Event()
-    for _ in range(100):
+    end = time.monotonic() + (5.0 if failure() is not None else 2.0)
+    while time.monotonic() < end:
         with coordinator.lock:
             if len(group.gone) >= group.size:
                 return
-        pause.wait(0.02)
+        time.sleep(0.02)
 
 
-_TIMED_OUT = "Timed out waiting"
 _WAITED = "fxflow/waited"
+#: Seconds in which a process that is not stopped says what it is doing.
+_ANSWER = 1.0
+
+
+def _note_waiting() -> None:
+    """Leave a note that this process waits in a collective."""
+    session = _state.session
+    if session is not None:
+        coordination = session.coordination
+        with contextlib.suppress(DistributedError):
+            coordination.key_value_set_bytes(
+                f"{_WAITED}/{coordination.process_id}", b"", allow_overwrite=True
+            )
+
+
+on_broken(_note_waiting)
+
+
+def _say_whether_waiting() -> None:
+    if inflight.waiting():
+        _note_waiting()
 
 
 def _late(error: BaseException) -> BaseException:
     """Returns who was late, for a collective that did not finish in time.
 
-    Whoever waited in it gets here at about the same time and leaves a note; who leaves
-    none is late. Nothing that all do together can go on after that.
+    The first whose deadline passes asks all. Who waits in a collective leaves a note;
+    who leaves none is late, and all are told: the connections of the first are closed
+    by then, and those who wait for it must not take it for the culprit. Nothing that
+    all do together can go on after that.
     """
     session = _state.session
-    if session is None or _TIMED_OUT not in str(error) or failure() is not None:
+    if session is None or not timed_out(error) or failure() is not None:
         return error
     coordination = session.coordination
+    missing = set(range(coordination.num_processes))
     try:
-        coordination.key_value_set_bytes(f"{_WAITED}/{coordination.process_id}", b"")
-        time.sleep(1.0)
-        waited = {
-            int(key.rpartition("/")[2])
-            for key in coordination.key_value_dir_get_bytes(_WAITED)
-        }
+        _note_waiting()
+        with contextlib.suppress(OSError):
+            coordination.post("where")
+        end = time.monotonic() + _ANSWER
+        while missing and time.monotonic() < end:
+            time.sleep(0.05)
+            for key in coordination.key_value_dir_get_bytes(_WAITED):
+                missing.discard(int(key.rpartition("/")[2]))
+            known = failure()
+            if known is not None:  # another one has found out
+                return DistributedError(str(known), known.processes, known.seconds)
     except DistributedError as gone:
         return gone
-    missing = sorted(set(range(coordination.num_processes)) - waited)
     if not missing:
         return error
     result = DistributedError(
         f"a collective did not finish within {config.collective_timeout:g} s "
         f"(fxflow.config.collective_timeout): late is process "
-        f"{', '.join(map(str, missing))}, which is stopped, stuck or at something else",
+        f"{', '.join(map(str, sorted(missing)))}, which is stopped, stuck or at "
+        "something else",
         missing,
         config.collective_timeout,
     )
+    with contextlib.suppress(OSError):
+        coordination.post("judge", processes=sorted(missing), why=str(result))
     set_failure(result)
     return result
 

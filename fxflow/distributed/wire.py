@@ -13,13 +13,19 @@ import secrets
 import select
 import socket
 import struct
+import sys
 import threading
 import time
 from typing import Any
 
 from fxflow.devices.cluster import DistributedError
 
-__all__ = ["Line", "Message", "dial", "new_token", "parse_address"]
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["Line", "Message", "dial", "new_token", "outward", "parse_address"]
 
 Message = dict[str, Any]
 
@@ -28,6 +34,8 @@ _FRAME = struct.Struct("!4sIQ")
 #: Bounds on what a stranger can make us allocate.
 _MOST_JSON = 64 << 20
 _MOST_BYTES = 1 << 40
+#: Linux's request for the address of an interface (netdevice(7)).
+_SIOCGIFADDR = 0x8915
 
 
 def new_token() -> str:
@@ -55,9 +63,14 @@ class Line:
     """One end of a connection that carries messages.
 
     Sending is safe from several threads; receiving belongs to one.
+
+    Args:
+        connection: to the other end.
+        own_host: this machine's address; empty if it is the connection's.
     """
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, own_host: str = "") -> None:
+        self._own_host = own_host
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = connection
         self._lock = threading.Lock()
@@ -152,8 +165,27 @@ class Line:
 
     @property
     def own_host(self) -> str:
-        """The address of this machine that the other end sees."""
-        return str(self.socket.getsockname()[0])
+        """The address of this machine that other machines see."""
+        return self._own_host or str(self.socket.getsockname()[0])
+
+
+def outward() -> str:
+    """Return an address of this machine that is not the loopback's; empty if none."""
+    if fcntl is None or sys.platform != "linux":
+        return ""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):
+                asked = struct.pack("256s", name.encode())
+                found = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, asked)
+                address = socket.inet_ntoa(found[20:24])
+                if not address.startswith("127."):
+                    return address
+    return ""
+
+
+def _is_loopback(host: str) -> bool:
+    return host.startswith("127.") or host in ("::1", "localhost")
 
 
 def dial(address: str, seconds: float, what: str = "coordinator") -> Line:
@@ -179,7 +211,10 @@ def dial(address: str, seconds: float, what: str = "coordinator") -> Line:
                 connection.close()
                 raise ConnectionRefusedError("connection refused")
             connection.settimeout(None)
-            return Line(connection)
+            own = connection.getsockname()[0]
+            # A machine may know its own name as 127.0.1.1 (Debian); the others do not.
+            apart = _is_loopback(own) and not _is_loopback(host)
+            return Line(connection, outward() if apart else "")
         except OSError as error:
             if time.monotonic() + pause >= end:
                 raise DistributedError(

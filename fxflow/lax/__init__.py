@@ -94,9 +94,7 @@ from fxflow.lax.custom_reduction import (
     reduce,
 )
 from fxflow.lax.dot import (
-    DotAlgorithmPreset,
     DotDimensionNumbers,
-    Precision,
     batch_matmul,
     dot,
     dot_general,
@@ -170,6 +168,7 @@ from fxflow.lax.powers import (
     square,
 )
 from fxflow.lax.precision import reduce_precision
+from fxflow.lax.product_precision import DotAlgorithmPreset, Precision
 from fxflow.lax.ragged_all_to_all import ragged_all_to_all
 from fxflow.lax.ragged_dot import (
     RaggedDotDimensionNumbers,

@@ -143,7 +143,7 @@ class BesselI1e(Special):
 
 
 def bessel_i0e(x: Any, /) -> Array:
-    """Returns exp(-|x|) I₀(x), I₀ being a modified Bessel function.
+    """Returns exp(-abs(x)) I₀(x), I₀ being a modified Bessel function.
 
     Args:
       x: float array.
@@ -168,7 +168,7 @@ def bessel_i0e(x: Any, /) -> Array:
 
 
 def bessel_i1e(x: Any, /) -> Array:
-    """Returns exp(-|x|) I₁(x), I₁ being a modified Bessel function.
+    """Returns exp(-abs(x)) I₁(x), I₁ being a modified Bessel function.
 
     Args:
       x: float array.

@@ -27,6 +27,7 @@ from fxflow.lax.arguments import (
 )
 from fxflow.lax.families import Structural
 from fxflow.lax.reshaping import Reshape, reshape
+from fxflow.lax.transfer import laid_out
 
 
 @register
@@ -128,7 +129,11 @@ class BroadcastInDim(Structural):
 
 
 def broadcast_in_dim(
-    operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]
+    operand: Any,
+    shape: Sequence[int],
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Repeats an array along new axes and axes of length 1.
 
@@ -137,6 +142,8 @@ def broadcast_in_dim(
       shape: of the result.
       broadcast_dimensions: for each axis of `operand` the axis of the result that it
         becomes, increasing.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out.
 
     Returns:
       Array of shape `shape` and the dtype of `operand`.
@@ -144,6 +151,7 @@ def broadcast_in_dim(
     Raises:
       ShapeError: an axis is neither 1 nor as long as the one it becomes.
       AxisError: `broadcast_dimensions` do not increase or are out of range.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
       >>> broadcast_in_dim(np.array([1, 2], "i4"), (2, 3), (0,))
@@ -152,6 +160,9 @@ def broadcast_in_dim(
 
     Source: StableHLO `broadcast_in_dim`.
     """
+    if out_sharding is not None:
+        out = broadcast_in_dim(operand, shape, broadcast_dimensions)
+        return laid_out("broadcast_in_dim", out, out_sharding)
     wanted = shape_tuple("broadcast_in_dim", shape)
     dims = axis_indices(
         "broadcast_in_dim", broadcast_dimensions, len(wanted), "broadcast_dimensions"
@@ -178,18 +189,21 @@ def broadcast_in_dim(
     return result
 
 
-def broadcast(operand: Any, sizes: Sequence[int]) -> Array:
+def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Repeats an array along new leading axes.
 
     Args:
       operand: array of any dtype and shape.
       sizes: lengths of the new axes.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out.
 
     Returns:
       Array of shape `(*sizes, *operand.shape)`.
 
     Raises:
       ShapeError: a length is negative.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
       >>> broadcast(np.float32(1), (2,))
@@ -203,6 +217,7 @@ def broadcast(operand: Any, sizes: Sequence[int]) -> Array:
         operand,
         lengths + old,
         tuple(range(len(lengths), len(lengths) + len(old))),
+        out_sharding=out_sharding,
     )
 
 

@@ -20,12 +20,16 @@ from fxflow.core.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.effects import DEBUG, IO, ORDERED, TOKEN
 from fxflow.core.errors import ArgumentError
 from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.devices import Device
 from fxflow.devices.callbacks import HostCallback, custom_call
+from fxflow.devices.meshes import Mesh
 from fxflow.lax.joining import concatenate
 from fxflow.lax.reshaping import expand_dims, squeeze
 from fxflow.lax.scan import scan
 from fxflow.lax.slicing import index_in_dim
+from fxflow.lax.transfer import as_sharding
 
+EACH = "each device"
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all")
 
 
@@ -38,6 +42,8 @@ class PythonCallback(Primitive):
       out_avals: types of the results.
       effect: `io`, `ordered io`, `debug`, or None for a pure function.
       vmap_method: how it is vectorised (None: it is not).
+      caller: in a program for several devices, the device that calls; None: the first
+        one; `EACH`: every device, with its parts of the operands.
     """
 
     name = "python_callback"
@@ -95,6 +101,7 @@ class PythonCallback(Primitive):
         function: Callable[..., Any],
         out_avals: tuple[Aval, ...],
         effect: str | None,
+        caller: Any,
         **params: Any,
     ) -> list[str]:
         """A custom call that jaxlib answers."""
@@ -102,7 +109,8 @@ class PythonCallback(Primitive):
 
         def on_host(*values: Any) -> Any:
             arrays = [
-                put_host(np.array(v), a) for v, a in zip(values, in_avals, strict=True)
+                put_host(np.array(v), a.update(shape=v.shape[: a.ndim]))
+                for v, a in zip(values, in_avals, strict=True)
             ]
             return _as_host(function(*arrays), out_avals, function)
 
@@ -120,6 +128,7 @@ class PythonCallback(Primitive):
             names.append(ctx.token)
             types.append(TOKEN)
             results.append(TOKEN)
+        where = _calling(ctx.module, caller, len(results), function)
         out: list[str] = ctx.emit_many(
             len(results),
             custom_call(
@@ -129,11 +138,19 @@ class PythonCallback(Primitive):
                 results,
                 platform=ctx.platform,
                 has_side_effect=effect is not None,
-                sharding=ctx.module.on_first(len(results)),
+                sharding=where,
+                partitioned=caller is EACH,
             ),
         )
         if ordered:
             ctx.token = out.pop()
+        if where and out:
+            # Results of the program would else be read on devices that did not call.
+            types = results[: len(out)]
+            out = ctx.emit_many(
+                len(out),
+                f"stablehlo.optimization_barrier {', '.join(out)} : {', '.join(types)}",
+            )
         return out
 
     def jvp(
@@ -158,6 +175,7 @@ class PythonCallback(Primitive):
         out_avals: tuple[Aval, ...],
         effect: str | None,
         vmap_method: str | None,
+        caller: Any,
     ) -> tuple[list[Any], list[bool]]:
         """As `vmap_method` says."""
         if effect == ORDERED:
@@ -173,6 +191,7 @@ class PythonCallback(Primitive):
             "out_avals": out_avals,
             "effect": effect,
             "vmap_method": vmap_method,
+            "caller": caller,
         }
         count = len(out_avals)
         if method in ("expand_dims", "broadcast_all"):
@@ -220,9 +239,31 @@ class PythonCallback(Primitive):
     def show(self, params: dict[str, Any]) -> dict[str, Any]:
         """The function's name, and the effect."""
         shown = {"function": name_of(params["function"])}
-        if params["effect"]:
-            shown["effect"] = params["effect"]
+        for key in ("effect", "caller"):
+            if params[key]:
+                shown[key] = params[key]
         return shown
+
+
+def _calling(module: Any, caller: Any, count: int, function: Any) -> str:
+    """Returns the attribute that says which devices call.
+
+    Args:
+      module: of the program.
+      caller: the parameter of that name.
+      count: number of results.
+      function: for messages.
+    """
+    if isinstance(caller, Device) and module.devices and not module.manual:
+        if caller not in module.devices:
+            raise ArgumentError(
+                f"pure_callback({name_of(function)}): sharding says {caller}, which "
+                f"the program does not run on: it runs on {list(module.devices)}"
+            )
+        mesh = module.mesh(Mesh(np.array(caller), ()))
+        each = ", ".join([f"<{mesh}, []>"] * max(count, 1))
+        return f"sdy.sharding = #sdy.sharding_per_value<[{each}]>"
+    return str(module.on_first(count))
 
 
 def _listed() -> str:
@@ -291,6 +332,7 @@ def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
     *args: Any,
+    sharding: Any = None,
     vmap_method: str | None = None,
     **kwargs: Any,
 ) -> Any:
@@ -303,6 +345,8 @@ def pure_callback(
         the declared structure, shapes and dtypes.
       result_shape_dtypes: pytree of arrays or `ShapeDtypeStruct`s.
       *args: arrays or pytrees of them.
+      sharding: of one device (or that device): which one calls, in a program for
+        several. None: the first of them. Inside `shard_map` each one does.
       vmap_method: under `vmap`, `"sequential"` (one call after another),
         `"sequential_unrolled"`, `"expand_dims"` (one call; arguments that are not
         mapped get a leading axis of length 1) or `"broadcast_all"` (one call; every
@@ -313,7 +357,8 @@ def pure_callback(
       Arrays in the structure of `result_shape_dtypes`.
 
     Raises:
-      ArgumentError: an argument is no array, or `vmap_method` is unknown.
+      ArgumentError: an argument is no array, `vmap_method` is unknown, or `sharding` is
+        not of one device of the program.
       ValueError: the function returned something other than declared.
       NotDifferentiableError: it is differentiated.
 
@@ -328,6 +373,7 @@ def pure_callback(
         raise ArgumentError(
             f"pure_callback: vmap_method is one of {_listed()}, got {vmap_method!r}"
         )
+    caller = None if sharding is None else _one_device(sharding)
     flat, out_avals, out_tree, leaves = _flatten(
         callback, result_shape_dtypes, args, kwargs, "pure_callback"
     )
@@ -337,8 +383,20 @@ def pure_callback(
         out_avals=out_avals,
         effect=None,
         vmap_method=vmap_method,
+        caller=caller,
     )
     return out_tree.unflatten(outs)
+
+
+def _one_device(sharding: Any) -> Device:
+    where = as_sharding(sharding, "pure_callback: sharding")
+    if len(where.devices) != 1:
+        raise ArgumentError(
+            f"pure_callback: sharding names the device that calls, got {where} over "
+            f"{len(where.devices)} devices"
+        )
+    device: Device = where.devices[0]
+    return device
 
 
 def io_callback(
@@ -384,12 +442,17 @@ def io_callback(
         out_avals=out_avals,
         effect=ORDERED if ordered else IO,
         vmap_method=None,
+        caller=None,
     )
     return out_tree.unflatten(outs)
 
 
 def debug_callback(
-    callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any
+    callback: Callable[..., Any],
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
 ) -> None:
     """Calls a Python function for its effect; transformations see through it.
 
@@ -399,11 +462,20 @@ def debug_callback(
       callback: takes arrays in the structure of the arguments; its result is ignored.
       *args: arrays or pytrees of them.
       ordered: whether calls keep the order of the program (not under `vmap`).
+      partitioned: whether, in a compiled program for several devices, each of them
+        calls with its parts of the arguments, in any order, so that nothing is sent.
+        False: the first device calls, with the whole.
       **kwargs: likewise.
 
     Raises:
-      ArgumentError: an argument is no array.
+      ArgumentError: an argument is no array, or `ordered` and `partitioned` are both
+        asked for.
     """
+    if ordered and partitioned:
+        raise ArgumentError(
+            "debug.callback: the calls of several devices have no order: leave out "
+            "ordered or partitioned"
+        )
     flat, _, _, leaves = _flatten(callback, None, args, kwargs, "debug.callback")
     PythonCallback.bind(
         *leaves,
@@ -411,6 +483,7 @@ def debug_callback(
         out_avals=(),
         effect=ORDERED if ordered else DEBUG,
         vmap_method=None,
+        caller=EACH if partitioned else None,
     )
 
 

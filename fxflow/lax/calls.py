@@ -11,6 +11,7 @@ from fxflow.core.batching import batch_graph
 from fxflow.core.graph import Graph, Literal, Node, Var, prune, used_inputs
 from fxflow.core.jvp import jvp_graph
 from fxflow.core.linearize import linearize_graph
+from fxflow.core.memories import Rewritten, settled
 from fxflow.core.primitive import Primitive, Zero, register
 from fxflow.core.transpose import transpose_graph
 
@@ -26,6 +27,7 @@ class JitCall(Primitive):
     name = "jit"
     multi = True
     host_safe = False
+    types_inside = True
 
     def abstract(self, *avals: Aval, graph: Graph) -> list[Aval]:
         """The graph's own types."""
@@ -73,7 +75,8 @@ class JitCall(Primitive):
         outs = self.bind(*primals, graph=split.primal)
         residuals = split.residuals(primals, outs[count:])
         live = [t for t in tangents if type(t) is not Zero]
-        linear = self.bind(*residuals, *live, graph=split.tangent)
+        tangent = settled(split.primal, split.tangent, primals)
+        linear = self.bind(*residuals, *live, graph=tangent)
         return spread([*outs[:count], *linear], graph, split.has_tangent)
 
     def transpose(
@@ -115,6 +118,11 @@ class JitCall(Primitive):
     def uses_axis(self, axis_name: Any, params: dict[str, Any]) -> bool:
         """Whether any operation inside names the axis."""
         return graph_uses_axis(params["graph"], axis_name)
+
+    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+        """The graph's."""
+        graph, wanted, outs = layout.call(node.params["graph"], kinds)
+        return Rewritten(wanted, outs, {"graph": graph})
 
     axis_params = ("graph",)
 

@@ -11,6 +11,7 @@ from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.core.primitive import table
 from fxflow.core.tree_paths import difference
+from fxflow.core.varying import cast
 
 
 def name_of(function: Any) -> str:
@@ -78,6 +79,8 @@ def require_structure(
 def promoted(ins: Sequence[Aval], outs: Sequence[Aval]) -> list[Aval]:
     """Returns types for a carry whose weak parts yield to what the body returns.
 
+    Its parts differ along the axes along which what is returned differs.
+
     Args:
       ins: types it has.
       outs: types the body returns.
@@ -92,7 +95,7 @@ def promoted(ins: Sequence[Aval], outs: Sequence[Aval]) -> list[Aval]:
                 pass
             else:
                 aval = a.update(dtype=dtype, weak_type=weak)
-        result.append(aval)
+        result.append(aval.update(vma=a.vma | out.vma) if out.vma else aval)
     return result
 
 
@@ -130,12 +133,17 @@ def require_carry(
 
 
 def as_type(value: Any, aval: Aval) -> Any:
-    """Returns `value` converted to a dtype and weakness (its shape is right)."""
+    """Returns `value` converted to a dtype and weakness (its shape is right).
+
+    It differs along the type's axes, too.
+    """
     have = typeof(value)
-    if have is aval or (have.dtype == aval.dtype and have.weak_type == aval.weak_type):
+    if have is aval:
         return value
-    if dtypes.is_key(aval.dtype):
-        return value
-    return table["convert_element_type"].bind(
-        value, new_dtype=aval.dtype, weak_type=aval.weak_type
-    )
+    if not dtypes.is_key(aval.dtype) and (
+        have.dtype != aval.dtype or have.weak_type != aval.weak_type
+    ):
+        value = table["convert_element_type"].bind(
+            value, new_dtype=aval.dtype, weak_type=aval.weak_type
+        )
+    return cast(value, aval.vma) if aval.vma else value

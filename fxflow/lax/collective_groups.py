@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.aval import Aval
+from fxflow.core.aval import NOWHERE, Aval, Axes
 from fxflow.core.batching import batch_flat, materialize
 from fxflow.core.errors import ArgumentError
 from fxflow.core.primitive import Primitive
-from fxflow.core.trace import axis_size_of, named_axis
+from fxflow.core.trace import axis_size_of, named_axis, state
 
 Names = tuple[Any, ...]
 Partition = tuple[tuple[int, ...], ...] | None
@@ -220,6 +220,10 @@ class Collective(Primitive):
     def evaluate(self, *values: Any, **params: Any) -> Any:
         """There is no named axis outside a transformation."""
         raise ArgumentError(f"{self.name}: no axis is named {params['axes']}")
+
+    def vma(self, given: Sequence[Axes], params: dict[str, Any]) -> Axes:
+        """Each device has its own."""
+        return NOWHERE.union(*given, state.tracked.intersection(params["axes"]))
 
     def needs_place(self, params: dict[str, Any]) -> bool:
         """Returns whether its lowering asks a device for its place on the axes."""

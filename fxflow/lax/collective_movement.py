@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.array import Array
-from fxflow.core.aval import Aval
+from fxflow.core.aval import Aval, Axes
 from fxflow.core.batching import materialize
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, ShapeError
@@ -177,13 +177,25 @@ def _entry(table: Any, index: Any, dim: int) -> Any:
 
 @register
 class AllGather(Movement):
-    """Every slice gets all of them, stacked along a new axis `dim`. dtypes: any."""
+    """Every slice gets all of them, stacked along a new axis `dim`. dtypes: any.
+
+    Params:
+      dim: see above.
+      shared: whether all devices share the result (along tracked axes, no groups), so
+        that its cotangent is one too, of which each takes its part.
+    """
 
     name = "all_gather"
     dim_params = ("dim",)
 
     def abstract(
-        self, x: Aval, *, axes: Names, dim: int, groups: Partition = None
+        self,
+        x: Aval,
+        *,
+        axes: Names,
+        dim: int,
+        groups: Partition = None,
+        shared: bool = False,
     ) -> Aval:
         """One more axis, as long as the group."""
         size = group_length(axes, groups)
@@ -215,13 +227,16 @@ class AllGather(Movement):
         """The result is the same along the axes."""
         return varying_along(axes, params, same=True)
 
+    def vma(self, given: Sequence[Axes], params: dict[str, Any]) -> Axes:
+        """Each device has a use of its own for it, if it is not said to be shared."""
+        every = super().vma(given, params)
+        return every.difference(params["axes"]) if params.get("shared") else every
+
     def along(self, x: Any, *, dim: int, **params: Any) -> tuple[Any, bool]:
         """The mapped axis itself, moved."""
         return moved(x, 0, dim), False
 
-    def axis_by_axis(
-        self, x: Any, *, axes: Names, dim: int, groups: Partition = None
-    ) -> Any:
+    def axis_by_axis(self, x: Any, *, axes: Names, dim: int, **params: Any) -> Any:
         """The last axis first."""
         shape = typeof(x).shape
         for name in reversed(axes):
@@ -229,7 +244,13 @@ class AllGather(Movement):
         return moved(reshape(x, (length(axes), *shape)), 0, dim)
 
     def by_gathering(
-        self, x: Any, *, axes: Names, dim: int, groups: Partition = None
+        self,
+        x: Any,
+        *,
+        axes: Names,
+        dim: int,
+        groups: Partition = None,
+        shared: bool = False,
     ) -> Any:
         """The slices of the own group."""
         return moved(of_own_group(x, axes, groups), 0, dim)
@@ -241,8 +262,11 @@ class AllGather(Movement):
         axes: Names,
         dim: int,
         groups: Partition = None,
+        shared: bool = False,
     ) -> Sequence[Any]:
-        """The scattered sum."""
+        """The scattered sum, or the own part of what is shared."""
+        if shared:
+            return [_entry(cotangent, place(axes), dim)]
         return [PSumScatter.bind(cotangent, axes=axes, dim=dim, groups=groups)]
 
 

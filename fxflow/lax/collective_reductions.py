@@ -12,9 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core import dtypes
-from fxflow.core.aval import Aval
+from fxflow.core.aval import NOWHERE, Aval, Axes
 from fxflow.core.convert import typeof
+from fxflow.core.graph import Node
 from fxflow.core.primitive import register
+from fxflow.core.trace import state
 from fxflow.lax.bitcasting import bitcast_convert_type
 from fxflow.lax.bitwise import bitwise_or
 from fxflow.lax.broadcasting import broadcast_in_dim
@@ -40,6 +42,10 @@ from fxflow.lax.joining import concatenate
 from fxflow.lax.reduction import reduce_max, reduce_min, reduce_sum
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.select import select
+from fxflow.lax.slicing import slice_in_dim
+
+#: Bytes; a reduction over processes takes longer to begin than to copy so much.
+SMALL = 4 * 2**20
 
 
 class Reduction(Collective):
@@ -89,6 +95,11 @@ class Reduction(Collective):
         """The result is the same along the axes."""
         return varying_along(axes, params, same=True)
 
+    def vma(self, given: Sequence[Axes], params: dict[str, Any]) -> Axes:
+        """All devices share the result, unless there are groups."""
+        every = super().vma(given, params)
+        return every if params.get("groups") else every.difference(params["axes"])
+
     def batch_named(
         self,
         axis_name: Any,
@@ -108,6 +119,39 @@ class Reduction(Collective):
         out = self.reduce(x, (0,)) if mapped[0] else self.repeated(x, size)
         rest = tuple(name for name in axes if name != axis_name)
         return (self.bind(out, axes=rest) if rest else out), False
+
+    def joins(self, module: Any, node: Node) -> Any:
+        """Of small arrays on the CPU, where gloo takes them one by one.
+
+        Within a process, and on other platforms, XLA joins them itself.
+        """
+        aval, params = node.inputs[0].aval, node.params
+        groups = params.get("groups") or ((),)
+        alone = (
+            module.platform != "cpu"
+            or not 0 < aval.nbytes <= SMALL
+            or dtypes.is_complex(aval.dtype)
+            or len({len(group) for group in groups}) > 1
+        )
+        return None if alone else (self.name, params["axes"], groups, str(aval.dtype))
+
+    def lower_joined(self, ctx: Any, operands: Sequence[str], **params: Any) -> Any:
+        """One reduction of all elements, one array after the other."""
+        devices = Groups(ctx.module, params["axes"], self.name, params.get("groups"))
+
+        def together(*xs: Any) -> list[Any]:
+            flat = [reshape(x, (typeof(x).size,)) for x in xs]
+            whole = self.bind(concatenate(flat, 0), **params)
+            outs, start = [], 0
+            for x in xs:
+                end = start + typeof(x).size
+                part = slice_in_dim(whole, start, end)
+                outs.append(reshape(part, typeof(x).shape))
+                start = end
+            return outs
+
+        with devices.scope():
+            return ctx.compose(together, operands)
 
     def by_gathering(self, x: Any, *, axes: Names, groups: Partition = None) -> Any:
         """Of the results of all groups the own one."""
@@ -149,8 +193,67 @@ class PSum(Linear, Reduction):
     def transpose(
         self, cotangent: Any, *args: Any, axes: Names, groups: Partition = None
     ) -> Sequence[Any]:
-        """The sum of the cotangents of all slices."""
-        return [PSum.bind(cotangent, axes=axes, groups=groups)]
+        """The sum of the cotangents of all slices.
+
+        Along tracked axes the result is one value, and so is its cotangent.
+        """
+        shared = () if groups else tuple(n for n in axes if n in state.tracked)
+        rest = tuple(n for n in axes if n not in shared)
+        if rest:
+            cotangent = PSum.bind(cotangent, axes=rest, groups=groups)
+        return [PCast.bind(cotangent, axes=shared) if shared else cotangent]
+
+
+@register
+class PCast(Linear):
+    """Types a value as one that differs along named axes. dtypes: any. No operation.
+
+    Params:
+      axes: tracked ones.
+    """
+
+    name = "pcast"
+    is_view = True
+    axis_params = ("axes",)
+
+    def abstract(self, x: Aval, *, axes: Names) -> Aval:
+        """The operand's type, but for the axes."""
+        return x
+
+    def vma(self, given: Sequence[Axes], params: dict[str, Any]) -> Axes:
+        """The axes too."""
+        return NOWHERE.union(*given, params["axes"])
+
+    def lower(self, ctx: Any, x: str, *, axes: Names) -> str:
+        """The operand itself."""
+        return x
+
+    def evaluate(self, x: Any, *, axes: Names) -> Any:
+        """The operand itself."""
+        return x
+
+    def transpose(self, cotangent: Any, *args: Any, axes: Names) -> Sequence[Any]:
+        """The cotangent; that it is summed, the difference of types says."""
+        return [cotangent]
+
+    def batch(
+        self, size: int, args: Sequence[Any], mapped: Sequence[bool], *, axes: Names
+    ) -> tuple[Any, bool]:
+        """The same."""
+        return self.bind(*args, axes=axes), True
+
+    def batch_named(
+        self,
+        axis_name: Any,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        *,
+        axes: Names,
+    ) -> tuple[Any, bool]:
+        """The operand: a mapped axis is not tracked."""
+        rest = tuple(name for name in axes if name != axis_name)
+        return (self.bind(*args, axes=rest) if rest else args[0]), mapped[0]
 
 
 class _Extremum(Reduction):

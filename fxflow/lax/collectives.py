@@ -9,8 +9,9 @@ place of (1, 0) is 3.
 
 Derivatives taken inside are those of all slices' functions together: the transpose of
 a sum over the axis is the sum of all cotangents, of a gather the scattered sum, of a
-permutation its inverse. Types do not tell whether a value differs between the slices,
-so nothing has to be cast from one to the other.
+permutation its inverse. Inside `shard_map` types tell what the devices share (see
+`core/varying`), and what they share is one value: a sum's cotangent goes to each
+device as it is, and cotangents of shared values are summed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from fxflow.core import dtypes, tree
 from fxflow.core.array import Array
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError
+from fxflow.core.trace import state
+from fxflow.core.varying import cast
 from fxflow.lax._operands import PYTHON_SCALARS
 from fxflow.lax.arguments import is_words, on_words
 from fxflow.lax.collective_groups import (
@@ -131,29 +134,45 @@ def axis_index(axis_name: Any) -> Array:
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """Returns `x`: types do not tell whether a value differs between the slices.
+    """Says how a value is to be seen along named axes; the value stays as it is.
 
-    It is here so that programs that say so run; JAX needs it where a value that is the
-    same everywhere meets one that is not.
+    Inside `shard_map`, the gradient by a value that all devices share is the sum of all
+    devices' contributions. Cast to `"varying"` first, each device has a copy of its
+    own, and its gradient is of the device's part alone. Operations between shared
+    values and others need no cast.
 
     Args:
       x: array or pytree of arrays.
       axis_name: a name or a tuple of names.
-      to: `"varying"`, `"reduced"` or `"unreduced"`.
+      to: `"varying"`, or `"reduced"`, whose gradients are parts as well; or
+        `"unreduced"`, which is how parts of a sum are seen.
 
     Returns:
-      `x`.
+      The same values. Along the axes of `vmap`, `pmap` and `shard_map(check=False)`
+      every value is the slice's own: `x` itself.
 
     Raises:
       NameError: no such axis is in scope.
       ArgumentError: `to` is another word.
+
+    Example:
+      >>> import fxflow, fxflow.numpy as fnp
+      >>> from fxflow import P, lax
+      >>> def gradient(w, x):
+      ...     w = lax.pcast(w, "i", to="varying")
+      ...     return fxflow.grad(lambda w: fnp.sum(w * x))(w)[None]
+      >>> each = fxflow.shard_map(gradient, mesh=fxflow.make_mesh((1,), ("i",)),
+      ...                         in_specs=(P(), P("i")), out_specs=P("i"))
+      >>> each(2.0, fnp.arange(3.0)).tolist()
+      [3.0]
     """
-    names_given(axis_name, "pcast")
+    axes = frozenset(names_given(axis_name, "pcast"))
     if to not in ("varying", "reduced", "unreduced"):
         raise ArgumentError(
             f"pcast: to must be 'varying', 'reduced' or 'unreduced', got {to!r}"
         )
-    return x
+    axes &= state.tracked
+    return tree.map(lambda leaf: cast(leaf, axes), x) if axes else x
 
 
 # -- reductions --------------------------------------------------------------------
@@ -316,6 +335,7 @@ def all_gather(
     axis_index_groups: Places = None,
     axis: int = 0,
     tiled: bool = False,
+    to: str = "varying",
 ) -> Any:
     """Gives every slice all of them.
 
@@ -326,6 +346,10 @@ def all_gather(
         order listed.
       axis: where they are stacked.
       tiled: whether they are concatenated along an existing axis instead.
+      to: how the result is to be seen inside `shard_map`, which decides about
+        derivatives. `"varying"` (or `"reduced"`): each device has a use of its own for
+        it, and the parts' cotangents are sums over the devices (a reduce-scatter).
+        `"invarying"`: the devices share it and what comes of it.
 
     Returns:
       The same structure; the same value in every slice of a group.
@@ -333,7 +357,8 @@ def all_gather(
     Raises:
       NameError: no such axis is in scope.
       AxisError: `axis` is out of range.
-      ArgumentError: the groups differ in length or do not hold each place once.
+      ArgumentError: the groups differ in length or do not hold each place once; `to` is
+        another word.
 
     Example:
       >>> import fxflow, fxflow.numpy as fnp
@@ -343,12 +368,21 @@ def all_gather(
     """
     axes = _some(axis_name, "all_gather")
     groups = partition(axis_index_groups, axes, "all_gather", even=True)
+    if to not in ("varying", "reduced", "invarying"):
+        raise ArgumentError(
+            f"all_gather: to must be 'varying', 'reduced' or 'invarying', got {to!r}"
+        )
+    options: dict[str, Any] = {"axes": axes, "groups": groups}
+    if to == "invarying":
+        if groups is not None:
+            raise ArgumentError("all_gather: groups do not share what they gather")
+        options["shared"] = state.tracked.issuperset(axes)
 
     def one(leaf: Any) -> Any:
         dim = _dim(axis, typeof(leaf).ndim + (not tiled), "all_gather")
 
         def gathered(value: Any) -> Any:
-            out = _bind(AllGather, value, axes=axes, dim=dim, groups=groups)
+            out = _bind(AllGather, value, dim=dim, **options)
             return _merged(out, dim) if tiled else out
 
         return _move(leaf, gathered)

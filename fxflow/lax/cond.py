@@ -9,17 +9,18 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow.core import arith, dtypes, tree
-from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.bodies import Body, trace_body
-from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.graph import Graph
 from fxflow.core.higher_order import with_consts
 from fxflow.core.primitive import table
 from fxflow.core.source import boundary
 from fxflow.core.trace import Tracer
+from fxflow.core.varying import cast
 from fxflow.lax.carry import (
+    as_type,
     leaves_of,
     name_of,
     paths_of,
@@ -160,6 +161,10 @@ def _branch(
         for f in functions
     ]
     out_tree, outs = _agreed(operation, labels, bodies)
+    # Devices that choose different branches have different results, and cannot meet in
+    # a branch to sum cotangents of what they share: it is cast outside.
+    differs = typeof(index).vma
+    outs = [a.update(vma=a.vma | differs) for a in outs]
     if isinstance(index, int):
         # The choice is known: the branch's operations run where this one would.
         body = bodies[index]
@@ -167,8 +172,10 @@ def _branch(
         values = [_as(value, aval) for value, aval in zip(results, outs, strict=True)]
         return out_tree.unflatten(values)
     consts, graphs = _with_common_consts(bodies)
-    typed = tuple(_typed(graph, outs) for graph in graphs)
-    return out_tree.unflatten(Cond.bind(index, *consts, *leaves, branches=typed))
+    given = [cast(value, differs) for value in (*consts, *leaves)]
+    ins = [typeof(value) for value in given]
+    typed = tuple(_typed(graph, ins, outs) for graph in graphs)
+    return out_tree.unflatten(Cond.bind(index, *given, branches=typed))
 
 
 def _agreed(
@@ -199,21 +206,15 @@ def _agreed(
                     f"returns {a} and {label} returns {b}"
                     f"{f' at {path}' if path else ''}: convert or reshape one"
                 )
-            if a.weak_type and not b.weak_type:
-                avals[i] = b
+            avals[i] = a.update(
+                weak_type=a.weak_type and b.weak_type, vma=a.vma | b.vma
+            )
     return first.out_tree, avals
 
 
 def _as(value: Any, aval: Aval) -> Any:
     """Returns a branch's result as an array of the agreed type."""
-    have = typeof(value)
-    if isinstance(value, Array) and have.weak_type == aval.weak_type:
-        return value
-    if dtypes.is_key(aval.dtype):
-        return value
-    return table["convert_element_type"].bind(
-        value, new_dtype=aval.dtype, weak_type=aval.weak_type
-    )
+    return as_type(as_array(value), aval)
 
 
 def _with_common_consts(bodies: Sequence[Body]) -> tuple[list[Any], list[Graph]]:
@@ -222,19 +223,19 @@ def _with_common_consts(bodies: Sequence[Body]) -> tuple[list[Any], list[Graph]]
     return consts, [with_consts(b.graph, b.consts, consts) for b in bodies]
 
 
-def _typed(graph: Graph, avals: Sequence[Aval]) -> Graph:
-    """Returns a branch whose results are weak only where all branches' are."""
-    if graph.out_avals == list(avals):
+def _typed(graph: Graph, ins: Sequence[Aval], outs: Sequence[Aval]) -> Graph:
+    """Returns a branch of agreed types: weak only where all branches are."""
+    if graph.in_avals == list(ins) and graph.out_avals == list(outs):
         return graph
-    key = ("typed", tuple(avals))
+    key = ("typed", tuple(ins), tuple(outs))
     known: Graph | None = graph.memo.get(key)
     if known is None:
         body = trace_body(
             lambda *values: [
-                _as(v, a) for v, a in zip(graph.evaluate(*values), avals, strict=True)
+                _as(v, a) for v, a in zip(graph.evaluate(*values), outs, strict=True)
             ],
             tree.structure(tuple(range(len(graph.inputs)))),
-            graph.in_avals,
+            ins,
             name=graph.name,
         )
         known = graph.memo[key] = body.graph

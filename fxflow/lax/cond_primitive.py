@@ -22,6 +22,7 @@ from fxflow.core.higher_order import (
 )
 from fxflow.core.jvp import jvp_graph
 from fxflow.core.linearize import LinearGraphs, linearize_graph
+from fxflow.core.memories import FREE, Rewritten
 from fxflow.core.primitive import register
 from fxflow.core.transpose import transpose_graph
 from fxflow.lax.while_primitive import select_cases
@@ -43,8 +44,9 @@ class Cond(HigherOrder):
     name = "cond"
 
     def abstract(self, *avals: Aval, branches: Graphs) -> list[Aval]:
-        """Types of the first branch's outputs."""
-        return branches[0].out_avals
+        """Types of the branches' outputs, which differ along all their axes."""
+        every = zip(*(b.out_avals for b in branches), strict=True)
+        return [a.update(vma=a.vma.union(*(b.vma for b in rest))) for a, *rest in every]
 
     def lower(self, ctx: Any, *operands: str, branches: Graphs) -> list[str]:
         """`case`, whose regions use the operands from outside."""
@@ -75,6 +77,16 @@ class Cond(HigherOrder):
         """NumPy's evaluation of the chosen branch."""
         index = int(np.clip(values[0], 0, len(branches) - 1))
         return list(map(np.asarray, run_host(branches[index], values[1:])))
+
+    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+        """Those that all branches leave the results in; else the device's own."""
+        rest = kinds[1:]
+        branches = node.params["branches"]
+        free = [FREE] * len(branches[0].outputs)
+        found = [layout.place(b, rest, free).outs for b in branches]
+        outs = [o[0] if len({*o}) == 1 else None for o in zip(*found, strict=True)]
+        derived = tuple(layout.place(b, rest, outs).graph for b in branches)
+        return Rewritten([None, *rest], outs, {"branches": derived})
 
     # -- derivatives ---------------------------------------------------------------
 

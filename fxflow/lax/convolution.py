@@ -33,10 +33,11 @@ from fxflow.lax.convolution_dims import (
     per_axis,
     strided,
 )
-from fxflow.lax.dot import canonical_precision, product_dtype
 from fxflow.lax.elementwise import add, sub
 from fxflow.lax.families import Bilinear
+from fxflow.lax.product_precision import canonical_precision, product_dtype
 from fxflow.lax.reshaping import reshape
+from fxflow.lax.transfer import laid_out
 
 
 @register
@@ -417,6 +418,7 @@ def conv_general_dilated(
     batch_group_count: int = 1,
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
     *,
     window_reversal: Sequence[bool] | None = None,
 ) -> Array:
@@ -436,6 +438,8 @@ def conv_general_dilated(
       precision: a `Precision` or its name, or a pair of them.
       preferred_element_type: dtype to accumulate in and to return; None is that of the
         operands.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out.
       window_reversal: along which spatial axes to flip the kernel; None is none.
 
     Returns:
@@ -446,6 +450,7 @@ def conv_general_dilated(
       ShapeError: input and kernel do not fit, or groups do not divide.
       DtypeError: dtypes differ.
       ArgumentError: an argument has the wrong length or makes no sense.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
       >>> import numpy as np
@@ -513,4 +518,6 @@ def conv_general_dilated(
         if preferred_element_type is None
         else dtypes.dtype(preferred_element_type),
     )
+    if out_sharding is not None:
+        return laid_out(name, result, out_sharding)
     return result

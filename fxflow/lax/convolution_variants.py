@@ -22,7 +22,8 @@ from fxflow.lax.convolution_dims import (
     explicit_padding,
     per_axis,
 )
-from fxflow.lax.dot import canonical_precision, dot_general
+from fxflow.lax.dot import dot_general
+from fxflow.lax.product_precision import canonical_precision
 
 
 def conv(

@@ -10,7 +10,8 @@ import numpy as np
 from fxflow.core import tree
 from fxflow.core.array import Array
 from fxflow.core.aval import Aval
-from fxflow.core.graph import Var
+from fxflow.core.graph import Node, Var
+from fxflow.core.memories import kept
 from fxflow.core.primitive import Primitive, Zero, register
 from fxflow.lax.families import Linear
 
@@ -108,6 +109,10 @@ class OptimizationBarrier(Primitive):
         kept = iter(self.bind(*live)) if live else iter(())
         cts = [c if type(c) is Zero else next(kept) for c in cotangent]
         return [c if type(a) is Var else None for a, c in zip(args, cts, strict=True)]
+
+    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+        """The operands'."""
+        return kept(node, kinds)
 
     def batch(
         self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any

@@ -17,6 +17,7 @@ from fxflow.lax.arguments import axis_index, is_words, shape_tuple
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.conversion import convert
 from fxflow.lax.families import NUMERIC, require_kind
+from fxflow.lax.transfer import laid_out, with_sharding_constraint
 
 
 @register
@@ -82,13 +83,17 @@ def iota(dtype: Any, size: int) -> Array:
     return result
 
 
-def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
+def broadcasted_iota(
+    dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
+) -> Array:
     """Returns the index of each element along one axis.
 
     Args:
       dtype: a numeric dtype.
       shape: of the result.
       dimension: the axis.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out.
 
     Returns:
       `dtype[shape]`.
@@ -97,6 +102,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
       DtypeError: not a numeric dtype.
       AxisError: there is no such axis.
       ShapeError: a length is negative.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
       >>> broadcasted_iota("int32", (2, 2), 1)
@@ -108,16 +114,21 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
     wanted = shape_tuple("broadcasted_iota", shape)
     axis = axis_index("broadcasted_iota", dimension, len(wanted), "dimension")
     result: Array = Iota.bind(dtype=dtypes.dtype(dtype), shape=wanted, dimension=axis)
+    if out_sharding is not None:
+        return laid_out("broadcasted_iota", result, out_sharding)
     return result
 
 
-def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
+def full(
+    shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None
+) -> Array:
     """Returns an array of one repeated value.
 
     Args:
       shape: of the result.
       fill_value: 0-d array or number.
       dtype: of the result (None: that of `fill_value`).
+      sharding: a `Sharding`, or a `PartitionSpec` of the current mesh: its layout.
 
     Returns:
       `dtype[shape]`.
@@ -133,7 +144,8 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
     Source: StableHLO `broadcast_in_dim`.
     """
     wanted = shape_tuple("full", shape)
-    return broadcast_in_dim(_scalar("full", fill_value, dtype), wanted, ())
+    out = broadcast_in_dim(_scalar("full", fill_value, dtype), wanted, ())
+    return out if sharding is None else with_sharding_constraint(out, sharding)
 
 
 def _scalar(name: str, value: Any, dtype: Any, weak_type: bool = False) -> Any:
@@ -162,6 +174,7 @@ def full_like(
     fill_value: Any,
     dtype: Any = None,
     shape: Sequence[int] | None = None,
+    sharding: Any = None,
 ) -> Array:
     """Returns an array like another one, of one repeated value.
 
@@ -170,6 +183,7 @@ def full_like(
       fill_value: 0-d array or number.
       dtype: of the result (None: that of `x`).
       shape: of the result (None: that of `x`).
+      sharding: as for `full`.
 
     Returns:
       `dtype[shape]`.
@@ -189,21 +203,27 @@ def full_like(
         "full_like", fill_value, aval.dtype if dtype is None else dtype, weak_type
     )
     wanted = aval.shape if shape is None else shape_tuple("full_like", shape)
-    return broadcast_in_dim(scalar, wanted, ())
+    out = broadcast_in_dim(scalar, wanted, ())
+    return out if sharding is None else with_sharding_constraint(out, sharding)
 
 
-def empty(shape: Sequence[int], dtype: Any = None) -> Array:
+def empty(
+    shape: Sequence[int], dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
     """Returns an array whose values do not matter (they are zero).
 
     Args:
       shape: of the result.
       dtype: of the result (None: the default float).
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out.
 
     Returns:
       `dtype[shape]`.
 
     Raises:
       ShapeError: a length is negative.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
       >>> empty((2,), "int32").shape
@@ -211,4 +231,4 @@ def empty(shape: Sequence[int], dtype: Any = None) -> Array:
 
     Source: `numpy.empty`.
     """
-    return full(shape, 0, float if dtype is None else dtype)
+    return full(shape, 0, float if dtype is None else dtype, sharding=out_sharding)

@@ -9,7 +9,7 @@ from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_graph
 from fxflow.core.convert import typeof
 from fxflow.core.errors import NotDifferentiableError
-from fxflow.core.graph import Graph, Var
+from fxflow.core.graph import Graph, Node, Var
 from fxflow.core.higher_order import (
     HigherOrder,
     carries_tangent,
@@ -18,6 +18,7 @@ from fxflow.core.higher_order import (
     run_host,
     spread,
 )
+from fxflow.core.memories import Rewritten
 from fxflow.core.primitive import Primitive, Zero, register
 from fxflow.core.transpose import transpose_graph
 from fxflow.lax.custom_rules import (
@@ -103,6 +104,17 @@ class CustomCall(HigherOrder):
             for a in used
         ]
         return [*cts[:num_consts], *[None] * num_rule_consts, *cts[num_consts:]]
+
+    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+        """The graph's; what the rule captured is not used any more."""
+        params = node.params
+        first = params["num_consts"]
+        stop = first + params["num_rule_consts"]
+        graph, wanted, outs = layout.call(
+            params["graph"], [*kinds[:first], *kinds[stop:]]
+        )
+        wanted = [*wanted[:first], *kinds[first:stop], *wanted[first:]]
+        return Rewritten(wanted, outs, {**params, "graph": graph})
 
     def require_constants(self, graph: Graph, tangents: Sequence[Any]) -> None:
         """Checks that nothing the function captured is being differentiated.
@@ -303,6 +315,7 @@ class CustomLinear(Primitive):
     name = "custom_vjp_linear"
     multi = True
     host_safe = False
+    types_inside = True
 
     def abstract(
         self, *avals: Aval, outs: tuple[Aval, ...], **params: Any

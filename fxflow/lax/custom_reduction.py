@@ -34,6 +34,7 @@ from fxflow.lax.reduction import (
     ReduceXor,
     Reduction,
 )
+from fxflow.lax.transfer import with_sharding_constraint
 
 _PYTHON = (bool, int, float, complex)
 
@@ -276,6 +277,7 @@ def reduce(
     init_values: Any,
     computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int],
+    out_sharding: Any = None,
 ) -> Any:
     """Reduces arrays along axes by an associative computation.
 
@@ -286,6 +288,8 @@ def reduce(
       computation: takes two pytrees of 0-d values and returns one; associative and
         commutative.
       dimensions: axes to reduce.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        results are laid out; or a pytree prefix of them.
 
     Returns:
       A pytree of arrays of the operands' shape without `dimensions`.
@@ -293,6 +297,7 @@ def reduce(
     Raises:
       ArgumentError: structures differ, or the computation captures arrays.
       ShapeError, DtypeError, AxisError: operands, initial values or axes do not fit.
+      PlacementError: the results cannot be laid out as `out_sharding` says.
 
     Example:
       >>> import numpy as np
@@ -309,6 +314,10 @@ def reduce(
     graph = scalar_graph("reduce", computation, scalars, treedef)
     named = _NAMED.get(named_operation(graph) or "")
     if named is not None and is_identity(named, inits[0]):
-        return treedef.unflatten([named.bind(arrays[0], axes=tuple(sorted(axes)))])
-    outs = Reduce.bind(*arrays, *inits, graph=graph, axes=tuple(sorted(axes)))
-    return treedef.unflatten(outs)
+        outs = [named.bind(arrays[0], axes=tuple(sorted(axes)))]
+    else:
+        outs = Reduce.bind(*arrays, *inits, graph=graph, axes=tuple(sorted(axes)))
+    result = treedef.unflatten(outs)
+    if out_sharding is not None:
+        return with_sharding_constraint(result, out_sharding)
+    return result

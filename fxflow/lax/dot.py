@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from fxflow._config import config
 from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.core.errors import ArgumentError, AxisError, ShapeError
 from fxflow.core.primitive import register
 from fxflow.lax.arguments import axis_index
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.conversion import convert_element_type
-from fxflow.lax.families import Bilinear, kind
+from fxflow.lax.families import Bilinear
+from fxflow.lax.product_precision import (
+    PrecisionPair,
+    canonical_precision,
+    precision_text,
+    product_dtype,
+)
+from fxflow.lax.transfer import laid_out
 
 # (contracting axes of lhs, of rhs), (batch axes of lhs, of rhs)
 DotDimensionNumbers = tuple[
@@ -31,156 +36,15 @@ Dims = tuple[_Pair, _Pair]
 _NATIVE = frozenset("bhilqBHILQfdFD")
 
 
-# Kinds of dtype that hold products of each kind.
-_HOLDS = {"b": "biufc", "i": "ifc", "u": "iufc", "f": "fc", "c": "c"}
-
-
-class Precision(enum.Enum):
-    """How exactly accelerators multiply 32-bit floats; the CPU is always exact.
-
-    Attributes:
-      DEFAULT: as fast as possible (bfloat16 on TPU, TF32 on GPU).
-      HIGH: in between (three bfloat16 passes on TPU, TF32 on GPU).
-      HIGHEST: as exact as 32-bit floats are.
-    """
-
-    DEFAULT = 0
-    HIGH = 1
-    HIGHEST = 2
-
-    def __str__(self) -> str:
-        return self.name
-
-
-_PRECISIONS = {
-    "default": Precision.DEFAULT,
-    "fastest": Precision.DEFAULT,
-    "bfloat16": Precision.DEFAULT,
-    "high": Precision.HIGH,
-    "bfloat16_3x": Precision.HIGH,
-    "tensorfloat32": Precision.HIGH,
-    "highest": Precision.HIGHEST,
-    "float32": Precision.HIGHEST,
-}
-
-
-class DotAlgorithmPreset(enum.Enum):
-    """Which types the hardware multiplies and accumulates in.
-
-    The value is `(operand type, accumulator type, primitive products, components,
-    imprecise accumulation)`; names say operands and accumulator. A device that does not
-    know an algorithm refuses to compile it.
-    """
-
-    DEFAULT = None
-    F16_F16_F16 = ("f16", "f16", 1, 1, False)
-    F16_F16_F32 = ("f16", "f32", 1, 1, False)
-    BF16_BF16_BF16 = ("bf16", "bf16", 1, 1, False)
-    BF16_BF16_F32 = ("bf16", "f32", 1, 1, False)
-    BF16_BF16_F32_X3 = ("bf16", "f32", 3, 1, False)
-    BF16_BF16_F32_X6 = ("bf16", "f32", 6, 1, False)
-    BF16_BF16_F32_X9 = ("bf16", "f32", 9, 1, False)
-    TF32_TF32_F32 = ("tf32", "f32", 1, 1, False)
-    TF32_TF32_F32_X3 = ("tf32", "f32", 3, 1, False)
-    F32_F32_F32 = ("f32", "f32", 1, 1, False)
-    F64_F64_F64 = ("f64", "f64", 1, 1, False)
-
-    def __str__(self) -> str:
-        return self.name
-
-
-PrecisionPair = tuple[Precision, Precision] | DotAlgorithmPreset | None
-
-
-def canonical_precision(name: str, precision: Any) -> PrecisionPair:
-    """Returns the precision of each operand, or None for the compiler's choice.
-
-    Args:
-      name: of the operation, for messages.
-      precision: None, a `Precision` or its name, a pair of them, or a
-        `DotAlgorithmPreset` or its name.
-
-    Raises:
-      ArgumentError: it is none of these.
-    """
-    if precision is None:
-        precision = config.default_matmul_precision
-        if precision is None:
-            return None
-    if isinstance(precision, DotAlgorithmPreset):
-        return None if precision is DotAlgorithmPreset.DEFAULT else precision
-    if isinstance(precision, str) and precision in DotAlgorithmPreset.__members__:
-        return canonical_precision(name, DotAlgorithmPreset[precision])
-    if isinstance(precision, tuple | list):
-        if len(precision) == 2:
-            left, right = (_one_precision(name, p) for p in precision)
-            return left, right
-    else:
-        one = _one_precision(name, precision)
-        return one, one
-    raise ArgumentError(
-        f"{name}: precision is one for both operands or a pair, got {precision!r}"
-    )
-
-
-def _one_precision(name: str, precision: Any) -> Precision:
-    if precision is None:
-        return Precision.DEFAULT
-    if isinstance(precision, Precision):
-        return precision
-    if isinstance(precision, str) and precision.lower() in _PRECISIONS:
-        return _PRECISIONS[precision.lower()]
-    raise ArgumentError(
-        f"{name}: unknown precision {precision!r}: use one of lax.Precision.DEFAULT, "
-        f"HIGH and HIGHEST, or {', '.join(map(repr, _PRECISIONS))}"
-    )
-
-
-def precision_text(precision: PrecisionPair) -> str:
-    """Returns the precision as StableHLO's attribute of a product, with its comma."""
-    if precision is None:
-        return ""
-    if isinstance(precision, tuple):
-        return f", precision = [{precision[0]}, {precision[1]}]"
-    operand, accumulator, products, components, imprecise = precision.value
-    return (
-        f", algorithm = <lhs_precision_type = {operand}, "
-        f"rhs_precision_type = {operand}, accumulation_type = {accumulator}, "
-        f"lhs_component_count = {components}, rhs_component_count = {components}, "
-        f"num_primitive_operations = {products}, "
-        f"allow_imprecise_accumulation = {str(imprecise).lower()}>"
-    )
-
-
-def product_dtype(name: str, lhs: Aval, rhs: Aval, preferred: Any) -> Any:
-    """Returns the dtype of a product.
-
-    Args:
-      name: of the operation, for messages.
-      lhs: type of the left operand.
-      rhs: type of the right operand.
-      preferred: the dtype asked for, or None.
-
-    Raises:
-      DtypeError: the operands' dtypes differ or do not go with the one asked for.
-    """
-    left, right = kind(lhs.dtype), kind(rhs.dtype)
-    both_small = left == right == "f" and dtypes.bits(lhs.dtype) <= 8
-    if "k" in (left, right):
-        raise DtypeError(f"{name}: keys have no product, got {lhs} and {rhs}")
-    if lhs.dtype != rhs.dtype and not (both_small and dtypes.bits(rhs.dtype) <= 8):
-        raise DtypeError(
-            f"{name}: operands must have one dtype, got {lhs} and {rhs}: convert one "
-            "with .astype(...), or use the function of fxflow.numpy, which promotes"
-        )
-    if preferred is None:
-        return lhs.dtype
-    if kind(preferred) not in _HOLDS[left]:
-        raise DtypeError(
-            f"{name}: preferred_element_type {dtypes.short_name(preferred)} does not "
-            f"hold products of {lhs} and {rhs}: use a dtype of the same kind"
-        )
-    return preferred
+def check_lengths(name: str, lhs: Aval, rhs: Aval, numbers: Dims) -> None:
+    """Raises `ShapeError` if the lengths of paired axes differ."""
+    for what, (left, right) in zip(("contracting", "batch"), numbers, strict=True):
+        for i, j in zip(left, right, strict=True):
+            if lhs.shape[i] != rhs.shape[j]:
+                raise ShapeError(
+                    f"{name}: {what} dimensions differ: lhs {lhs} axis {i} "
+                    f"is {lhs.shape[i]}, rhs {rhs} axis {j} is {rhs.shape[j]}"
+                )
 
 
 @register
@@ -209,13 +73,7 @@ class DotGeneral(Bilinear):
     ) -> Aval:
         """Batch axes, then what is left of each operand."""
         (lc, rc), (lb, rb) = dimension_numbers
-        for what, left, right in (("contracting", lc, rc), ("batch", lb, rb)):
-            for i, j in zip(left, right, strict=True):
-                if lhs.shape[i] != rhs.shape[j]:
-                    raise ShapeError(
-                        f"{self.name}: {what} dimensions differ: lhs {lhs} axis {i} "
-                        f"is {lhs.shape[i]}, rhs {rhs} axis {j} is {rhs.shape[j]}"
-                    )
+        check_lengths(self.name, lhs, rhs, dimension_numbers)
         dtype = product_dtype(self.name, lhs, rhs, preferred_element_type)
         shape = tuple(lhs.shape[i] for i in lb)
         shape += tuple(lhs.shape[i] for i in free_axes(lhs.ndim, lc, lb))
@@ -293,9 +151,9 @@ class DotGeneral(Bilinear):
         (lc, rc), (lb, rb) = params["dimension_numbers"]
         left, right = mapped
         if left:
-            lc, lb = _up(lc), _up(lb)
+            lc, lb = raised(lc), raised(lb)
         if right:
-            rc, rb = _up(rc), _up(rb)
+            rc, rb = raised(rc), raised(rb)
         if left and right:
             lb, rb = (0, *lb), (0, *rb)
         params = {**params, "dimension_numbers": ((lc, rc), (lb, rb))}
@@ -328,7 +186,8 @@ def free_axes(ndim: int, *taken: Sequence[int]) -> tuple[int, ...]:
     return tuple(i for i in range(ndim) if i not in used)
 
 
-def _up(axes: Sequence[int]) -> tuple[int, ...]:
+def raised(axes: Sequence[int]) -> tuple[int, ...]:
+    """Returns the axes behind a new first one."""
     return tuple(i + 1 for i in axes)
 
 
@@ -439,6 +298,8 @@ def dot_general(
     dimension_numbers: DotDimensionNumbers,
     precision: Any = None,
     preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Multiplies arrays and sums over contracting axes, for each batch index.
 
@@ -450,6 +311,8 @@ def dot_general(
         None is `config.default_matmul_precision`.
       preferred_element_type: dtype to accumulate in and to return; None is that of the
         operands.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out.
 
     Returns:
       An array with the batch axes, then the rest of lhs, then the rest of rhs.
@@ -459,6 +322,7 @@ def dot_general(
       AxisError: an axis is out of range or named twice.
       DtypeError: dtypes differ, or the preferred one does not hold products.
       ArgumentError: dimension numbers or precision make no sense.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Special cases:
       Integers wrap around. A contraction over nothing gives 0.
@@ -482,6 +346,8 @@ def dot_general(
         if preferred_element_type is None
         else dtypes.dtype(preferred_element_type),
     )
+    if out_sharding is not None:
+        return laid_out("dot_general", result, out_sharding)
     return result
 
 
@@ -492,6 +358,7 @@ def dot(
     dimension_numbers: DotDimensionNumbers | None = None,
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Multiplies vectors and matrices.
 
@@ -502,6 +369,8 @@ def dot(
         the first of rhs.
       precision: as for `dot_general`.
       preferred_element_type: as for `dot_general`.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out.
 
     Returns:
       An array with the remaining axis of each: [], [m], [n] or [m, n].
@@ -509,6 +378,7 @@ def dot(
     Raises:
       ShapeError: an operand is no vector or matrix, or lengths differ.
       DtypeError: dtypes differ.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
       >>> import numpy as np
@@ -530,7 +400,14 @@ def dot(
                 f"is {left.shape[-1]}, rhs {right} axis 0 is {right.shape[0]}"
             )
         dimension_numbers = (((left.ndim - 1,), (0,)), ((), ()))
-    return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+    return dot_general(
+        lhs,
+        rhs,
+        dimension_numbers,
+        precision,
+        preferred_element_type,
+        out_sharding=out_sharding,
+    )
 
 
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Array:

@@ -207,7 +207,7 @@ class Elementwise(Primitive):
         tape = state.trace
         if type(self).jvp is not Elementwise.jvp or not self.partials:
             return self.jvp(primals, tangents, **params)
-        if type(tape) is not Tape:
+        if type(tape) is not Tape or state.tracked:
             return self.jvp(primals, tangents, **params)
         product = table["mul"]
         total: Any = None
@@ -217,20 +217,20 @@ class Elementwise(Primitive):
             for tangent, partial in zip(tangents, self.partials, strict=True):
                 if type(tangent) is Zero or partial is None:
                     continue
-                if type(tangent) is not TangentTracer or tangent.trace is not tape:
+                if type(tangent) is not TangentTracer or tangent._trace is not tape:
                     state.trace = tape
                     return self.jvp(primals, tangents, **params)
                 if partial == 1:
                     term = tangent
                 elif partial == -1:
-                    term = tape.record(table["neg"], (tangent.var,), tangent.aval)
+                    term = tape.record(table["neg"], (tangent._var,), tangent.aval)
                 else:
                     factor = partial(out, *primals, **params)  # type: ignore[operator]
-                    term = tape.record(product, (tangent.var, factor), tangent.aval)
+                    term = tape.record(product, (tangent._var, factor), tangent.aval)
                 total = (
                     term
                     if total is None
-                    else tape.record(table["add"], (total.var, term.var), term.aval)
+                    else tape.record(table["add"], (total._var, term._var), term.aval)
                 )
         finally:
             state.trace = tape

@@ -24,9 +24,10 @@ from fxflow.lax.comparison import ge, le, lt
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import broadcasted_iota, full
 from fxflow.lax.cumulative import cumsum
-from fxflow.lax.dot import Dims, DotGeneral, PrecisionPair, free_axes
+from fxflow.lax.dot import Dims, DotGeneral, free_axes
 from fxflow.lax.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from fxflow.lax.elementwise import add, div, max, min, mul, rem, sub
+from fxflow.lax.product_precision import PrecisionPair
 from fxflow.lax.reduction import ReduceSum
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.select import clamp, select

@@ -33,6 +33,7 @@ from fxflow.lax.families import (
 )
 from fxflow.lax.pairwise import halve, kept_axes, rows_of, without
 from fxflow.lax.reshaping import reshape
+from fxflow.lax.transfer import laid_out
 
 # NumPy reduces these itself, in their own precision.
 NATIVE = frozenset("?bhilqBHILQfdFD")
@@ -336,12 +337,14 @@ def _axes(name: str, axes: Any, operand: Any) -> tuple[int, ...]:
     return tuple(sorted(axis_indices(name, axes, typeof(operand).ndim, "axes")))
 
 
-def reduce_sum(operand: Any, axes: Sequence[int]) -> Array:
+def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Sums elements along axes.
 
     Args:
       operand: numeric[...].
       axes: to reduce.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out.
 
     Returns:
       An array of the operand's dtype, without the axes.
@@ -349,6 +352,7 @@ def reduce_sum(operand: Any, axes: Sequence[int]) -> Array:
     Raises:
       AxisError: an axis is out of range or named twice.
       DtypeError: the array is not numeric.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Special cases:
       Of no elements: 0. Integers wrap around.
@@ -361,6 +365,8 @@ def reduce_sum(operand: Any, axes: Sequence[int]) -> Array:
     Source: StableHLO reduce with add.
     """
     result: Array = ReduceSum.bind(operand, axes=_axes("reduce_sum", axes, operand))
+    if out_sharding is not None:
+        return laid_out("reduce_sum", result, out_sharding)
     return result
 
 

@@ -9,7 +9,7 @@ the compiler would see that it is the same as the first and keep the values afte
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_graph
@@ -24,12 +24,27 @@ from fxflow.core.higher_order import (
 )
 from fxflow.core.jvp import jvp_graph
 from fxflow.core.linearize import LinearGraphs, linearize_graph
-from fxflow.core.primitive import Zero, register
+from fxflow.core.memories import Going, Rewritten, settled
+from fxflow.core.memories import kept as kept_where
+from fxflow.core.primitive import Zero, register, table
 from fxflow.core.transpose import transpose_graph
 from fxflow.lax.calls import JitCall
 from fxflow.lax.families import Structural
 
-Policy = Callable[..., bool]
+
+class Offload(NamedTuple):
+    """What a policy says of values to keep in another memory.
+
+    Attributes:
+      src: kind of the memory they are computed in and come back to.
+      dst: kind of the memory they are kept in.
+    """
+
+    src: str
+    dst: str
+
+
+Policy = Callable[..., bool | Offload]
 
 
 @register
@@ -60,6 +75,10 @@ class Name(Structural):
     ) -> tuple[Any, Any]:
         """The tangent has no name."""
         return self.bind(*primals, label=label), tangents[0]
+
+    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+        """The operand's."""
+        return kept_where(node, kinds)
 
     def batched_params(self, value: Any, size: int, **params: Any) -> dict[str, Any]:
         """The same name for all slices together."""
@@ -124,6 +143,11 @@ class Checkpoint(HigherOrder):
         """NumPy's evaluation of the graph."""
         return run_host(graph, values)
 
+    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+        """The graph's."""
+        graph, wanted, outs = layout.call(node.params["graph"], kinds)
+        return Rewritten(wanted, outs, {**node.params, "graph": graph})
+
     # -- derivatives ---------------------------------------------------------------
 
     def jvp(
@@ -167,7 +191,7 @@ class Checkpoint(HigherOrder):
             results = self.bind(
                 *kept,
                 *chosen(tangents, nonzero),
-                graph=split.tangent,
+                graph=settled(split.primal, split.tangent, primals),
                 policy=policy,
                 prevent_cse=prevent_cse,
                 again=True,
@@ -244,7 +268,7 @@ def split_for(
       graph: to differentiate.
       nonzero: which inputs have a tangent.
       policy: called with a primitive, the types of its operands and its parameters;
-        whether its results may be kept. None keeps nothing.
+        whether its results may be kept, or an `Offload`. None keeps nothing.
 
     Returns:
       As `linearize_graph`, but `tangent` first computes again what is not kept.
@@ -282,10 +306,19 @@ def _split(split: LinearGraphs, count: int, policy: Policy | None) -> LinearGrap
     again.reverse()
     kept.reverse()
     given = [v for v in primal.inputs if v in needed]
+    # What is kept elsewhere leaves by one move and comes back by another.
+    away: list[Node] = []
+    back: list[Node] = []
+    stored, held = list(kept), list(kept)
+    for i, var in enumerate(kept):
+        verdict = keepable.get(var)
+        if isinstance(verdict, Offload):
+            stored[i], held[i] = Var(var.aval), Var(var.aval)
+            away.append(_put(var, stored[i], verdict.dst))
+            back.append(_put(held[i], var, verdict.src))
+    outputs = [*primal.outputs[:count], *stored]
     forward = rewired(
-        primal,
-        nodes=live_nodes(primal.nodes, [*primal.outputs[:count], *kept]),
-        outputs=[*primal.outputs[:count], *kept],
+        primal, nodes=live_nodes([*primal.nodes, *away], outputs), outputs=outputs
     )
     # The tangent's own names of the residuals become what they stand for.
     stands_for = dict(zip(tangent.inputs, residuals, strict=False))
@@ -297,8 +330,8 @@ def _split(split: LinearGraphs, count: int, policy: Policy | None) -> LinearGrap
         node.replace(inputs=[read(a) for a in node.inputs]) for node in tangent.nodes
     ]
     backward = Graph(
-        [*given, *kept, *tangent.inputs[len(residuals) :]],
-        [*again, *nodes],
+        [*given, *held, *tangent.inputs[len(residuals) :]],
+        [*back, *again, *nodes],
         [read(a) for a in tangent.outputs],
         tangent.name,
     )
@@ -307,25 +340,35 @@ def _split(split: LinearGraphs, count: int, policy: Policy | None) -> LinearGrap
     return LinearGraphs(forward, backward, positions, split.has_tangent)
 
 
-def _keepable(graph: Graph, policy: Policy | None) -> set[Var]:
-    """Returns the variables that a policy lets us keep.
+def _put(source: Var, target: Var, kind: str) -> Node:
+    """Returns a node that moves a value to a kind of memory."""
+    kind_there = None if kind == "device" else kind
+    params = {"to": None, "memory": Going(kind_there)}
+    return Node(table["device_put"], [source], [target], params)
+
+
+def _keepable(graph: Graph, policy: Policy | None) -> dict[Var, bool | Offload]:
+    """Returns the variables that a policy lets us keep, with its verdict.
 
     A `name` node and what it names are one value: kept if either may be, unless the
     policy excludes the name.
     """
     if policy is None:
-        return set()
+        return {}
     excluded: frozenset[str] = getattr(policy, "excluded", frozenset())
-    keepable: set[Var] = set()
+    keepable: dict[Var, bool | Offload] = {}
     for node in graph.nodes:
-        if not policy(node.primitive, *[a.aval for a in node.inputs], **_shown(node)):
+        avals = [a.aval for a in node.inputs]
+        verdict = policy(node.primitive, *avals, **_shown(node))
+        if not verdict:
             continue
-        keepable.update(node.outputs)
-        if node.primitive.name == Name.name:
-            keepable.update(_roots(graph, node))
+        named = node.primitive.name == Name.name
+        for var in (*node.outputs, *(_roots(graph, node) if named else ())):
+            keepable[var] = verdict
     for node in graph.nodes:
         if node.primitive.name == Name.name and node.params["label"] in excluded:
-            keepable.difference_update(node.outputs, _roots(graph, node))
+            for var in (*node.outputs, *_roots(graph, node)):
+                keepable.pop(var, None)
     return keepable
 
 

@@ -15,6 +15,8 @@ from fxflow.core.array import Array
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import typeof
 from fxflow.core.errors import AxisError, ShapeError
+from fxflow.core.graph import Node
+from fxflow.core.memories import kept
 from fxflow.core.primitive import register
 from fxflow.lax.arguments import (
     axis_index,
@@ -26,6 +28,7 @@ from fxflow.lax.arguments import (
 )
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.families import Structural
+from fxflow.lax.transfer import laid_out
 
 
 @register
@@ -70,15 +73,31 @@ class Reshape(Structural):
         """The old shape."""
         return [Reshape.bind(cotangent, new_sizes=x.aval.shape)]
 
+    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+        """The operand's, if only leading axes of length 1 come or go.
+
+        Anything else may be another order in memory: tiles on a TPU.
+        """
+        before, after = node.inputs[0].aval.shape, node.params["new_sizes"]
+        return kept(node, kinds) if _core(before) == _core(after) else None
+
     def batched_params(self, value: Any, size: int, **params: Any) -> dict[str, Any]:
         """Axis 0 stays in front."""
         return {"new_sizes": (size, *params["new_sizes"])}
+
+
+def _core(shape: Shape) -> Shape:
+    """Returns a shape without its leading axes of length 1."""
+    first = next((i for i, n in enumerate(shape) if n != 1), len(shape))
+    return tuple(shape[first:])
 
 
 def reshape(
     operand: Any,
     new_sizes: Sequence[int],
     dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Gives an array another shape; the row-major order of the elements stays.
 
@@ -86,6 +105,8 @@ def reshape(
       operand: array of any dtype.
       new_sizes: the new shape, with as many elements (-1 is not inferred here).
       dimensions: the order in which the axes of `operand` are read, as for `transpose`.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out.
 
     Returns:
       Array of shape `new_sizes` and the dtype of `operand`.
@@ -93,6 +114,7 @@ def reshape(
     Raises:
       ShapeError: the number of elements differs.
       AxisError: `dimensions` is no permutation of the axes.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
       >>> import numpy as np
@@ -102,6 +124,10 @@ def reshape(
 
     Source: StableHLO `reshape`.
     """
+    if out_sharding is not None:
+        return laid_out(
+            "reshape", reshape(operand, new_sizes, dimensions), out_sharding
+        )
     aval = typeof(operand)
     wanted = int_tuple("reshape", "new_sizes", new_sizes)
     if wanted and min(wanted) < 0:

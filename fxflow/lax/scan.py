@@ -12,6 +12,7 @@ from fxflow.core.bodies import Body, trace_body
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.source import boundary
+from fxflow.core.varying import with_outputs_varying
 from fxflow.lax.carry import (
     as_type,
     leaves_of,
@@ -120,7 +121,10 @@ def traced_with_carry(
     other_trees: Sequence[Any],
     check: Callable[[Any], None] | None,
 ) -> tuple[list[Aval], Body]:
-    """Traces a loop's body, giving weak parts of the carry the type it returns.
+    """Traces a loop's body, giving the carry the type it returns.
+
+    That is, weak parts yield, and it differs along the axes that its parts come to
+    differ along.
 
     Args:
       f: takes a carry and others; its result, or its first item if there are others,
@@ -137,7 +141,7 @@ def traced_with_carry(
       The types of the carry, and the traced body.
     """
     in_tree = tree.treedef_tuple([carry_tree, *other_trees])
-    for _ in range(3):
+    while True:
         body = trace_body(
             f,
             in_tree,
@@ -159,7 +163,9 @@ def traced_with_carry(
             break
         carry = wider
     require_carry(operation, carry_tree, carry, outs)
-    return carry, body
+    rest = body.graph.out_avals[len(carry) :]
+    graph = with_outputs_varying(body.graph, [a.vma for a in (*carry, *rest)])
+    return carry, Body(graph, body.consts, body.out_tree)
 
 
 def _require_pair(out: Any) -> None:

@@ -86,6 +86,9 @@ class ScanLowering:
                 piece[place] = self.reshape(ctx, y, a, (1, *a.shape))
         stacked = []
         for piece, a in zip(pieces, self.y_avals, strict=True):
+            if self.length == 1:
+                stacked += piece
+                continue
             types = ", ".join([a.update(shape=(1, *a.shape)).mlir] * self.length)
             stacked.append(
                 ctx.emit(

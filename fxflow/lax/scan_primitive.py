@@ -28,6 +28,7 @@ from fxflow.core.higher_order import (
     split_at,
 )
 from fxflow.core.jvp import jvp_graph
+from fxflow.core.memories import Part, Rewritten, settled
 from fxflow.core.primitive import register
 from fxflow.lax.scan_derivatives import (
     LinearScan,
@@ -117,6 +118,22 @@ class Scan(HigherOrder):
             for stacked, y in zip(ys, outs[num_carry:], strict=True):
                 stacked[i] = y
         return [*map(np.asarray, carry), *ys]
+
+    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+        """Carry and outputs stay where the body leaves them; slices are parts."""
+        params = node.params
+        first, count = params["num_consts"], params["num_carry"]
+        fixed, xs = split_at(kinds, first + count)
+        xs = [None if type(kind) is Part else kind for kind in xs]
+        parts = [None if kind is None else Part(kind) for kind in xs]
+        body, wanted, outs = layout.loop(
+            params["graph"], [*fixed, *parts], first, count
+        )
+        changed = {**params, "graph": body}
+        if any(outs[count:]) and params["length"] < 2 * params["unroll"]:
+            # Written out, the outputs would be joined: computed in host memory.
+            changed["unroll"] = 1
+        return Rewritten([*wanted[: first + count], *xs], outs, changed)
 
     # -- derivatives ---------------------------------------------------------------
 
@@ -218,7 +235,11 @@ class Scan(HigherOrder):
                 *tcarry,
                 *sliced,
                 *txs,
-                graph=linear.tangent,
+                graph=settled(
+                    linear.primal,
+                    linear.tangent,
+                    [*consts, *invariant, *carry, *xs],
+                ),
                 num_consts=len(given) + len(invariant) + len(tc),
                 num_carry=len(tcarry),
                 **params,

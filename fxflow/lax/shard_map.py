@@ -8,13 +8,15 @@ for the collectives.
 Derivatives are those of the function of whole arrays. What every device gets (an axis
 that `in_specs` does not mention) was copied, so its cotangent is the sum of all
 devices'; what every device gives alike (an axis that `out_specs` does not mention) is
-one value, of whose cotangent each device takes its share.
+one value, of whose cotangent each device takes its share. Where types tell what devices
+share (`check`, see `core/varying`), that has already happened inside, but for results
+that are alike though their types do not say so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,58 +25,50 @@ from fxflow.core.arith import constant
 from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_graph
 from fxflow.core.effects import ORDERED
-from fxflow.core.errors import ArgumentError
+from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.graph import Graph, Node, Var, prune, subgraphs, used_inputs
-from fxflow.core.higher_order import HigherOrder, chosen, live_flags, run_host, spread
+from fxflow.core.higher_order import (
+    HigherOrder,
+    chosen,
+    live_flags,
+    run_host,
+    spread,
+    uses_axis,
+)
 from fxflow.core.jvp import jvp_graph
 from fxflow.core.linearize import linearize_graph
 from fxflow.core.lowering import Context
+from fxflow.core.memories import Rewritten
 from fxflow.core.partition import axis_text, spec_text
 from fxflow.core.primitive import Zero, register
 from fxflow.core.staging import trace_closed
-from fxflow.core.trace import named_axis
+from fxflow.core.trace import named_axis, state
 from fxflow.core.transpose import transpose_graph
 from fxflow.devices.meshes import Mesh, PartitionSpec, names_of
-from fxflow.lax.collective_groups import Collective
+from fxflow.devices.shardings import NamedSharding
+from fxflow.lax.collective_groups import Collective, shown
 from fxflow.lax.collective_reductions import PSum
 from fxflow.lax.elementwise import mul
 from fxflow.lax.reshaping import reshape
+from fxflow.lax.sharded_parts import cut, global_shape, joined
 
 Specs = tuple[PartitionSpec, ...]
 Names = tuple[Any, ...]
 
 
 @contextmanager
-def manual_axes(mesh: Mesh, axes: Names) -> Iterator[None]:
-    """Names the axes of a mesh within a `with` block."""
-    if not axes:
+def manual_axes(mesh: Mesh, axes: Names, tracked: bool) -> Iterator[None]:
+    """Names the axes of a mesh within a `with` block.
+
+    Args:
+      mesh: that has them.
+      axes: names.
+      tracked: whether types tell what differs along them.
+    """
+    with ExitStack() as stack:
+        for name in axes:
+            stack.enter_context(named_axis(name, mesh.shape[name], tracked))
         yield
-        return
-    first, *rest = axes
-    with named_axis(first, mesh.shape[first]), manual_axes(mesh, tuple(rest)):
-        yield
-
-
-def _counts(ndim: int, spec: PartitionSpec, mesh: Mesh) -> list[int]:
-    """Returns how many parts each axis has."""
-    counts = [mesh.length(names) for names in spec.names()]
-    return counts + [1] * (ndim - len(counts))
-
-
-def local_shape(
-    shape: Sequence[int], spec: PartitionSpec, mesh: Mesh
-) -> tuple[int, ...]:
-    """Returns the shape of a device's part; nothing is checked."""
-    counts = _counts(len(shape), spec, mesh)
-    return tuple(n // c for n, c in zip(shape, counts, strict=False))
-
-
-def global_shape(
-    shape: Sequence[int], spec: PartitionSpec, mesh: Mesh
-) -> tuple[int, ...]:
-    """Returns the shape of the whole of which every device has a part."""
-    counts = _counts(len(shape), spec, mesh)
-    return tuple(n * c for n, c in zip(shape, counts, strict=False))
 
 
 @register
@@ -89,6 +83,7 @@ class ShardMap(HigherOrder):
       in_specs: how each operand is divided.
       out_specs: how each result is put together.
       axes: the mesh axes that it is manual over; the partitioner has the others.
+      check: whether types inside tell what differs along them.
     """
 
     name = "shard_map"
@@ -101,17 +96,10 @@ class ShardMap(HigherOrder):
         in_specs: Specs,
         out_specs: Specs,
         axes: Names,
+        check: bool,
     ) -> list[Aval]:
         """The parts put together."""
-        return self._wholes(graph, mesh, out_specs)
-
-    @staticmethod
-    def _wholes(graph: Graph, mesh: Mesh, out_specs: Specs) -> list[Aval]:
-        """Returns the types of the results of all devices together."""
-        return [
-            a.update(shape=global_shape(a.shape, spec, mesh))
-            for a, spec in zip(graph.out_avals, out_specs, strict=True)
-        ]
+        return _wholes(graph, mesh, out_specs, axes)
 
     def mesh(self, params: dict[str, Any]) -> Any:
         """Its own."""
@@ -119,13 +107,18 @@ class ShardMap(HigherOrder):
 
     def inside(self, params: dict[str, Any]) -> Any:
         """The mesh axes as named ones."""
-        return manual_axes(params["mesh"], params["axes"])
+        return manual_axes(params["mesh"], params["axes"], params["check"])
 
     def uses_axis(self, axis_name: Any, params: dict[str, Any]) -> bool:
         """Whether any operation inside names the axis; its own are others."""
         return axis_name not in params["axes"] and super().uses_axis(axis_name, params)
 
     # -- values ------------------------------------------------------------------
+
+    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+        """The graph's: each device reads and writes its part."""
+        graph, wanted, outs = layout.call(node.params["graph"], kinds)
+        return Rewritten(wanted, outs, {**node.params, "graph": graph})
 
     def lower(
         self,
@@ -136,6 +129,7 @@ class ShardMap(HigherOrder):
         in_specs: Specs,
         out_specs: Specs,
         axes: Names,
+        check: bool,
     ) -> list[str]:
         """`sdy.manual_computation`."""
         if ORDERED in graph.effects:
@@ -154,9 +148,21 @@ class ShardMap(HigherOrder):
                 for a, s in zip(avals, given, strict=True)
             )
 
-        names = [f"%m{ctx.number()}" for _ in operands]
-        parts = list(graph.in_avals)
-        wholes = list(ctx.avals_in)
+        # An array of no elements is a constant inside, and no operand: XLA would make
+        # it one, losing its place, and where that is missing jaxlib 0.11 crashes.
+        held = [a.size > 0 for a in graph.in_avals]
+        inner = Context(module, ctx.counter, ctx.scope)
+        names = [
+            f"%m{ctx.number()}"
+            if has
+            else inner.emit(f"stablehlo.constant dense<> : {a.mlir}")
+            for a, has in zip(graph.in_avals, held, strict=True)
+        ]
+        given = chosen(names, held)
+        parts = chosen(graph.in_avals, held)
+        wholes = chosen(ctx.avals_in, held)
+        operands = tuple(chosen(operands, held))
+        in_specs = tuple(chosen(in_specs, held))
         outside, places = module.manual, module.indices
         module.indices = {}
         if not whole:
@@ -171,9 +177,8 @@ class ShardMap(HigherOrder):
                     in_specs += (PartitionSpec(name),)
         head = ", ".join(
             f"{n}: {a.mlir}"
-            for n, a in zip([*names, *module.indices.values()], parts, strict=True)
+            for n, a in zip([*given, *module.indices.values()], parts, strict=True)
         )
-        inner = Context(module, ctx.counter, ctx.scope)
         module.manual = (
             *(pair for pair in outside if pair[0] not in axes),
             *((name, mesh) for name in axes),
@@ -198,6 +203,9 @@ class ShardMap(HigherOrder):
             f"manual_axes={{{listed}}} ({head}) {{\n{body}\n}} : "
             f"({types}) -> ({results})",
         )
+        for result, aval, spec in zip(found, ctx.avals_out, out_specs, strict=True):
+            if aval.size == 0 and mesh.flat == module.devices:
+                ctx.places[result] = NamedSharding(mesh, spec)
         return found
 
     def evaluate(
@@ -208,14 +216,15 @@ class ShardMap(HigherOrder):
         in_specs: Specs,
         out_specs: Specs,
         axes: Names,
+        check: bool,
     ) -> list[Any]:
         """What one device computes that plays all of them: a `vmap` over each axis."""
         parts = []
         for value, spec in zip(values, in_specs, strict=True):
-            parts.append(_cut(value, spec, mesh, axes))
+            parts.append(cut(value, spec, mesh, axes))
         derived = graph
         mapped_in = [True] * len(values)
-        with manual_axes(mesh, axes):
+        with manual_axes(mesh, axes, tracked=False):
             for name in reversed(axes):
                 size = mesh.shape[name]
                 derived, _ = batch_graph(
@@ -223,7 +232,7 @@ class ShardMap(HigherOrder):
                 )
         outs = run_host(derived, parts)
         return [
-            _joined(out, spec, mesh, axes)
+            joined(out, spec, mesh, axes)
             for out, spec in zip(outs, out_specs, strict=True)
         ]
 
@@ -239,10 +248,11 @@ class ShardMap(HigherOrder):
         in_specs: Specs,
         out_specs: Specs,
         axes: Names,
+        check: bool,
     ) -> tuple[list[Any], list[Any]]:
         """Each device runs the derivative's graph."""
         nonzero = live_flags(tangents)
-        with manual_axes(mesh, axes):
+        with manual_axes(mesh, axes, check):
             derived, has = jvp_graph(graph, nonzero)
         outs = self.bind(
             *primals,
@@ -252,8 +262,9 @@ class ShardMap(HigherOrder):
             in_specs=(*in_specs, *chosen(in_specs, nonzero)),
             out_specs=(*out_specs, *chosen(out_specs, has)),
             axes=axes,
+            check=check,
         )
-        return _with_tangents(outs, self._wholes(graph, mesh, out_specs), has)
+        return _with_tangents(outs, _wholes(graph, mesh, out_specs, axes), has)
 
     def linearize(
         self,
@@ -265,29 +276,35 @@ class ShardMap(HigherOrder):
         in_specs: Specs,
         out_specs: Specs,
         axes: Names,
+        check: bool,
     ) -> tuple[list[Any], list[Any]]:
         """Values and residuals, of which every device keeps its own; then the tangents.
 
-        A residual leaves as an array with one more axis, divided over all devices.
+        A residual leaves as an array with one more axis, divided over the devices that
+        differ in it.
         """
         nonzero = live_flags(tangents)
         count = len(graph.outputs)
-        with manual_axes(mesh, axes):
+        with manual_axes(mesh, axes, check):
             split = linearize_graph(graph, nonzero)
             primal, tangent = split.primal, split.tangent
             stacked = _stacking(primal, count)
             own = [i is None for i in split.residual_inputs]
             unstacked = _unstacking(tangent, own)
-        each = PartitionSpec(axes)
+        each = [
+            PartitionSpec(tuple(n for n in axes if n in a.vma or not check))
+            for a in primal.out_avals[count:]
+        ]
         outs = self.bind(
             *primals,
             graph=stacked,
             mesh=mesh,
             in_specs=in_specs,
-            out_specs=(*out_specs, *[each] * (len(primal.outputs) - count)),
+            out_specs=(*out_specs, *each),
             axes=axes,
+            check=check,
         )
-        specs = [each if i is None else in_specs[i] for i in split.residual_inputs]
+        specs = split.residuals(in_specs, each)
         results: list[Any] = []
         if any(split.has_tangent):
             results = self.bind(
@@ -298,10 +315,11 @@ class ShardMap(HigherOrder):
                 in_specs=(*specs, *chosen(in_specs, nonzero)),
                 out_specs=tuple(chosen(out_specs, split.has_tangent)),
                 axes=axes,
+                check=check,
             )
         return _with_tangents(
             [*outs[:count], *results],
-            self._wholes(graph, mesh, out_specs),
+            _wholes(graph, mesh, out_specs, axes),
             split.has_tangent,
         )
 
@@ -314,6 +332,7 @@ class ShardMap(HigherOrder):
         in_specs: Specs,
         out_specs: Specs,
         axes: Names,
+        check: bool,
     ) -> Sequence[Any]:
         """Each device transposes; see the top of this file for what is shared."""
         linear = [type(a) is Var for a in args]
@@ -322,10 +341,19 @@ class ShardMap(HigherOrder):
         value_specs = [s for s, lin in zip(in_specs, linear, strict=True) if not lin]
         linear_specs = chosen(in_specs, linear)
         ct_specs = chosen(out_specs, nonzero)
-        with manual_axes(mesh, axes):
+        with manual_axes(mesh, axes, check):
             derived, has = transpose_graph(graph, linear, nonzero)
-            shared = [_missing(spec, mesh, axes) for spec in ct_specs]
-            summed = [_missing(s, mesh, axes) for s in chosen(linear_specs, has)]
+
+            def missing(
+                specs: Sequence[PartitionSpec], avals: Sequence[Aval]
+            ) -> list[Names]:
+                return [
+                    _missing(spec, aval, mesh, axes, check)
+                    for spec, aval in zip(specs, avals, strict=True)
+                ]
+
+            shared = missing(ct_specs, chosen(graph.out_avals, nonzero))
+            summed = missing(chosen(linear_specs, has), derived.out_avals)
 
             def transposed(*given: Any) -> list[Any]:
                 held, cts = given[: len(values)], given[len(values) :]
@@ -351,6 +379,7 @@ class ShardMap(HigherOrder):
                 in_specs=(*value_specs, *ct_specs),
                 out_specs=tuple(chosen(linear_specs, has)),
                 axes=axes,
+                check=check,
             )
         )
         have = iter(has)
@@ -373,17 +402,34 @@ class ShardMap(HigherOrder):
         in_specs: Specs,
         out_specs: Specs,
         axes: Names,
+        check: bool,
     ) -> tuple[list[Any], list[bool]]:
-        """Each device runs the vectorised graph; the mapped axis is not divided."""
-        with manual_axes(mesh, axes):
-            derived, out_mapped = batch_graph(graph, size, mapped, axis_name=axis_name)
+        """Each device runs the vectorised graph.
+
+        The mapped axis is divided over the axes of `vmap(spmd_axis_name=)`, if they are
+        manual.
+        """
+        over = state.spmd if set(axes).issuperset(state.spmd) else ()
+        if over:
+            _require_divisible(size, over, mesh, graph, (*in_specs, *out_specs))
+        divided, state.spmd = state.spmd, ()
+        try:
+            with manual_axes(mesh, axes, check):
+                if over and check:
+                    graph = _differing(graph, over, mapped)
+                derived, out_mapped = batch_graph(
+                    graph, size // mesh.length(over), mapped, axis_name=axis_name
+                )
+        finally:
+            state.spmd = divided
         outs = self.bind(
             *args,
             graph=derived,
             mesh=mesh,
-            in_specs=_behind(in_specs, mapped),
-            out_specs=_behind(out_specs, out_mapped),
+            in_specs=_behind(over, in_specs, mapped),
+            out_specs=_behind(over, out_specs, out_mapped),
             axes=axes,
+            check=check,
         )
         return outs, out_mapped
 
@@ -419,15 +465,69 @@ def uses_index(graph: Graph, axis_name: Any) -> bool:
     )
 
 
-def _missing(spec: PartitionSpec, mesh: Mesh, axes: Names) -> Names:
-    """Returns the manual axes over which a spec does not divide."""
+def _wholes(graph: Graph, mesh: Mesh, out_specs: Specs, axes: Names) -> list[Aval]:
+    """Returns the types of the results of all devices together."""
+    return [
+        a.update(shape=global_shape(a.shape, spec, mesh), vma=a.vma.difference(axes))
+        for a, spec in zip(graph.out_avals, out_specs, strict=True)
+    ]
+
+
+def _missing(
+    spec: PartitionSpec, aval: Aval, mesh: Mesh, axes: Names, check: bool
+) -> Names:
+    """Returns the manual axes over which a spec does not divide what differs.
+
+    Without types that tell (`check`), anything may differ.
+    """
     used = {name for names in spec.names() for name in names}
-    return tuple(n for n in axes if n not in used and mesh.shape[n] > 1)
-
-
-def _behind(specs: Specs, mapped: Sequence[bool]) -> Specs:
     return tuple(
-        PartitionSpec(None, *spec) if m else spec
+        n
+        for n in axes
+        if n not in used and mesh.shape[n] > 1 and (n in aval.vma or not check)
+    )
+
+
+def _require_divisible(
+    size: int, over: Names, mesh: Mesh, graph: Graph, specs: Specs
+) -> None:
+    """Checks that a mapped axis can be divided over mesh axes.
+
+    Raises:
+      ArgumentError: the function uses them already.
+      ShapeError: the length does not fit.
+    """
+    what = f"vmap: spmd_axis_name {shown(over)}"
+    for name in over:
+        if any(name in names_of(entry) for spec in specs for entry in spec):
+            raise ArgumentError(
+                f"{what} divides the mapped axis of {graph.name}, a shard_map whose "
+                f"specs divide others over {name!r} already"
+            )
+        if uses_axis(graph, name):
+            raise ArgumentError(
+                f"{what} divides the mapped axis of {graph.name}, a shard_map with "
+                f"collectives over {name!r}: they would combine different slices"
+            )
+    if size % mesh.length(over):
+        raise ShapeError(
+            f"{what}: the mapped axis, of length {size}, cannot be divided into "
+            f"{mesh.length(over)} equal parts over {mesh}"
+        )
+
+
+def _differing(graph: Graph, axes: Names, mapped: Sequence[bool]) -> Graph:
+    """Returns a graph whose mapped inputs differ along more axes."""
+    avals = [
+        a.update(vma=a.vma.union(axes)) if m else a
+        for a, m in zip(graph.in_avals, mapped, strict=True)
+    ]
+    return trace_closed(graph.evaluate, avals, name=graph.name)
+
+
+def _behind(over: Names, specs: Specs, mapped: Sequence[bool]) -> Specs:
+    return tuple(
+        PartitionSpec(over, *spec) if m else spec
         for spec, m in zip(specs, mapped, strict=True)
     )
 
@@ -472,46 +572,3 @@ def _unstacking(graph: Graph, own: Sequence[bool]) -> Graph:
         return outs
 
     return trace_closed(run, avals, name=graph.name)
-
-
-# -- NumPy ---------------------------------------------------------------------------
-
-
-def _cut(value: Any, spec: PartitionSpec, mesh: Mesh, axes: Names) -> Any:
-    """Returns the parts stacked along one leading axis for each manual axis."""
-    value = np.asarray(value)
-    sizes = mesh.shape
-    lengths: list[int] = []
-    at: dict[Any, int] = {}
-    for axis, length in enumerate(value.shape):
-        names = names_of(spec[axis]) if axis < len(spec) else ()
-        for name in names:
-            at[name] = len(lengths)
-            lengths.append(sizes[name])
-        lengths.append(length // mesh.length(names))
-    out = value.reshape(lengths)
-    rest = [i for i in range(out.ndim) if i not in at.values()]
-    out = out.transpose([*(at[n] for n in axes if n in at), *rest])
-    for i, name in enumerate(axes):
-        if name not in at:
-            out = np.repeat(np.expand_dims(out, i), sizes[name], i)
-    return out
-
-
-def _joined(value: Any, spec: PartitionSpec, mesh: Mesh, axes: Names) -> Any:
-    """Returns the whole of the parts that `_cut` would give."""
-    value = np.asarray(value)
-    used = {name for names in spec.names() for name in names}
-    left = [name for name in axes if name in used]
-    for i in reversed(range(len(axes))):
-        if axes[i] not in used:
-            value = value.take(0, i)
-    shape = value.shape[len(left) :]
-    order: list[int] = []
-    final: list[int] = []
-    for axis, length in enumerate(shape):
-        names = names_of(spec[axis]) if axis < len(spec) else ()
-        order += [left.index(n) for n in names]
-        order.append(len(left) + axis)
-        final.append(length * mesh.length(names))
-    return value.transpose(order).reshape(final)

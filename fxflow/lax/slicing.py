@@ -12,6 +12,8 @@ from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ShapeError
+from fxflow.core.graph import Node
+from fxflow.core.memories import part
 from fxflow.core.primitive import register
 from fxflow.lax.arguments import (
     axis_index,
@@ -125,6 +127,10 @@ class Slice(Structural):
             config.append((start, old - start - covered, step - 1))
         zero = arith.constant(0, ct.dtype)
         return [Pad.bind(cotangent, zero, padding_config=tuple(config))]
+
+    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+        """Only the part is read."""
+        return part(node, kinds)
 
     def batched_params(self, value: Any, size: int, **params: Any) -> dict[str, Any]:
         """All of axis 0."""

@@ -196,7 +196,7 @@ def erf_inv(x: Any, /) -> Array:
 
 
 def lgamma(x: Any, /) -> Array:
-    """Returns log |Γ(x)|.
+    """Returns log abs(Γ(x)).
 
     Args:
       x: float array.

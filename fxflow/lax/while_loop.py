@@ -57,20 +57,27 @@ def while_loop(
         known, result = _python_while(cond_fun, body_fun, init_val)
         if known:
             return result
-    avals, body = traced_with_carry(
-        body_fun,
-        "while_loop",
-        f"while_{name_of(body_fun)}",
-        treedef,
-        [typeof(c) for c in carry],
-        [],
-        (),
-        None,
-    )
-    condition = trace_body(
-        cond_fun, tree.treedef_tuple([treedef]), avals, name="while_condition"
-    )
-    outs = condition.graph.out_avals
+    avals = [typeof(c) for c in carry]
+    while True:
+        avals, body = traced_with_carry(
+            body_fun,
+            "while_loop",
+            f"while_{name_of(body_fun)}",
+            treedef,
+            avals,
+            [],
+            (),
+            None,
+        )
+        condition = trace_body(
+            cond_fun, tree.treedef_tuple([treedef]), avals, name="while_condition"
+        )
+        outs = condition.graph.out_avals
+        # Devices that stop at different steps have different results.
+        wider = [a.update(vma=a.vma.union(*(o.vma for o in outs))) for a in avals]
+        if wider == avals:
+            break
+        avals = wider
     if len(outs) != 1 or outs[0].shape or not dtypes.is_bool(outs[0].dtype):
         given = ", ".join(map(str, outs)) or "nothing"
         raise ArgumentError(

@@ -26,6 +26,7 @@ from fxflow.core.higher_order import (
 )
 from fxflow.core.jvp import jvp_graph
 from fxflow.core.lowering import Context
+from fxflow.core.memories import Rewritten
 from fxflow.core.primitive import register, table
 from fxflow.core.staging import trace_flat
 from fxflow.lax.scan_lowering import while_op
@@ -112,6 +113,19 @@ class While(HigherOrder):
         while run_host(condition, [*fixed_c, *carry])[0]:
             carry = run_host(body, [*fixed_b, *carry])
         return list(map(np.asarray, carry))
+
+    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+        """The carry stays where the body leaves it."""
+        params = node.params
+        num_condition, num_body = params["num_condition"], params["num_body"]
+        condition, body = params["condition"], params["body"]
+        body, wanted, outs = layout.loop(
+            body, kinds[num_condition:], num_body, len(body.outputs)
+        )
+        fixed: list[Any] = [None] * num_condition
+        condition = layout.place(condition, [*fixed, *outs], [None]).graph
+        changed = {**params, "condition": condition, "body": body}
+        return Rewritten([*fixed, *wanted], outs, changed)
 
     # -- derivatives ---------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from fxflow.core.array import Array
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.eager import library
 from fxflow.core.errors import AxisError, DtypeError, ShapeError
+from fxflow.numpy._operands import ArrayLike
 
 
 def _inexact(name: str, x: Any) -> Any:
@@ -32,7 +33,7 @@ def _inexact(name: str, x: Any) -> Any:
 
 
 @library()
-def identity(x: Any) -> Array:
+def identity(x: ArrayLike) -> Array:
     """Returns `x`.
 
     Args:
@@ -55,7 +56,7 @@ def identity(x: Any) -> Array:
 
 
 @library()
-def relu(x: Any) -> Array:
+def relu(x: ArrayLike) -> Array:
     r"""Rectified linear unit: :math:`\max(x, 0)`.
 
     Args:
@@ -78,7 +79,7 @@ def relu(x: Any) -> Array:
 
 
 @library()
-def relu6(x: Any) -> Array:
+def relu6(x: ArrayLike) -> Array:
     r"""Rectified linear unit up to 6: :math:`\min(\max(x, 0), 6)`.
 
     Args:
@@ -102,7 +103,7 @@ def relu6(x: Any) -> Array:
 
 
 @library()
-def sigmoid(x: Any) -> Array:
+def sigmoid(x: ArrayLike) -> Array:
     r"""Logistic function: :math:`1 / (1 + e^{-x})`.
 
     Args:
@@ -120,7 +121,7 @@ def sigmoid(x: Any) -> Array:
 
 
 @library()
-def log_sigmoid(x: Any) -> Array:
+def log_sigmoid(x: ArrayLike) -> Array:
     r"""Logarithm of the logistic function: :math:`-\log(1 + e^{-x})`.
 
     Args:
@@ -138,7 +139,7 @@ def log_sigmoid(x: Any) -> Array:
 
 
 @library()
-def softplus(x: Any) -> Array:
+def softplus(x: ArrayLike) -> Array:
     r"""Smooth rectifier: :math:`\log(1 + e^x)`.
 
     Args:
@@ -162,7 +163,7 @@ def softplus(x: Any) -> Array:
 
 
 @library()
-def sparse_plus(x: Any) -> Array:
+def sparse_plus(x: ArrayLike) -> Array:
     r"""Rectifier with a quadratic corner.
 
     .. math:: 0 \text{ if } x \le -1,\quad (x+1)^2/4 \text{ if } |x| < 1,\quad x
@@ -187,7 +188,7 @@ def sparse_plus(x: Any) -> Array:
 
 
 @library()
-def sparse_sigmoid(x: Any) -> Array:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     r"""Piecewise linear sigmoid, the derivative of `sparse_plus`.
 
     .. math:: \min(\max((x + 1) / 2, 0), 1)
@@ -209,7 +210,7 @@ def sparse_sigmoid(x: Any) -> Array:
 
 
 @library()
-def soft_sign(x: Any) -> Array:
+def soft_sign(x: ArrayLike) -> Array:
     r"""Slow sigmoid: :math:`x / (1 + |x|)`.
 
     Args:
@@ -229,7 +230,7 @@ def soft_sign(x: Any) -> Array:
 
 
 @library()
-def silu(x: Any) -> Array:
+def silu(x: ArrayLike) -> Array:
     r"""Sigmoid-weighted linear unit ("swish"): :math:`x / (1 + e^{-x})`.
 
     Args:
@@ -250,7 +251,7 @@ def silu(x: Any) -> Array:
 
 
 @library()
-def mish(x: Any) -> Array:
+def mish(x: ArrayLike) -> Array:
     r"""Mish: :math:`x \tanh(\log(1 + e^x))`.
 
     Args:
@@ -270,7 +271,7 @@ def mish(x: Any) -> Array:
 
 
 @library()
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
+def leaky_relu(x: ArrayLike, negative_slope: Any = 1e-2) -> Array:
     """Rectifier with a slope on both sides: `x`, or `negative_slope * x` below 0.
 
     Args:
@@ -291,7 +292,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
 
 
 @library()
-def hard_tanh(x: Any) -> Array:
+def hard_tanh(x: ArrayLike) -> Array:
     """Piecewise linear tanh: `x` clipped to [-1, 1].
 
     Args:
@@ -314,7 +315,7 @@ def hard_tanh(x: Any) -> Array:
 
 
 @library()
-def hard_sigmoid(x: Any) -> Array:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """Piecewise linear sigmoid: `relu6(x + 3) / 6`.
 
     Args:
@@ -334,7 +335,7 @@ def hard_sigmoid(x: Any) -> Array:
 
 
 @library()
-def hard_silu(x: Any) -> Array:
+def hard_silu(x: ArrayLike) -> Array:
     """Piecewise quadratic `silu`: `x * hard_sigmoid(x)`.
 
     Args:
@@ -354,7 +355,7 @@ def hard_silu(x: Any) -> Array:
 
 
 @library()
-def elu(x: Any, alpha: Any = 1.0) -> Array:
+def elu(x: ArrayLike, alpha: Any = 1.0) -> Array:
     r"""Exponential linear unit: x, or :math:`\alpha (e^x - 1)` for x ≤ 0.
 
     Args:
@@ -378,7 +379,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Array:
 
 
 @library()
-def celu(x: Any, alpha: Any = 1.0) -> Array:
+def celu(x: ArrayLike, alpha: Any = 1.0) -> Array:
     r"""Continuously differentiable ELU: x, or :math:`\alpha (e^{x/\alpha} - 1)`, x ≤ 0.
 
     Args:
@@ -400,7 +401,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Array:
 
 
 @library()
-def selu(x: Any) -> Array:
+def selu(x: ArrayLike) -> Array:
     r"""Self-normalising ELU: :math:`\lambda` times `elu(x, α)`.
 
     Args:
@@ -422,7 +423,7 @@ def selu(x: Any) -> Array:
 
 
 @library("approximate")
-def gelu(x: Any, approximate: bool = True) -> Array:
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     r"""Gaussian error linear unit: :math:`x \Phi(x)`.
 
     Args:
@@ -450,7 +451,7 @@ def gelu(x: Any, approximate: bool = True) -> Array:
 
 
 @library("axis")
-def glu(x: Any, axis: int = -1) -> Array:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     r"""Gated linear unit: the first half of `x` times the sigmoid of the second.
 
     Args:
@@ -486,7 +487,7 @@ def glu(x: Any, axis: int = -1) -> Array:
 
 
 @library()
-def squareplus(x: Any, b: Any = 4) -> Array:
+def squareplus(x: ArrayLike, b: Any = 4) -> Array:
     r"""Algebraic rectifier: :math:`(x + \sqrt{x^2 + b}) / 2`.
 
     Args:
@@ -508,7 +509,7 @@ def squareplus(x: Any, b: Any = 4) -> Array:
 
 
 @library()
-def log1mexp(x: Any) -> Array:
+def log1mexp(x: ArrayLike) -> Array:
     r"""Accurate :math:`\log(1 - e^{-x})` for x ≥ 0.
 
     Args:

@@ -11,10 +11,13 @@ from fxflow.core.array import Array
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.eager import library
 from fxflow.core.errors import AxisError, DtypeError, ShapeError
+from fxflow.numpy._operands import DTypeLike
 
 
 @library("num_classes", "dtype", "axis")
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
+def one_hot(
+    x: Any, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
+) -> Array:
     """Makes of each index the vector that is 1 at the index and 0 elsewhere.
 
     Args:

@@ -1,4 +1,7 @@
-"""First values of weights: functions `init(key, shape, dtype=None)`, and their makers.
+"""First values of weights: functions of a key, shape and dtype, and their makers.
+
+An initializer is called `init(key, shape, dtype=None, out_sharding=None)`; the last
+says how the weights are laid over devices, and each then makes its own part of them.
 
 A *fan* is how many numbers a unit gets from below (`fan_in`) or gives above
 (`fan_out`): the length of that axis times the receptive field, which is every axis that
@@ -17,6 +20,8 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.aval import Shape
 from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.lax.transfer import laid_out
+from fxflow.numpy._operands import DTypeLike
 
 Axes = int | Sequence[int]
 
@@ -24,7 +29,9 @@ Axes = int | Sequence[int]
 class Initializer(Protocol):
     """Makes the first value of a weight."""
 
-    def __call__(self, key: Any, shape: Any, dtype: Any = None) -> Array:
+    def __call__(
+        self, key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
+    ) -> Array:
         """Returns an array of a shape and dtype, drawn with a key."""
         ...
 
@@ -48,48 +55,70 @@ def _dtype(dtype: Any, default: Any) -> Any:
     return chosen
 
 
+def _laid_out(weights: Any, out_sharding: Any) -> Array:
+    """Lays out weights that no device can make a part of by itself."""
+    if out_sharding is not None:
+        weights = laid_out("initializers", weights, out_sharding)
+    out: Array = weights
+    return out
+
+
 # -- fixed values ----------------------------------------------------------------------
 
 
-def zeros(key: Any, shape: Any, dtype: Any = None) -> Array:
+def zeros(
+    key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None
+) -> Array:
     """Returns zeros.
 
     Args:
       key: not used; may be None.
       shape: of the result.
       dtype: of the result; None means the default float.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part.
 
     Returns:
       An array of that shape and dtype.
+
+    Raises:
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow.nn import initializers
       >>> initializers.zeros(None, (2,)).tolist()
       [0.0, 0.0]
     """
-    return fnp.zeros(shape, dtype)
+    return fnp.zeros(shape, dtype, out_sharding=out_sharding)
 
 
-def ones(key: Any, shape: Any, dtype: Any = None) -> Array:
+def ones(
+    key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None
+) -> Array:
     """Returns ones.
 
     Args:
       key: not used; may be None.
       shape: of the result.
       dtype: of the result; None means the default float.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part.
 
     Returns:
       An array of that shape and dtype.
+
+    Raises:
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow.nn import initializers
       >>> initializers.ones(None, (2,)).tolist()
       [1.0, 1.0]
     """
-    return fnp.ones(shape, dtype)
+    return fnp.ones(shape, dtype, out_sharding=out_sharding)
 
 
-def constant(value: Any, dtype: Any = None) -> Initializer:
+def constant(value: Any, dtype: DTypeLike | None = None) -> Initializer:
     """Makes an initializer that returns a given value.
 
     Args:
@@ -97,7 +126,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
       dtype: default of the initializer; None means the default float.
 
     Returns:
-      A function of key, shape and dtype.
+      A function of key, shape, dtype and out_sharding.
 
     Example:
       >>> from fxflow.nn import initializers
@@ -106,8 +135,11 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     """
     default = dtype
 
-    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
-        return fnp.full(shape, value, default if dtype is None else dtype)
+    def init(
+        key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
+    ) -> Array:
+        chosen = default if dtype is None else dtype
+        return fnp.full(shape, value, chosen, out_sharding=out_sharding)
 
     return init
 
@@ -115,7 +147,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 # -- one distribution ------------------------------------------------------------------
 
 
-def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+def uniform(scale: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Makes an initializer that draws uniform numbers in [0, scale).
 
     Args:
@@ -123,7 +155,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
       dtype: default of the initializer; None means the default float.
 
     Returns:
-      A function of key, shape and dtype.
+      A function of key, shape, dtype and out_sharding.
 
     Example:
       >>> from fxflow import random
@@ -133,14 +165,17 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     """
     default = dtype
 
-    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+    def init(
+        key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
+    ) -> Array:
         chosen = _dtype(dtype, default)
-        return fnp.multiply(random.uniform(key, _shape(shape), chosen), scale)
+        drawn = random.uniform(key, _shape(shape), chosen, out_sharding=out_sharding)
+        return fnp.multiply(drawn, scale)
 
     return init
 
 
-def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+def normal(stddev: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Makes an initializer that draws normal numbers of mean 0.
 
     Args:
@@ -148,7 +183,7 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
       dtype: default of the initializer; None means the default float.
 
     Returns:
-      A function of key, shape and dtype.
+      A function of key, shape, dtype and out_sharding.
 
     Example:
       >>> from fxflow import random
@@ -158,15 +193,21 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     """
     default = dtype
 
-    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+    def init(
+        key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
+    ) -> Array:
         chosen = _dtype(dtype, default)
-        return fnp.multiply(random.normal(key, _shape(shape), chosen), stddev)
+        drawn = random.normal(key, _shape(shape), chosen, out_sharding=out_sharding)
+        return fnp.multiply(drawn, stddev)
 
     return init
 
 
 def truncated_normal(
-    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+    stddev: Any = 1e-2,
+    dtype: DTypeLike | None = None,
+    lower: Any = -2.0,
+    upper: Any = 2.0,
 ) -> Initializer:
     """Makes an initializer that draws normal numbers between two bounds, then scales.
 
@@ -177,7 +218,7 @@ def truncated_normal(
       upper: upper bound before scaling.
 
     Returns:
-      A function of key, shape and dtype.
+      A function of key, shape, dtype and out_sharding.
 
     Example:
       >>> from fxflow import random
@@ -188,9 +229,13 @@ def truncated_normal(
     """
     default = dtype
 
-    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+    def init(
+        key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
+    ) -> Array:
         chosen = _dtype(dtype, default)
-        drawn = random.truncated_normal(key, lower, upper, _shape(shape), chosen)
+        drawn = random.truncated_normal(
+            key, lower, upper, _shape(shape), chosen, out_sharding=out_sharding
+        )
         return fnp.multiply(drawn, stddev)
 
     return init
@@ -231,7 +276,7 @@ def variance_scaling(
     in_axis: Axes = -2,
     out_axis: Axes = -1,
     batch_axis: Axes = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     r"""Makes an initializer whose variance keeps the size of signals: `scale / fan`.
 
@@ -247,7 +292,7 @@ def variance_scaling(
       dtype: default of the initializer; None means the default float.
 
     Returns:
-      A function of key, shape and dtype.
+      A function of key, shape, dtype and out_sharding.
 
     Raises:
       ArgumentError: there is no such mode or distribution.
@@ -276,7 +321,9 @@ def variance_scaling(
         )
     default = dtype
 
-    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+    def init(
+        key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
+    ) -> Array:
         sizes = _shape(shape)
         chosen = _dtype(dtype, default)
         below, above = _fans(sizes, in_axis, out_axis, batch_axis)
@@ -291,44 +338,54 @@ def variance_scaling(
         variance = fnp.asarray(scale / fan if fan else 0.0, part)
         is_complex = dtypes.is_complex(chosen)
         if distribution == "normal":
-            drawn, factor = random.normal(key, sizes, chosen), fnp.sqrt(variance)
+            drawn = random.normal(key, sizes, chosen, out_sharding=out_sharding)
+            factor = fnp.sqrt(variance)
         elif distribution == "uniform":
             if is_complex:
-                drawn, factor = _in_disc(key, sizes, chosen), fnp.sqrt(variance)
+                drawn = _in_disc(key, sizes, chosen, out_sharding)
+                factor = fnp.sqrt(variance)
             else:
-                drawn = random.uniform(key, sizes, chosen, -1.0, 1.0)
+                drawn = random.uniform(
+                    key, sizes, chosen, -1.0, 1.0, out_sharding=out_sharding
+                )
                 factor = fnp.sqrt(fnp.multiply(3.0, variance))
         elif is_complex:
-            drawn = _normal_in_disc(key, sizes, chosen)
+            drawn = _normal_in_disc(key, sizes, chosen, out_sharding)
             factor = fnp.divide(fnp.sqrt(variance), 0.95311164380491208)
         else:
-            drawn = random.truncated_normal(key, -2.0, 2.0, sizes, chosen)
+            drawn = random.truncated_normal(
+                key, -2.0, 2.0, sizes, chosen, out_sharding=out_sharding
+            )
             factor = fnp.divide(fnp.sqrt(variance), 0.87962566103423978)
         return fnp.multiply(drawn, factor)
 
     return init
 
 
-def _in_disc(key: Any, shape: Shape, dtype: Any) -> Any:
+def _in_disc(key: Any, shape: Shape, dtype: Any, out_sharding: Any) -> Any:
     """Draws complex numbers uniformly in the disc of variance 1."""
-    part = dtypes.to_real(dtype)
-    first, second = (random.uniform(k, shape, part) for k in _two(key))
+    first, second = _two_uniform(key, shape, dtype, out_sharding)
     return _polar(fnp.sqrt(fnp.multiply(2.0, first)), second, dtype)
 
 
-def _normal_in_disc(key: Any, shape: Shape, dtype: Any) -> Any:
+def _normal_in_disc(key: Any, shape: Shape, dtype: Any, out_sharding: Any) -> Any:
     """Draws complex normal numbers of modulus below 2."""
-    part = dtypes.to_real(dtype)
-    first, second = (random.uniform(k, shape, part) for k in _two(key))
+    first, second = _two_uniform(key, shape, dtype, out_sharding)
     tail = fnp.multiply(1 - math.exp(-4), first)
     return _polar(
         fnp.sqrt(fnp.negative(fnp.log(fnp.subtract(1.0, tail)))), second, dtype
     )
 
 
-def _two(key: Any) -> tuple[Any, Any]:
-    both = random.split(key)
-    return both[0], both[1]
+def _two_uniform(
+    key: Any, shape: Shape, dtype: Any, out_sharding: Any
+) -> tuple[Any, Any]:
+    keys: Any = random.split(key)
+    part = dtypes.to_real(dtype)
+    first, second = (
+        random.uniform(keys[i], shape, part, out_sharding=out_sharding) for i in (0, 1)
+    )
+    return first, second
 
 
 def _polar(radius: Any, turn: Any, dtype: Any) -> Any:
@@ -347,7 +404,7 @@ Args:
   dtype: default of the initializer; None means the default float.
 
 Returns:
-  A function of key, shape and dtype.
+  A function of key, shape, dtype and out_sharding.
 
 Example:
   >>> from fxflow import random
@@ -392,7 +449,7 @@ lecun_uniform = _scaled("lecun_uniform", 1.0, "fan_in", "uniform", _LECUN)
 
 
 def orthogonal(
-    scale: Any = 1.0, column_axis: int = -1, dtype: Any = None
+    scale: Any = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
 ) -> Initializer:
     """Makes an initializer that returns orthogonal matrices, uniformly distributed.
 
@@ -402,7 +459,7 @@ def orthogonal(
       dtype: default of the initializer; None means the default float.
 
     Returns:
-      A function of key, shape (at least two axes) and dtype.
+      A function of key, shape (at least two axes), dtype and out_sharding.
 
     Example:
       >>> from fxflow import random
@@ -414,7 +471,9 @@ def orthogonal(
     """
     default = dtype
 
-    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+    def init(
+        key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
+    ) -> Array:
         sizes = _shape(shape)
         if len(sizes) < 2:
             raise ShapeError(
@@ -426,13 +485,13 @@ def orthogonal(
         others = list(sizes)
         del others[column_axis]
         weights = fnp.moveaxis(fnp.reshape(q, (*others, columns)), -1, column_axis)
-        return fnp.multiply(scale, weights)
+        return _laid_out(fnp.multiply(scale, weights), out_sharding)
 
     return init
 
 
 def delta_orthogonal(
-    scale: Any = 1.0, column_axis: int = -1, dtype: Any = None
+    scale: Any = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
 ) -> Initializer:
     """Makes an initializer of convolutions that are orthogonal maps of the channels.
 
@@ -444,8 +503,8 @@ def delta_orthogonal(
       dtype: default of the initializer; None means the default float.
 
     Returns:
-      A function of key, shape and dtype; the shape is (spatial axes (one to three),
-      channels in, channels out), with no more channels in than out.
+      A function of key, shape, dtype and out_sharding; the shape is (spatial axes (one
+      to three), channels in, channels out), with no more channels in than out.
 
     Example:
       >>> from fxflow import random
@@ -457,7 +516,9 @@ def delta_orthogonal(
     """
     default = dtype
 
-    def init(key: Any, shape: Any, dtype: Any = None) -> Array:
+    def init(
+        key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
+    ) -> Array:
         sizes = _shape(shape)
         if len(sizes) not in (3, 4, 5):
             raise ShapeError(
@@ -469,7 +530,8 @@ def delta_orthogonal(
                 f"shape {sizes}"
             )
         centre = orthogonal(scale, column_axis, default)(key, sizes[-2:], dtype)
-        weights = fnp.zeros(sizes, centre.dtype)
-        return weights.at[tuple((n - 1) // 2 for n in sizes[:-2])].set(centre)
+        weights: Any = fnp.zeros(sizes, centre.dtype)
+        middle = tuple((n - 1) // 2 for n in sizes[:-2])
+        return _laid_out(weights.at[middle].set(centre), out_sharding)
 
     return init

@@ -1,9 +1,9 @@
 """NumPy's functions on fxflow arrays: `import fxflow.numpy as fnp`."""
 
 from fxflow.core.array import Array as ndarray
-from fxflow.numpy import array_methods as _array_methods  # operators and methods
+from fxflow.numpy import array_methods as _array_methods  # noqa: F401 (operators, methods)
 from fxflow.numpy import fft, linalg
-from fxflow.numpy import ufunc_methods as _ufunc_methods  # reduce, accumulate, …
+from fxflow.numpy import ufunc_methods as _ufunc_methods  # noqa: F401 (reduce, …)
 from fxflow.numpy.along_axes import apply_along_axis, apply_over_axes
 from fxflow.numpy.arithmetic import (
     absolute,
@@ -37,15 +37,16 @@ from fxflow.numpy.arranging import (
     rot90,
     tile,
 )
-from fxflow.numpy.bits import packbits, unpackbits
-from fxflow.numpy.calculus import (
-    diff,
-    ediff1d,
-    gradient,
-    interp,
-    trapezoid,
-    unwrap,
+from fxflow.numpy.axis_order import (
+    matrix_transpose,
+    moveaxis,
+    rollaxis,
+    swapaxes,
+    transpose,
 )
+from fxflow.numpy.bits import packbits, unpackbits
+from fxflow.numpy.broadcasting import broadcast_arrays, broadcast_shapes, broadcast_to
+from fxflow.numpy.calculus import diff, ediff1d, gradient, interp, trapezoid, unwrap
 from fxflow.numpy.closeness import allclose, array_equal, array_equiv, isclose
 from fxflow.numpy.comparisons import (
     bitwise_and,
@@ -66,30 +67,7 @@ from fxflow.numpy.comparisons import (
     logical_xor,
     not_equal,
 )
-from fxflow.numpy.contraction import (
-    dot,
-    inner,
-    matmul,
-    matvec,
-    tensordot,
-    vdot,
-    vecdot,
-    vecmat,
-)
-from fxflow.numpy.creation import (
-    array,
-    asarray,
-    astype,
-    copy,
-    empty,
-    empty_like,
-    full,
-    full_like,
-    ones,
-    ones_like,
-    zeros,
-    zeros_like,
-)
+from fxflow.numpy.creation import array, asarray, astype, copy
 from fxflow.numpy.cumulative import (
     cumprod,
     cumsum,
@@ -165,6 +143,16 @@ from fxflow.numpy.exchange import (
     set_printoptions,
 )
 from fxflow.numpy.extremum_places import argmax, argmin
+from fxflow.numpy.filling import (
+    empty,
+    empty_like,
+    full,
+    full_like,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
 from fxflow.numpy.finding import argwhere, flatnonzero, nonzero, where
 from fxflow.numpy.floats import (
     angle,
@@ -195,15 +183,7 @@ from fxflow.numpy.floats import (
     spacing,
     trunc,
 )
-from fxflow.numpy.grids import (
-    c_,
-    fromfunction,
-    indices,
-    meshgrid,
-    mgrid,
-    ogrid,
-    r_,
-)
+from fxflow.numpy.grids import c_, fromfunction, indices, meshgrid, mgrid, ogrid, r_
 from fxflow.numpy.histograms import (
     bincount,
     histogram,
@@ -269,6 +249,16 @@ from fxflow.numpy.polynomial import (
     polyval,
     roots,
 )
+from fxflow.numpy.products import (
+    dot,
+    inner,
+    matmul,
+    matvec,
+    tensordot,
+    vdot,
+    vecdot,
+    vecmat,
+)
 from fxflow.numpy.quantiles import (
     median,
     nanmedian,
@@ -278,16 +268,7 @@ from fxflow.numpy.quantiles import (
     quantile,
 )
 from fxflow.numpy.ranges import arange, geomspace, linspace, logspace
-from fxflow.numpy.reductions import (
-    all,
-    any,
-    count_nonzero,
-    max,
-    min,
-    prod,
-    ptp,
-    sum,
-)
+from fxflow.numpy.reductions import all, any, count_nonzero, max, min, prod, ptp, sum
 from fxflow.numpy.scalars import (
     bfloat16,
     bool_,
@@ -367,18 +348,10 @@ from fxflow.numpy.shapes import (
     atleast_1d,
     atleast_2d,
     atleast_3d,
-    broadcast_arrays,
-    broadcast_shapes,
-    broadcast_to,
     expand_dims,
-    matrix_transpose,
-    moveaxis,
     ravel,
     reshape,
-    rollaxis,
     squeeze,
-    swapaxes,
-    transpose,
 )
 from fxflow.numpy.sorting import (
     argpartition,
@@ -423,3 +396,91 @@ single, double = float32, float64
 csingle, cdouble = complex64, complex128
 
 __array_api_version__ = "2023.12"
+
+# What type checkers may see; ruff compares it with the imports.
+# fmt: off
+__all__ = [
+    "ndarray", "fft", "linalg",
+    "apply_along_axis", "apply_over_axes",
+    "absolute", "add", "divide", "divmod", "float_power", "floor_divide", "fmax",
+        "fmin", "fmod", "maximum", "minimum", "multiply", "negative", "positive",
+        "power", "reciprocal", "remainder", "sign", "square", "subtract",
+    "flip", "fliplr", "flipud", "repeat", "resize", "roll", "rot90", "tile",
+    "matrix_transpose", "moveaxis", "rollaxis", "swapaxes", "transpose",
+    "packbits", "unpackbits",
+    "broadcast_arrays", "broadcast_shapes", "broadcast_to",
+    "diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap",
+    "allclose", "array_equal", "array_equiv", "isclose",
+    "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
+        "bitwise_or", "bitwise_right_shift", "bitwise_xor", "equal", "greater",
+        "greater_equal", "less", "less_equal", "logical_and", "logical_not",
+        "logical_or", "logical_xor", "not_equal",
+    "array", "asarray", "astype", "copy",
+    "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "nancumprod", "nancumsum",
+    "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "eye",
+        "identity", "mask_indices", "trace", "tri", "tril", "tril_indices",
+        "tril_indices_from", "triu", "triu_indices", "triu_indices_from", "vander",
+    "einsum", "einsum_path",
+    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "cbrt",
+        "cos", "cosh", "deg2rad", "exp", "exp2", "expm1", "heaviside", "hypot", "log",
+        "log1p", "log2", "log10", "logaddexp", "logaddexp2", "rad2deg", "sin", "sinc",
+        "sinh", "sqrt", "tan", "tanh",
+    "array_repr", "array_str", "from_dlpack", "frombuffer", "fromfile", "fromiter",
+        "fromstring", "get_printoptions", "load", "printoptions", "save", "savez",
+        "set_printoptions",
+    "argmax", "argmin",
+    "empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros",
+        "zeros_like",
+    "argwhere", "flatnonzero", "nonzero", "where",
+    "angle", "ceil", "conjugate", "copysign", "fabs", "floor", "frexp", "gcd", "imag",
+        "iscomplex", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal",
+        "lcm", "ldexp", "modf", "nextafter", "real", "real_if_close", "rint", "round",
+        "signbit", "spacing", "trunc",
+    "c_", "fromfunction", "indices", "meshgrid", "mgrid", "ogrid", "r_",
+    "bincount", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd",
+    "compress", "extract", "fill_diagonal", "index_exp", "ix_", "place", "put",
+        "put_along_axis", "s_", "take", "take_along_axis",
+    "delete", "insert", "trim_zeros",
+    "append", "array_split", "block", "column_stack", "concatenate", "dsplit", "dstack",
+        "hsplit", "hstack", "split", "stack", "unstack", "vsplit", "vstack",
+    "average", "mean", "std", "var",
+    "__array_namespace_info__",
+    "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd",
+        "nansum", "nanvar",
+    "ravel_multi_index", "unravel_index",
+    "cross", "kron", "outer",
+    "pad",
+    "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub",
+        "polyval", "roots",
+    "dot", "inner", "matmul", "matvec", "tensordot", "vdot", "vecdot", "vecmat",
+    "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",
+    "arange", "geomspace", "linspace", "logspace",
+    "all", "any", "count_nonzero", "max", "min", "prod", "ptp", "sum",
+    "bfloat16", "bool_", "can_cast", "character", "complex64", "complex128",
+        "complexfloating", "dtype", "e", "euler_gamma", "finfo", "flexible",
+        "float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
+        "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+        "float8_e8m0fnu", "float16", "float32", "float64", "floating", "generic",
+        "iinfo", "inexact", "inf", "int2", "int4", "int8", "int16", "int32", "int64",
+        "integer", "iscomplexobj", "isdtype", "isrealobj", "isscalar", "issubdtype",
+        "iterable", "nan", "ndim", "newaxis", "number", "object_", "pi",
+        "promote_types", "result_type", "shape", "signedinteger", "size", "uint2",
+        "uint4", "uint8", "uint16", "uint32", "uint64", "unsignedinteger",
+    "choose", "clip", "nan_to_num", "piecewise", "select",
+    "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all",
+        "unique_counts", "unique_inverse", "unique_values",
+    "atleast_1d", "atleast_2d", "atleast_3d", "expand_dims", "ravel", "reshape",
+        "squeeze",
+    "argpartition", "argsort", "digitize", "lexsort", "partition", "searchsorted",
+        "sort", "sort_complex",
+    "convolve", "corrcoef", "correlate", "cov",
+    "ufunc",
+    "frompyfunc", "vectorize",
+    "bartlett", "blackman", "hamming", "hanning", "i0", "kaiser",
+    "abs", "amax", "amin", "true_divide", "mod", "pow", "concat", "permute_dims",
+        "invert", "bitwise_not", "left_shift", "right_shift", "acos", "acosh", "asin",
+        "asinh", "atan", "atan2", "atanh", "radians", "degrees", "conj", "around",
+        "fix", "bool", "int_", "float_", "complex_", "uint", "single", "double",
+        "csingle", "cdouble",
+]
+# fmt: on

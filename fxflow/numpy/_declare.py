@@ -7,14 +7,15 @@ makes the ufunc, its promotion rule and its docstring.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.core import dtypes
+from fxflow.core.array import Array
 from fxflow.core.errors import DtypeError
 from fxflow.core.primitive import table
 from fxflow.numpy._operands import array_of, convert, promote
-from fxflow.numpy.ufuncs import Binary, Unary
+from fxflow.numpy.ufuncs import Binary, R, Unary
 
 _PAIR = (
     "x1: array-like; broadcast against `x2`, both converted to one dtype.",
@@ -55,7 +56,7 @@ def describe(
 
 def float_unary(
     name: str, summary: str, *, primitive: str = "", special: str = ""
-) -> Unary:
+) -> Unary[Array]:
     """Declares a function of one argument that computes in floats."""
     bind = table[primitive or name].bind
 
@@ -88,10 +89,10 @@ def _inexact(name: str, aval: Any) -> Any:
 
 def unary(
     summary: str, *, returns: str = "", kind: str = "any", special: str = ""
-) -> Callable[[Callable[..., Any]], Unary]:
+) -> Callable[[Callable[..., R]], Unary[R]]:
     """Declares a function of one array, given what computes it from an array."""
 
-    def decorate(compute: Callable[..., Any]) -> Unary:
+    def decorate(compute: Callable[..., R]) -> Unary[R]:
         name = compute.__name__
 
         def function(x: Any) -> Any:
@@ -120,11 +121,11 @@ def binary(
     special: str = "",
     raises: str = "",
     mixed: bool = False,
-    promotion: Callable[..., list[Any]] = promote,
-) -> Callable[[Callable[..., Any]], Binary]:
+    promotion: Callable[..., Sequence[Array]] = promote,
+) -> Callable[[Callable[..., R]], Binary[R]]:
     """Declares a function of two arrays, given what computes it after promotion."""
 
-    def decorate(compute: Callable[..., Any]) -> Binary:
+    def decorate(compute: Callable[..., R]) -> Binary[R]:
         name = compute.__name__
 
         def function(x: Any, y: Any) -> Any:
@@ -161,8 +162,8 @@ def primitive_binary(
     returns: str = "",
     special: str = "",
     on_bool: str = "",
-    promotion: Callable[..., list[Any]] = promote,
-) -> Binary:
+    promotion: Callable[..., Sequence[Array]] = promote,
+) -> Binary[Array]:
     """Declares a function of two arrays that is one primitive.
 
     Args:
@@ -180,7 +181,7 @@ def primitive_binary(
     float_only = promotion is not promote
 
     def function(x: Any, y: Any) -> Any:
-        aval = getattr(x, "aval", None)
+        aval: Any = getattr(x, "aval", None)
         if aval is None or aval is not getattr(y, "aval", None) or float_only:
             x, y = promotion(name, x, y)
             aval = x.aval

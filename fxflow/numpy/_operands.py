@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
 
@@ -23,7 +23,33 @@ from fxflow.core.primitive import table
 from fxflow.core.promotion import lub
 from fxflow.core.trace import Tracer, state
 
-ArrayLike = Array | np.ndarray[Any, Any] | np.generic | bool | int | float | complex
+
+class HasArray(Protocol):
+    """An object that stands for an array."""
+
+    def __fxflow_array__(self) -> Array:
+        """Returns the array."""
+        ...
+
+
+class HasDtype(Protocol):
+    """An object that stands for a dtype."""
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype."""
+        ...
+
+
+# What functions take for an array: lists are none, but for `array` and `asarray`.
+ArrayLike = (
+    Array | np.ndarray[Any, Any] | np.generic | bool | int | float | complex | HasArray
+)
+# What `dtypes.dtype` takes.
+DTypeLike = str | type[Any] | np.dtype[Any] | dtypes.KeyDtype | HasDtype
+# None is all axes.
+Axes = SupportsIndex | Sequence[SupportsIndex] | None
+ShapeLike = SupportsIndex | Sequence[SupportsIndex]
 
 SCALARS: dict[type, Any] = {
     bool: (False,),
@@ -64,10 +90,25 @@ def constant(value: Any, dtype: Any, weak: bool = False) -> Array:
     return made
 
 
+# -- arguments that have no meaning here ---------------------------------------------
+
+
+def no_out(name: str, out: Any) -> None:
+    """Refuses an array to write the result to.
+
+    Raises:
+      ArgumentError: there is one.
+    """
+    if out is not None:
+        raise ArgumentError(
+            f"{name}: arrays are immutable, so out= has no meaning: use the result"
+        )
+
+
 # -- promotion -------------------------------------------------------------------
 
 
-def convert(value: Any, dtype: Any, weak: bool = False) -> Any:
+def convert(value: Array, dtype: Any, weak: bool = False) -> Array:
     """Returns an array with another dtype; itself if that changes nothing.
 
     Args:
@@ -80,10 +121,13 @@ def convert(value: Any, dtype: Any, weak: bool = False) -> Any:
         return value
     if aval.dtype == dtype and not aval.ndim and type(value) is Array:
         return put_host(np.asarray(value), Aval((), dtype, weak))
-    return table["convert_element_type"].bind(value, new_dtype=dtype, weak_type=weak)
+    made: Array = table["convert_element_type"].bind(
+        value, new_dtype=dtype, weak_type=weak
+    )
+    return made
 
 
-def array_of(value: Any, name: str) -> Any:
+def array_of(value: Any, name: str) -> Array:
     """Returns an array or tracer for anything array-like.
 
     Args:
@@ -136,7 +180,7 @@ def host_beside(value: Any, array: Array) -> Array:
     return as_array(value)
 
 
-def promote_dtypes(name: str, *args: Any) -> list[Any]:
+def promote_dtypes(name: str, *args: Any) -> list[Array]:
     """Returns operands of one dtype.
 
     Args:
@@ -191,7 +235,7 @@ def promote_dtypes(name: str, *args: Any) -> list[Any]:
     return out
 
 
-def promote_inexact(name: str, *args: Any) -> list[Any]:
+def promote_inexact(name: str, *args: Any) -> list[Array]:
     """Returns operands of one dtype, integers and bools being made floats.
 
     Args:
@@ -233,7 +277,7 @@ def joint_shape(name: str, avals: Sequence[Aval]) -> Shape:
     return tuple(out)
 
 
-def repeated(value: Any, shape: Shape) -> Any:
+def repeated(value: Array, shape: Shape) -> Array:
     """Returns an array broadcast to a shape that it is known to broadcast to."""
     aval = value.aval
     if aval.shape == shape:
@@ -247,15 +291,17 @@ def repeated(value: Any, shape: Shape) -> Any:
             shape=shape + suffix,
             broadcast_dimensions=tuple(range(lead, len(shape) + len(suffix))),
         )
-        return table["random_wrap"].bind(wide, dtype=aval.dtype)
-    return table["broadcast_in_dim"].bind(
+        keys: Array = table["random_wrap"].bind(wide, dtype=aval.dtype)
+        return keys
+    out: Array = table["broadcast_in_dim"].bind(
         value,
         shape=shape,
         broadcast_dimensions=tuple(range(len(shape) - aval.ndim, len(shape))),
     )
+    return out
 
 
-def broadcast(name: str, args: Sequence[Any]) -> list[Any]:
+def broadcast(name: str, args: Sequence[Array]) -> list[Array]:
     """Returns arrays of one shape; 0-d constants stay as they are.
 
     Args:
@@ -282,7 +328,7 @@ def broadcast(name: str, args: Sequence[Any]) -> list[Any]:
     ]
 
 
-def promote(name: str, *args: Any) -> list[Any]:
+def promote(name: str, *args: Any) -> list[Array]:
     """Returns operands of one dtype and one shape (0-d constants excepted).
 
     Args:

@@ -6,15 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.core.array import Array
-from fxflow.core.errors import (
-    ShapeError,
-)
+from fxflow.core.errors import ShapeError
+from fxflow.numpy.axes import canonical_axes, canonical_axis
 from fxflow.numpy.creation import asarray
-from fxflow.numpy.shapes import (
-    canonical_axes,
-    canonical_axis,
-    expand_dims,
-)
+from fxflow.numpy.shapes import expand_dims
 from fxflow.transforms.vmap import vmap
 
 
@@ -46,7 +41,8 @@ def apply_along_axis(
         mapped = vmap(mapped, in_axes=d, out_axes=-1)
     for _ in range(axis):
         mapped = vmap(mapped, in_axes=0, out_axes=0)
-    return mapped(x)  # type: ignore[no-any-return]
+    out: Array = mapped(x)
+    return out
 
 
 def apply_over_axes(

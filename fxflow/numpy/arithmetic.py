@@ -6,6 +6,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core import dtypes
+from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import DtypeError
 from fxflow.numpy._declare import binary, describe, primitive_binary, unary
@@ -35,13 +36,13 @@ multiply = primitive_binary(
 
 
 @unary("Minus `x`.", kind="numeric")
-def negative(x: Any) -> Any:
+def negative(x: Array) -> Array:
     """Minus x."""
     return lax.neg(x)
 
 
 @unary("`x` itself.", kind="numeric")
-def positive(x: Any) -> Any:
+def positive(x: Array) -> Array:
     """The number itself."""
     return x
 
@@ -51,7 +52,7 @@ def positive(x: Any) -> Any:
     returns="Array of the shape of `x`, of its dtype (of the parts, if complex).",
     special="the smallest signed integer is itself.",
 )
-def absolute(x: Any) -> Any:
+def absolute(x: Array) -> Array:
     """Absolute value."""
     aval = x.aval
     if dtypes.is_bool(aval.dtype) or dtypes.is_unsigned(aval.dtype):
@@ -64,13 +65,13 @@ def absolute(x: Any) -> Any:
     kind="numeric",
     special="±0 → ±0; nan → nan.",
 )
-def sign(x: Any) -> Any:
+def sign(x: Array) -> Array:
     """Sign."""
     return lax.sign(x)
 
 
 @unary("`x * x`.")
-def square(x: Any) -> Any:
+def square(x: Array) -> Array:
     """Square."""
     if dtypes.is_bool(x.aval.dtype):
         x = convert(x, dtypes.default_int())
@@ -115,7 +116,7 @@ def _differs_in_sign(x: Any, y: Any) -> Any:
     special="an integer divided by 0 gives -1 or -2 (XLA's division); x/0.0 → ±inf.",
     promotion=_real_numbers,
 )
-def floor_divide(x: Any, y: Any) -> Any:
+def floor_divide(x: Array, y: Array) -> Array:
     """Quotient rounded down."""
     dtype = x.aval.dtype
     if dtypes.is_unsigned(dtype):
@@ -129,7 +130,7 @@ def floor_divide(x: Any, y: Any) -> Any:
     return _float_divmod(x, y)[0]
 
 
-def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
+def _float_divmod(x: Array, y: Array) -> tuple[Array, Array]:
     """Returns what Python's divmod gives, place by place."""
     rest = lax.rem(x, y)
     quotient = lax.div(lax.sub(x, rest), y)
@@ -146,7 +147,7 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
     special="an integer modulo 0 is 0; x mod 0.0 → nan; x mod ±inf is x or ±inf.",
     promotion=_real_numbers,
 )
-def remainder(x: Any, y: Any) -> Any:
+def remainder(x: Array, y: Array) -> Array:
     """Rest of the division that rounds down."""
     if dtypes.is_integer(x.aval.dtype):
         y = lax.select(lax.eq(y, 0), 1, y)
@@ -162,7 +163,7 @@ def remainder(x: Any, y: Any) -> Any:
     special="an integer modulo 0 is 0; x mod 0.0 → nan.",
     promotion=_real_numbers,
 )
-def fmod(x: Any, y: Any) -> Any:
+def fmod(x: Array, y: Array) -> Array:
     """Rest of the division that rounds towards zero."""
     if dtypes.is_integer(x.aval.dtype):
         y = lax.select(lax.eq(y, 0), 1, y)
@@ -174,7 +175,7 @@ def fmod(x: Any, y: Any) -> Any:
     returns="Two arrays of the broadcast shape and the common dtype.",
     promotion=_real_numbers,
 )
-def divmod(x: Any, y: Any) -> Any:
+def divmod(x: Array, y: Array) -> tuple[Array, Array]:
     """Quotient and rest."""
     if dtypes.is_floating(x.aval.dtype):
         return _float_divmod(x, y)
@@ -190,7 +191,7 @@ divmod.nout, divmod.nargs = 2, 4
     returns="Array of the shape of `x`, of its dtype or a float one.",
     special="1/±0 → ±inf.",
 )
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: Array) -> Array:
     """One divided by the number."""
     return lax.div(1, promote_inexact("reciprocal", x)[0])
 
@@ -214,7 +215,7 @@ def _power(x: Any, y: Any) -> Any:
 
 
 @library("y")
-def _integer_power(x: Any, y: int) -> Any:
+def _integer_power(x: Any, y: int) -> Array:
     """Returns `x ** y` for a Python int."""
     x = array_of(x, "power")
     dtype = x.aval.dtype
@@ -249,10 +250,10 @@ def _integer_to_integer(x: Any, y: Any) -> Any:
     return lax.select(below, 0, result)
 
 
-class _Power(Binary):
+class _Power(Binary[Array]):
     """`power`, with a Python int as exponent known when tracing."""
 
-    def __call__(self, x: Any, y: Any, /) -> Any:
+    def __call__(self, x: Any, y: Any, /) -> Array:
         """Raises each element to a power."""
         if type(y) is int:
             return _integer_power(x, y)
@@ -294,7 +295,7 @@ power = _Power(
     returns="Array of the broadcast shape, of the common dtype or a float one.",
     promotion=lambda name, x, y: broadcast(name, promote_inexact(name, x, y)),
 )
-def float_power(x: Any, y: Any) -> Any:
+def float_power(x: Array, y: Array) -> Array:
     """Power in floats."""
     return lax.pow(x, y)
 
@@ -317,18 +318,18 @@ minimum = primitive_binary(
 
 
 @binary("The larger of two numbers.", special="nan only if both are nan.")
-def fmax(x: Any, y: Any) -> Any:
+def fmax(x: Array, y: Array) -> Array:
     """The larger number, nan being none."""
     return _unless_nan(lax.max(x, y), x, y)
 
 
 @binary("The smaller of two numbers.", special="nan only if both are nan.")
-def fmin(x: Any, y: Any) -> Any:
+def fmin(x: Array, y: Array) -> Array:
     """The smaller number, nan being none."""
     return _unless_nan(lax.min(x, y), x, y)
 
 
-def _unless_nan(best: Any, x: Any, y: Any) -> Any:
+def _unless_nan(best: Array, x: Array, y: Array) -> Array:
     """Returns `best`, or the other number where one is nan."""
     if not dtypes.is_inexact(x.aval.dtype):
         return best

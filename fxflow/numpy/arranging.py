@@ -20,21 +20,18 @@ from fxflow.core.errors import (
     ShapeError,
 )
 from fxflow.core.trace import Tracer
-from fxflow.numpy._operands import array_of, convert, repeated
-from fxflow.numpy.creation import as_shape, asarray
+from fxflow.lax.transfer import laid_out
+from fxflow.numpy._operands import ArrayLike, array_of, convert, repeated
+from fxflow.numpy.axes import as_shape, canonical_axes, canonical_axis
+from fxflow.numpy.creation import asarray
 from fxflow.numpy.index_functions import take
 from fxflow.numpy.index_update import At
-from fxflow.numpy.shapes import (
-    canonical_axes,
-    canonical_axis,
-    ravel,
-    reshape,
-)
+from fxflow.numpy.shapes import ravel, reshape
 
 # -- repeating ------------------------------------------------------------------------
 
 
-def tile(A: Any, reps: Any) -> Array:
+def tile(A: ArrayLike, reps: Any) -> Array:
     """Repeats a whole array side by side.
 
     Args:
@@ -57,7 +54,7 @@ def tile(A: Any, reps: Any) -> Array:
 
 
 @library("reps")
-def _tile(A: Any, reps: tuple[int, ...]) -> Any:
+def _tile(A: Any, reps: tuple[int, ...]) -> Array:
     x = array_of(A, "tile")
     ndim = max(x.aval.ndim, len(reps))
     shape = (1,) * (ndim - x.aval.ndim) + x.aval.shape
@@ -76,6 +73,7 @@ def repeat(
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Repeats each element along an axis.
 
@@ -85,6 +83,8 @@ def repeat(
       axis: along which; None takes `a` as one axis.
       total_repeat_length: length of the result, needed if `repeats` is traced: the
         result is cut off there, or its last element goes on.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out.
 
     Returns:
       Array.
@@ -92,6 +92,7 @@ def repeat(
     Raises:
       ConcretizationError: `repeats` is traced and the length is not given.
       ShapeError: `repeats` does not fit the axis, or is negative.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
       >>> repeat(np.array([1, 2]), np.array([2, 1]))
@@ -99,6 +100,9 @@ def repeat(
 
     Source: `numpy.repeat`.
     """
+    if out_sharding is not None:
+        out = repeat(a, repeats, axis, total_repeat_length=total_repeat_length)
+        return laid_out("repeat", out, out_sharding)
     x = array_of(asarray(a) if isinstance(a, list | tuple) else a, "repeat")
     if axis is None:
         x, axis = ravel(x), 0
@@ -131,7 +135,7 @@ def repeat(
         out = _each_repeated(x, times, axis)
         if total_repeat_length is None or total_repeat_length == length * times:
             return out
-    if isinstance(counts, Tracer):
+    if total_repeat_length is not None and isinstance(counts, Tracer):
         total = operator.index(total_repeat_length)
         counts = repeated(convert(counts, dtypes.int32), (length,))
         ends = lax.cumsum(counts, 0)
@@ -154,7 +158,7 @@ def repeat(
 
 
 @library("times", "axis")
-def _each_repeated(x: Any, times: int, axis: int) -> Any:
+def _each_repeated(x: Array, times: int, axis: int) -> Array:
     shape = x.aval.shape
     long = (*shape[: axis + 1], times, *shape[axis + 1 :])
     dims = tuple(d + (d > axis) for d in range(len(shape)))
@@ -162,7 +166,7 @@ def _each_repeated(x: Any, times: int, axis: int) -> Any:
     return lax.reshape(wide, (*shape[:axis], shape[axis] * times, *shape[axis + 1 :]))
 
 
-def resize(a: Any, new_shape: Any) -> Array:
+def resize(a: ArrayLike, new_shape: Any) -> Array:
     """Gives an array another shape, repeating or leaving out elements.
 
     Args:
@@ -189,7 +193,7 @@ def resize(a: Any, new_shape: Any) -> Array:
 # -- reversing and rolling ------------------------------------------------------------
 
 
-def flip(m: Any, axis: Any = None) -> Array:
+def flip(m: ArrayLike, axis: Any = None) -> Array:
     """Reverses the order of the elements along axes.
 
     Args:
@@ -208,12 +212,12 @@ def flip(m: Any, axis: Any = None) -> Array:
 
 
 @library("axis")
-def _flip(m: Any, axis: Any) -> Any:
+def _flip(m: Any, axis: Any) -> Array:
     x = array_of(m, "flip")
     return lax.rev(x, canonical_axes("flip", axis, x.aval.ndim))
 
 
-def flipud(m: Any) -> Array:
+def flipud(m: ArrayLike) -> Array:
     """Reverses the order of the rows.
 
     Args:
@@ -230,7 +234,7 @@ def flipud(m: Any) -> Array:
     return flip(m, 0)
 
 
-def fliplr(m: Any) -> Array:
+def fliplr(m: ArrayLike) -> Array:
     """Reverses the order of the columns.
 
     Args:
@@ -248,7 +252,7 @@ def fliplr(m: Any) -> Array:
 
 
 @library("k", "axes")
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Turns an array by multiples of 90 degrees, from the first axis to the second.
 
     Args:
@@ -279,7 +283,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
             return lax.rev(lax.transpose(x, order), (second,))
 
 
-def roll(a: Any, shift: Any, axis: Any = None) -> Array:
+def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
     """Moves elements along axes; what leaves at one end comes in at the other.
 
     Args:

@@ -16,8 +16,8 @@ from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.numpy import (
     arithmetic,
     arranging,
+    axis_order,
     comparisons,
-    contraction,
     creation,
     cumulative,
     diagonals,
@@ -29,6 +29,7 @@ from fxflow.numpy import (
     indexing,
     joining,
     means,
+    products,
     reductions,
     selection,
     shapes,
@@ -39,7 +40,7 @@ from fxflow.numpy.ufuncs import Binary
 # -- operators -----------------------------------------------------------------------
 
 
-_BINARY: dict[str, tuple[str, Binary]] = {
+_BINARY: dict[str, tuple[str, Binary[Any]]] = {
     "add": ("+", arithmetic.add),
     "sub": ("-", arithmetic.subtract),
     "mul": ("*", arithmetic.multiply),
@@ -48,14 +49,14 @@ _BINARY: dict[str, tuple[str, Binary]] = {
     "mod": ("%", arithmetic.remainder),
     "divmod": ("divmod", arithmetic.divmod),
     "pow": ("**", arithmetic.power),
-    "matmul": ("@", contraction.matmul_operator),
+    "matmul": ("@", products.matmul_operator),
     "and": ("&", comparisons.bitwise_and),
     "or": ("|", comparisons.bitwise_or),
     "xor": ("^", comparisons.bitwise_xor),
     "lshift": ("<<", comparisons.bitwise_left_shift),
     "rshift": (">>", comparisons.bitwise_right_shift),
 }
-_COMPARISONS: dict[str, tuple[str, Binary]] = {
+_COMPARISONS: dict[str, tuple[str, Binary[Any]]] = {
     "eq": ("==", comparisons.equal),
     "ne": ("!=", comparisons.not_equal),
     "lt": ("<", comparisons.less),
@@ -118,7 +119,9 @@ def _reshape(self: Array, *args: Any, order: str = "C", copy: Any = None) -> Arr
 def _transpose(self: Array, *args: Any) -> Array:
     """Returns the array with its axes in another order (reversed, if none is given)."""
     axes = args[0] if len(args) == 1 else args
-    return shapes.transpose(self, None if axes is None or not args else _listed(axes))
+    return axis_order.transpose(
+        self, None if axes is None or not args else _listed(axes)
+    )
 
 
 def _listed(axes: Any) -> Any:
@@ -239,7 +242,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "sort": sorting.sort,
     "cumprod": cumulative.cumprod,
     "cumsum": cumulative.cumsum,
-    "dot": contraction.dot,
+    "dot": products.dot,
     "max": reductions.max,
     "mean": means.mean,
     "min": reductions.min,
@@ -257,7 +260,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "reshape": _reshape,
     "round": floats.round,
     "squeeze": shapes.squeeze,
-    "swapaxes": shapes.swapaxes,
+    "swapaxes": axis_order.swapaxes,
     "take": index_functions.take,
     "to_device": _to_device,
     "transpose": _transpose,
@@ -277,8 +280,8 @@ PROPERTIES: dict[str, Callable[[Any], Any]] = {
     "flat": _flat,
     "imag": floats.imag,
     "real": floats.real,
-    "T": shapes.transpose,
-    "mT": shapes.matrix_transpose,
+    "T": axis_order.transpose,
+    "mT": axis_order.matrix_transpose,
 }
 """Properties by name: functions of the array."""
 

@@ -12,9 +12,10 @@ from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.numpy._operands import array_of, convert
+from fxflow.numpy.axes import canonical_axis
+from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.reductions import sum
-from fxflow.numpy.shapes import canonical_axis, moveaxis
 
 
 def _weights(name: str, bitorder: str) -> Any:

@@ -11,6 +11,7 @@ from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy._operands import (
+    ArrayLike,
     array_of,
     convert,
     promote_dtypes,
@@ -18,10 +19,11 @@ from fxflow.numpy._operands import (
     repeated,
 )
 from fxflow.numpy.arithmetic import absolute, remainder
+from fxflow.numpy.axes import canonical_axes, canonical_axis
 from fxflow.numpy.index_functions import take
 from fxflow.numpy.reductions import sum
 from fxflow.numpy.selection import choose_between
-from fxflow.numpy.shapes import canonical_axes, canonical_axis, ravel
+from fxflow.numpy.shapes import ravel
 from fxflow.numpy.sorting import searchsorted
 
 # -- differences ---------------------------------------------------------------------
@@ -41,7 +43,11 @@ def _step(x: Any, axis: int) -> Any:
 
 @library("n", "axis")
 def diff(
-    a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None
+    a: ArrayLike,
+    n: int = 1,
+    axis: int = -1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
 ) -> Array:
     """Returns differences of neighbours along an axis.
 
@@ -75,7 +81,7 @@ def diff(
         raise ShapeError("diff: a number has no neighbours: give an array with an axis")
     axis = canonical_axis("diff", axis, array.aval.ndim)
     if not n:
-        return array  # type: ignore[no-any-return]
+        return array
     edge = (*array.aval.shape[:axis], 1, *array.aval.shape[axis + 1 :])
     extra = [repeated(e, edge) if not e.aval.ndim else e for e in extra]
     parts = [array]
@@ -86,11 +92,13 @@ def diff(
         array = lax.concatenate(parts, axis)
     for _ in range(n):
         array = _step(array, axis)
-    return array  # type: ignore[no-any-return]
+    return array
 
 
 @library()
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
+def ediff1d(
+    ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
+) -> Array:
     """Returns differences of neighbouring elements, in one axis.
 
     Args:
@@ -118,12 +126,12 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
         parts.insert(0, convert(ravel(array_of(to_begin, "ediff1d")), dtype))
     if to_end is not None:
         parts.append(convert(ravel(array_of(to_end, "ediff1d")), dtype))
-    return lax.concatenate(parts, 0)  # type: ignore[no-any-return]
+    return lax.concatenate(parts, 0)
 
 
 @library("axis", "edge_order")
 def gradient(
-    f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None
+    f: ArrayLike, *varargs: Any, axis: Any = None, edge_order: int | None = None
 ) -> Any:
     """Returns derivatives of a sampled function, by central differences.
 
@@ -229,7 +237,9 @@ def _derivative(f: Any, step: Any, axis: int, second: bool) -> Any:
 
 
 @library("axis")
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: Any = 1.0, axis: int = -1
+) -> Array:
     """Integrates a sampled function by the trapezoidal rule.
 
     Args:
@@ -283,9 +293,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
 
 
 def interp(
-    x: Any,
-    xp: Any,
-    fp: Any,
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
     left: Any = None,
     right: Any = None,
     period: Any = None,
@@ -325,7 +335,7 @@ def interp(
 
 
 @library()
-def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
+def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Array:
     place, points = promote_inexact("interp", x, xp)
     values = array_of(fp, "interp")
     if points.aval.ndim != 1 or values.aval.shape != points.aval.shape:
@@ -379,7 +389,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any
 
 @library("axis")
 def unwrap(
-    p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi
+    p: ArrayLike, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi
 ) -> Array:
     """Takes jumps out of angles by adding whole periods.
 
@@ -408,7 +418,7 @@ def unwrap(
         raise DtypeError(f"unwrap: angles must be real, got {angles.aval}")
     axis = canonical_axis("unwrap", axis, angles.aval.ndim)
     if not angles.aval.shape[axis]:
-        return angles  # type: ignore[no-any-return]
+        return angles
     steps = _step(angles, axis)
     integer = dtypes.is_integer(angles.aval.dtype)
     half = width // 2 if integer else width / 2
@@ -424,4 +434,4 @@ def unwrap(
     change = choose_between(absolute(steps) < least, lax.full_like(change, 0), change)
     first = lax.slice_in_dim(angles, 0, 1, axis=axis)
     rest = lax.slice_in_dim(angles, 1, angles.aval.shape[axis], axis=axis)
-    return lax.concatenate([first, rest + lax.cumsum(change, axis)], axis)  # type: ignore[no-any-return]
+    return lax.concatenate([first, rest + lax.cumsum(change, axis)], axis)

@@ -10,6 +10,7 @@ from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.primitive import table
 from fxflow.numpy._operands import (
+    ArrayLike,
     array_of,
     broadcast,
     constant,
@@ -22,7 +23,11 @@ from fxflow.numpy.floats import isfinite
 
 @library("equal_nan")
 def isclose(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: Any = 1e-05,
+    atol: Any = 1e-08,
+    equal_nan: bool = False,
 ) -> Array:
     """Whether `|a - b| <= atol + rtol * |b|`, element by element.
 
@@ -76,13 +81,17 @@ def _product(x: Any, y: Any) -> Any:
     return table["mul"].bind(*broadcast("isclose", (x, y)))
 
 
-def _all(x: Any) -> Any:
+def _all(x: Any) -> Array:
     return lax.reduce_and(x, tuple(range(x.aval.ndim)))
 
 
 @library("equal_nan")
 def allclose(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: Any = 1e-05,
+    atol: Any = 1e-08,
+    equal_nan: bool = False,
 ) -> Array:
     """Whether all elements are close, as `isclose` says.
 
@@ -105,7 +114,7 @@ def allclose(
 
 
 @library("equal_nan")
-def _array_equal(a1: Any, a2: Any, equal_nan: bool) -> Any:
+def _array_equal(a1: Any, a2: Any, equal_nan: bool) -> Array:
     x, y = promote("array_equal", a1, a2)
     same = lax.eq(x, y)
     if equal_nan and dtypes.is_inexact(x.aval.dtype):
@@ -113,7 +122,7 @@ def _array_equal(a1: Any, a2: Any, equal_nan: bool) -> Any:
     return _all(same)
 
 
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether two arrays have one shape and equal elements.
 
     Args:
@@ -135,7 +144,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
     return _array_equal(x, y, equal_nan)
 
 
-def array_equiv(a1: Any, a2: Any) -> Array:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays broadcast together to equal elements.
 
     Args:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fxflow import lax
 from fxflow.core import dtypes
+from fxflow.core.array import Array
 from fxflow.core.errors import DtypeError
 from fxflow.core.primitive import table
 from fxflow.numpy._declare import binary, primitive_binary, unary
 from fxflow.numpy._operands import broadcast, constant, convert, promote, promote_dtypes
+from fxflow.numpy.ufuncs import Binary
 
 _BOOLS = "Array of bools of the broadcast shape."
 
@@ -19,7 +22,7 @@ _BOOLS = "Array of bools of the broadcast shape."
 # -- equality and order ------------------------------------------------------------
 
 
-def _comparable(name: str, x: Any, y: Any) -> list[Any]:
+def _comparable(name: str, x: Any, y: Any) -> list[Array]:
     """Returns promoted operands; keys become their words."""
     aval = getattr(x, "aval", None)
     if aval is not None and dtypes.is_key(aval.dtype):
@@ -29,11 +32,11 @@ def _comparable(name: str, x: Any, y: Any) -> list[Any]:
     return [x, y]
 
 
-def _equality(name: str, summary: str, primitive: str, joined: str) -> Any:
+def _equality(name: str, summary: str, primitive: str, joined: str) -> Binary[Array]:
     bind = table[primitive].bind
 
     def function(x: Any, y: Any) -> Any:
-        aval = getattr(x, "aval", None)
+        aval: Any = getattr(x, "aval", None)
         if aval is None or aval is not getattr(y, "aval", None):
             x, y = _comparable(name, x, y)
             aval = x.aval
@@ -53,12 +56,13 @@ equal = _equality("equal", "Whether `x1 == x2`.", "eq", "reduce_and")
 not_equal = _equality("not_equal", "Whether `x1 != x2`.", "ne", "reduce_or")
 
 
-def _order(name: str, summary: str, primitive: str) -> Any:
+def _order(name: str, summary: str, primitive: str) -> Binary[Array]:
     strict = {"le": "lt", "ge": "gt"}.get(primitive, primitive)
 
-    def compute(x: Any, y: Any) -> Any:
+    def compute(x: Array, y: Array) -> Array:
         if not dtypes.is_complex(x.aval.dtype):
-            return table[primitive].bind(x, y)
+            plain: Array = table[primitive].bind(x, y)
+            return plain
         # By real parts, and where those are equal by imaginary parts.
         real_x, real_y = lax.real(x), lax.real(y)
         tie = table[primitive].bind(lax.imag(x), lax.imag(y))
@@ -82,21 +86,23 @@ greater_equal = _order("greater_equal", "Whether `x1 >= x2`.", "ge")
 # -- logic -------------------------------------------------------------------------
 
 
-def truth(name: str, x: Any) -> Any:
+def truth(name: str, x: Any) -> Array:
     """Returns whether each element is not zero."""
-    (x,) = promote_dtypes(name, x)
-    if dtypes.is_bool(x.aval.dtype):
-        return x
-    if dtypes.is_key(x.aval.dtype):
-        raise DtypeError(f"{name}: keys are neither true nor false, got {x.aval}")
-    return table["ne"].bind(x, constant(0, x.aval.dtype))
+    (array,) = promote_dtypes(name, x)
+    aval = array.aval
+    if dtypes.is_bool(aval.dtype):
+        return array
+    if dtypes.is_key(aval.dtype):
+        raise DtypeError(f"{name}: keys are neither true nor false, got {aval}")
+    found: Array = table["ne"].bind(array, constant(0, aval.dtype))
+    return found
 
 
-def _truths(name: str, x: Any, y: Any) -> list[Any]:
+def _truths(name: str, x: Any, y: Any) -> list[Array]:
     return broadcast(name, [truth(name, x), truth(name, y)])
 
 
-def _logical(name: str, summary: str, primitive: str, identity: bool) -> Any:
+def _logical(name: str, summary: str, primitive: str, identity: bool) -> Binary[Array]:
     return primitive_binary(
         name,
         f"{summary} Numbers that are not zero count as true.",
@@ -113,7 +119,7 @@ logical_xor = _logical("logical_xor", "Whether exactly one is true.", "xor", Fal
 
 
 @unary("Whether `x` is false, or zero.", returns="Array of bools of the shape of `x`.")
-def logical_not(x: Any) -> Any:
+def logical_not(x: Array) -> Array:
     """Negation of the truth."""
     return lax.bitwise_not(truth("logical_not", x))
 
@@ -143,7 +149,7 @@ bitwise_xor = primitive_binary(
 
 
 @unary("All bits turned; of bools, the negation.")
-def bitwise_invert(x: Any) -> Any:
+def bitwise_invert(x: Array) -> Array:
     """All bits turned."""
     return lax.bitwise_not(x)
 
@@ -153,7 +159,7 @@ def bitwise_invert(x: Any) -> Any:
     special="a shift by as many bits as there are, or more, gives 0.",
     promotion=_bits,
 )
-def bitwise_left_shift(x: Any, y: Any) -> Any:
+def bitwise_left_shift(x: Array, y: Array) -> Array:
     """Bits shifted up."""
     return _shift(lax.shift_left, x, y)
 
@@ -163,14 +169,14 @@ def bitwise_left_shift(x: Any, y: Any) -> Any:
     special="a shift by as many bits as there are, or more, gives 0 or -1.",
     promotion=_bits,
 )
-def bitwise_right_shift(x: Any, y: Any) -> Any:
+def bitwise_right_shift(x: Array, y: Array) -> Array:
     """Bits shifted down."""
     if dtypes.is_signed(x.aval.dtype) or dtypes.is_bool(x.aval.dtype):
         return _shift(lax.shift_right_arithmetic, x, y)
     return _shift(lax.shift_right_logical, x, y)
 
 
-def _shift(function: Any, x: Any, y: Any) -> Any:
+def _shift(function: Callable[[Any, Any], Array], x: Array, y: Array) -> Array:
     if dtypes.is_bool(x.aval.dtype):
         x, y = (convert(a, dtypes.default_int()) for a in (x, y))
     return function(x, y)
@@ -180,7 +186,7 @@ def _shift(function: Any, x: Any, y: Any) -> Any:
     "Number of ones in the bits of the absolute value.",
     returns="u8 array of the shape of `x`.",
 )
-def bitwise_count(x: Any) -> Any:
+def bitwise_count(x: Array) -> Array:
     """Number of ones."""
     if dtypes.is_inexact(x.aval.dtype):
         raise DtypeError(f"bitwise_count: takes integers and bools, got {x.aval}")

@@ -1,8 +1,7 @@
-"""Making arrays: of data, filled, like others."""
+"""Making arrays of data: numbers, nested lists, NumPy data, arrays."""
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,14 @@ import numpy as np
 from fxflow import lax
 from fxflow.core import dtypes, promotion
 from fxflow.core.array import Array, from_host, host_of
-from fxflow.core.aval import Aval, Shape
-from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
+from fxflow.core.aval import Aval
+from fxflow.core.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.eager import EVAL, quiet
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.placed import placed_on
 from fxflow.core.trace import state
-from fxflow.numpy._operands import SCALARS, convert
+from fxflow.lax.transfer import as_sharding
+from fxflow.numpy._operands import SCALARS, DTypeLike, convert
 from fxflow.transforms.transfer import device_put
 
 # -- of data ---------------------------------------------------------------------
@@ -125,7 +125,7 @@ def _stacked(data: Any, dtype: Any) -> Any:
             return arrays[node]
         parts = [join(item) for item in node]
         if not parts:
-            return zeros(0, chosen)
+            return wrap_host(np.zeros(0, chosen))
         first = parts[0].aval.shape
         for part in parts:
             if part.aval.shape != first:
@@ -141,12 +141,13 @@ def _stacked(data: Any, dtype: Any) -> Any:
 
 def array(
     object: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     copy: bool | None = True,
     order: str | None = "K",
     ndmin: int = 0,
     *,
     device: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Makes an array of numbers, NumPy data, arrays or nested lists of them.
 
@@ -160,14 +161,18 @@ def array(
         it makes no difference.
       ndmin: the least number of axes; axes of length 1 come in front.
       device: where to put it.
+      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
+        a `PartitionSpec` over the current mesh.
 
     Returns:
       Array.
 
     Raises:
-      ArgumentError: the data holds something that is not a number, or a ragged list.
+      ArgumentError: the data holds something that is not a number, or a ragged list;
+        or both `device` and `out_sharding` are given.
       OverflowError: an integer does not fit the dtype.
       ShapeError: arrays in a list differ in shape.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
       >>> array([[1, 2], [3, 4]]).dtype
@@ -177,16 +182,19 @@ def array(
     """
     if order not in ("K", "A", "C", "F", None):
         raise ArgumentError(f"array: order must be 'K', 'A', 'C' or 'F', got {order!r}")
+    if out_sharding is not None:
+        device = place_of("array", device, out_sharding)
     return _array(object, dtype, copy, ndmin, device)
 
 
 def asarray(
     a: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
     copy: bool | None = None,
     device: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Makes an array of numbers, NumPy data, arrays or nested lists of them.
 
@@ -196,14 +204,18 @@ def asarray(
       order: "K", "A", "C", "F" or None; it makes no difference.
       copy: True makes a copy, False refuses where host memory has to be copied.
       device: where to put it.
+      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
+        a `PartitionSpec` over the current mesh.
 
     Returns:
       Array.
 
     Raises:
-      ArgumentError: the data holds something that is not a number, or a ragged list.
+      ArgumentError: the data holds something that is not a number, or a ragged list;
+        or both `device` and `out_sharding` are given.
       OverflowError: an integer does not fit the dtype.
       ValueError: `copy=False`, and the memory has to be copied.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
       >>> asarray(2.5)
@@ -212,9 +224,10 @@ def asarray(
     Source: `numpy.asarray`.
     """
     kind = type(a)
-    if dtype is None and copy is None and device is None and state.trace is EVAL:
+    if dtype is None and copy is device is out_sharding is None and state.trace is EVAL:
         if kind is Array:
-            return a  # type: ignore[no-any-return]
+            same: Array = a
+            return same
         if kind is np.ndarray and a.dtype in _UNCHANGED:
             return wrap_host(np.array(a))
         if kind is list:
@@ -231,6 +244,8 @@ def asarray(
         raise ArgumentError(
             f"asarray: order must be 'K', 'A', 'C' or 'F', got {order!r}"
         )
+    if out_sharding is not None:
+        device = place_of("asarray", device, out_sharding)
     return _array(a, dtype, copy, 0, device)
 
 
@@ -300,12 +315,30 @@ def _copied(a: Array) -> Array:
     return lax.copy(a)
 
 
+def place_of(name: str, device: Any, out_sharding: Any) -> Any:
+    """Returns where a result is to be, from the two arguments that can say it.
+
+    Args:
+      name: of the function, for messages.
+      device: a device, a sharding or None.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh.
+
+    Raises:
+      ArgumentError: both are given, or `out_sharding` is no sharding.
+      PlacementError: there is no current mesh.
+    """
+    if device is not None:
+        raise ArgumentError(f"{name}: give device or out_sharding, not both")
+    return as_sharding(out_sharding, f"{name}: out_sharding")
+
+
 def to_device(a: Array, device: Any) -> Array:
     """Returns an array on a device."""
-    return device_put(a, device)  # type: ignore[no-any-return]
+    moved: Array = device_put(a, device)
+    return moved
 
 
-def astype_array(x: Any, dtype: Any) -> Any:
+def astype_array(x: Array, dtype: Any) -> Array:
     """Returns an array or tracer with another, strong dtype."""
     aval = x.aval
     if dtypes.is_key(dtype) or dtypes.is_key(aval.dtype):
@@ -319,281 +352,6 @@ def astype_array(x: Any, dtype: Any) -> Any:
     if dtypes.is_complex(aval.dtype) and not dtypes.is_complex(dtype):
         x = lax.real(x) if not dtypes.is_bool(dtype) else lax.ne(x, 0)
     return convert(x, dtype)
-
-
-# -- filled ------------------------------------------------------------------------
-
-
-def as_shape(name: str, shape: Any) -> Shape:
-    """Returns a shape as a tuple of Python ints.
-
-    Args:
-      name: of the function, for messages.
-      shape: an int or a sequence of ints.
-
-    Raises:
-      ShapeError: a length is negative.
-      ArgumentError: it is not a shape.
-    """
-    if type(shape) is not tuple:
-        if hasattr(shape, "__index__") and not getattr(shape, "ndim", 0):
-            shape = (shape,)
-        elif isinstance(shape, Array | np.ndarray | list | range) or hasattr(
-            shape, "__iter__"
-        ):
-            shape = tuple(shape)
-        else:
-            raise ArgumentError(
-                f"{name}: shape must be an int or a sequence of ints, got {shape!r}"
-            )
-    out = []
-    for n in shape:
-        if type(n) is not int:
-            try:
-                n = operator.index(n)
-            except TypeError as error:
-                if isinstance(n, Array):
-                    raise
-                raise ArgumentError(
-                    f"{name}: lengths must be integers, got {n!r} in shape {shape}"
-                ) from error
-        if n < 0:
-            raise ShapeError(f"{name}: lengths must not be negative, got {shape}")
-        out.append(n)
-    return tuple(out)
-
-
-def _filled(name: str, shape: Any, value: Any, dtype: Any, device: Any) -> Any:
-    lengths = as_shape(name, shape)
-    if state.trace is EVAL and device is None and not dtypes.is_key(dtype):
-        placed = placed_on(Aval(lengths, dtype))
-        if placed.placement.is_host:
-            make = np.ones if value else np.zeros
-            return from_host(make(lengths, dtype), placed)
-    out = lax.broadcast_in_dim(wrap_host(np.array(value, dtype)), lengths, ())
-    return out if device is None else to_device(out, device)
-
-
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
-    """Makes an array of zeros.
-
-    Args:
-      shape: int or sequence of ints.
-      dtype: of the result (default: the default float).
-      device: where to put it.
-
-    Returns:
-      Array of that shape and dtype.
-
-    Raises:
-      ShapeError: a length is negative.
-
-    Example:
-      >>> zeros(2)
-      Array([0., 0.], dtype=float32)
-
-    Source: `numpy.zeros`.
-    """
-    dtype = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
-    return _filled("zeros", shape, 0, dtype, device)
-
-
-def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
-    """Makes an array of ones.
-
-    Args:
-      shape: int or sequence of ints.
-      dtype: of the result (default: the default float).
-      device: where to put it.
-
-    Returns:
-      Array of that shape and dtype.
-
-    Raises:
-      ShapeError: a length is negative.
-
-    Source: `numpy.ones`.
-    """
-    dtype = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
-    return _filled("ones", shape, 1, dtype, device)
-
-
-def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Array:
-    """Makes an array whose values do not matter; here they are zeros.
-
-    Args:
-      shape: int or sequence of ints.
-      dtype: of the result (default: the default float).
-      device: where to put it.
-
-    Returns:
-      Array of that shape and dtype.
-
-    Raises:
-      ShapeError: a length is negative.
-
-    Source: `numpy.empty`.
-    """
-    dtype = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
-    return _filled("empty", shape, 0, dtype, device)
-
-
-def full(
-    shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None
-) -> Array:
-    """Makes an array filled with a value.
-
-    Args:
-      shape: int or sequence of ints.
-      fill_value: array-like that broadcasts to the shape.
-      dtype: of the result (default: that of `fill_value`; a Python number gives a
-        weakly typed array).
-      device: where to put it.
-
-    Returns:
-      Array of that shape and dtype.
-
-    Raises:
-      ShapeError: a length is negative, or `fill_value` does not broadcast.
-
-    Example:
-      >>> full(2, 7, "int8")
-      Array([7, 7], dtype=int8)
-
-    Source: `numpy.full`.
-    """
-    lengths = as_shape("full", shape)
-    value = asarray(fill_value, dtype)
-    out = _broadcast_value("full", value, lengths)
-    return out if device is None else to_device(out, device)
-
-
-def _broadcast_value(name: str, value: Any, shape: Shape) -> Any:
-    aval = value.aval
-    fits = aval.ndim <= len(shape) and all(
-        n in (1, m) for n, m in zip(aval.shape[::-1], shape[::-1], strict=False)
-    )
-    if not fits:
-        raise ShapeError(
-            f"{name}: {aval} does not broadcast to shape {shape}: counted from the "
-            "last "
-            "axis, lengths must be equal or 1"
-        )
-    return lax.broadcast_in_dim(
-        value, shape, tuple(range(len(shape) - aval.ndim, len(shape)))
-    )
-
-
-def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[Shape, Any, bool]:
-    if isinstance(a, list | tuple):
-        raise not_an_array(a, f"{name}: got")
-    aval = a.aval if hasattr(a, "aval") else typeof(a)
-    lengths = aval.shape if shape is None else as_shape(name, shape)
-    if dtype is None:
-        return lengths, aval.dtype, aval.weak_type
-    return lengths, dtypes.dtype(dtype), False
-
-
-def _full_like(
-    name: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any
-) -> Any:
-    lengths, chosen, weak = _like(name, a, dtype, shape)
-    if type(value) is int and not weak:
-        return _filled(name, lengths, value, chosen, device)
-    if dtypes.is_key(chosen):
-        raise ArgumentError(f"{name}: takes numbers, got {typeof(a)}")
-    fill = convert(asarray(value), chosen, weak)
-    out = _broadcast_value(name, fill, lengths)
-    return out if device is None else to_device(out, device)
-
-
-def zeros_like(
-    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
-) -> Array:
-    """Makes an array of zeros like another array.
-
-    Args:
-      a: array-like, or anything with shape and dtype.
-      dtype: of the result (default: that of `a`).
-      shape: of the result (default: that of `a`).
-      device: where to put it.
-
-    Returns:
-      Array.
-
-    Raises:
-      ArgumentError: `a` is not an array.
-
-    Source: `numpy.zeros_like`.
-    """
-    return _full_like("zeros_like", a, 0, dtype, shape, device)
-
-
-def ones_like(
-    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
-) -> Array:
-    """Makes an array of ones like another array.
-
-    Args:
-      a: array-like, or anything with shape and dtype.
-      dtype: of the result (default: that of `a`).
-      shape: of the result (default: that of `a`).
-      device: where to put it.
-
-    Returns:
-      Array.
-
-    Raises:
-      ArgumentError: `a` is not an array.
-
-    Source: `numpy.ones_like`.
-    """
-    return _full_like("ones_like", a, 1, dtype, shape, device)
-
-
-def empty_like(
-    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
-) -> Array:
-    """Makes an array like another whose values do not matter; here they are zeros.
-
-    Args:
-      prototype: array-like, or anything with shape and dtype.
-      dtype: of the result (default: that of `prototype`).
-      shape: of the result (default: that of `prototype`).
-      device: where to put it.
-
-    Returns:
-      Array.
-
-    Raises:
-      ArgumentError: `prototype` is not an array.
-
-    Source: `numpy.empty_like`.
-    """
-    return _full_like("empty_like", prototype, 0, dtype, shape, device)
-
-
-def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
-) -> Array:
-    """Makes an array like another, filled with a value.
-
-    Args:
-      a: array-like, or anything with shape and dtype.
-      fill_value: array-like that broadcasts to the shape.
-      dtype: of the result (default: that of `a`).
-      shape: of the result (default: that of `a`).
-      device: where to put it.
-
-    Returns:
-      Array.
-
-    Raises:
-      ArgumentError: `a` is not an array.
-
-    Source: `numpy.full_like`.
-    """
-    return _full_like("full_like", a, fill_value, dtype, shape, device)
 
 
 # -- copies ------------------------------------------------------------------------
@@ -614,7 +372,9 @@ def copy(a: Any, order: str | None = None) -> Array:
     return array(a, copy=True, order=order)
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
+def astype(
+    x: Any, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None
+) -> Array:
     """Returns an array with another dtype.
 
     Args:

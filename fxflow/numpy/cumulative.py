@@ -10,17 +10,16 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.numpy._operands import array_of, convert
+from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, convert, no_out
+from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.nan_reductions import without_nan
 from fxflow.numpy.reductions import accumulated
-from fxflow.numpy.shapes import canonical_axis
 
 
 def _running(
-    name: str, function: Callable[..., Any], a: Any, axis: Any, dtype: Any, out: Any
-) -> Any:
-    if out is not None:
-        raise ArgumentError(f"{name}: arrays are immutable, so out= has no meaning")
+    name: str, function: Callable[..., Array], a: Any, axis: Any, dtype: Any, out: Any
+) -> Array:
+    no_out(name, out)
     array = array_of(a, name)
     if axis is None:
         array = lax.reshape(array, (array.aval.size,))
@@ -35,7 +34,10 @@ def _running(
 
 @library("axis", "dtype", "out")
 def cumsum(
-    a: Any, axis: int | None = None, dtype: Any = None, out: None = None
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
 ) -> Array:
     """Sums the elements up to each one.
 
@@ -62,12 +64,15 @@ def cumsum(
 
     Source: `numpy.cumsum`.
     """
-    return _running("cumsum", lax.cumsum, a, axis, dtype, out)  # type: ignore[no-any-return]
+    return _running("cumsum", lax.cumsum, a, axis, dtype, out)
 
 
 @library("axis", "dtype", "out")
 def cumprod(
-    a: Any, axis: int | None = None, dtype: Any = None, out: None = None
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
 ) -> Array:
     """Multiplies the elements up to each one.
 
@@ -94,12 +99,15 @@ def cumprod(
 
     Source: `numpy.cumprod`.
     """
-    return _running("cumprod", lax.cumprod, a, axis, dtype, out)  # type: ignore[no-any-return]
+    return _running("cumprod", lax.cumprod, a, axis, dtype, out)
 
 
 @library("axis", "dtype", "out")
 def nancumsum(
-    a: Any, axis: int | None = None, dtype: Any = None, out: None = None
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
 ) -> Array:
     """Sums the elements up to each one, leaving out nan.
 
@@ -128,12 +136,15 @@ def nancumsum(
     """
     return _running(
         "nancumsum", lax.cumsum, without_nan("nancumsum", a, 0), axis, dtype, out
-    )  # type: ignore[no-any-return]
+    )
 
 
 @library("axis", "dtype", "out")
 def nancumprod(
-    a: Any, axis: int | None = None, dtype: Any = None, out: None = None
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
 ) -> Array:
     """Multiplies the elements up to each one, leaving out nan.
 
@@ -162,12 +173,12 @@ def nancumprod(
     """
     return _running(
         "nancumprod", lax.cumprod, without_nan("nancumprod", a, 1), axis, dtype, out
-    )  # type: ignore[no-any-return]
+    )
 
 
 def _with_initial(
     name: str, x: Any, axis: Any, dtype: Any, include_initial: bool, first: int
-) -> Any:
+) -> Array:
     array = array_of(x, name)
     if not array.aval.ndim:
         raise ShapeError(f"{name}: a number has no axis: got {array.aval}")
@@ -188,11 +199,11 @@ def _with_initial(
 
 @library("axis", "dtype", "include_initial")
 def cumulative_sum(
-    x: Any,
+    x: ArrayLike,
     /,
     *,
     axis: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Array:
     """Sums the elements up to each one along an axis.
@@ -218,18 +229,16 @@ def cumulative_sum(
 
     Source: the array API standard.
     """
-    return _with_initial(  # type: ignore[no-any-return]
-        "cumulative_sum", x, axis, dtype, include_initial, 0
-    )
+    return _with_initial("cumulative_sum", x, axis, dtype, include_initial, 0)
 
 
 @library("axis", "dtype", "include_initial")
 def cumulative_prod(
-    x: Any,
+    x: ArrayLike,
     /,
     *,
     axis: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Array:
     """Multiplies the elements up to each one along an axis.
@@ -255,6 +264,4 @@ def cumulative_prod(
 
     Source: the array API standard.
     """
-    return _with_initial(  # type: ignore[no-any-return]
-        "cumulative_prod", x, axis, dtype, include_initial, 1
-    )
+    return _with_initial("cumulative_prod", x, axis, dtype, include_initial, 1)

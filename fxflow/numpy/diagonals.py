@@ -12,27 +12,21 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.convert import as_array, typeof
 from fxflow.core.eager import EVAL, library
-from fxflow.core.errors import ArgumentError, AxisError, ShapeError
+from fxflow.core.errors import AxisError, ShapeError
 from fxflow.core.trace import state
-from fxflow.numpy._operands import array_of, constant, convert
+from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, constant, convert
+from fxflow.numpy.axes import canonical_axis, integer
 from fxflow.numpy.creation import asarray, to_device, wrap_host
 from fxflow.numpy.finding import nonzero
 from fxflow.numpy.reductions import sum
 from fxflow.numpy.selection import choose_between
-from fxflow.numpy.shapes import canonical_axis, ravel
+from fxflow.numpy.shapes import ravel
 
 # -- matrices of ones and zeros --------------------------------------------------------
 
 
 def _length(name: str, what: str, value: Any) -> int:
-    try:
-        n = operator.index(value)
-    except TypeError as error:
-        if isinstance(value, Array):
-            raise
-        raise ArgumentError(
-            f"{name}: {what} must be an integer, got {value!r}"
-        ) from error
+    n = integer(name, what, value)
     if n < 0:
         raise ShapeError(f"{name}: {what} must not be negative, got {n}")
     return n
@@ -54,7 +48,12 @@ def _offsets(rows: int, columns: int) -> Any:
 
 
 def eye(
-    N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None
+    N: int,
+    M: int | None = None,
+    k: Any = 0,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
 ) -> Array:
     """Makes a matrix with ones on a diagonal.
 
@@ -89,7 +88,7 @@ def eye(
     return out if device is None else to_device(out, device)
 
 
-def identity(n: int, dtype: Any = None) -> Array:
+def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """Makes a square matrix with ones on the main diagonal.
 
     Args:
@@ -107,7 +106,9 @@ def identity(n: int, dtype: Any = None) -> Array:
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
+def tri(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
+) -> Array:
     """Makes a matrix with ones on a diagonal and below.
 
     Args:
@@ -130,7 +131,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     return convert(lax.le(_offsets(rows, columns), operator.index(k)), chosen)
 
 
-def _triangle(name: str, m: Any, k: int, lower: bool) -> Any:
+def _triangle(name: str, m: Any, k: int, lower: bool) -> Array:
     x = array_of(m, name)
     shape = x.aval.shape
     if len(shape) < 2:
@@ -142,7 +143,7 @@ def _triangle(name: str, m: Any, k: int, lower: bool) -> Any:
 
 
 @library("k")
-def tril(m: Any, k: int = 0) -> Array:
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """Keeps what is on a diagonal and below; the rest becomes 0.
 
     Args:
@@ -161,7 +162,7 @@ def tril(m: Any, k: int = 0) -> Array:
 
 
 @library("k")
-def triu(m: Any, k: int = 0) -> Array:
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """Keeps what is on a diagonal and above; the rest becomes 0.
 
     Args:
@@ -183,7 +184,7 @@ def triu(m: Any, k: int = 0) -> Array:
 
 
 @library("offset", "axis1", "axis2")
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Returns a diagonal of the matrices along two axes.
 
     Args:
@@ -225,7 +226,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
 
 
 @library("k")
-def diag(v: Any, k: int = 0) -> Array:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """Returns a diagonal of a matrix, or the matrix with a vector as its diagonal.
 
     Args:
@@ -302,7 +303,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     return (places,) * _length("diag_indices", "ndim", ndim)
 
 
-def diag_indices_from(arr: Any) -> tuple[Array, ...]:
+def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """Returns the index arrays of the main diagonal of an array.
 
     Args:
@@ -375,10 +376,11 @@ def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
     aval = typeof(arr)
     if aval.ndim != 2:
         raise ShapeError(f"{name}: takes arrays of two axes, got {aval}")
-    return aval.shape  # type: ignore[return-value]
+    rows, columns = aval.shape
+    return rows, columns
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Returns the index arrays of a diagonal of a matrix and what is below.
 
     Args:
@@ -397,7 +399,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     return tril_indices(rows, k, columns)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Returns the index arrays of a diagonal of a matrix and what is above.
 
     Args:
@@ -434,11 +436,11 @@ def mask_indices(
     """
     count = _length("mask_indices", "n", n)
     ones = lax.full((count, count), 1, dtypes.int32)
-    return nonzero(mask_func(ones, k), size=size)  # type: ignore[no-any-return]
+    return nonzero(mask_func(ones, k), size=size)
 
 
 @library("N", "increasing")
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Makes the matrix of the powers of a vector's elements.
 
     Args:
@@ -469,11 +471,11 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
 
 @library("offset", "axis1", "axis2", "dtype", "out")
 def trace(
-    a: Any,
+    a: ArrayLike,
     offset: int = 0,
     axis1: int = 0,
     axis2: int = 1,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
     """Sums diagonals.

@@ -11,7 +11,8 @@ from fxflow.core.array import Array
 from fxflow.core.convert import typeof
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.numpy._operands import array_of, convert, promote_dtypes
+from fxflow.lax.transfer import laid_out
+from fxflow.numpy._operands import DTypeLike, array_of, convert, no_out, promote_dtypes
 from fxflow.numpy.contraction import Labels, ordered, preferred_dtype, product, summed
 from fxflow.numpy.diagonals import diagonal
 
@@ -23,7 +24,8 @@ def einsum(
     out: None = None,
     optimize: Any = "auto",
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Sums products, as labels of the axes say.
 
@@ -42,6 +44,8 @@ def einsum(
         given.
       precision: see `fxflow.lax.dot_general`.
       preferred_element_type: dtype of the result and of the sums.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out.
 
     Returns:
       Array with the axes of the result's labels, of the common dtype.
@@ -49,6 +53,7 @@ def einsum(
     Raises:
       ArgumentError: the labels are not of that form, or do not go with the operands.
       ShapeError: axes of one label have different lengths, neither of which is 1.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
       >>> import numpy as np
@@ -59,13 +64,15 @@ def einsum(
 
     Source: `numpy.einsum`; G. Smith and J. Gray, opt_einsum, 2018 (order of products).
     """
-    if out is not None:
-        raise ArgumentError("einsum: arrays are immutable, so out= has no meaning")
+    no_out("einsum", out)
     given, inputs, result = _read(subscripts, operands)
     if isinstance(optimize, list | tuple):
         steps = [s for s in optimize if not isinstance(s, str)]
         optimize = tuple(tuple(int(i) for i in step) for step in steps)
-    return _einsum(inputs, result, optimize, precision, preferred_element_type, *given)
+    found = _einsum(inputs, result, optimize, precision, preferred_element_type, *given)
+    if out_sharding is not None:
+        return laid_out("einsum", found, out_sharding)
+    return found
 
 
 def _read(
@@ -173,7 +180,7 @@ def _einsum(
     precision: Any,
     preferred_element_type: Any,
     *operands: Any,
-) -> Any:
+) -> Array:
     arrays = promote_dtypes("einsum", *operands)
     preferred = preferred_dtype(preferred_element_type)
     sizes = _sizes(inputs, arrays)
@@ -194,15 +201,15 @@ def _einsum(
         todo.append((x, xs))
     x, xs = todo[0]
     x, xs = summed(x, xs, set(xs) - set(result))
-    x = ordered(x, xs, tuple([n for n in result if n in xs]))
+    out: Array = ordered(x, xs, tuple([n for n in result if n in xs]))
     if preferred is not None:
-        x = convert(x, preferred)
+        out = convert(out, preferred)
     if len(xs) != len(result):
         # Axes of length 1 that were cut off.
         places = tuple([i for i, n in enumerate(result) if n in xs])
         shape = tuple([sizes[n] for n in result])
-        x = lax.broadcast_in_dim(x, shape, places)
-    return x
+        out = lax.broadcast_in_dim(out, shape, places)
+    return out
 
 
 def _sizes(inputs: tuple[Labels, ...], arrays: Sequence[Any]) -> dict[Any, int]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core import dtypes
+from fxflow.core.array import Array
 from fxflow.core.errors import DtypeError
 from fxflow.numpy._declare import binary, float_unary, primitive_binary, unary
 from fxflow.numpy._operands import broadcast, convert, promote_inexact
@@ -31,14 +32,14 @@ def _floats(name: str, x: Any) -> Any:
 
 
 @unary("Logarithm to base 2.", kind="float", special="±0 → -inf; negative → nan.")
-def log2(x: Any) -> Any:
+def log2(x: Array) -> Array:
     """Logarithm to base 2."""
     x = _floats("log2", x)
     return lax.div(lax.log(x), math.log(2))
 
 
 @unary("Logarithm to base 10.", kind="float", special="±0 → -inf; negative → nan.")
-def log10(x: Any) -> Any:
+def log10(x: Array) -> Array:
     """Logarithm to base 10."""
     x = _floats("log10", x)
     return lax.div(lax.log(x), math.log(10))
@@ -93,19 +94,19 @@ arctan2 = primitive_binary(
 
 
 @unary("Degrees made radians: `x * π / 180`.", kind="float")
-def deg2rad(x: Any) -> Any:
+def deg2rad(x: Array) -> Array:
     """Degrees made radians."""
     return lax.mul(_floats("deg2rad", x), math.pi / 180)
 
 
 @unary("Radians made degrees: `x * 180 / π`.", kind="float")
-def rad2deg(x: Any) -> Any:
+def rad2deg(x: Array) -> Array:
     """Radians made degrees."""
     return lax.mul(_floats("rad2deg", x), 180 / math.pi)
 
 
 @unary("`sin(πx) / (πx)`.", kind="float", special="0 → 1.")
-def sinc(x: Any) -> Any:
+def sinc(x: Array) -> Array:
     """Normalised sine cardinal, with its Taylor series at 0 for derivatives."""
     x = _floats("sinc", x)
     near = lax.eq(x, 0)
@@ -125,7 +126,7 @@ def sinc(x: Any) -> Any:
     special="inf if either is infinite, even beside nan.",
     promotion=float_pair,
 )
-def hypot(x: Any, y: Any) -> Any:
+def hypot(x: Array, y: Array) -> Array:
     """Length of the hypotenuse."""
     if dtypes.is_complex(x.aval.dtype):
         raise DtypeError(f"hypot: takes real numbers, got {x.aval} and {y.aval}")
@@ -143,7 +144,7 @@ def _is_inf(x: Any) -> Any:
     return lax.eq(lax.abs(x), math.inf)
 
 
-def _log_sum(x: Any, y: Any, base: float | None) -> Any:
+def _log_sum(x: Array, y: Array, base: float | None) -> Array:
     """Returns the logarithm of the sum of two exponentials."""
     scale = 1.0 if base is None else math.log(base)
     if dtypes.is_complex(x.aval.dtype):
@@ -168,7 +169,7 @@ def _log_sum(x: Any, y: Any, base: float | None) -> Any:
     special="two infinities of one sign → that infinity.",
     promotion=float_pair,
 )
-def logaddexp(x: Any, y: Any) -> Any:
+def logaddexp(x: Array, y: Array) -> Array:
     """Logarithm of the sum of exponentials."""
     return _log_sum(x, y, None)
 
@@ -180,7 +181,7 @@ def logaddexp(x: Any, y: Any) -> Any:
     special="two infinities of one sign → that infinity.",
     promotion=float_pair,
 )
-def logaddexp2(x: Any, y: Any) -> Any:
+def logaddexp2(x: Array, y: Array) -> Array:
     """Logarithm to base 2 of the sum of powers of 2."""
     return _log_sum(x, y, 2.0)
 
@@ -191,7 +192,7 @@ def logaddexp2(x: Any, y: Any) -> Any:
     special="nan → nan.",
     promotion=float_pair,
 )
-def heaviside(x: Any, y: Any) -> Any:
+def heaviside(x: Array, y: Array) -> Array:
     """Step function."""
     step = convert(lax.gt(x, 0), x.aval.dtype)
     out = lax.select(lax.eq(x, 0), y, step)

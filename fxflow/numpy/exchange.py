@@ -16,6 +16,7 @@ from fxflow.core.aval import Aval
 from fxflow.core.errors import ArgumentError
 from fxflow.core.placed import placed_on
 from fxflow.devices import buffers, dlpack
+from fxflow.numpy._operands import DTypeLike
 from fxflow.numpy.creation import asarray, to_device
 
 
@@ -25,7 +26,7 @@ def _given(values: np.ndarray[Any, Any], dtype: Any) -> Array:
 
 
 def frombuffer(
-    buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
+    buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0
 ) -> Array:
     """Reads the bytes of a buffer as an array of one axis.
 
@@ -47,7 +48,7 @@ def frombuffer(
 
 
 def fromfile(
-    file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0
+    file: Any, dtype: DTypeLike = float, count: int = -1, sep: str = "", offset: int = 0
 ) -> Array:
     """Reads an array of one axis from a file.
 
@@ -70,7 +71,7 @@ def fromfile(
     return _given(found, dtype)
 
 
-def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Array:
+def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
     """Makes an array of one axis of the numbers that an iterable gives.
 
     Args:
@@ -89,7 +90,9 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Array:
     return _given(np.fromiter(iter, dtypes.dtype(dtype), count), dtype)
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
+def fromstring(
+    string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str
+) -> Array:
     """Reads numbers from text as an array of one axis.
 
     Args:

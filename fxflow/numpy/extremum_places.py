@@ -9,11 +9,8 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ShapeError
-from fxflow.numpy._operands import (
-    array_of,
-)
-from fxflow.numpy.reductions import no_out
-from fxflow.numpy.shapes import canonical_axis
+from fxflow.numpy._operands import ArrayLike, array_of, no_out
+from fxflow.numpy.axes import canonical_axis
 
 
 def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
@@ -39,7 +36,10 @@ def _require_elements(name: str, aval: Any, axis: int) -> None:
 
 @library("axis", "out", "keepdims")
 def argmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
 ) -> Array:
     """Returns the index of the greatest element.
 
@@ -71,7 +71,10 @@ def argmax(
 
 @library("axis", "out", "keepdims")
 def argmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
 ) -> Array:
     """Returns the index of the least element.
 

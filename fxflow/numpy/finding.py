@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from fxflow.core.errors import (
     ShapeError,
 )
 from fxflow.core.trace import Tracer
-from fxflow.numpy._operands import array_of, constant, convert, repeated
+from fxflow.numpy._operands import ArrayLike, array_of, constant, convert, repeated
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.selection import choose_between
 from fxflow.numpy.selection import where as _where
@@ -41,7 +41,9 @@ def _known_size(name: str, mask: Any, size: Any) -> int:
     return int(np.count_nonzero(np.asarray(mask)))
 
 
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def nonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: Any = None
+) -> tuple[Array, ...]:
     """Finds the places of elements that are not zero.
 
     Args:
@@ -85,7 +87,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
 
 @library("size")
-def _nonzero(mask: Any, fills: Sequence[Any], size: int) -> Any:
+def _nonzero(mask: Any, fills: Sequence[Any], size: int) -> tuple[Array, ...]:
     shape = mask.aval.shape
     total = mask.aval.size
     dtype = dtypes.int32
@@ -119,7 +121,9 @@ def _int32(value: Any) -> Any:
     return convert(array_of(value, "nonzero"), dtypes.int32)
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+def flatnonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: Any = None
+) -> Array:
     """Finds the places of elements that are not zero, counted along one axis.
 
     Args:
@@ -138,7 +142,7 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
     """Finds the places of elements that are not zero, one index vector each.
 
     Args:
@@ -162,15 +166,31 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Arra
     return lax.concatenate([lax.reshape(c, (c.size, 1)) for c in columns], 1)
 
 
+@overload
 def where(
     condition: Any,
-    x: Any = None,
-    y: Any = None,
+    x: None = None,
+    y: None = None,
     /,
     *,
     size: int | None = None,
     fill_value: Any = None,
-) -> Any:
+) -> tuple[Array, ...]: ...
+
+
+@overload
+def where(condition: Any, x: Any, y: Any, /) -> Array: ...
+
+
+def where(
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Array | tuple[Array, ...]:
     """Takes elements from `x` where a condition is true, from `y` elsewhere.
 
     Args:

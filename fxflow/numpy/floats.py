@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,15 @@ from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
-from fxflow.core.errors import ArgumentError, DtypeError
+from fxflow.core.errors import DtypeError
 from fxflow.numpy._declare import binary, primitive_binary, unary
 from fxflow.numpy._operands import (
+    ArrayLike,
     array_of,
     broadcast,
     constant,
     convert,
+    no_out,
     promote_dtypes,
     promote_inexact,
 )
@@ -31,7 +34,7 @@ _TIES_EVEN = lax.RoundingMethod.TO_NEAREST_EVEN
 # -- rounding --------------------------------------------------------------------------
 
 
-def _rounding(name: str, x: Any, function: Any) -> Any:
+def _rounding(name: str, x: Array, function: Callable[[Array], Array]) -> Array:
     """Applies a rounding to floats; integers are round already."""
     if dtypes.is_complex(x.aval.dtype):
         raise DtypeError(f"{name}: complex numbers have no order, got {x.aval}")
@@ -41,29 +44,29 @@ def _rounding(name: str, x: Any, function: Any) -> Any:
 
 
 @unary("The next integer below, as a float.", kind="real")
-def floor(x: Any) -> Any:
+def floor(x: Array) -> Array:
     """Rounded down."""
     return _rounding("floor", x, lax.floor)
 
 
 @unary("The next integer above, as a float.", kind="real")
-def ceil(x: Any) -> Any:
+def ceil(x: Array) -> Array:
     """Rounded up."""
     return _rounding("ceil", x, lax.ceil)
 
 
 @unary("The next integer towards zero, as a float.", kind="real")
-def trunc(x: Any) -> Any:
+def trunc(x: Array) -> Array:
     """Rounded towards zero."""
     return _rounding("trunc", x, _truncated)
 
 
-def _truncated(x: Any) -> Any:
+def _truncated(x: Array) -> Array:
     return lax.select(lax.lt(x, 0), lax.ceil(x), lax.floor(x))
 
 
 @unary("The nearest integer, as a float; of two the even one.", kind="numeric")
-def rint(x: Any) -> Any:
+def rint(x: Array) -> Array:
     """Rounded to the nearest."""
     if dtypes.is_complex(x.aval.dtype):
         return lax.complex(
@@ -75,7 +78,7 @@ def rint(x: Any) -> Any:
 
 
 @library("decimals")
-def round(a: Any, decimals: int = 0, out: None = None) -> Array:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """Rounds to a number of decimal places; of two nearest numbers the even one.
 
     Args:
@@ -95,8 +98,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
 
     Source: `numpy.round`.
     """
-    if out is not None:
-        raise ArgumentError("round: `out` is not supported, arrays never change")
+    no_out("round", out)
     x = array_of(a, "round")
     dtype = x.aval.dtype
     if dtypes.is_bool(dtype):
@@ -128,11 +130,11 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
 # -- what kind of number ---------------------------------------------------------------
 
 
-def _bools_like(x: Any, value: bool) -> Any:
+def _bools_like(x: Array, value: bool) -> Array:
     return lax.broadcast_in_dim(constant(value, dtypes.bool_), x.aval.shape, ())
 
 
-def _either_part(x: Any, function: Any) -> Any:
+def _either_part(x: Array, function: Callable[[Array], Array]) -> Array:
     """Applies a question to the parts of complex numbers."""
     if dtypes.is_complex(x.aval.dtype):
         return lax.bitwise_or(function(lax.real(x)), function(lax.imag(x)))
@@ -140,7 +142,7 @@ def _either_part(x: Any, function: Any) -> Any:
 
 
 @unary("Whether a number is nan (either part, of a complex one).", returns=_BOOLS)
-def isnan(x: Any) -> Any:
+def isnan(x: Array) -> Array:
     """Whether a number is nan."""
     if not dtypes.is_inexact(x.aval.dtype):
         return _bools_like(x, False)
@@ -148,7 +150,7 @@ def isnan(x: Any) -> Any:
 
 
 @unary("Whether a number is ±inf (either part, of a complex one).", returns=_BOOLS)
-def isinf(x: Any) -> Any:
+def isinf(x: Array) -> Array:
     """Whether a number is infinite."""
     if not dtypes.is_inexact(x.aval.dtype):
         return _bools_like(x, False)
@@ -156,7 +158,7 @@ def isinf(x: Any) -> Any:
 
 
 @unary("Whether a number is neither nan nor ±inf.", returns=_BOOLS)
-def isfinite(x: Any) -> Any:
+def isfinite(x: Array) -> Array:
     """Whether a number is finite."""
     if not dtypes.is_inexact(x.aval.dtype):
         return _bools_like(x, True)
@@ -165,7 +167,7 @@ def isfinite(x: Any) -> Any:
     return lax.is_finite(x)
 
 
-def _is_signed_infinity(name: str, x: Any, value: float) -> Any:
+def _is_signed_infinity(name: str, x: Array, value: float) -> Array:
     if dtypes.is_complex(x.aval.dtype):
         raise DtypeError(f"{name}: complex numbers have no sign, got {x.aval}")
     if not dtypes.is_floating(x.aval.dtype):
@@ -174,19 +176,19 @@ def _is_signed_infinity(name: str, x: Any, value: float) -> Any:
 
 
 @unary("Whether a number is +inf.", returns=_BOOLS, kind="real")
-def isposinf(x: Any) -> Any:
+def isposinf(x: Array) -> Array:
     """Whether a number is +inf."""
     return _is_signed_infinity("isposinf", x, math.inf)
 
 
 @unary("Whether a number is -inf.", returns=_BOOLS, kind="real")
-def isneginf(x: Any) -> Any:
+def isneginf(x: Array) -> Array:
     """Whether a number is -inf."""
     return _is_signed_infinity("isneginf", x, -math.inf)
 
 
 @unary("Whether the imaginary part is not zero.", returns=_BOOLS)
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: Array) -> Array:
     """Whether the imaginary part is not zero."""
     if not dtypes.is_complex(x.aval.dtype):
         return _bools_like(x, False)
@@ -194,7 +196,7 @@ def iscomplex(x: Any) -> Any:
 
 
 @unary("Whether the imaginary part is zero.", returns=_BOOLS)
-def isreal(x: Any) -> Any:
+def isreal(x: Array) -> Array:
     """Whether the imaginary part is zero."""
     if not dtypes.is_complex(x.aval.dtype):
         return _bools_like(x, True)
@@ -204,7 +206,7 @@ def isreal(x: Any) -> Any:
 @unary(
     "Whether the sign bit is set.", returns=_BOOLS, kind="real", special="-0.0 → True."
 )
-def signbit(x: Any) -> Any:
+def signbit(x: Array) -> Array:
     """Whether the sign bit is set."""
     dtype = x.aval.dtype
     if dtypes.is_complex(dtype):
@@ -230,7 +232,7 @@ def _standard(x: Any) -> Any:
 
 
 @unary("Real part.", returns="Array of the shape of `x`, of the dtype of its parts.")
-def real(x: Any) -> Any:
+def real(x: Array) -> Array:
     """Real part."""
     return lax.real(x) if dtypes.is_complex(x.aval.dtype) else x
 
@@ -238,7 +240,7 @@ def real(x: Any) -> Any:
 @unary(
     "Imaginary part.", returns="Array of the shape of `x`, of the dtype of its parts."
 )
-def imag(x: Any) -> Any:
+def imag(x: Array) -> Array:
     """Imaginary part."""
     if dtypes.is_complex(x.aval.dtype):
         return lax.imag(x)
@@ -246,13 +248,13 @@ def imag(x: Any) -> Any:
 
 
 @unary("Complex conjugate; real numbers are their own.")
-def conjugate(x: Any) -> Any:
+def conjugate(x: Array) -> Array:
     """Complex conjugate."""
     return lax.conj(x) if dtypes.is_complex(x.aval.dtype) else x
 
 
 @library("deg")
-def angle(z: Any, deg: bool = False) -> Array:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """Angle of complex numbers, from -π to π.
 
     Args:
@@ -277,7 +279,7 @@ def angle(z: Any, deg: bool = False) -> Array:
     return lax.mul(out, 180 / math.pi) if deg else out
 
 
-def real_if_close(a: Any, tol: float = 100) -> Array:
+def real_if_close(a: ArrayLike, tol: float = 100) -> Array:
     """Returns the real parts if the imaginary parts are all close to zero.
 
     Args:
@@ -302,7 +304,7 @@ def real_if_close(a: Any, tol: float = 100) -> Array:
 
 
 @unary("Absolute value, as a float.", kind="real")
-def fabs(x: Any) -> Any:
+def fabs(x: Array) -> Array:
     """Absolute value as a float."""
     if dtypes.is_complex(x.aval.dtype):
         raise DtypeError(f"fabs: takes real numbers, got {x.aval}: use abs")
@@ -314,7 +316,7 @@ def fabs(x: Any) -> Any:
     returns="Float array of the broadcast shape.",
     promotion=float_pair,
 )
-def copysign(x: Any, y: Any) -> Any:
+def copysign(x: Array, y: Array) -> Array:
     """Magnitude of one, sign of the other."""
     if dtypes.is_complex(x.aval.dtype):
         raise DtypeError(f"copysign: complex numbers have no sign, got {x.aval}")
@@ -337,7 +339,7 @@ nextafter = primitive_binary(
     kind="float",
     special="±inf, nan → nan.",
 )
-def spacing(x: Any) -> Any:
+def spacing(x: Array) -> Array:
     """Distance to the next float."""
     if dtypes.is_complex(x.aval.dtype):
         raise DtypeError(f"spacing: takes real numbers, got {x.aval}")
@@ -349,12 +351,12 @@ def spacing(x: Any) -> Any:
     return lax.select(lax.is_finite(x), step, math.nan)
 
 
-def _infinities(x: Any) -> tuple[Any, Any]:
-    shape = x.aval.shape
-    return tuple(  # type: ignore[return-value]
-        lax.broadcast_in_dim(constant(v, x.aval.dtype), shape, ())
+def _infinities(x: Array) -> tuple[Array, Array]:
+    low, high = (
+        lax.broadcast_in_dim(constant(v, x.aval.dtype), x.aval.shape, ())
         for v in (-math.inf, math.inf)
     )
+    return low, high
 
 
 @unary(
@@ -363,7 +365,7 @@ def _infinities(x: Any) -> tuple[Any, Any]:
     returns="Two arrays of the shape and float dtype of `x`.",
     special="±inf → (±0, ±inf).",
 )
-def modf(x: Any) -> Any:
+def modf(x: Array) -> tuple[Array, Array]:
     """Fractional and integral parts."""
     x = promote_inexact("modf", x)[0]
     whole = _rounding("modf", x, _truncated)
@@ -389,7 +391,7 @@ _LAYOUT = {
     returns="A float array and an int32 array of the shape of `x`.",
     special="0, ±inf, nan → themselves with exponent 0.",
 )
-def frexp(x: Any) -> Any:
+def frexp(x: Array) -> tuple[Array, Array]:
     """Mantissa and exponent."""
     x = promote_inexact("frexp", x)[0]
     dtype = x.aval.dtype
@@ -427,7 +429,7 @@ frexp.nout, frexp.nargs = 2, 3
     mixed=True,
     promotion=lambda name, x, y: _ldexp_operands(x, y),
 )
-def ldexp(x: Any, y: Any) -> Any:
+def ldexp(x: Array, y: Array) -> Array:
     """A number times a power of two, in two steps, so that neither overflows alone."""
     dtype = x.aval.dtype
     limit = int(dtypes.finfo(dtype).maxexp) - 1
@@ -475,7 +477,7 @@ def _as_shape(x: Any, shape: Any) -> Any:
     raises="the dtypes are not of integers.",
     promotion=_integers,
 )
-def gcd(x: Any, y: Any) -> Any:
+def gcd(x: Array, y: Array) -> Array:
     """Greatest common divisor, by Euclid's algorithm."""
     signed = dtypes.is_signed(x.aval.dtype)
     x, y = (lax.abs(a) if signed else a for a in (x, y))
@@ -489,7 +491,8 @@ def gcd(x: Any, y: Any) -> Any:
         rest = lax.rem(big, lax.select(done, 1, small))
         return lax.select(done, big, small), lax.select(done, 0, rest)
 
-    return lax.while_loop(going, step, (x, y))[0]
+    found: Array = lax.while_loop(going, step, (x, y))[0]
+    return found
 
 
 @binary(
@@ -498,7 +501,7 @@ def gcd(x: Any, y: Any) -> Any:
     raises="the dtypes are not of integers.",
     promotion=_integers,
 )
-def lcm(x: Any, y: Any) -> Any:
+def lcm(x: Array, y: Array) -> Array:
     """Least common multiple."""
     if dtypes.is_signed(x.aval.dtype):
         x, y = lax.abs(x), lax.abs(y)

@@ -12,8 +12,9 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.numpy._operands import array_of
-from fxflow.numpy.creation import as_shape, asarray
+from fxflow.numpy._operands import DTypeLike, ShapeLike, array_of
+from fxflow.numpy.axes import as_shape
+from fxflow.numpy.creation import asarray
 from fxflow.numpy.joining import concatenate, stack
 from fxflow.numpy.ranges import arange, linspace
 from fxflow.numpy.shapes import atleast_1d, reshape
@@ -68,7 +69,9 @@ def meshgrid(
     return list(_meshgrid(list(xi), bool(sparse), indexing))
 
 
-def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
+def indices(
+    dimensions: Any, dtype: DTypeLike | None = None, sparse: bool = False
+) -> Any:
     """Makes arrays of the indices along each axis.
 
     Args:
@@ -100,7 +103,11 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
 
 
 def fromfunction(
-    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
+    function: Callable[..., Any],
+    shape: ShapeLike,
+    *,
+    dtype: DTypeLike = float,
+    **kwargs: Any,
 ) -> Any:
     """Makes an array by calling a function with the indices of each element.
 
@@ -129,7 +136,7 @@ def fromfunction(
 # -- grids written as slices -----------------------------------------------------------
 
 
-def _along_slice(s: slice) -> Any:
+def _along_slice(s: slice) -> Array:
     """Returns the numbers a slice stands for; a complex step is their number."""
     start = 0 if s.start is None else s.start
     step = 1 if s.step is None else s.step
@@ -140,7 +147,7 @@ def _along_slice(s: slice) -> Any:
     return arange(start, s.stop, step)
 
 
-def _numbers(key: Any) -> tuple[list[Any], bool]:
+def _numbers(key: Any) -> tuple[list[Array], bool]:
     single = isinstance(key, slice)
     parts = [_along_slice(s) for s in ((key,) if single else key)]
     dtype = np.result_type(*(p.dtype for p in parts)) if parts else dtypes.default_int()
@@ -156,7 +163,7 @@ class _DenseGrid:
     def __getitem__(self, key: Any) -> Array:
         parts, single = _numbers(key)
         if single:
-            return parts[0]  # type: ignore[no-any-return]
+            return parts[0]
         if not parts:
             return lax.full((0,), 0, dtypes.default_int())
         return stack(meshgrid(*parts, indexing="ij"))

@@ -18,7 +18,14 @@ from fxflow.core.errors import (
     DtypeError,
     ShapeError,
 )
-from fxflow.numpy._operands import array_of, convert, promote_dtypes, promote_inexact
+from fxflow.lax.transfer import laid_out
+from fxflow.numpy._operands import (
+    ArrayLike,
+    array_of,
+    convert,
+    promote_dtypes,
+    promote_inexact,
+)
 from fxflow.numpy.calculus import diff
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.index_update import At
@@ -31,7 +38,12 @@ from fxflow.numpy.sorting import searchsorted
 
 
 def bincount(
-    x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Counts how often each integer comes.
 
@@ -40,6 +52,8 @@ def bincount(
       weights: array-like[n] to add up in place of ones.
       minlength: least length of the result.
       length: of the result; needed under `jit`. Greater integers are left out.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out.
 
     Returns:
       Array[length]: default integers, or the dtype of the weights.
@@ -48,6 +62,7 @@ def bincount(
       ConcretizationError: `x` is traced, and `length` is not given.
       DtypeError: `x` are no integers.
       ShapeError: `x` does not have one axis.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
       >>> bincount(np.array([1, 3, 1]))
@@ -71,11 +86,12 @@ def bincount(
                     f"length=. {error}"
                 ) from None
         length = needed if needed > minlength else minlength
-    return _bincount(array, weights, operator.index(length))
+    out = _bincount(array, weights, operator.index(length))
+    return out if out_sharding is None else laid_out("bincount", out, out_sharding)
 
 
 @library("length")
-def _bincount(x: Any, weights: Any, length: int) -> Any:
+def _bincount(x: Any, weights: Any, length: int) -> Array:
     places = clip(convert(x, dtypes.int32), 0)
     if weights is None:
         start = lax.full((length,), 0, dtypes.default_int())
@@ -93,7 +109,7 @@ def _bincount(x: Any, weights: Any, length: int) -> Any:
 
 
 def histogram_bin_edges(
-    a: Any, bins: Any = 10, range: Any = None, weights: Any = None
+    a: ArrayLike, bins: Any = 10, range: Any = None, weights: Any = None
 ) -> Array:
     """Returns the edges of the bins of a histogram.
 
@@ -142,7 +158,7 @@ def histogram_bin_edges(
 
 
 @library("bins")
-def _edges(data: Any, bins: int, range: Any) -> Any:
+def _edges(data: Any, bins: int, range: Any) -> Array:
     dtype = data.aval.dtype
     if range is not None:
         low, high = (convert(array_of(r, "histogram"), dtype) for r in range)
@@ -166,10 +182,10 @@ def _cells(value: Any, edges: Any) -> Any:
 
 
 def histogram(
-    a: Any,
+    a: ArrayLike,
     bins: Any = 10,
     range: Any = None,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array]:
     """Counts data in bins.
@@ -199,7 +215,7 @@ def histogram(
 
 
 @library("density")
-def _histogram(a: Any, edges: Any, weights: Any, density: bool) -> Any:
+def _histogram(a: Any, edges: Any, weights: Any, density: bool) -> tuple[Array, Array]:
     data = array_of(a, "histogram")
     if weights is None:
         scale = lax.full_like(data, 1)
@@ -221,11 +237,11 @@ def _histogram(a: Any, edges: Any, weights: Any, density: bool) -> Any:
 
 
 def histogram2d(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     bins: Any = 10,
     range: Any = None,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
     """Counts pairs in cells of two axes.
@@ -271,7 +287,7 @@ def histogramdd(
     sample: Any,
     bins: Any = 10,
     range: Any = None,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
     """Counts points in cells of several axes.

@@ -12,21 +12,25 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.convert import as_array
 from fxflow.core.eager import library
-from fxflow.core.errors import (
-    ArgumentError,
-    DtypeError,
-    ShapeError,
-)
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.trace import Tracer
 from fxflow.lax.gather import default_fill
-from fxflow.numpy import indexing
-from fxflow.numpy._operands import array_of, constant, convert, repeated
+from fxflow.numpy import index_plans, index_reading
+from fxflow.numpy._operands import (
+    ArrayLike,
+    array_of,
+    constant,
+    convert,
+    no_out,
+    repeated,
+)
+from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.finding import nonzero, nonzero_mask
 from fxflow.numpy.index_update import At
 from fxflow.numpy.selection import choose_between
-from fxflow.numpy.shapes import canonical_axis, ravel, reshape
+from fxflow.numpy.shapes import ravel, reshape
 
 # -- picking --------------------------------------------------------------------------
 
@@ -35,7 +39,7 @@ _TAKE_MODES = {None: "fill", "fill": "fill", "clip": "clip", "wrap": "wrap"}
 
 
 def take(
-    a: Any,
+    a: ArrayLike,
     indices: Any,
     axis: int | None = None,
     out: None = None,
@@ -71,8 +75,7 @@ def take(
 
     Source: `numpy.take`.
     """
-    if out is not None:
-        raise ArgumentError("take: `out` is not supported, arrays never change")
+    no_out("take", out)
     if mode not in _TAKE_MODES and mode != "promise_in_bounds":
         raise ArgumentError(
             f"take: mode must be 'fill', 'clip', 'wrap' or 'promise_in_bounds', got "
@@ -104,7 +107,7 @@ def _take(
     unique: bool,
     sorted_: bool,
     fill_value: Any,
-) -> Any:
+) -> Array:
     a, indices = array_of(a, "take"), array_of(indices, "take")
     if axis is None:
         a, axis = lax.reshape(a, (a.aval.size,)), 0
@@ -114,23 +117,23 @@ def _take(
     length = a.aval.shape[axis]
     if mode == "wrap":
         if not length and indices.aval.size:
-            raise indexing.OutOfRangeError(f"take: axis {axis} of {a.aval} is empty")
+            raise index_plans.OutOfRangeError(f"take: axis {axis} of {a.aval} is empty")
         rest = lax.rem(indices, length or 1)
         indices = lax.select(lax.lt(rest, 0), lax.add(rest, length), rest)
         mode = "promise_in_bounds"
-    static = ((None, None, None),) * axis
-    static += (indexing.ARRAY if indices.aval.ndim else indexing.SCALAR,)
+    static: tuple[Any, ...] = ((None, None, None),) * axis
+    static += (index_plans.ARRAY if indices.aval.ndim else index_plans.SCALAR,)
     if not length and mode == "fill" and indices.aval.size:
         shape = a.aval.shape[:axis] + indices.aval.shape + a.aval.shape[axis + 1 :]
         fill = default_fill(a.aval.dtype) if fill_value is None else fill_value
         return repeated(convert(array_of(fill, "take"), a.aval.dtype), shape)
-    return indexing.get(
+    return index_reading.get(
         a, [indices], static, mode, fill_value, unique, sorted_, mode != "clip"
     )
 
 
 def take_along_axis(
-    arr: Any,
+    arr: ArrayLike,
     indices: Any,
     axis: int | None = -1,
     mode: Any = None,
@@ -166,23 +169,25 @@ def take_along_axis(
 @library("axis", "mode", "fill_value", "wrap")
 def _take_along_axis(
     arr: Any, indices: Any, axis: int | None, mode: Any, fill_value: Any, wrap: bool
-) -> Any:
+) -> Array:
     a, indices = array_of(arr, "take_along_axis"), array_of(indices, "take_along_axis")
     if axis is None:
         a, axis = lax.reshape(a, (a.aval.size,)), 0
     axis = canonical_axis("take_along_axis", axis, a.aval.ndim)
     a, indices, shape = _along("take_along_axis", a, indices, axis)
-    picked = indexing.index_operand(indices, a.aval.shape[axis], wrap)
+    picked = index_reading.index_operand(indices, a.aval.shape[axis], wrap)
     chosen = "fill" if mode is None else mode
     ndim = a.aval.ndim
     others = tuple(d for d in range(ndim) if d != axis)
     # Axes of length 1 in `arr` stand for all places: they are cut off before.
     thin = tuple(d for d in others if a.aval.shape[d] == 1 and shape[d] != 1)
     kept = tuple(d for d in others if d not in thin)
-    if not a.aval.shape[axis] and math.prod(shape):
-        raise indexing.OutOfRangeError(
+    if not a.aval.shape[axis] and all(shape):
+        raise index_plans.OutOfRangeError(
             f"take_along_axis: axis {axis} of {a.aval} is empty"
         )
+    if not all(shape):  # an axis of no elements has no slice of length 1 to take
+        return lax.full(shape, 0, a.aval.dtype)
     vectors = lax.reshape(picked, (*shape, 1))
     return lax.gather(
         a,
@@ -227,7 +232,11 @@ def _along(
 
 
 def extract(
-    condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0
+    condition: ArrayLike,
+    arr: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: Any = 0,
 ) -> Array:
     """Picks the elements where a condition is true, along one axis.
 
@@ -250,7 +259,7 @@ def extract(
 
 def compress(
     condition: Any,
-    a: Any,
+    a: ArrayLike,
     axis: int | None = None,
     *,
     size: int | None = None,
@@ -276,8 +285,7 @@ def compress(
 
     Source: `numpy.compress`.
     """
-    if out is not None:
-        raise ArgumentError("compress: `out` is not supported, arrays never change")
+    no_out("compress", out)
     mask = truth("compress", asarray(condition))
     x = array_of(a, "compress")
     if mask.ndim != 1:
@@ -292,8 +300,8 @@ def compress(
             f"compress: condition {mask.aval} is longer than axis {axis} of {x.aval}"
         )
     if size is None:
-        places = np.flatnonzero(np.asarray(nonzero_mask("compress", mask)))
-        return take(x, places.astype(np.int32), axis)
+        known = np.flatnonzero(np.asarray(nonzero_mask("compress", mask)))
+        return take(x, known.astype(np.int32), axis)
     (places,) = nonzero(mask, size=size, fill_value=x.shape[axis])
     if not x.shape[axis]:
         shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
@@ -312,7 +320,7 @@ def _not_in_place(name: str, inplace: bool) -> None:
 
 
 def put(
-    a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True
+    a: ArrayLike, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True
 ) -> Array:
     """Returns an array with elements replaced, counted along one axis.
 
@@ -354,7 +362,7 @@ def put(
     return reshape(flat, x.shape)
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
+def place(arr: ArrayLike, mask: ArrayLike, vals: Any, *, inplace: bool = True) -> Array:
     """Returns an array with elements replaced where a mask is true, by values in turn.
 
     Args:
@@ -390,9 +398,9 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
 
 
 def put_along_axis(
-    arr: Any,
+    arr: ArrayLike,
     indices: Any,
-    values: Any,
+    values: ArrayLike,
     axis: int | None,
     inplace: bool = True,
     *,
@@ -438,7 +446,7 @@ def _axis_numbers(length: int, axis: int, ndim: int) -> Any:
 
 
 def fill_diagonal(
-    a: Any, val: Any, wrap: bool = False, *, inplace: bool = True
+    a: ArrayLike, val: Any, wrap: bool = False, *, inplace: bool = True
 ) -> Array:
     """Returns an array with its main diagonal replaced.
 

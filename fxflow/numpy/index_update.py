@@ -19,7 +19,7 @@ from fxflow.core.aval import Shape
 from fxflow.core.convert import as_array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.numpy import arithmetic, indexing
+from fxflow.numpy import arithmetic, index_plans, index_reading
 from fxflow.numpy._operands import array_of, convert, repeated
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.creation import astype_array
@@ -107,7 +107,7 @@ class IndexedArray:
         Returns:
           Array, as `x[index]`.
         """
-        static, arrays = indexing.read(self.index)
+        static, arrays = index_plans.read(self.index)
         return _get(
             self.array,
             arrays,
@@ -252,7 +252,7 @@ class IndexedArray:
         changed = astype_array(array_of(ufunc(x), "at.apply"), x.aval.dtype)
         return choose_between(chosen, changed, x)
 
-    def _update(self, kind: str, values: Any, options: dict[str, Any]) -> Any:
+    def _update(self, kind: str, values: Any, options: dict[str, Any]) -> Array:
         name = f"at.{kind}"
         mode = options.pop("mode", None)
         unique = options.pop("unique_indices", False)
@@ -271,7 +271,7 @@ class IndexedArray:
             and values.aval.ndim <= max(0, np.ndim(self.array) - mask.ndim)
         ):
             return _masked(self.array, mask, values, kind)
-        static, arrays = indexing.read(index, name)
+        static, arrays = index_plans.read(index, name)
         return _updated(
             self.array, arrays, values, static, kind, mode, unique, sorted_, wrap
         )
@@ -287,9 +287,9 @@ def _get(
     unique: bool,
     sorted_: bool,
     wrap: bool,
-) -> Any:
+) -> Array:
     x = array_of(x, "at.get")
-    return indexing.get(x, arrays, static, mode, fill_value, unique, sorted_, wrap)
+    return index_reading.get(x, arrays, static, mode, fill_value, unique, sorted_, wrap)
 
 
 def _as_updates(name: str, x: Any, values: Any) -> Any:
@@ -313,14 +313,14 @@ def _as_updates(name: str, x: Any, values: Any) -> Any:
 
 
 @library()
-def _masked(x: Any, mask: Any, values: Any, kind: str) -> Any:
+def _masked(x: Any, mask: Any, values: Any, kind: str) -> Array:
     """Returns `x` changed where a mask is true, by the same values each time."""
     name = f"at.{kind}"
     x = array_of(x, name)
     mask = truth(name, mask)
     shape = x.aval.shape
     if mask.aval.shape != shape[: mask.aval.ndim]:
-        raise indexing.OutOfRangeError(
+        raise index_plans.OutOfRangeError(
             f"{name}: a boolean mask {mask.aval} does not fit {x.aval}: its shape "
             "must be "
             "that of the leading axes"
@@ -357,12 +357,12 @@ def _updated(
     unique: bool,
     sorted_: bool,
     wrap: bool,
-) -> Any:
+) -> Array:
     """Returns `x` with the elements that an index names changed."""
     name = f"at.{kind}"
     x = array_of(x, name)
     values = _as_updates(name, x, values)
-    plan = indexing.plan_of(static, x.aval, name)
+    plan = index_plans.plan_of(static, x.aval, name)
     picked = [d for d, a in enumerate(plan.axes) if a.kind in ("array", "scalar")]
     strided = any(a.kind == "slice" and a.step != 1 and a.length > 1 for a in plan.axes)
     inside = mode in ("clip", "promise_in_bounds") and not plan.advanced
@@ -374,8 +374,8 @@ def _updated(
 
 
 def _write_block(
-    x: Any, arrays: Any, values: Any, plan: Any, kind: str, name: str, wrap: bool
-) -> Any:
+    x: Array, arrays: Any, values: Any, plan: Any, kind: str, name: str, wrap: bool
+) -> Array:
     """Changes one block of neighbours, which is read and written back."""
     sizes = tuple(a.length if a.kind == "slice" else 1 for a in plan.axes)
     shape = tuple(1 if d == -1 else plan.axes[d].length for d in plan.layout)
@@ -388,7 +388,7 @@ def _write_block(
     starts: list[Any] = []
     for axis, length in zip(plan.axes, plan.shape, strict=True):
         if axis.kind == "scalar":
-            starts.append(indexing.index_operand(arrays[axis.array], length, wrap))
+            starts.append(index_reading.index_operand(arrays[axis.array], length, wrap))
         else:
             starts.append(axis.start if axis.length or axis.kind == "int" else 0)
     if any(not isinstance(s, int) for s in starts):
@@ -404,11 +404,11 @@ def _write_block(
     return lax.dynamic_update_slice(x, new, starts, allow_negative_indices=False)
 
 
-def _as_int32(x: Any) -> Any:
+def _as_int32(x: Array) -> Array:
     return x if x.aval.dtype == dtypes.int32 else convert(x, dtypes.int32)
 
 
-def _to_axes(x: Any, sizes: Shape) -> Any:
+def _to_axes(x: Array, sizes: Shape) -> Array:
     return x if x.aval.shape == sizes else lax.reshape(x, sizes)
 
 
@@ -419,14 +419,14 @@ def _squeezed_to(values: Any, shape: Shape) -> Any:
 
 
 def _scattered(
-    x: Any,
+    x: Array,
     arrays: Any,
     values: Any,
     plan: Any,
     kind: str,
     name: str,
     options: tuple[Any, bool, bool, bool],
-) -> Any:
+) -> Array:
     """Changes elements at computed places.
 
     Each array is a column of the index vectors, and so is each slice with a step; a
@@ -437,13 +437,15 @@ def _scattered(
     original = x.aval.shape
     if plan.shape != original:
         x = lax.reshape(x, plan.shape)
-    values_at = indexing.array_values(arrays, plan, wrap)
+    values_at = index_reading.array_values(arrays, plan, wrap)
     middle = (
-        indexing.joint_index_shape([v.aval.shape for v in values_at.values()], name)
+        index_reading.joint_index_shape(
+            [v.aval.shape for v in values_at.values()], name
+        )
         if values_at
         else ()
     )
-    layout = plan.layout if plan.advanced else (*plan.layout, indexing.ADVANCED)
+    layout = plan.layout if plan.advanced else (*plan.layout, index_plans.ADVANCED)
     # Axes of the result without the new ones: where each comes from.
     shape: list[int] = []
     batch: list[int] = []  # axes of the result that index vectors run along
@@ -452,7 +454,7 @@ def _scattered(
     window: list[int] = []
     full: list[int] = []
     for d in layout:
-        if d == indexing.ADVANCED:
+        if d == index_plans.ADVANCED:
             at_arrays = list(range(len(shape), len(shape) + len(middle)))
             batch += at_arrays
             shape += middle
@@ -478,6 +480,7 @@ def _scattered(
     columns: list[Any] = []
     component_axes: list[int] = []
     inserted: list[int] = []
+    dims: tuple[int, ...]
     for d, axis in enumerate(plan.axes):
         if axis.kind == "slice":
             if d in at_slices:
@@ -496,7 +499,7 @@ def _scattered(
             inserted.append(d)
         columns.append(lax.broadcast_in_dim(column, batch_shape, dims))
         component_axes.append(d)
-    vectors = indexing.stack_columns(columns, batch_shape)
+    vectors = index_reading.stack_columns(columns, batch_shape)
     out = _SCATTERS[kind](
         x,
         vectors,

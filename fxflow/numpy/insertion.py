@@ -17,18 +17,14 @@ from fxflow.core.errors import (
 )
 from fxflow.core.trace import Tracer
 from fxflow.numpy._operands import array_of, convert, repeated
+from fxflow.numpy.axes import canonical_axes, canonical_axis
+from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.index_functions import take
-from fxflow.numpy.indexing import OutOfRangeError
+from fxflow.numpy.index_plans import OutOfRangeError
 from fxflow.numpy.joining import concatenate
 from fxflow.numpy.selection import choose_between
-from fxflow.numpy.shapes import (
-    canonical_axes,
-    canonical_axis,
-    moveaxis,
-    ravel,
-    reshape,
-)
+from fxflow.numpy.shapes import ravel, reshape
 
 
 def _static_places(name: str, obj: Any, length: int, end: int) -> Any:

@@ -11,17 +11,19 @@ import numpy as np
 from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
+from fxflow.core.convert import typeof
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.numpy._operands import array_of, promote_dtypes
-from fxflow.numpy.creation import asarray, astype_array
-from fxflow.numpy.shapes import (
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    canonical_axis,
-    reshape,
+from fxflow.numpy._operands import (
+    ArrayLike,
+    DTypeLike,
+    array_of,
+    no_out,
+    promote_dtypes,
 )
+from fxflow.numpy.axes import canonical_axis
+from fxflow.numpy.creation import asarray, astype_array
+from fxflow.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, reshape
 
 # -- joining -------------------------------------------------------------------------
 
@@ -46,7 +48,9 @@ def _one_dtype(name: str, arrays: Sequence[Any], dtype: Any) -> list[Any]:
     return [astype_array(array_of(a, name), dtype) for a in arrays]
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
+def concatenate(
+    arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = None
+) -> Array:
     """Joins arrays along an axis that they have.
 
     Args:
@@ -74,7 +78,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
 
 
 @library("axis", "dtype")
-def _concatenate(arrays: Sequence[Any], axis: int | None, dtype: Any) -> Any:
+def _concatenate(arrays: Sequence[Any], axis: int | None, dtype: Any) -> Array:
     parts = _one_dtype("concatenate", arrays, dtype)
     if axis is None:
         parts = [lax.reshape(p, (p.aval.size,)) for p in parts]
@@ -99,7 +103,9 @@ def _concatenate(arrays: Sequence[Any], axis: int | None, dtype: Any) -> Any:
     return parts[0] if len(parts) == 1 else lax.concatenate(parts, axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
+def stack(
+    arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Joins arrays along a new axis.
 
     Args:
@@ -118,14 +124,13 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
 
     Source: `numpy.stack`.
     """
-    if out is not None:
-        raise ArgumentError("stack: arrays are immutable, so out= has no meaning")
+    no_out("stack", out)
     found = _sequence("stack", arrays)
     return _stack(found, axis, None if dtype is None else dtypes.dtype(dtype))
 
 
 @library("axis", "dtype")
-def _stack(arrays: Sequence[Any], axis: int, dtype: Any) -> Any:
+def _stack(arrays: Sequence[Any], axis: int, dtype: Any) -> Array:
     parts = _one_dtype("stack", arrays, dtype)
     shape = parts[0].aval.shape
     axis = canonical_axis("stack", axis, len(shape) + 1)
@@ -140,7 +145,7 @@ def _stack(arrays: Sequence[Any], axis: int, dtype: Any) -> Any:
     return parts[0] if len(parts) == 1 else lax.concatenate(parts, axis)
 
 
-def vstack(tup: Any, dtype: Any = None) -> Array:
+def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Joins arrays row by row: along axis 0, vectors being rows.
 
     Args:
@@ -159,7 +164,7 @@ def vstack(tup: Any, dtype: Any = None) -> Array:
     return concatenate(rows, 0, dtype)
 
 
-def hstack(tup: Any, dtype: Any = None) -> Array:
+def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Joins arrays column by column: along axis 1, vectors along their only axis.
 
     Args:
@@ -178,7 +183,7 @@ def hstack(tup: Any, dtype: Any = None) -> Array:
     return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype)
 
 
-def dstack(tup: Any, dtype: Any = None) -> Array:
+def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Joins arrays in depth: along axis 2.
 
     Args:
@@ -262,7 +267,7 @@ def _leaves(node: Any, out: list[Any]) -> None:
         out.append(asarray(node))
 
 
-def _joined(node: Any, depth: int, ndim: int) -> Any:
+def _joined(node: Any, depth: int, ndim: int) -> Array:
     if not isinstance(node, list):
         a = asarray(node)
         return reshape(a, (1,) * (ndim - a.ndim) + a.shape)
@@ -329,7 +334,7 @@ def _pieces(ary: Any, cuts: tuple[int, ...], axis: int) -> Any:
     )
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Takes an array apart along an axis.
 
     Args:
@@ -353,7 +358,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     return _split("split", ary, indices_or_sections, axis, True)
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Takes an array apart along an axis; parts may differ by one in length.
 
     Args:
@@ -372,7 +377,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array
     return _split("array_split", ary, indices_or_sections, axis, False)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Takes an array apart along axis 0.
 
     Args:
@@ -391,7 +396,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     return _split("vsplit", ary, indices_or_sections, 0, True)
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Takes an array apart along axis 1, a vector along axis 0.
 
     Args:
@@ -407,11 +412,11 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     Source: `numpy.hsplit`.
     """
     _require_axes("hsplit", ary, 1)
-    axis = 0 if np.ndim(ary) == 1 else 1
+    axis = 0 if typeof(ary).ndim == 1 else 1
     return _split("hsplit", ary, indices_or_sections, axis, True)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Takes an array apart along axis 2.
 
     Args:
@@ -437,7 +442,7 @@ def _require_axes(name: str, ary: Any, ndim: int) -> None:
 
 
 @library("axis")
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Takes an array apart into its slices along an axis.
 
     Args:

@@ -12,15 +12,19 @@ from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy._operands import (
+    ArrayLike,
+    Axes,
+    DTypeLike,
     array_of,
     convert,
     joint_shape,
+    no_out,
     promote_dtypes,
     repeated,
     size_of,
 )
-from fxflow.numpy.reductions import accumulated, masked, no_out, sum
-from fxflow.numpy.shapes import canonical_axes
+from fxflow.numpy.axes import canonical_axes
+from fxflow.numpy.reductions import accumulated, masked, sum
 
 
 def _count(
@@ -42,13 +46,13 @@ def _divided(total: Any, count: Any) -> Any:
 
 @library("axis", "dtype", "out", "keepdims")
 def mean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     *,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Returns the arithmetic mean.
 
@@ -86,7 +90,7 @@ def mean(
     return convert(average, result, dtype is None and array.aval.weak_type)
 
 
-def weights_of(name: str, array: Any, weights: Any, axis: Any) -> Any:
+def weights_of(name: str, array: Any, weights: ArrayLike, axis: Any) -> Any:
     """Returns weights of the shape of an array.
 
     Args:
@@ -115,9 +119,9 @@ def weights_of(name: str, array: Any, weights: Any, axis: Any) -> Any:
 
 @library("axis", "returned", "keepdims")
 def average(
-    a: Any,
-    axis: Any = None,
-    weights: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    weights: ArrayLike | None = None,
     returned: bool = False,
     keepdims: bool = False,
 ) -> Any:
@@ -184,14 +188,14 @@ def _joint(given: Any, result: Any) -> Any:
 
 @library("axis", "dtype", "out", "ddof", "keepdims", "correction")
 def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: Any = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
+    where: ArrayLike | None = None,
     mean: Any = None,
     correction: Any = None,
 ) -> Array:
@@ -260,14 +264,14 @@ def var(
 
 @library("axis", "dtype", "out", "ddof", "keepdims", "correction")
 def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: Any = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
+    where: ArrayLike | None = None,
     mean: Any = None,
     correction: Any = None,
 ) -> Array:

@@ -12,7 +12,7 @@ from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ShapeError
 from fxflow.numpy import extremum_places, means, reductions
-from fxflow.numpy._operands import array_of
+from fxflow.numpy._operands import ArrayLike, Axes, DTypeLike, array_of
 from fxflow.numpy.comparisons import logical_and, truth
 from fxflow.numpy.floats import isnan
 from fxflow.numpy.selection import choose_between
@@ -33,7 +33,7 @@ def _valid(name: str, a: Any, where: Any) -> tuple[Any, Any]:
     return array, mask
 
 
-def without_nan(name: str, a: Any, neutral: Any) -> Any:
+def without_nan(name: str, a: ArrayLike, neutral: Any) -> Any:
     """Returns an array with a number in the place of nan.
 
     Args:
@@ -49,13 +49,13 @@ def without_nan(name: str, a: Any, neutral: Any) -> Any:
 
 @library("axis", "dtype", "out", "keepdims")
 def nansum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     initial: Any = None,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Adds up the elements that are not nan.
 
@@ -90,13 +90,13 @@ def nansum(
 
 @library("axis", "dtype", "out", "keepdims")
 def nanprod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     initial: Any = None,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Multiplies the elements that are not nan.
 
@@ -146,17 +146,17 @@ def _extremum(
     if initial is not None:
         return best
     nothing = reductions.all(isnan(array), axis=axis, keepdims=keepdims)
-    return choose_between(nothing, lax.full_like(best, np.nan), best)  # type: ignore[no-any-return]
+    return choose_between(nothing, lax.full_like(best, np.nan), best)
 
 
 @library("axis", "out", "keepdims")
 def nanmax(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     keepdims: bool = False,
     initial: Any = None,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Returns the greatest elements that are not nan.
 
@@ -189,12 +189,12 @@ def nanmax(
 
 @library("axis", "out", "keepdims")
 def nanmin(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     keepdims: bool = False,
     initial: Any = None,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Returns the least elements that are not nan.
 
@@ -236,12 +236,15 @@ def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
     worst = -np.inf if name == "nanargmax" else np.inf
     index = find(without_nan(name, array, worst), axis, out, keepdims)
     nothing = reductions.all(isnan(array), axis=axis, keepdims=bool(keepdims))
-    return choose_between(nothing, lax.full_like(index, -1), index)  # type: ignore[no-any-return]
+    return choose_between(nothing, lax.full_like(index, -1), index)
 
 
 @library("axis", "out", "keepdims")
 def nanargmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
 ) -> Array:
     """Returns the index of the greatest element that is not nan.
 
@@ -272,7 +275,10 @@ def nanargmax(
 
 @library("axis", "out", "keepdims")
 def nanargmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
 ) -> Array:
     """Returns the index of the least element that is not nan.
 
@@ -306,12 +312,12 @@ def nanargmin(
 
 @library("axis", "dtype", "out", "keepdims")
 def nanmean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Returns the arithmetic mean of the elements that are not nan.
 
@@ -345,13 +351,13 @@ def nanmean(
 
 @library("axis", "dtype", "out", "ddof", "keepdims")
 def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: Any = 0,
     keepdims: bool = False,
-    where: Any = None,
+    where: ArrayLike | None = None,
     mean: Any = None,
 ) -> Array:
     """Returns the variance of the elements that are not nan.
@@ -388,13 +394,13 @@ def nanvar(
 
 @library("axis", "dtype", "out", "ddof", "keepdims")
 def nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: Any = 0,
     keepdims: bool = False,
-    where: Any = None,
+    where: ArrayLike | None = None,
     mean: Any = None,
 ) -> Array:
     """Returns the standard deviation of the elements that are not nan.

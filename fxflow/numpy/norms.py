@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from fxflow import lax
@@ -10,23 +11,23 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError
-from fxflow.numpy._operands import convert, promote_inexact
+from fxflow.numpy._operands import ArrayLike, Axes, convert, promote_inexact
+from fxflow.numpy.axes import canonical_axes
 from fxflow.numpy.reductions import max, min, sum
-from fxflow.numpy.shapes import canonical_axes
 
 
-def _lengths(x: Any) -> Any:
+def _lengths(x: Array) -> Array:
     """Returns absolute values; of real numbers by a sign, whose derivative is that."""
     return lax.abs(x)
 
 
-def _squares(x: Any) -> Any:
+def _squares(x: Array) -> Array:
     if dtypes.is_complex(x.aval.dtype):
         return lax.real(x * lax.conj(x))
     return lax.square(x)
 
 
-def _vector(x: Any, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _vector(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
     if order is None or order == 2:
         return lax.sqrt(sum(_squares(x), axis=axes, keepdims=keepdims))
     if order == math.inf:
@@ -39,21 +40,23 @@ def _vector(x: Any, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         return sum(convert(counts, dtype), axis=axes, keepdims=keepdims)
     if order == 1:
         return sum(_lengths(x), axis=axes, keepdims=keepdims)
-    return sum(_lengths(x) ** order, axis=axes, keepdims=keepdims) ** (1 / order)
+    total = sum(_lengths(x) ** order, axis=axes, keepdims=keepdims)
+    out: Array = total ** (1 / order)
+    return out
 
 
-def _matrix(x: Any, order: Any, rows: int, columns: int, keepdims: bool) -> Any:
+def _matrix(x: Array, order: Any, rows: int, columns: int, keepdims: bool) -> Array:
     if order is None or order == "fro":
         return _vector(x, 2, (rows, columns), keepdims)
     if order in (1, -1, math.inf, -math.inf):
         inner, outer = (rows, columns) if abs(order) == 1 else (columns, rows)
-        pick = max if order > 0 else min
+        pick: Callable[..., Array] = max if order > 0 else min
         total = sum(_lengths(x), axis=inner, keepdims=True)
         out = pick(total, axis=outer, keepdims=True)
     elif order in (2, -2, "nuc"):
         rest = tuple(i for i in range(x.aval.ndim) if i not in (rows, columns))
         moved = lax.transpose(x, (*rest, rows, columns))
-        values = lax.linalg.svd(moved, compute_uv=False)
+        values: Any = lax.linalg.svd(moved, compute_uv=False)
         pick = sum if order == "nuc" else max if order > 0 else min
         out = pick(values, axis=-1)
         if keepdims:
@@ -68,7 +71,9 @@ def _matrix(x: Any, order: Any, rows: int, columns: int, keepdims: bool) -> Any:
 
 
 @library("ord", "axis", "keepdims")
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
+def norm(
+    x: ArrayLike, ord: Any = None, axis: Any = None, keepdims: bool = False
+) -> Array:
     """Returns the norm of vectors or matrices.
 
     Args:
@@ -97,7 +102,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     (array,) = promote_inexact("norm", x)
     ndim = array.aval.ndim
     if axis is None and ord is None:
-        return _vector(array, 2, tuple(range(ndim)), keepdims)  # type: ignore[no-any-return]
+        return _vector(array, 2, tuple(range(ndim)), keepdims)
     if axis is None and ndim not in (1, 2):
         raise ShapeError(
             f"norm: with ord, the array is a vector or a matrix, or axis is given: got "
@@ -107,15 +112,15 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     if len(axes) == 1:
         if isinstance(ord, str):
             raise ArgumentError(f"norm: ord {ord!r} is for matrices, got one axis")
-        return _vector(array, ord, axes, keepdims)  # type: ignore[no-any-return]
+        return _vector(array, ord, axes, keepdims)
     if len(axes) == 2:
-        return _matrix(array, ord, *axes, keepdims)  # type: ignore[no-any-return]
+        return _matrix(array, ord, *axes, keepdims)
     raise AxisError(f"norm: axis names one axis or two, got {axis}")
 
 
 @library("axis", "keepdims", "ord")
 def vector_norm(
-    x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2
+    x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: Any = 2
 ) -> Array:
     """Returns the norm of vectors.
 
@@ -143,11 +148,11 @@ def vector_norm(
         raise ArgumentError(f"vector_norm: ord must be a number, got {ord!r}")
     (array,) = promote_inexact("vector_norm", x)
     axes = canonical_axes("vector_norm", axis, array.aval.ndim)
-    return _vector(array, ord, axes, keepdims)  # type: ignore[no-any-return]
+    return _vector(array, ord, axes, keepdims)
 
 
 @library("keepdims", "ord")
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """Returns the norm of matrices in the last two axes.
 
     Args:
@@ -173,4 +178,4 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array
     ndim = array.aval.ndim
     if ndim < 2:
         raise ShapeError(f"matrix_norm: matrices have two axes, got {array.aval}")
-    return _matrix(array, ord, ndim - 2, ndim - 1, keepdims)  # type: ignore[no-any-return]
+    return _matrix(array, ord, ndim - 2, ndim - 1, keepdims)

@@ -11,15 +11,13 @@ from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
-from fxflow.core.errors import (
-    ArgumentError,
-    DtypeError,
-)
-from fxflow.numpy._operands import array_of, constant, convert
-from fxflow.numpy.creation import as_shape, asarray
+from fxflow.core.errors import ArgumentError, DtypeError
+from fxflow.numpy._operands import DTypeLike, ShapeLike, array_of, constant, convert
+from fxflow.numpy.axes import as_shape
+from fxflow.numpy.creation import asarray
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
+def unravel_index(indices: Any, shape: ShapeLike) -> tuple[Array, ...]:
     """Turns numbers of elements, counted in order, into indices along each axis.
 
     Args:
@@ -34,14 +32,14 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
 
     Source: `numpy.unravel_index`.
     """
-    return _unravel_index(  # type: ignore[no-any-return]
+    return _unravel_index(
         asarray(indices) if isinstance(indices, list | tuple) else indices,
         as_shape("unravel_index", shape),
     )
 
 
 @library("shape")
-def _unravel_index(indices: Any, shape: tuple[int, ...]) -> Any:
+def _unravel_index(indices: Any, shape: tuple[int, ...]) -> tuple[Array, ...]:
     x = array_of(indices, "unravel_index")
     if not dtypes.is_integer(x.aval.dtype):
         raise DtypeError(f"unravel_index: takes integers, got {x.aval}")
@@ -62,7 +60,7 @@ def ravel_multi_index(
     mode: str | tuple[str, ...] = "raise",
     order: str = "C",
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Turns indices along each axis into numbers of elements, counted in order.
 

@@ -8,16 +8,14 @@ from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
-from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.numpy._operands import (
-    broadcast,
-    promote_dtypes,
-)
-from fxflow.numpy.shapes import canonical_axis, moveaxis
+from fxflow.core.errors import ShapeError
+from fxflow.numpy._operands import ArrayLike, broadcast, no_out, promote_dtypes
+from fxflow.numpy.axes import canonical_axis
+from fxflow.numpy.axis_order import moveaxis
 
 
 @library("out")
-def outer(a: Any, b: Any, out: None = None) -> Array:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """Multiplies each element of `a` by each of `b`.
 
     Args:
@@ -39,19 +37,18 @@ def outer(a: Any, b: Any, out: None = None) -> Array:
 
     Source: `numpy.outer`.
     """
-    if out is not None:
-        raise ArgumentError("outer: arrays are immutable, so out= has no meaning")
+    no_out("outer", out)
     x, y = promote_dtypes("outer", a, b)
     m, n = x.aval.size, y.aval.size
     x = lax.broadcast_in_dim(lax.reshape(x, (m,)), (m, n), (0,))
     y = lax.broadcast_in_dim(lax.reshape(y, (n,)), (m, n), (1,))
     if dtypes.is_bool(x.aval.dtype):
-        return lax.bitwise_and(x, y)  # type: ignore[no-any-return]
-    return lax.mul(x, y)  # type: ignore[no-any-return]
+        return lax.bitwise_and(x, y)
+    return lax.mul(x, y)
 
 
 @library()
-def kron(a: Any, b: Any) -> Array:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """Returns the Kronecker product: `b` in blocks, each times an element of `a`.
 
     Args:
@@ -79,13 +76,13 @@ def kron(a: Any, b: Any) -> Array:
     y = lax.reshape(y, tuple(n for d in two for n in (1, d)))
     x, y = broadcast("kron", [x, y])
     out = lax.bitwise_and(x, y) if dtypes.is_bool(x.aval.dtype) else lax.mul(x, y)
-    return lax.reshape(out, tuple(m * n for m, n in zip(one, two, strict=True)))  # type: ignore[no-any-return]
+    return lax.reshape(out, tuple(m * n for m, n in zip(one, two, strict=True)))
 
 
 @library("axisa", "axisb", "axisc", "axis")
 def cross(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     axisa: int = -1,
     axisb: int = -1,
     axisc: int = -1,
@@ -125,23 +122,27 @@ def cross(
             f"cross: vectors must have 2 or 3 components, got {x.aval} and {y.aval}"
         )
 
-    def component(v: Any, i: int) -> Any:
+    def component(v: Array, i: int) -> Array:
         ndim = v.aval.ndim
         return lax.index_in_dim(v, i, ndim - 1, keepdims=False)
 
-    def times(i: int, j: int) -> Any:
+    def times(i: int, j: int) -> Array | None:
         if i >= x.aval.shape[-1] or j >= y.aval.shape[-1]:
             return None
         return lax.mul(*broadcast("cross", [component(x, i), component(y, j)]))
 
-    def difference(p: Any, q: Any) -> Any:
+    def difference(p: Any, q: Any) -> Array:
+        # A component that is not there is zero; one of the two is there.
         if p is None:
             return lax.neg(q)
-        return p if q is None else lax.sub(p, q)
+        if q is None:
+            only: Array = p
+            return only
+        return lax.sub(p, q)
 
     last = difference(times(0, 1), times(1, 0))
     if x.aval.shape[-1] == 2 and y.aval.shape[-1] == 2:
-        return last  # type: ignore[no-any-return]
+        return last
     first = difference(times(1, 2), times(2, 1))
     second = difference(times(2, 0), times(0, 2))
     ndim = last.aval.ndim

@@ -144,18 +144,14 @@ def _pairs(what: str, given: Any, ndim: int) -> Pairs:
             return ((items[0], items[0]),) * ndim
         if len(items) == 2:
             return ((items[0], items[1]),) * ndim
-    else:
-        pairs = [
-            (i[0], i[-1])
-            if isinstance(i, tuple | list | np.ndarray) and len(i) in (1, 2)
-            else None
-            for i in items
-        ]
-        if None not in pairs:
-            if len(pairs) == ndim:
-                return tuple(pairs)  # type: ignore[arg-type]
-            if len(pairs) == 1:
-                return tuple(pairs * ndim)  # type: ignore[arg-type]
+    elif all(
+        isinstance(i, tuple | list | np.ndarray) and len(i) in (1, 2) for i in items
+    ):
+        pairs = [(i[0], i[-1]) for i in items]
+        if len(pairs) == ndim:
+            return tuple(pairs)
+        if len(pairs) == 1:
+            return tuple(pairs * ndim)
     raise ShapeError(
         f"pad: {what} must be a number, a pair, or a pair for each of {ndim} axes, got "
         f"{given!r}"
@@ -163,7 +159,7 @@ def _pairs(what: str, given: Any, ndim: int) -> Pairs:
 
 
 @library("widths")
-def _constant(x: Any, widths: Pairs, values: Pairs) -> Any:
+def _constant(x: Array, widths: Pairs, values: Pairs) -> Array:
     dtype = x.aval.dtype
     for axis, ((before, after), (low, high)) in enumerate(
         zip(widths, values, strict=True)
@@ -198,7 +194,7 @@ def _widened(x: Any, axis: int, count: int) -> Any:
 
 
 @library("widths")
-def _ramp(x: Any, widths: Pairs, ends: Pairs) -> Any:
+def _ramp(x: Array, widths: Pairs, ends: Pairs) -> Array:
     dtype = x.aval.dtype
     for axis, ((before, after), (low, high)) in enumerate(
         zip(widths, ends, strict=True)
@@ -227,7 +223,7 @@ def _wide(dtype: Any) -> Any:
 
 
 @library("widths", "lengths")
-def _statistic(x: Any, widths: Pairs, mode: str, lengths: Pairs) -> Any:
+def _statistic(x: Array, widths: Pairs, mode: str, lengths: Pairs) -> Array:
     for axis, ((before, after), stat) in enumerate(zip(widths, lengths, strict=True)):
         if not (before or after):
             continue
@@ -272,7 +268,7 @@ def _summary(x: Any, axis: int, mode: str) -> Any:
 
 
 @library("widths")
-def _copies(x: Any, widths: Pairs, mode: str, kind: str) -> Any:
+def _copies(x: Array, widths: Pairs, mode: str, kind: str) -> Array:
     """Pads with elements of the array itself."""
     for axis, (before, after) in enumerate(widths):
         if not (before or after):
@@ -358,7 +354,7 @@ def _mirrored(part: Any, edge: Any) -> Any:
 
 def _by_function(
     x: Any, widths: Pairs, function: Callable[..., Any], kwargs: dict[str, Any]
-) -> Any:
+) -> Array:
     zero = ((0, 0),) * x.ndim
     out = _constant(x, widths, zero)
     for axis, pair in enumerate(widths):

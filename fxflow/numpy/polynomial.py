@@ -14,15 +14,16 @@ from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import (
+    ArrayLike,
     array_of,
     convert,
     promote_dtypes,
     promote_inexact,
     repeated,
 )
-from fxflow.numpy.contraction import dot
 from fxflow.numpy.diagonals import vander
 from fxflow.numpy.outer_products import outer
+from fxflow.numpy.products import dot
 from fxflow.numpy.reductions import sum
 from fxflow.numpy.shapes import atleast_1d
 from fxflow.numpy.statistics import convolve
@@ -31,7 +32,7 @@ from fxflow.numpy.statistics import convolve
 _UNROLLED = 16
 
 
-def _coefficients(name: str, p: Any) -> Any:
+def _coefficients(name: str, p: Any) -> Array:
     array = array_of(p, name)
     if array.aval.ndim > 1:
         raise ShapeError(f"{name}: coefficients have one axis, got {array.aval}")
@@ -39,7 +40,7 @@ def _coefficients(name: str, p: Any) -> Any:
 
 
 @library()
-def poly(seq_of_zeros: Any) -> Array:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """Returns the coefficients of the polynomial with given zeros.
 
     Args:
@@ -75,11 +76,11 @@ def poly(seq_of_zeros: Any) -> Array:
         edge = lax.full((1,), 0, zeros.aval.dtype)
         out = lax.concatenate([out, edge], 0) - lax.concatenate([edge, out * zero], 0)
     # Eigenvalues of a real matrix come in conjugate pairs.
-    return lax.real(out) if real else out  # type: ignore[no-any-return]
+    return lax.real(out) if real else out
 
 
 @library("unroll")
-def polyval(p: Any, x: Any, *, unroll: int = _UNROLLED) -> Array:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = _UNROLLED) -> Array:
     """Evaluates a polynomial.
 
     Args:
@@ -107,15 +108,16 @@ def polyval(p: Any, x: Any, *, unroll: int = _UNROLLED) -> Array:
         for i in range(n):
             factor = lax.index_in_dim(factors, i, 0, keepdims=False)
             out = repeated(factor, value.aval.shape) if not i else out * value + factor
-        return out  # type: ignore[no-any-return]
+        return out
 
     def step(total: Any, factor: Any) -> Any:
         return total * value + factor, None
 
-    return lax.scan(step, out, factors, unroll=unroll)[0]  # type: ignore[no-any-return]
+    total: Array = lax.scan(step, out, factors, unroll=unroll)[0]
+    return total
 
 
-def _aligned(name: str, a1: Any, a2: Any) -> list[Any]:
+def _aligned(name: str, a1: Any, a2: Any) -> list[Array]:
     x, y = (_coefficients(name, a) for a in promote_dtypes(name, a1, a2))
     n = x.aval.shape[0] if x.aval.shape > y.aval.shape else y.aval.shape[0]
     zero = lax.full((), 0, x.aval.dtype)
@@ -123,7 +125,7 @@ def _aligned(name: str, a1: Any, a2: Any) -> list[Any]:
 
 
 @library()
-def polyadd(a1: Any, a2: Any) -> Array:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Adds polynomials.
 
     Args:
@@ -143,11 +145,11 @@ def polyadd(a1: Any, a2: Any) -> Array:
     Source: `numpy.polyadd`.
     """
     x, y = _aligned("polyadd", a1, a2)
-    return x + y  # type: ignore[no-any-return]
+    return x + y
 
 
 @library()
-def polysub(a1: Any, a2: Any) -> Array:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Subtracts polynomials.
 
     Args:
@@ -167,7 +169,7 @@ def polysub(a1: Any, a2: Any) -> Array:
     Source: `numpy.polysub`.
     """
     x, y = _aligned("polysub", a1, a2)
-    return x - y  # type: ignore[no-any-return]
+    return x - y
 
 
 def _trimmed(p: Any) -> Any:
@@ -176,7 +178,7 @@ def _trimmed(p: Any) -> Any:
     return p[int(nonzero[0]) :] if nonzero.size else p[-1:]
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """Multiplies polynomials.
 
     Args:
@@ -204,7 +206,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
 
 
 @library("m")
-def polyder(p: Any, m: int = 1) -> Array:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """Returns the derivative of a polynomial.
 
     Args:
@@ -230,14 +232,14 @@ def polyder(p: Any, m: int = 1) -> Array:
     for _ in range(m):
         n = array.aval.shape[0]
         if n <= 1:
-            return lax.slice_in_dim(array, 0, 0)  # type: ignore[no-any-return]
+            return lax.slice_in_dim(array, 0, 0)
         powers = np.arange(n - 1, 0, -1).astype(array.aval.dtype)
         array = lax.slice_in_dim(array, 0, n - 1) * powers
-    return array  # type: ignore[no-any-return]
+    return array
 
 
 @library("m")
-def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """Returns the antiderivative of a polynomial.
 
     Args:
@@ -271,10 +273,12 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
         powers = np.arange(n, 0, -1).astype(array.aval.dtype)
         last = lax.slice_in_dim(constants, i, i + 1)
         array = lax.concatenate([array / powers, last], 0)
-    return array  # type: ignore[no-any-return]
+    return array
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+def polydiv(
+    u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False
+) -> tuple[Array, Array]:
     """Divides polynomials with remainder.
 
     Args:
@@ -315,7 +319,7 @@ def _polydiv(u: Any, v: Any) -> Any:
     return lax.concatenate(out, 0), x
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Array:
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """Returns the zeros of a polynomial.
 
     Args:
@@ -349,7 +353,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
 
 
 @library("zeros")
-def _roots(p: Any, zeros: int) -> Any:
+def _roots(p: Any, zeros: int) -> Array:
     dtype = dtypes.to_complex(p.aval.dtype)
     n = p.aval.shape[0]
     out = lax.full((0,), 0, dtype)
@@ -362,12 +366,12 @@ def _roots(p: Any, zeros: int) -> Any:
 
 
 def polyfit(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     deg: int,
     rcond: float | None = None,
     full: bool = False,
-    w: Any = None,
+    w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Any:
     """Fits a polynomial to data by least squares.

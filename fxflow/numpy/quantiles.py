@@ -21,13 +21,14 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, DtypeError
+from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import array_of, convert, repeated, size_of
+from fxflow.numpy.axes import canonical_axes
 from fxflow.numpy.floats import isnan
 from fxflow.numpy.index_functions import take_along_axis
 from fxflow.numpy.means import weights_of
 from fxflow.numpy.reductions import any, count_nonzero, sum
 from fxflow.numpy.selection import choose_between
-from fxflow.numpy.shapes import canonical_axes
 
 # Hyndman and Fan's alpha and beta of the continuous methods.
 _CONTINUOUS = {
@@ -96,7 +97,7 @@ def _quantile(
     *,
     skip_nan: bool,
     weights: Any = None,
-) -> Any:
+) -> Array:
     if method not in METHODS:
         raise ArgumentError(
             f"{name}: method must be one of {', '.join(METHODS)}, got {method!r}"
@@ -253,6 +254,10 @@ _WEIGHTS = """\
       weights: array-like of the shape of `a`, or with the lengths of `axis`: how much
         each element counts; only with `method="inverted_cdf"`.
 """
+_LAYOUT = """\
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out.
+"""
 
 
 def _declared(name: str, unit: str, *, q: float, values: str) -> Callable[..., Array]:
@@ -267,6 +272,17 @@ def _declared(name: str, unit: str, *, q: float, values: str) -> Callable[..., A
     skip_nan = name.startswith("nan")
     percent = unit.startswith("percentages")
 
+    def found(
+        a: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any
+    ) -> Array:
+        share = array_of(q, name) / 100 if percent else q
+        return _quantile(
+            name, a, share, axis, method, keepdims, skip_nan=skip_nan, weights=weights
+        )
+
+    found.__name__ = name
+    plan = library("axis", "method", "keepdims")(found)
+
     def function(
         a: Any,
         q: Any,
@@ -277,18 +293,17 @@ def _declared(name: str, unit: str, *, q: float, values: str) -> Callable[..., A
         keepdims: bool = False,
         *,
         weights: Any = None,
+        out_sharding: Any = None,
     ) -> Array:
         _refuse(name, out, overwrite_input)
-        share = array_of(q, name) / 100 if percent else q
-        return _quantile(  # type: ignore[no-any-return]
-            name, a, share, axis, method, keepdims, skip_nan=skip_nan, weights=weights
-        )
+        values = plan(a, q, axis, method, keepdims, weights)
+        return values if out_sharding is None else laid_out(name, values, out_sharding)
 
     function.__name__ = function.__qualname__ = name
     common = _COMMON.format(
         q=f"      q: array-like: {unit}.\n",
         method=_METHOD,
-        weights=_WEIGHTS,
+        weights=_WEIGHTS + _LAYOUT,
         returns="Float array of shape `q.shape` and the axes that are left.",
         mistake="there is no such method, it takes no weights, or `a` is no array",
     )
@@ -299,6 +314,7 @@ def _declared(name: str, unit: str, *, q: float, values: str) -> Callable[..., A
     Values below which a share of the elements lies.
 
     {common}      ShapeError: the shape of the weights does not fit.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Special cases:
       {nothing} Of no elements: nan.
@@ -311,8 +327,7 @@ def _declared(name: str, unit: str, *, q: float, values: str) -> Callable[..., A
     Source: `numpy.{name}`; R. Hyndman and Y. Fan, Sample Quantiles in Statistical
     Packages, 1996.
     """
-    static = ("axis", "out", "overwrite_input", "method", "keepdims")
-    return library(*static)(function)
+    return function
 
 
 def _declared_median(name: str, *, values: str) -> Callable[..., Array]:
@@ -327,9 +342,7 @@ def _declared_median(name: str, *, values: str) -> Callable[..., Array]:
         keepdims: bool = False,
     ) -> Array:
         _refuse(name, out, overwrite_input)
-        return _quantile(  # type: ignore[no-any-return]
-            name, a, 0.5, axis, "linear", keepdims, skip_nan=skip_nan
-        )
+        return _quantile(name, a, 0.5, axis, "linear", keepdims, skip_nan=skip_nan)
 
     function.__name__ = function.__qualname__ = name
     common = _COMMON.format(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from fxflow.core.errors import ArgumentError, ConcretizationError
 from fxflow.core.promotion import result_type
 from fxflow.core.trace import Tracer, state
 from fxflow.numpy._operands import (
+    ArrayLike,
+    DTypeLike,
     broadcast,
     constant,
     convert,
@@ -24,8 +26,9 @@ from fxflow.numpy._operands import (
     promote_inexact,
     repeated,
 )
-from fxflow.numpy.creation import astype_array, to_device, wrap_host
-from fxflow.numpy.shapes import canonical_axis, moveaxis
+from fxflow.numpy.axes import canonical_axis
+from fxflow.numpy.axis_order import moveaxis
+from fxflow.numpy.creation import astype_array, place_of, to_device, wrap_host
 
 # -- ranges ----------------------------------------------------------------------------
 
@@ -55,9 +58,10 @@ def arange(
     start: Any,
     stop: Any = None,
     step: Any = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     device: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Makes an array of evenly spaced numbers in a half-open interval.
 
@@ -67,13 +71,17 @@ def arange(
       step: between numbers (default: 1).
       dtype: of the result (default: the common one of the bounds).
       device: where to put it.
+      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
+        a `PartitionSpec` over the current mesh.
 
     Returns:
       Array of shape `(ceil((stop - start) / step),)`.
 
     Raises:
       ConcretizationError: a bound is traced.
-      ArgumentError: `step` is 0, or a bound is no number.
+      ArgumentError: `step` is 0, or a bound is no number; or both `device` and
+        `out_sharding` are given.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
       >>> arange(2, 8, 3)
@@ -81,8 +89,10 @@ def arange(
 
     Source: `numpy.arange`.
     """
-    if type(start) is int and stop is step is dtype is device is None:
+    if type(start) is int and stop is step is dtype is device is out_sharding is None:
         return _counted(dtypes.default_int(), 0, 1, max(start, 0))
+    if out_sharding is not None:
+        device = place_of("arange", device, out_sharding)
     first = _concrete("arange", "start", start)
     if stop is None:
         first, last = 0, first
@@ -104,7 +114,7 @@ def _common_dtype(numbers: list[Any]) -> Any:
     return result_type(*known)
 
 
-def _counted(dtype: Any, first: Any, by: Any, length: int) -> Any:
+def _counted(dtype: Any, first: Any, by: Any, length: int) -> Array:
     """Returns `first + by * i` for each i below a length."""
     if dtypes.is_bool(dtype) and length > 2:
         raise ArgumentError(
@@ -125,17 +135,45 @@ def _counted(dtype: Any, first: Any, by: Any, length: int) -> Any:
     return out if not first else lax.add(out, constant(first, dtype))
 
 
+@overload
 def linspace(
     start: Any,
     stop: Any,
     num: int = 50,
     endpoint: bool = True,
-    retstep: bool = False,
+    retstep: Literal[False] = False,
     dtype: Any = None,
     axis: int = 0,
     *,
     device: Any = None,
-) -> Any:
+) -> Array: ...
+
+
+@overload
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    *,
+    retstep: Literal[True],
+    dtype: Any = None,
+    axis: int = 0,
+    device: Any = None,
+) -> tuple[Array, Array]: ...
+
+
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Array | tuple[Array, Array]:
     """Makes evenly spaced numbers in a closed interval.
 
     Args:
@@ -173,7 +211,7 @@ def linspace(
 @library("num", "endpoint", "dtype", "axis")
 def _linspace(
     start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int
-) -> Any:
+) -> tuple[Array, Array]:
     start, stop = promote_inexact("linspace", start, stop)
     if dtype is not None and dtypes.is_inexact(dtype):
         start, stop = convert(start, dtype), convert(stop, dtype)
@@ -204,7 +242,7 @@ def _linspace(
     return _strong(out), _strong(step)
 
 
-def _strong(x: Any) -> Any:
+def _strong(x: Any) -> Array:
     return convert(x, x.aval.dtype)
 
 
@@ -215,12 +253,12 @@ def _along(x: Any, axis: int, name: str) -> Any:
 
 
 def logspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
+    base: ArrayLike = 10.0,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
     """Makes numbers whose logarithms are evenly spaced.
@@ -248,17 +286,17 @@ def logspace(
 
 
 @library("dtype")
-def _powers(base: Any, exponents: Any, dtype: Any) -> Any:
+def _powers(base: Any, exponents: Any, dtype: Any) -> Array:
     out = lax.pow(*broadcast("logspace", promote_inexact("logspace", base, exponents)))
     return _strong(out) if dtype is None else astype_array(out, dtype)
 
 
 def geomspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
     """Makes numbers each of which is a constant multiple of the one before.
@@ -289,7 +327,7 @@ def geomspace(
 @library("num", "endpoint", "dtype", "axis")
 def _geomspace(
     start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int
-) -> Any:
+) -> Array:
     start, stop = promote_inexact("geomspace", start, stop)
     shape = joint_shape("geomspace", [start.aval, stop.aval])
     start, stop = repeated(start, shape), repeated(stop, shape)

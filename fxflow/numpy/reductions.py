@@ -12,28 +12,20 @@ from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy._operands import (
+    ArrayLike,
+    Axes,
+    DTypeLike,
     array_of,
     convert,
     joint_shape,
+    no_out,
     repeated,
     size_of,
 )
-from fxflow.numpy.shapes import canonical_axes
+from fxflow.numpy.axes import canonical_axes
 
 
-def no_out(name: str, out: Any) -> None:
-    """Refuses an array to write the result to.
-
-    Raises:
-      ArgumentError: there is one.
-    """
-    if out is not None:
-        raise ArgumentError(
-            f"{name}: arrays are immutable, so out= has no meaning: use the result"
-        )
-
-
-def _kept(value: Any, axes: tuple[int, ...], ndim: int, keepdims: bool) -> Any:
+def _kept(value: Array, axes: tuple[int, ...], ndim: int, keepdims: bool) -> Array:
     """Returns a reduced array with the reduced axes of length 1, if asked for."""
     if not keepdims or not axes:
         return value
@@ -57,7 +49,7 @@ def masked(name: str, a: Any, where: Any, neutral: Any) -> Any:
 
 
 def accumulated(
-    a: Any, dtype: Any, *, promote_integers: bool = True
+    a: Any, dtype: DTypeLike | None, *, promote_integers: bool = True
 ) -> tuple[Any, Any]:
     """Returns an array in the dtype to add up in, and the dtype of the result.
 
@@ -86,13 +78,13 @@ def accumulated(
 
 @library("axis", "dtype", "out", "keepdims", "promote_integers")
 def sum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     initial: Any = None,
-    where: Any = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
     """Adds up elements.
@@ -146,13 +138,13 @@ def _start(name: str, initial: Any, like: Any) -> Any:
 
 @library("axis", "dtype", "out", "keepdims", "promote_integers")
 def prod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     initial: Any = None,
-    where: Any = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
     """Multiplies elements.
@@ -269,12 +261,12 @@ def _complex_extremum(
 
 @library("axis", "out", "keepdims")
 def max(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     keepdims: bool = False,
     initial: Any = None,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Returns the greatest elements.
 
@@ -309,12 +301,12 @@ def max(
 
 @library("axis", "out", "keepdims")
 def min(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     keepdims: bool = False,
     initial: Any = None,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Returns the least elements.
 
@@ -348,7 +340,9 @@ def min(
 
 
 @library("axis", "out", "keepdims")
-def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Array:
+def ptp(
+    a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False
+) -> Array:
     """Returns the greatest elements minus the least.
 
     Args:
@@ -388,12 +382,12 @@ def _truth(a: Any, name: str) -> Any:
 
 @library("axis", "out", "keepdims")
 def all(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     keepdims: bool = False,
     *,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Returns whether all elements are true (not zero).
 
@@ -428,12 +422,12 @@ def all(
 
 @library("axis", "out", "keepdims")
 def any(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
     out: None = None,
     keepdims: bool = False,
     *,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Returns whether any element is true (not zero).
 
@@ -467,7 +461,7 @@ def any(
 
 
 @library("axis", "keepdims")
-def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Array:
+def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:
     """Counts the elements that are not zero.
 
     Args:

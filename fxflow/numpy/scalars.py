@@ -18,6 +18,7 @@ from fxflow.core.convert import typeof
 from fxflow.core.dtypes import finfo, iinfo, issubdtype
 from fxflow.core.errors import DtypeError
 from fxflow.core.promotion import promote_types, result_type
+from fxflow.numpy._operands import ArrayLike, Axes, DTypeLike
 from fxflow.numpy.creation import asarray
 
 __all__ = [
@@ -179,7 +180,7 @@ _KINDS: dict[str, Any] = {
 }
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     """Returns whether a dtype is of a kind of the array API standard.
 
     Args:
@@ -247,7 +248,7 @@ def shape(a: Any) -> tuple[int, ...]:
     return typeof(a).shape
 
 
-def size(a: Any, axis: Any = None) -> int:
+def size(a: Any, axis: Axes = None) -> int:
     """Returns the number of elements, or of those along some axes.
 
     Args:
@@ -285,7 +286,7 @@ def isscalar(element: Any) -> bool:
     return isinstance(element, Array) and not element.ndim
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: ArrayLike | None) -> bool:
     """Returns whether the dtype is complex.
 
     Args:
@@ -301,7 +302,7 @@ def iscomplexobj(x: Any) -> bool:
     return dtypes.is_complex(promotion.dtype_and_weak(x)[0])
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: ArrayLike | None) -> bool:
     """Returns whether the dtype is not complex.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,13 @@ from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.core.primitive import table
 from fxflow.core.trace import Tracer, state
 from fxflow.numpy._operands import (
+    ArrayLike,
     array_of,
     broadcast,
     constant,
     convert,
     joint_shape,
+    no_out,
     promote_dtypes,
     repeated,
 )
@@ -27,7 +29,7 @@ from fxflow.numpy.comparisons import truth
 
 
 @library()
-def where(condition: Any, x: Any, y: Any, /) -> Any:
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array:
     """Takes elements from `x` where a condition is true; see `fxflow.numpy.where`.
 
     Args:
@@ -41,7 +43,7 @@ def where(condition: Any, x: Any, y: Any, /) -> Any:
     return choose_between(truth("where", condition), *promote_dtypes("where", x, y))
 
 
-def choose_between(condition: Any, x: Any, y: Any) -> Any:
+def choose_between(condition: Array, x: Array, y: Array) -> Array:
     """Returns `x` where a condition is true, `y` elsewhere, all broadcast.
 
     Args:
@@ -66,10 +68,11 @@ def choose_between(condition: Any, x: Any, y: Any) -> Any:
             x = repeated(x, shape)
     if dtypes.is_key(x.aval.dtype):
         return lax.select(condition, x, y)
-    return table["select_n"].bind(condition, y, x)
+    out: Array = table["select_n"].bind(condition, y, x)
+    return out
 
 
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
+def select(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Array:
     """Takes each element from the first choice whose condition is true.
 
     Args:
@@ -96,7 +99,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
 
 
 @library()
-def _select(conditions: Sequence[Any], choices: Sequence[Any], default: Any) -> Any:
+def _select(conditions: Sequence[Any], choices: Sequence[Any], default: Any) -> Array:
     masks = [array_of(c, "select") for c in conditions]
     for mask in masks:
         if not dtypes.is_bool(mask.aval.dtype):
@@ -108,7 +111,7 @@ def _select(conditions: Sequence[Any], choices: Sequence[Any], default: Any) -> 
 
 
 def piecewise(
-    x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any
+    x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any
 ) -> Array:
     """Evaluates a function that is defined by pieces.
 
@@ -153,7 +156,7 @@ def piecewise(
         )
 
     def value_of(piece: Any) -> Any:
-        value = piece(x, *args, **kw) if isinstance(piece, Callable) else piece  # type: ignore[arg-type]
+        value = piece(x, *args, **kw) if callable(piece) else piece
         return convert(array_of(value, "piecewise"), x.aval.dtype)
 
     out = value_of(default)
@@ -162,7 +165,7 @@ def piecewise(
     return repeated(out, x.aval.shape) if out.aval.shape != x.aval.shape else out
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:
+def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
     """Takes each element from the choice that an array of integers names.
 
     Args:
@@ -181,8 +184,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
 
     Source: `numpy.choose`.
     """
-    if out is not None:
-        raise ArgumentError("choose: `out` is not supported, arrays never change")
+    no_out("choose", out)
     which = array_of(a, "choose")
     if dtypes.is_inexact(which.aval.dtype):
         raise DtypeError(f"choose: takes integers, got {which.aval}")
@@ -202,7 +204,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
 
 
 @library()
-def _choose(which: Any, cases: Sequence[Any], mode: str) -> Any:
+def _choose(which: Any, cases: Sequence[Any], mode: str) -> Array:
     values = promote_dtypes("choose", *cases)
     count = len(values)
     which = convert(which, dtypes.int32)
@@ -222,7 +224,9 @@ def _choose(which: Any, cases: Sequence[Any], mode: str) -> Any:
 
 
 @library()
-def clip(arr: Any, /, min: Any = None, max: Any = None) -> Array:
+def clip(
+    arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None
+) -> Array:
     """Moves elements that are outside of bounds to the bounds.
 
     Args:
@@ -259,7 +263,7 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Array:
 
 @library("copy")
 def nan_to_num(
-    x: Any,
+    x: ArrayLike,
     copy: bool = True,
     nan: Any = 0.0,
     posinf: Any = None,
@@ -282,16 +286,16 @@ def nan_to_num(
 
     Source: `numpy.nan_to_num`.
     """
-    x = array_of(x, "nan_to_num")
-    dtype = x.aval.dtype
+    array = array_of(x, "nan_to_num")
+    dtype = array.aval.dtype
     if dtypes.is_complex(dtype):
         parts = [
             nan_to_num(part, copy, nan, posinf, neginf)
-            for part in (lax.real(x), lax.imag(x))
+            for part in (lax.real(array), lax.imag(array))
         ]
         return lax.complex(*parts)
     if not dtypes.is_floating(dtype):
-        return x
+        return array
     limits = dtypes.finfo(dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
@@ -302,6 +306,6 @@ def nan_to_num(
         return convert(array_of(number, "nan_to_num"), dtype)
 
     infinity = constant(float("inf"), dtype)
-    x = choose_between(lax.ne(x, x), value(nan), x)
-    x = choose_between(lax.eq(x, infinity), value(high), x)
-    return choose_between(lax.eq(x, lax.neg(infinity)), value(low), x)
+    array = choose_between(lax.ne(array, array), value(nan), array)
+    array = choose_between(lax.eq(array, infinity), value(high), array)
+    return choose_between(lax.eq(array, lax.neg(infinity)), value(low), array)

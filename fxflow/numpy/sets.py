@@ -13,14 +13,16 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError
-from fxflow.numpy._operands import array_of, convert, promote_dtypes, size_of
+from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_dtypes, size_of
+from fxflow.numpy.axes import canonical_axis
+from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.finding import nonzero
 from fxflow.numpy.floats import isnan
 from fxflow.numpy.index_functions import take
 from fxflow.numpy.joining import concatenate
 from fxflow.numpy.reductions import any, sum
 from fxflow.numpy.selection import choose_between
-from fxflow.numpy.shapes import canonical_axis, moveaxis, ravel, reshape
+from fxflow.numpy.shapes import ravel, reshape
 from fxflow.numpy.sorting import searchsorted
 
 
@@ -98,7 +100,7 @@ def _size(name: str, mask: Any, size: Any) -> int:
 
 
 def unique(
-    ar: Any,
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -171,7 +173,7 @@ def unique(
     return out[0] if len(out) == 1 else tuple(out)
 
 
-def _values(rows: Any, perm: Any, starts: Any, fill_value: Any) -> Any:
+def _values(rows: Any, perm: Any, starts: Any, fill_value: Any) -> Array:
     """Returns the rows that begin a group; where there are none, what to fill with."""
     n = rows.aval.shape[0]
     if not n:
@@ -187,7 +189,7 @@ def _values(rows: Any, perm: Any, starts: Any, fill_value: Any) -> Any:
 
 
 def unique_all(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueAll:
     """Returns the distinct elements, their first places, which is which, how often.
 
@@ -216,7 +218,7 @@ def unique_all(
 
 
 def unique_counts(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueCounts:
     """Returns the distinct elements and how often they come.
 
@@ -245,7 +247,7 @@ def unique_counts(
 
 
 def unique_inverse(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueInverse:
     """Returns the distinct elements and which of them each element is.
 
@@ -274,7 +276,7 @@ def unique_inverse(
 
 
 def unique_values(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None
 ) -> Array:
     """Returns the distinct elements.
 
@@ -296,7 +298,8 @@ def unique_values(
 
     Source: the array API standard.
     """
-    return unique(x, equal_nan=False, size=size, fill_value=fill_value)  # type: ignore[no-any-return]
+    values: Array = unique(x, equal_nan=False, size=size, fill_value=fill_value)
+    return values
 
 
 # -- two sets --------------------------------------------------------------------------
@@ -304,8 +307,8 @@ def unique_values(
 
 @library("assume_unique", "invert", "method")
 def isin(
-    element: Any,
-    test_elements: Any,
+    element: ArrayLike,
+    test_elements: ArrayLike,
     assume_unique: bool = False,
     invert: bool = False,
     *,
@@ -345,7 +348,7 @@ def isin(
     x, others = promote_dtypes("isin", element, test_elements)
     count = others.aval.size
     if not count:
-        return lax.full(x.aval.shape, invert, dtypes.bool_)  # type: ignore[no-any-return]
+        return lax.full(x.aval.shape, invert, dtypes.bool_)
     ordered = lax.sort(ravel(others), 0)
     if method == "compare_all" or (method == "auto" and count <= 16):
         shape = (*x.aval.shape, count)
@@ -355,12 +358,12 @@ def isin(
     else:
         place = searchsorted(ordered, x, method=ways[method])
         found = take(ordered, place, mode="clip") == x
-    return ~found if invert else found  # type: ignore[no-any-return]
+    return ~found if invert else found
 
 
 def _compressed(
     name: str, x: Any, mask: Any, size: int | None, fill_value: Any
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Returns the elements under a mask, and where they are."""
     n = x.aval.shape[0]
     count = _size(name, mask, size)
@@ -383,7 +386,7 @@ def _two(name: str, ar1: Any, ar2: Any) -> list[Any]:
 
 
 def union1d(
-    ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None
+    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: Any = None
 ) -> Array:
     """Returns the elements of two arrays, sorted, each once.
 
@@ -407,12 +410,13 @@ def union1d(
     Source: `numpy.union1d`.
     """
     both = concatenate(_two("union1d", ar1, ar2))
-    return unique(both, size=size, fill_value=fill_value)  # type: ignore[no-any-return]
+    values: Array = unique(both, size=size, fill_value=fill_value)
+    return values
 
 
 def intersect1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
@@ -465,8 +469,8 @@ def intersect1d(
 
 
 def setdiff1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
@@ -500,12 +504,12 @@ def setdiff1d(
         perm, first = _grouped(x, True)
         x = take(x, perm, mode="clip")
         mask = first & isin(x, y, invert=True)
-    return _compressed("setdiff1d", x, mask, size, fill_value)[0]  # type: ignore[no-any-return]
+    return _compressed("setdiff1d", x, mask, size, fill_value)[0]
 
 
 def setxor1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
@@ -537,8 +541,8 @@ def setxor1d(
     both = concatenate([x, y])
     alone = concatenate([isin(x, y, invert=True), isin(y, x, invert=True)])
     if not both.aval.size:
-        return _compressed("setxor1d", both, alone, size, fill_value)[0]  # type: ignore[no-any-return]
+        return _compressed("setxor1d", both, alone, size, fill_value)[0]
     perm, first = _grouped(both, True)
     mask = first & take(alone, perm, mode="clip")
     ordered = take(both, perm, mode="clip")
-    return _compressed("setxor1d", ordered, mask, size, fill_value)[0]  # type: ignore[no-any-return]
+    return _compressed("setxor1d", ordered, mask, size, fill_value)[0]

@@ -9,13 +9,20 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.numpy._operands import array_of, convert, promote_dtypes, repeated
+from fxflow.numpy._operands import (
+    ArrayLike,
+    DTypeLike,
+    array_of,
+    convert,
+    promote_dtypes,
+    repeated,
+)
+from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.comparisons import less
 from fxflow.numpy.floats import isnan
 from fxflow.numpy.index_functions import take
 from fxflow.numpy.reductions import sum
 from fxflow.numpy.selection import choose_between
-from fxflow.numpy.shapes import canonical_axis
 
 # Up to this many comparisons, comparing each with each is faster than a loop.
 _COMPARE_ALL = 1 << 14
@@ -38,7 +45,7 @@ def _prepared(name: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[Any,
 
 @library("axis", "kind", "order", "stable", "descending")
 def sort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
@@ -76,19 +83,19 @@ def sort(
     """
     array, axis = _prepared("sort", a, axis, kind, order)
     out = lax.sort(array, axis, stable)
-    return lax.rev(out, (axis,)) if descending else out  # type: ignore[no-any-return]
+    return lax.rev(out, (axis,)) if descending else out
 
 
 @library("axis", "kind", "order", "stable", "descending", "dtype")
 def argsort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Returns the indices that sort an array along an axis.
 
@@ -118,15 +125,15 @@ def argsort(
     array, axis = _prepared("argsort", a, axis, kind, order)
     result = dtypes.default_int() if dtype is None else dtypes.dtype(dtype)
     if not descending:
-        return convert(lax.argsort(array, axis, stable), result)  # type: ignore[no-any-return]
+        return convert(lax.argsort(array, axis, stable), result)
     # Reversed before and after, so that equal elements keep their order.
     places = lax.argsort(lax.rev(array, (axis,)), axis, stable)
     last = array.aval.shape[axis] - 1
-    return convert(last - lax.rev(places, (axis,)), result)  # type: ignore[no-any-return]
+    return convert(last - lax.rev(places, (axis,)), result)
 
 
 @library()
-def sort_complex(a: Any) -> Array:
+def sort_complex(a: ArrayLike) -> Array:
     """Sorts along the last axis and makes the result complex.
 
     Args:
@@ -147,7 +154,8 @@ def sort_complex(a: Any) -> Array:
     """
     array = array_of(a, "sort_complex")
     dtype = dtypes.to_complex(dtypes.to_inexact(array.aval.dtype))
-    return lax.sort(convert(array, dtype), array.aval.ndim - 1)  # type: ignore[no-any-return]
+    out: Array = lax.sort(convert(array, dtype), array.aval.ndim - 1)
+    return out
 
 
 def lexsort(keys: Any, axis: int = -1) -> Array:
@@ -183,7 +191,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
 
 
 @library("axis")
-def _lexsort(axis: int, *keys: Any) -> Any:
+def _lexsort(axis: int, *keys: Any) -> Array:
     arrays = [array_of(k, "lexsort") for k in keys]
     shape = arrays[0].aval.shape
     for a in arrays:
@@ -195,11 +203,12 @@ def _lexsort(axis: int, *keys: Any) -> Any:
         return lax.full((), 0, dtypes.default_int())
     axis = canonical_axis("lexsort", axis, len(shape))
     numbers = lax.broadcasted_iota(dtypes.default_int(), shape, axis)
-    return lax.sort((*reversed(arrays), numbers), axis, True, len(arrays))[-1]
+    order: Array = lax.sort((*reversed(arrays), numbers), axis, True, len(arrays))[-1]
+    return order
 
 
 @library("kth", "axis")
-def partition(a: Any, kth: int, axis: int = -1) -> Array:
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Moves smaller elements before the k-th smallest, greater ones behind.
 
     Args:
@@ -223,11 +232,12 @@ def partition(a: Any, kth: int, axis: int = -1) -> Array:
     array = array_of(a, "partition")
     axis = canonical_axis("partition", axis, array.aval.ndim)
     canonical_axis("partition", kth, array.aval.shape[axis], "kth")
-    return lax.sort(array, axis)  # type: ignore[no-any-return]
+    out: Array = lax.sort(array, axis)
+    return out
 
 
 @library("kth", "axis")
-def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Returns the indices that `partition` an array.
 
     Args:
@@ -251,7 +261,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
     array = array_of(a, "argpartition")
     axis = canonical_axis("argpartition", axis, array.aval.ndim)
     canonical_axis("argpartition", kth, array.aval.shape[axis], "kth")
-    return convert(lax.argsort(array, axis), dtypes.default_int())  # type: ignore[no-any-return]
+    return convert(lax.argsort(array, axis), dtypes.default_int())
 
 
 # -- searching -----------------------------------------------------------------------
@@ -268,7 +278,12 @@ def _before(x: Any, y: Any) -> Any:
 
 @library("side", "method")
 def searchsorted(
-    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "default"
+    a: ArrayLike,
+    v: ArrayLike,
+    side: str = "left",
+    sorter: ArrayLike | None = None,
+    *,
+    method: str = "default",
 ) -> Array:
     """Returns where values would have to be put into a sorted array.
 
@@ -313,7 +328,7 @@ def searchsorted(
         table = take(table, array_of(sorter, "searchsorted"), mode="clip")
     n, result = table.aval.shape[0], dtypes.default_int()
     if not n or not values.aval.size:
-        return lax.full(values.aval.shape, 0, result)  # type: ignore[no-any-return]
+        return lax.full(values.aval.shape, 0, result)
     if method == "default":
         small = n * values.aval.size <= _COMPARE_ALL
         method = "compare_all" if small else "scan"
@@ -323,7 +338,7 @@ def searchsorted(
         places = _by_sorting(table, values, side)
     else:
         places = _by_halving(table, values, side, unroll=method == "scan_unrolled")
-    return convert(places, result)  # type: ignore[no-any-return]
+    return convert(places, result)
 
 
 def _goes_behind(item: Any, value: Any, side: str) -> Any:
@@ -375,7 +390,7 @@ def _by_sorting(table: Any, values: Any, side: str) -> Any:
 
 @library("right", "method")
 def digitize(
-    x: Any, bins: Any, right: bool = False, *, method: str = "default"
+    x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str = "default"
 ) -> Array:
     """Returns in which bin each value lies.
 
@@ -406,11 +421,11 @@ def digitize(
         raise ShapeError(f"digitize: bins must have one axis, got {edges.aval}")
     n = edges.aval.shape[0]
     if not n:
-        return lax.full(value.aval.shape, 0, dtypes.default_int())  # type: ignore[no-any-return]
+        return lax.full(value.aval.shape, 0, dtypes.default_int())
     side = "left" if right else "right"
     up = searchsorted(edges, value, side, method=method)
     down = n - searchsorted(lax.rev(edges, (0,)), value, side, method=method)
     ascending = lax.index_in_dim(edges, 0, 0, False) <= lax.index_in_dim(
         edges, n - 1, 0, False
     )
-    return choose_between(repeated(ascending, up.aval.shape), up, down)  # type: ignore[no-any-return]
+    return choose_between(repeated(ascending, up.aval.shape), up, down)

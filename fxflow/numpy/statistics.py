@@ -8,17 +8,20 @@ from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
-from fxflow.core.errors import (
-    ArgumentError,
-    DtypeError,
-    ShapeError,
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.numpy._operands import (
+    ArrayLike,
+    DTypeLike,
+    array_of,
+    convert,
+    promote_dtypes,
+    promote_inexact,
 )
-from fxflow.numpy._operands import array_of, convert, promote_dtypes, promote_inexact
-from fxflow.numpy.contraction import dot
 from fxflow.numpy.floats import conjugate, real
 from fxflow.numpy.joining import concatenate
 from fxflow.numpy.means import average
 from fxflow.numpy.outer_products import outer
+from fxflow.numpy.products import dot
 from fxflow.numpy.reductions import sum
 from fxflow.numpy.selection import choose_between, clip
 from fxflow.numpy.shapes import atleast_2d, reshape
@@ -26,15 +29,15 @@ from fxflow.numpy.shapes import atleast_2d, reshape
 
 @library("rowvar", "bias", "ddof", "dtype")
 def cov(
-    m: Any,
+    m: ArrayLike,
     y: Any = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Returns the covariances of variables.
 
@@ -111,11 +114,13 @@ def cov(
     out = dot(apart, conjugate(other.T)) / convert(
         array_of(factor, "cov"), data.aval.dtype
     )
-    return lax.squeeze(out, (0, 1)) if out.aval.shape == (1, 1) else out  # type: ignore[no-any-return]
+    return lax.squeeze(out, (0, 1)) if out.aval.shape == (1, 1) else out
 
 
 @library("rowvar", "dtype")
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
+def corrcoef(
+    x: ArrayLike, y: Any = None, rowvar: bool = True, *, dtype: DTypeLike | None = None
+) -> Array:
     """Returns the correlation coefficients of variables.
 
     Args:
@@ -149,8 +154,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     )
     out = out / convert(outer(spread, spread), out.aval.dtype)
     if dtypes.is_complex(out.aval.dtype):
-        return lax.complex(clip(lax.real(out), -1, 1), clip(lax.imag(out), -1, 1))  # type: ignore[no-any-return]
-    return clip(out, -1, 1)  # type: ignore[no-any-return]
+        return lax.complex(clip(lax.real(out), -1, 1), clip(lax.imag(out), -1, 1))
+    return clip(out, -1, 1)
 
 
 # -- convolution -----------------------------------------------------------------------
@@ -158,7 +163,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 
 def _convolution(
     name: str, a: Any, v: Any, mode: str, precision: Any, preferred: Any
-) -> Any:
+) -> Array:
     """Returns the convolution of two sequences; the second one is reversed."""
     x, y = promote_dtypes(name, a, v)
     if x.aval.ndim != 1 or y.aval.ndim != 1 or not x.aval.size or not y.aval.size:
@@ -191,12 +196,12 @@ def _convolution(
 
 @library("mode", "precision", "preferred_element_type")
 def convolve(
-    a: Any,
-    v: Any,
+    a: ArrayLike,
+    v: ArrayLike,
     mode: str = "full",
     *,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Returns the convolution of two sequences.
 
@@ -222,17 +227,17 @@ def convolve(
 
     Source: `numpy.convolve`.
     """
-    return _convolution("convolve", a, v, mode, precision, preferred_element_type)  # type: ignore[no-any-return]
+    return _convolution("convolve", a, v, mode, precision, preferred_element_type)
 
 
 @library("mode", "precision", "preferred_element_type")
 def correlate(
-    a: Any,
-    v: Any,
+    a: ArrayLike,
+    v: ArrayLike,
     mode: str = "valid",
     *,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Returns the cross-correlation of two sequences.
 
@@ -268,7 +273,7 @@ def correlate(
         )
         n, m = y.aval.size, x.aval.size
         start = m // 2
-        return full[start : start + n]  # type: ignore[no-any-return]
-    return _convolution(  # type: ignore[no-any-return]
+        return full[start : start + n]
+    return _convolution(
         "correlate", x, other[::-1], mode, precision, preferred_element_type
     )

@@ -16,16 +16,26 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.convert import as_array
 from fxflow.core.errors import ArgumentError
-from fxflow.numpy._operands import array_of, convert, repeated
+from fxflow.numpy._operands import (
+    ArrayLike,
+    Axes,
+    DTypeLike,
+    array_of,
+    convert,
+    no_out,
+    repeated,
+)
+from fxflow.numpy.axes import canonical_axes, canonical_axis
+from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.creation import asarray, astype_array
 from fxflow.numpy.index_update import At
 from fxflow.numpy.selection import choose_between
-from fxflow.numpy.shapes import canonical_axes, canonical_axis, moveaxis, reshape
+from fxflow.numpy.shapes import reshape
 from fxflow.numpy.ufuncs import ufunc
 from fxflow.transforms.inspection import eval_shape
 
-_REDUCE: dict[str, Callable[..., Any]] = {
+_REDUCE: dict[str, Callable[..., Array]] = {
     "add": lax.reduce_sum,
     "multiply": lax.reduce_prod,
     "maximum": lax.reduce_max,
@@ -37,7 +47,7 @@ _REDUCE: dict[str, Callable[..., Any]] = {
     "bitwise_or": lax.reduce_or,
     "bitwise_xor": lax.reduce_xor,
 }
-_ACCUMULATE: dict[str, Callable[..., Any]] = {
+_ACCUMULATE: dict[str, Callable[..., Array]] = {
     "add": lax.cumsum,
     "multiply": lax.cumprod,
     "maximum": lax.cummax,
@@ -52,7 +62,7 @@ _AT = {
 }
 
 
-def _of_two(self: ufunc, method: str) -> None:
+def _of_two(self: ufunc[Any], method: str) -> None:
     if self.nin != 2 or self.nout != 1:
         raise ArgumentError(
             f"{self.__name__}.{method}: only functions of two arguments with one "
@@ -61,14 +71,7 @@ def _of_two(self: ufunc, method: str) -> None:
         )
 
 
-def _no_out(self: ufunc, method: str, out: Any) -> None:
-    if out is not None:
-        raise ArgumentError(
-            f"{self.__name__}.{method}: `out` is not supported, arrays never change"
-        )
-
-
-def _operand(self: ufunc, a: Any, dtype: Any) -> Any:
+def _operand(self: ufunc[Any], a: Any, dtype: Any) -> Array:
     """Returns what is reduced; sums of small integers are of the default integer."""
     x = array_of(asarray(a) if isinstance(a, list | tuple) else a, self.__name__)
     if dtype is not None:
@@ -92,10 +95,10 @@ def _operand(self: ufunc, a: Any, dtype: Any) -> Any:
 
 
 def reduce(
-    self: ufunc,
-    a: Any,
-    axis: Any = 0,
-    dtype: Any = None,
+    self: ufunc[Any],
+    a: ArrayLike,
+    axis: Axes = 0,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     initial: Any = None,
@@ -125,7 +128,7 @@ def reduce(
     Source: `numpy.ufunc.reduce`.
     """
     _of_two(self, "reduce")
-    _no_out(self, "reduce", out)
+    no_out(f"{self.__name__}.reduce", out)
     x = _operand(self, a, dtype)
     axes = canonical_axes(f"{self.__name__}.reduce", axis, x.aval.ndim)
     shape = x.aval.shape
@@ -156,7 +159,7 @@ def reduce(
     if keepdims:
         kept = tuple(1 if d in axes else n for d, n in enumerate(shape))
         result = lax.reshape(result, kept)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def _in_front(x: Any, axes: tuple[int, ...]) -> Any:
@@ -168,7 +171,9 @@ def _in_front(x: Any, axes: tuple[int, ...]) -> Any:
     return lax.reshape(x, (count, *(shape[d] for d in rest)))
 
 
-def _folded(self: ufunc, x: Any, axes: tuple[int, ...], start: Any, mask: Any) -> Any:
+def _folded(
+    self: ufunc[Any], x: Array, axes: tuple[int, ...], start: Any, mask: Any
+) -> Array:
     if not axes:
         return x
     if mask is not None:
@@ -187,11 +192,16 @@ def _folded(self: ufunc, x: Any, axes: tuple[int, ...], start: Any, mask: Any) -
         new = convert(self.function(total, row), total.aval.dtype, total.aval.weak_type)
         return (new if keep is None else choose_between(keep, new, total)), None
 
-    return lax.scan(step, carry, (rows, mask))[0]
+    total: Array = lax.scan(step, carry, (rows, mask))[0]
+    return total
 
 
 def accumulate(
-    self: ufunc, a: Any, axis: int = 0, dtype: Any = None, out: None = None
+    self: ufunc[Any],
+    a: ArrayLike,
+    axis: int = 0,
+    dtype: DTypeLike | None = None,
+    out: None = None,
 ) -> Array:
     """Applies the function between all elements along an axis, keeping what comes out.
 
@@ -212,14 +222,14 @@ def accumulate(
     Source: `numpy.ufunc.accumulate`.
     """
     _of_two(self, "accumulate")
-    _no_out(self, "accumulate", out)
+    no_out(f"{self.__name__}.accumulate", out)
     x = _operand(self, a, dtype)
     axis = canonical_axis(f"{self.__name__}.accumulate", axis, x.aval.ndim)
     known = _ACCUMULATE.get(self.__name__)
     if known is not None:
-        return known(x, axis)  # type: ignore[no-any-return]
+        return known(x, axis)
     if not x.aval.size:
-        return x  # type: ignore[no-any-return]
+        return x
     rows = moveaxis(x, axis, 0)
     first = lax.index_in_dim(rows, 0, 0, keepdims=False)
 
@@ -232,7 +242,7 @@ def accumulate(
     return moveaxis(joined, 0, axis)
 
 
-def outer(self: ufunc, A: Any, B: Any, /) -> Array:
+def outer(self: ufunc[Any], A: ArrayLike, B: ArrayLike, /) -> Array:
     """Applies the function to all pairs of elements.
 
     Args:
@@ -252,11 +262,18 @@ def outer(self: ufunc, A: Any, B: Any, /) -> Array:
         raise ArgumentError(f"{self.__name__}.outer: takes functions of two arguments")
     x, y = array_of(A, self.__name__), array_of(B, self.__name__)
     x = reshape(x, x.shape + (1,) * y.ndim)
-    return self(x, y)  # type: ignore[no-any-return]
+    pairs: Array = self(x, y)
+    return pairs
 
 
 def at(
-    self: ufunc, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True
+    self: ufunc[Any],
+    a: ArrayLike,
+    indices: Any,
+    b: Any = None,
+    /,
+    *,
+    inplace: bool = True,
 ) -> Array:
     """Returns an array with the function applied at places; places may come twice.
 
@@ -286,7 +303,8 @@ def at(
         )
     x = array_of(a, self.__name__)
     if self.__name__ in _AT:
-        return getattr(At(x)[indices], _AT[self.__name__])(b)  # type: ignore[no-any-return]
+        changed: Array = getattr(At(x)[indices], _AT[self.__name__])(b)
+        return changed
     # Place by place, in order: so a place that comes twice is changed twice.
     numbers = as_array(np.arange(x.size, dtype=np.int32).reshape(x.shape))
     places = numbers[indices]
@@ -307,11 +325,11 @@ def at(
 
 
 def reduceat(
-    self: ufunc,
-    a: Any,
+    self: ufunc[Any],
+    a: ArrayLike,
     indices: Any,
     axis: int = 0,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
     """Applies the function between the elements of pieces along an axis.
@@ -337,7 +355,7 @@ def reduceat(
     Source: `numpy.ufunc.reduceat`.
     """
     _of_two(self, "reduceat")
-    _no_out(self, "reduceat", out)
+    no_out(f"{self.__name__}.reduceat", out)
     x = _operand(self, a, dtype)
     axis = canonical_axis(f"{self.__name__}.reduceat", axis, x.aval.ndim)
     starts = convert(asarray(indices), dtypes.int32)

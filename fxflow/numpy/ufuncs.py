@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -24,10 +24,13 @@ from fxflow.core.promotion import lub
 from fxflow.core.trace import state
 from fxflow.numpy._operands import SCALARS, host_beside
 
+# What a call returns: an array, or a tuple of arrays.
+R = TypeVar("R")
+
 _new = object.__new__
 
 
-class ufunc:
+class ufunc(Generic[R]):
     """A function that acts on each element of its arguments, which are broadcast.
 
     Attributes:
@@ -41,7 +44,7 @@ class ufunc:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., R],
         *,
         name: str,
         nin: int,
@@ -58,9 +61,9 @@ class ufunc:
         self.__wrapped__ = function
         named = _named(function, name)
         self._eager = library()(named)
-        self._plans: dict[Any, Any] = self._eager.plans  # type: ignore[attr-defined]
+        self._plans: dict[Any, Callable[..., R]] = self._eager.plans  # type: ignore[attr-defined]
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any) -> R:
         """Applies the function."""
         if len(args) != self.nin:
             raise ArgumentError(
@@ -70,6 +73,44 @@ class ufunc:
             return self._eager(*args)
         return self.function(*args)
 
+    if TYPE_CHECKING:
+        # NumPy's methods, which `ufunc_methods` puts on the class.
+
+        def reduce(
+            self,
+            a: Any,
+            axis: Any = 0,
+            dtype: Any = None,
+            out: None = None,
+            keepdims: bool = False,
+            initial: Any = None,
+            where: Any = None,
+        ) -> Array:
+            """Applies the function between the elements along axes."""
+
+        def accumulate(
+            self, a: Any, axis: int = 0, dtype: Any = None, out: None = None
+        ) -> Array:
+            """Returns all that `reduce` passes through along an axis."""
+
+        def outer(self, A: Any, B: Any, /) -> Array:
+            """Applies the function to each pair of elements."""
+
+        def at(
+            self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True
+        ) -> Array:
+            """Applies the function to the elements that an index names."""
+
+        def reduceat(
+            self,
+            a: Any,
+            indices: Any,
+            axis: int = 0,
+            dtype: Any = None,
+            out: None = None,
+        ) -> Array:
+            """Reduces slices that begin at given places."""
+
     def __repr__(self) -> str:
         return f"<ufunc {self.__name__!r}>"
 
@@ -77,21 +118,21 @@ class ufunc:
         return self.__name__
 
 
-def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _named(function: Callable[..., R], name: str) -> Callable[..., R]:
     """Returns the function under the name that graphs and messages show."""
 
     @functools.wraps(function)
-    def call(*args: Any) -> Any:
+    def call(*args: Any) -> R:
         return function(*args)
 
     call.__name__ = name
     return call
 
 
-class Unary(ufunc):
+class Unary(ufunc[R]):
     """A ufunc of one argument."""
 
-    def __call__(self, x: Any, /) -> Any:
+    def __call__(self, x: Any, /) -> R:
         """Applies the function to each element."""
         if state.trace is EVAL:
             try:
@@ -102,7 +143,7 @@ class Unary(ufunc):
         return self.function(x)
 
 
-class Binary(ufunc):
+class Binary(ufunc[R]):
     """A ufunc of two arguments.
 
     Attributes:
@@ -111,16 +152,16 @@ class Binary(ufunc):
     """
 
     def __init__(
-        self, function: Callable[..., Any], *, mixed: bool = False, **options: Any
+        self, function: Callable[..., R], *, mixed: bool = False, **options: Any
     ) -> None:
         options.setdefault("nin", 2)
         super().__init__(function, **options)
         self.mixed = mixed
         # For an array and the type of a Python number: what the number becomes.
-        self._numbers: dict[Any, Any] = {}
+        self._numbers: dict[Any, tuple[Callable[..., R], Any, Placed]] = {}
         on_forget(self._numbers.clear)
 
-    def __call__(self, x: Any, y: Any, /) -> Any:
+    def __call__(self, x: Any, y: Any, /) -> R:
         """Applies the function to each pair of elements."""
         if state.trace is not EVAL:
             return self.function(x, y)
@@ -144,7 +185,7 @@ class Binary(ufunc):
                 return self(host_beside(x, y), y)
         return self._eager(x, y)
 
-    def _beside(self, array: Array, number: Any, reflected: bool) -> Any:
+    def _beside(self, array: Array, number: Any, reflected: bool) -> R:
         """Applies the function to a concrete array and a Python number.
 
         The number becomes a 0-d array of the dtype that it gets beside the array, so
@@ -165,7 +206,9 @@ class Binary(ufunc):
         made._placed = placed
         return plan(made, array) if reflected else plan(array, made)
 
-    def _prepare(self, array: Array, number: Any, key: Any) -> Any:
+    def _prepare(
+        self, array: Array, number: Any, key: Any
+    ) -> tuple[Callable[..., R], Any, Placed]:
         dtype, placed = _number_type(array, number)
         pair = (placed, array._placed) if key[2] else (array._placed, placed)
         plan = self._plans.get(pair)

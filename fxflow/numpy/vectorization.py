@@ -180,7 +180,7 @@ def _fix(sizes: dict[str, int], name: str, n: int) -> None:
 
 def frompyfunc(
     func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None
-) -> ufunc:
+) -> ufunc[Any]:
     """Makes a ufunc of a function of numbers.
 
     Args:

@@ -21,7 +21,7 @@ from fxflow.numpy._operands import array_of, convert, promote_inexact
     kind="float",
     returns="Float array of the shape of `x`.",
 )
-def i0(x: Any) -> Any:
+def i0(x: Array) -> Array:
     """Grows as exp(|x|), so the scaled function is multiplied by that."""
     (x,) = promote_inexact("i0", x)
     return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i0e(x))
@@ -151,4 +151,4 @@ def kaiser(M: int, beta: Any) -> Array:
     place = (np.arange(count) - half) / half
     shape = convert(array_of(beta, "kaiser"), dtype)
     arch = as_array(np.sqrt(1 - place**2).astype(dtype))
-    return i0(arch * shape) / i0(shape)  # type: ignore[no-any-return]
+    return i0(arch * shape) / i0(shape)

@@ -88,21 +88,23 @@ from fxflow.optim.scaling import (
     scale_by_trust_ratio,
     zero_nans,
 )
-from fxflow.optim.schedules import (
-    constant_schedule,
-    cosine_decay_schedule,
+from fxflow.optim.schedule_cycles import (
     cosine_onecycle_schedule,
-    exponential_decay,
-    join_schedules,
     linear_onecycle_schedule,
-    linear_schedule,
-    piecewise_constant_schedule,
-    piecewise_interpolate_schedule,
-    polynomial_schedule,
     sgdr_schedule,
     warmup_constant_schedule,
     warmup_cosine_decay_schedule,
     warmup_exponential_decay_schedule,
+)
+from fxflow.optim.schedules import (
+    constant_schedule,
+    cosine_decay_schedule,
+    exponential_decay,
+    join_schedules,
+    linear_schedule,
+    piecewise_constant_schedule,
+    piecewise_interpolate_schedule,
+    polynomial_schedule,
 )
 from fxflow.optim.squares import (
     ScaleByAdaDeltaState,

@@ -36,14 +36,14 @@ class TraceState(NamedTuple):
 class EmaState(NamedTuple):
     """State of `ema`: the number of updates and the decaying mean."""
 
-    count: Array
+    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
     ema: Updates
 
 
 class ScaleByLionState(NamedTuple):
     """State of `scale_by_lion`: the count and the decaying mean."""
 
-    count: Array
+    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
     mu: Updates
 
 

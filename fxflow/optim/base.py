@@ -22,6 +22,7 @@ from fxflow.core import dtypes, tree
 from fxflow.core.array import Array
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError
+from fxflow.numpy._operands import DTypeLike
 
 Params = Any
 Updates = Any
@@ -240,7 +241,7 @@ def need_params(name: str, params: Params | None) -> Params:
     return params
 
 
-def zeros_like(params: Params, dtype: Any = None) -> Params:
+def zeros_like(params: Params, dtype: DTypeLike | None = None) -> Params:
     """Returns zeros of the types of a pytree of arrays.
 
     Args:
@@ -253,8 +254,10 @@ def zeros_like(params: Params, dtype: Any = None) -> Params:
     return full_like(params, 0, dtype)
 
 
-def full_like(params: Params, value: Any, dtype: Any = None) -> Params:
+def full_like(params: Params, value: Any, dtype: DTypeLike | None = None) -> Params:
     """Returns a number repeated to the types of a pytree of arrays.
+
+    It lies where they lie: the state of an optimizer is divided as the parameters are.
 
     Args:
       params: pytree of arrays.
@@ -266,13 +269,14 @@ def full_like(params: Params, value: Any, dtype: Any = None) -> Params:
     """
 
     def full(param: Any) -> Any:
-        aval = typeof(param)
-        return fnp.full(aval.shape, value, aval.dtype if dtype is None else dtype)
+        return fnp.full_like(
+            param, value, typeof(param).dtype if dtype is None else dtype
+        )
 
     return tree.map(full, params)
 
 
-def cast(updates: Updates, dtype: Any) -> Updates:
+def cast(updates: Updates, dtype: DTypeLike | None) -> Updates:
     """Returns a pytree of arrays in another dtype; None means as they are.
 
     Args:

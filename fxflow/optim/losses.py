@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fxflow import nn
@@ -11,6 +12,7 @@ from fxflow.core.array import Array
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.eager import library
 from fxflow.core.errors import AxisError, DtypeError, ShapeError
+from fxflow.numpy._operands import ArrayLike
 
 
 def _floats(name: str, what: str, x: Any) -> Any:
@@ -42,7 +44,7 @@ def _difference(name: str, predictions: Any, targets: Any) -> Any:
 
 
 @library()
-def squared_error(predictions: Any, targets: Any = None) -> Array:
+def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     r"""Returns squared errors: :math:`(p - t)^2`.
 
     Args:
@@ -65,7 +67,7 @@ def squared_error(predictions: Any, targets: Any = None) -> Array:
 
 
 @library()
-def l2_loss(predictions: Any, targets: Any = None) -> Array:
+def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     r"""Returns half the squared errors: :math:`\tfrac12 (p - t)^2`.
 
     Args:
@@ -89,7 +91,9 @@ def l2_loss(predictions: Any, targets: Any = None) -> Array:
 
 
 @library()
-def huber_loss(predictions: Any, targets: Any = None, *, delta: Any = 1.0) -> Array:
+def huber_loss(
+    predictions: ArrayLike, targets: ArrayLike | None = None, *, delta: Any = 1.0
+) -> Array:
     r"""Returns errors that are quadratic when small and linear when large.
 
     .. math:: \tfrac12 e^2 \text{ if } |e| \le \delta, \quad
@@ -122,7 +126,7 @@ def huber_loss(predictions: Any, targets: Any = None, *, delta: Any = 1.0) -> Ar
 
 
 @library()
-def log_cosh(predictions: Any, targets: Any = None) -> Array:
+def log_cosh(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     r"""Returns smooth absolute errors: :math:`\log \cosh (p - t)`.
 
     Args:
@@ -150,7 +154,7 @@ def log_cosh(predictions: Any, targets: Any = None) -> Array:
 
 
 @library()
-def sigmoid_binary_cross_entropy(logits: Any, labels: Any) -> Array:
+def sigmoid_binary_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
     r"""Returns cross entropies of independent yes-or-no questions.
 
     .. math:: -y \log \sigma(x) - (1 - y) \log (1 - \sigma(x))
@@ -183,7 +187,10 @@ def sigmoid_binary_cross_entropy(logits: Any, labels: Any) -> Array:
 
 @library("axis")
 def softmax_cross_entropy(
-    logits: Any, labels: Any, axis: Any = -1, where: Any = None
+    logits: ArrayLike,
+    labels: ArrayLike,
+    axis: int | Sequence[int] | None = -1,
+    where: ArrayLike | None = None,
 ) -> Array:
     r"""Returns cross entropies with a distribution: :math:`-\sum_i y_i \log p_i`.
 
@@ -220,7 +227,7 @@ def softmax_cross_entropy(
 
 @library("axis")
 def softmax_cross_entropy_with_integer_labels(
-    logits: Any, labels: Any, axis: int = -1, where: Any = None
+    logits: ArrayLike, labels: ArrayLike, axis: int = -1, where: ArrayLike | None = None
 ) -> Array:
     r"""Returns cross entropies with one class: :math:`-\log p_y`.
 
@@ -270,7 +277,7 @@ def softmax_cross_entropy_with_integer_labels(
 
 
 @library()
-def hinge_loss(predictor_outputs: Any, targets: Any) -> Array:
+def hinge_loss(predictor_outputs: ArrayLike, targets: ArrayLike) -> Array:
     r"""Returns margins that are missed: :math:`\max(0, 1 - y\, x)`.
 
     Args:
@@ -296,7 +303,10 @@ def hinge_loss(predictor_outputs: Any, targets: Any) -> Array:
 
 @library("axis")
 def kl_divergence(
-    log_predictions: Any, targets: Any, axis: Any = -1, where: Any = None
+    log_predictions: ArrayLike,
+    targets: ArrayLike,
+    axis: int | Sequence[int] | None = -1,
+    where: ArrayLike | None = None,
 ) -> Array:
     r"""Returns relative entropies: :math:`\sum_i y_i (\log y_i - \log p_i)`.
 
@@ -335,7 +345,7 @@ def kl_divergence(
 
 
 @library("axis")
-def smooth_labels(labels: Any, alpha: Any, *, axis: Any = -1) -> Array:
+def smooth_labels(labels: ArrayLike, alpha: Any, *, axis: int = -1) -> Array:
     r"""Returns labels mixed with uniform ones: :math:`(1-\alpha) y + \alpha/n`.
 
     Args:
@@ -370,7 +380,11 @@ def smooth_labels(labels: Any, alpha: Any, *, axis: Any = -1) -> Array:
 
 @library("axis")
 def cosine_similarity(
-    predictions: Any, targets: Any, *, epsilon: Any = 0.0, axis: Any = -1
+    predictions: ArrayLike,
+    targets: ArrayLike,
+    *,
+    epsilon: Any = 0.0,
+    axis: int | Sequence[int] | None = -1,
 ) -> Array:
     r"""Returns cosines of angles: :math:`a \cdot b / (\lVert a\rVert \lVert b\rVert)`.
 
@@ -412,7 +426,11 @@ def cosine_similarity(
 
 @library("axis")
 def cosine_distance(
-    predictions: Any, targets: Any, *, epsilon: Any = 0.0, axis: Any = -1
+    predictions: ArrayLike,
+    targets: ArrayLike,
+    *,
+    epsilon: Any = 0.0,
+    axis: int | Sequence[int] | None = -1,
 ) -> Array:
     """Returns one minus the cosine of angles.
 

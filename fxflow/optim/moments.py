@@ -33,7 +33,7 @@ from fxflow.optim.base import (
 class ScaleByAdamState(NamedTuple):
     """State of `scale_by_adam` and its kin: count, first and second moments."""
 
-    count: Array
+    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
     mu: Updates
     nu: Updates
 
@@ -41,7 +41,7 @@ class ScaleByAdamState(NamedTuple):
 class ScaleByAmsgradState(NamedTuple):
     """State of `scale_by_amsgrad`: Adam's, and the largest second moments so far."""
 
-    count: Array
+    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
     mu: Updates
     nu: Updates
     nu_max: Updates
@@ -401,8 +401,9 @@ def scale_by_radam(
         weight = fnp.subtract(1.0, power)
         lost = fnp.divide(fnp.multiply(fnp.multiply(2.0, count), power), weight)
         rho = fnp.subtract(most, lost)
-        above = fnp.multiply(fnp.multiply(rho - 4.0, rho - 2.0), most)
-        ratio = fnp.divide(above, fnp.multiply((most - 4.0) * (most - 2.0), rho))
+        above = fnp.multiply(fnp.subtract(rho, 4.0), fnp.subtract(rho, 2.0))
+        below = fnp.multiply((most - 4.0) * (most - 2.0), rho)
+        ratio = fnp.divide(fnp.multiply(above, most), below)
         factor = fnp.sqrt(fnp.maximum(ratio, 0.0))
         adam = fnp.multiply(factor, _divided(m, v, eps, eps_root))
         return fnp.where(fnp.greater_equal(rho, threshold), adam, m)

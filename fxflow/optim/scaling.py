@@ -31,13 +31,13 @@ from fxflow.optim.masking import masked
 class ScaleByScheduleState(NamedTuple):
     """State of `scale_by_schedule`: how many updates there were."""
 
-    count: Array
+    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
 
 
 class AddNoiseState(NamedTuple):
     """State of `add_noise`: how many updates there were, and the next key."""
 
-    count: Array
+    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
     key: Array
 
 
@@ -346,7 +346,7 @@ def add_noise(
     ) -> tuple[Updates, AddNoiseState]:
         leaves, treedef = tree.flatten(updates)
         count = increment(state.count)
-        keys = random.split(state.key, len(leaves) + 1)
+        keys: Any = random.split(state.key, len(leaves) + 1)
         deviation = fnp.sqrt(fnp.divide(eta, fnp.power(count, gamma)))
 
         def noisy(i: int, x: Any) -> Any:

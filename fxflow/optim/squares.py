@@ -33,7 +33,7 @@ from fxflow.optim.moments import ScaleByAdamState
 class ScaleByRmsState(NamedTuple):
     """State of `scale_by_rms`: the count and the second moments."""
 
-    count: Array
+    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
     nu: Updates
 
 

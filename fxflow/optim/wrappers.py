@@ -46,7 +46,7 @@ class ApplyIfFiniteState(NamedTuple):
 class InjectHyperparamsState(NamedTuple):
     """State of `inject_hyperparams`."""
 
-    count: Array
+    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
     hyperparams: dict[str, Any]
     inner_state: State
 
@@ -284,7 +284,7 @@ def inject_hyperparams(
             return {name: _number(value(count)) for name, value in schedules.items()}
 
         def inner(hyperparams: dict[str, Any]) -> GradientTransformation:
-            call = inspect.BoundArguments(signature, {**others, **hyperparams})  # type: ignore[arg-type]
+            call = inspect.BoundArguments(signature, {**others, **hyperparams})
             return inner_factory(*call.args, **call.kwargs)
 
         def init(params: Params) -> InjectHyperparamsState:

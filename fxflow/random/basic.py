@@ -9,9 +9,9 @@ import numpy as np
 from fxflow import lax
 from fxflow.core import arith, dtypes
 from fxflow.core.array import Array
-from fxflow.core.eager import library
 from fxflow.core.errors import DtypeError
 from fxflow.lax import draws
+from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
     fit,
     float_dtype,
@@ -22,10 +22,17 @@ from fxflow.random._arguments import (
     shape_of,
     words_of,
 )
+from fxflow.random._layout import sampler
 
 
-@library("shape", "dtype")
-def bits(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def bits(
+    key: Any,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Draws random bits: integers uniform over all values of an unsigned dtype.
 
     Args:
@@ -33,6 +40,8 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Array:
       shape: of the result.
       dtype: uint8, uint16, uint32 or uint64; None means uint32, or uint64 with
         `config.x64`.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -40,6 +49,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     Raises:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is another.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -60,9 +70,15 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     return drawn
 
 
-@library("shape", "dtype")
+@sampler("shape", "dtype")
 def uniform(
-    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0
+    key: Any,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    minval: Any = 0.0,
+    maxval: Any = 1.0,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Draws uniform numbers in [minval, maxval).
 
@@ -72,6 +88,8 @@ def uniform(
       dtype: a float dtype; None means the default.
       minval: lower bound, included; broadcast to `shape`.
       maxval: upper bound, excluded (rounding may reach it); broadcast to `shape`.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype: multiples of (maxval - minval)·2⁻²³ (float32).
@@ -80,6 +98,7 @@ def uniform(
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: the bounds do not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -99,7 +118,15 @@ def uniform(
     return drawn
 
 
-def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Array:
+def randint(
+    key: Any,
+    shape: Any,
+    minval: Any,
+    maxval: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Draws uniform integers in [minval, maxval).
 
     Args:
@@ -108,6 +135,8 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
       minval: lower bound, included; integers, broadcast to `shape`.
       maxval: upper bound, excluded; it may be one more than the dtype's largest value.
       dtype: an integer dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype. Where `maxval <= minval` it holds `minval`.
@@ -116,6 +145,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no integer dtype.
       ShapeError: the bounds do not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Special cases:
       Bounds beyond the dtype's range are clipped to it. If `maxval - minval` does not
@@ -132,8 +162,10 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
     chosen = int_dtype("randint", dtype)
     if _is_int(minval) and _is_int(maxval):
         low, span, factor = _static_range(int(minval), int(maxval), chosen)
-        return _modular(key, low, span, factor, shape, chosen)
-    return _ranged(key, minval, maxval, shape, chosen)
+        return _modular(
+            key, low, span, factor, shape, chosen, out_sharding=out_sharding
+        )
+    return _ranged(key, minval, maxval, shape, chosen, out_sharding=out_sharding)
 
 
 def _is_int(value: Any) -> bool:
@@ -175,9 +207,16 @@ def _static_range(minval: int, maxval: int, dtype: Any) -> tuple[Any, Any, Any]:
     )
 
 
-@library("shape", "dtype")
+@sampler("shape", "dtype")
 def _modular(
-    key: Any, low: Any, span: Any, factor: Any, shape: Any, dtype: Any
+    key: Any,
+    low: Any,
+    span: Any,
+    factor: Any,
+    shape: Any,
+    dtype: Any,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     words = words_of("randint", key)
     full = result_shape("randint", shape, low, span)
@@ -191,8 +230,16 @@ def _modular(
     return lax.convert_element_type(drawn, dtype)
 
 
-@library("shape", "dtype")
-def _ranged(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any) -> Array:
+@sampler("shape", "dtype")
+def _ranged(
+    key: Any,
+    minval: Any,
+    maxval: Any,
+    shape: Any,
+    dtype: Any,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     info = dtypes.iinfo(dtype)
     work, unsigned = _working(dtype)
     low, _ = _bound(minval, work, int(info.min), int(info.max))

@@ -11,10 +11,10 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.aval import Shape
 from fxflow.core.convert import typeof
-from fxflow.core.eager import library
 from fxflow.core.errors import ShapeError
 from fxflow.lax import draws
 from fxflow.lax.random_bits import RandomSplit
+from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
     float_dtype,
     int_dtype,
@@ -24,6 +24,7 @@ from fxflow.random._arguments import (
     spread,
     words_of,
 )
+from fxflow.random._layout import sampler
 
 
 def _any(flags: Any) -> Any:
@@ -145,8 +146,15 @@ def _rejected(
 # -- Poisson ---------------------------------------------------------------------------
 
 
-@library("shape", "dtype")
-def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def poisson(
+    key: Any,
+    lam: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws Poisson counts: :math:`e^{-\lambda} \lambda^k / k!` for k ≥ 0.
 
     Args:
@@ -154,6 +162,8 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Array:
       lam: λ ≥ 0, any shape.
       shape: of the result, to which `lam` is broadcast; None means its shape.
       dtype: an integer dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype; -1 where λ is nan.
@@ -162,6 +172,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Array:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no integer dtype.
       ShapeError: `lam` does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -226,8 +237,16 @@ def _many_events(words: Any, rate: Any, shape: Shape) -> Any:
 # -- binomial --------------------------------------------------------------------------
 
 
-@library("shape", "dtype")
-def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def binomial(
+    key: Any,
+    n: Any,
+    p: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws binomial counts: :math:`\binom{n}{k} p^k (1-p)^{n-k}` for 0 ≤ k ≤ n.
 
     Args:
@@ -236,6 +255,8 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
       p: probability of success in [0, 1], any shape.
       shape: of the result, to which both are broadcast; None means their common shape.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype, of whole numbers; nan where a parameter is
@@ -245,6 +266,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: a parameter does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -377,15 +399,16 @@ def _stirling_tail(k: Any) -> Any:
 # -- multinomial -----------------------------------------------------------------------
 
 
-@library("shape", "dtype", "unroll")
+@sampler("shape", "dtype", "unroll")
 def multinomial(
     key: Any,
     n: Any,
     p: Any,
     *,
-    shape: Any = None,
-    dtype: Any = None,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     unroll: int | bool = 1,
+    out_sharding: Any = None,
 ) -> Array:
     r"""Draws multinomial counts: n trials among the categories of the last axis.
 
@@ -396,6 +419,8 @@ def multinomial(
       shape: of the result, `(..., k)`; None means that of `p`.
       dtype: a float dtype; None means the default.
       unroll: how many categories one step of the loop handles.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype; the last axis sums to `n`.
@@ -404,6 +429,7 @@ def multinomial(
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: `n` or `p` does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random

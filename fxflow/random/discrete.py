@@ -9,9 +9,9 @@ from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
-from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax import draws
+from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
     fit,
     int_dtype,
@@ -22,11 +22,19 @@ from fxflow.random._arguments import (
     spread,
     words_of,
 )
+from fxflow.random._layout import sampler
 from fxflow.random.inverse import gumbel_of
 
 
-@library("shape", "mode")
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Array:
+@sampler("shape", "mode")
+def bernoulli(
+    key: Any,
+    p: Any = 0.5,
+    shape: ShapeLike | None = None,
+    mode: str = "low",
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Draws True with probability `p`.
 
     Args:
@@ -34,6 +42,8 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
       p: probability, float, any shape.
       shape: of the result, to which `p` is broadcast; None means its shape.
       mode: `"low"`, or `"high"`, which draws twice the bits, for p below 2⁻²³.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       A bool array of that shape.
@@ -42,6 +52,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
       ArgumentError: `key` is no key, or the mode is another.
       DtypeError: `p` is no float.
       ShapeError: `p` does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -70,14 +81,22 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
     return finer
 
 
-@library("shape", "dtype")
-def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def rademacher(
+    key: Any,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Draws -1 and 1, each with probability one half.
 
     Args:
       key: one key.
       shape: of the result.
       dtype: a signed, float or complex dtype; None means the default integer.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -85,6 +104,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     Raises:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` has no -1.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -104,8 +124,15 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     return drawn
 
 
-@library("shape", "dtype")
-def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def geometric(
+    key: Any,
+    p: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Draws the number of trials up to the first success: (1 - p)ᵏ⁻¹ p for k ≥ 1.
 
     Args:
@@ -113,6 +140,8 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
       p: probability of success, in (0, 1], any shape.
       shape: of the result, to which `p` is broadcast; None means its shape.
       dtype: an integer dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -121,6 +150,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no integer dtype.
       ShapeError: `p` does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -142,14 +172,16 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
     return drawn
 
 
-@library("axis", "shape", "replace", "mode")
+@sampler("axis", "shape", "replace", "mode")
 def categorical(
     key: Any,
     logits: Any,
     axis: int = -1,
-    shape: Any = None,
+    shape: ShapeLike | None = None,
     replace: bool = True,
     mode: str | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     r"""Draws categories: i with probability :math:`e^{l_i} / \sum_j e^{l_j}`.
 
@@ -163,6 +195,8 @@ def categorical(
         of `shape` hold distinct categories.
       mode: `"low"` (what None means) or `"high"`, which draws twice the bits, for
         categories of probability below 2⁻²³.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       Indices of categories, of the default integer dtype.
@@ -172,6 +206,7 @@ def categorical(
       AxisError: there is no such axis.
       DtypeError: the logits are no floats.
       ShapeError: `shape` does not fit, or asks for more distinct categories than exist.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random

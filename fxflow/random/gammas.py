@@ -7,12 +7,12 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.array import Array
 from fxflow.core.convert import typeof
-from fxflow.core.eager import library
 from fxflow.core.errors import ShapeError
 from fxflow.lax import draws
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.lax.random_bits import RandomSplit
 from fxflow.lax.random_gamma import RandomGamma
+from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
     fit,
     float_dtype,
@@ -22,6 +22,7 @@ from fxflow.random._arguments import (
     spread,
     words_of,
 )
+from fxflow.random._layout import sampler
 
 
 def _gamma(words: Any, a: Any, shape: Any, log_space: bool) -> Any:
@@ -30,8 +31,15 @@ def _gamma(words: Any, a: Any, shape: Any, log_space: bool) -> Any:
     return RandomGamma.bind(each, spread(a, shape), log_space=log_space)
 
 
-@library("shape", "dtype")
-def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def gamma(
+    key: Any,
+    a: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws gamma numbers: density :math:`x^{a-1} e^{-x} / \Gamma(a)` for x ≥ 0.
 
     Args:
@@ -39,6 +47,8 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Array:
       a: a > 0, any shape.
       shape: of the result, to which `a` is broadcast; None means its shape.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype; differentiable with respect to `a`.
@@ -47,6 +57,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Array:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: `a` does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -62,8 +73,15 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Array:
     return drawn
 
 
-@library("shape", "dtype")
-def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def loggamma(
+    key: Any,
+    a: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Draws logarithms of gamma numbers, which do not underflow for small `a`.
 
     Args:
@@ -71,6 +89,8 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Array:
       a: a > 0, any shape.
       shape: of the result, to which `a` is broadcast; None means its shape.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype; differentiable with respect to `a`.
@@ -79,6 +99,7 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Array:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: `a` does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -94,8 +115,16 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Array:
     return drawn
 
 
-@library("shape", "dtype")
-def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def beta(
+    key: Any,
+    a: Any,
+    b: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws beta numbers: density :math:`x^{a-1} (1-x)^{b-1} / B(a, b)` in [0, 1].
 
     Args:
@@ -104,6 +133,8 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Arra
       b: b > 0, any shape.
       shape: of the result, to which both are broadcast; None means their common shape.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -112,6 +143,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Arra
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: a parameter does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -131,8 +163,15 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Arra
     return drawn
 
 
-@library("shape", "dtype")
-def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def dirichlet(
+    key: Any,
+    alpha: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws Dirichlet vectors: density ∝ :math:`\prod_i x_i^{\alpha_i-1}`.
 
     Args:
@@ -141,6 +180,8 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Arr
       shape: of the array of vectors, to which the leading axes of `alpha` are
         broadcast; None means these.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of shape `(*shape, n)` and that dtype; the last axis sums to 1.
@@ -149,6 +190,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Arr
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: `alpha` is 0-d or does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -183,8 +225,15 @@ def _chisquare(words: Any, df: Any, shape: Any) -> Any:
     return lax.mul(lax.exp(logs), 2.0)
 
 
-@library("shape", "dtype")
-def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def chisquare(
+    key: Any,
+    df: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws chi-square numbers: density proportional to :math:`x^{d/2-1} e^{-x/2}`.
 
     Args:
@@ -192,6 +241,8 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Array:
       df: degrees of freedom d > 0, any shape.
       shape: of the result, to which `df` is broadcast; None means its shape.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -200,6 +251,7 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Array:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: `df` does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -215,8 +267,16 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Array:
     return drawn
 
 
-@library("shape", "dtype")
-def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def f(
+    key: Any,
+    dfnum: Any,
+    dfden: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Draws F-distributed numbers: ratios of two mean chi-square numbers.
 
     Args:
@@ -225,6 +285,8 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) ->
       dfden: degrees of freedom below, > 0, any shape.
       shape: of the result, to which both are broadcast; None means their common shape.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -233,6 +295,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) ->
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: a parameter does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -253,8 +316,15 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) ->
     return drawn
 
 
-@library("shape", "dtype")
-def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def t(
+    key: Any,
+    df: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws Student's t: density proportional to :math:`(1 + x^2/d)^{-(d+1)/2}`.
 
     Args:
@@ -262,6 +332,8 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Array:
       df: degrees of freedom d > 0, any shape.
       shape: of the result, to which `df` is broadcast; None means its shape.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -270,6 +342,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Array:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: `df` does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -289,8 +362,15 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Array:
     return drawn
 
 
-@library("shape", "dtype")
-def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def generalized_normal(
+    key: Any,
+    p: Any,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws generalized normal numbers: density proportional to :math:`e^{-|x|^p}`.
 
     Args:
@@ -298,6 +378,8 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> 
       p: a number > 0.
       shape: of the result.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -305,6 +387,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> 
     Raises:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -329,8 +412,16 @@ def _generalized_normal(words: Any, p: Any, shape: Any, dtype: Any) -> Any:
     return lax.mul(draws.signs(second, shape, dtype), size)
 
 
-@library("d", "shape", "dtype")
-def ball(key: Any, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = None) -> Array:
+@sampler("d", "shape", "dtype")
+def ball(
+    key: Any,
+    d: int,
+    p: Any = 2.0,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws vectors uniformly from the unit ball of the p-norm.
 
     Args:
@@ -339,6 +430,8 @@ def ball(key: Any, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = None) -> 
       p: a number > 0 (norms have p ≥ 1).
       shape: of the array of vectors.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of shape `(*shape, d)` and that dtype.
@@ -346,6 +439,7 @@ def ball(key: Any, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = None) -> 
     Raises:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random

@@ -8,10 +8,10 @@ from typing import Any
 from fxflow import lax
 from fxflow.core import arith, dtypes
 from fxflow.core.array import Array
-from fxflow.core.eager import library
 from fxflow.core.errors import DtypeError
 from fxflow.lax import draws
 from fxflow.lax.gradient_control import stop_gradient
+from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
     fit,
     float_dtype,
@@ -21,18 +21,27 @@ from fxflow.random._arguments import (
     spread,
     words_of,
 )
+from fxflow.random._layout import sampler
 
 SQRT2 = math.sqrt(2)
 
 
-@library("shape", "dtype")
-def normal(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def normal(
+    key: Any,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws standard normal numbers: density :math:`e^{-x^2/2} / \sqrt{2\pi}`.
 
     Args:
       key: one key.
       shape: of the result.
       dtype: a float or complex dtype; None means the default float.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype. Complex numbers have variance 1: each part ½.
@@ -40,6 +49,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     Raises:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is neither float nor complex.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -68,9 +78,15 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     return both
 
 
-@library("shape", "dtype")
+@sampler("shape", "dtype")
 def truncated_normal(
-    key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None
+    key: Any,
+    lower: Any,
+    upper: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     r"""Draws standard normal numbers that lie between two bounds.
 
@@ -80,6 +96,8 @@ def truncated_normal(
       upper: upper bound, any shape.
       shape: of the result, to which both are broadcast; None means their common shape.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype, strictly between the bounds.
@@ -88,6 +106,7 @@ def truncated_normal(
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: a bound does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -111,9 +130,14 @@ def truncated_normal(
     return kept
 
 
-@library("shape", "dtype")
+@sampler("shape", "dtype")
 def lognormal(
-    key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None
+    key: Any,
+    sigma: Any = 1.0,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     r"""Draws log-normal numbers.
 
@@ -124,6 +148,8 @@ def lognormal(
       sigma: standard deviation of the logarithm, any shape.
       shape: of the result, to which `sigma` is broadcast; None means its shape.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -132,6 +158,7 @@ def lognormal(
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: `sigma` does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -148,14 +175,22 @@ def lognormal(
     return drawn
 
 
-@library("shape", "dtype")
-def maxwell(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def maxwell(
+    key: Any,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws Maxwell numbers: density :math:`\sqrt{2/\pi}\, x^2 e^{-x^2/2}` for x ≥ 0.
 
     Args:
       key: one key.
       shape: of the result.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -163,6 +198,7 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     Raises:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -182,9 +218,15 @@ def _maxwell(words: Any, shape: Any, dtype: Any) -> Any:
     return lax.sqrt(lax.reduce_sum(lax.mul(x, x), (len(shape),)))
 
 
-@library("shape", "dtype")
+@sampler("shape", "dtype")
 def double_sided_maxwell(
-    key: Any, loc: Any, scale: Any, shape: Any = None, dtype: Any = None
+    key: Any,
+    loc: Any,
+    scale: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     r"""Draws Maxwell numbers of either sign.
 
@@ -196,6 +238,8 @@ def double_sided_maxwell(
       scale: s > 0, any shape.
       shape: of the result, to which both are broadcast; None means their common shape.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -204,6 +248,7 @@ def double_sided_maxwell(
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: a parameter does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -222,8 +267,15 @@ def double_sided_maxwell(
     return drawn
 
 
-@library("shape", "dtype")
-def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def wald(
+    key: Any,
+    mean: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws inverse Gaussian numbers of scale 1.
 
     Density :math:`e^{-(x-\mu)^2 / (2 \mu^2 x)} / \sqrt{2\pi x^3}` for x > 0.
@@ -233,6 +285,8 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Array:
       mean: μ > 0, any shape.
       shape: of the result, to which `mean` is broadcast; None means its shape.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -241,6 +295,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Array:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: `mean` does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random

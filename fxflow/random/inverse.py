@@ -7,9 +7,9 @@ from typing import Any
 from fxflow import lax
 from fxflow.core import arith, dtypes
 from fxflow.core.array import Array
-from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError
 from fxflow.lax import draws
+from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
     fit,
     float_dtype,
@@ -19,16 +19,25 @@ from fxflow.random._arguments import (
     spread,
     words_of,
 )
+from fxflow.random._layout import sampler
 
 
-@library("shape", "dtype")
-def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def exponential(
+    key: Any,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws standard exponential numbers: density :math:`e^{-x}` for x ≥ 0.
 
     Args:
       key: one key.
       shape: of the result.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -36,6 +45,7 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     Raises:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -50,9 +60,14 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     return drawn
 
 
-@library("shape", "dtype", "mode")
+@sampler("shape", "dtype", "mode")
 def gumbel(
-    key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
+    key: Any,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     r"""Draws standard Gumbel numbers: density :math:`e^{-(x + e^{-x})}`.
 
@@ -62,6 +77,8 @@ def gumbel(
       dtype: a float dtype; None means the default.
       mode: `"low"` (what None means) or `"high"`, which draws twice the bits, for
         categories of probability below 2⁻²³.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -69,6 +86,7 @@ def gumbel(
     Raises:
       ArgumentError: `key` is no key, or the mode is another.
       DtypeError: `dtype` is no float dtype.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -106,14 +124,22 @@ def _two_draws(words: Any, shape: Any, dtype: Any) -> tuple[Any, Any]:
     return first, second
 
 
-@library("shape", "dtype")
-def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def laplace(
+    key: Any,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws standard Laplace numbers: density :math:`\tfrac12 e^{-|x|}`.
 
     Args:
       key: one key.
       shape: of the result.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -121,6 +147,7 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     Raises:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -136,14 +163,22 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     return drawn
 
 
-@library("shape", "dtype")
-def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def logistic(
+    key: Any,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws standard logistic numbers: density :math:`e^{-x} / (1 + e^{-x})^2`.
 
     Args:
       key: one key.
       shape: of the result.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -151,6 +186,7 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     Raises:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -166,14 +202,22 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     return drawn
 
 
-@library("shape", "dtype")
-def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def cauchy(
+    key: Any,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws standard Cauchy numbers: density :math:`1 / (\pi (1 + x^2))`.
 
     Args:
       key: one key.
       shape: of the result.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -181,6 +225,7 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     Raises:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -198,8 +243,15 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None) -> Array:
     return drawn
 
 
-@library("shape", "dtype")
-def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def rayleigh(
+    key: Any,
+    scale: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws Rayleigh numbers: density :math:`x e^{-x^2 / (2 s^2)} / s^2` for x ≥ 0.
 
     Args:
@@ -207,6 +259,8 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Arra
       scale: s > 0, any shape.
       shape: of the result, to which `scale` is broadcast; None means its shape.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -215,6 +269,7 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Arra
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: `scale` does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -231,9 +286,15 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Arra
     return drawn
 
 
-@library("shape", "dtype")
+@sampler("shape", "dtype")
 def weibull_min(
-    key: Any, scale: Any, concentration: Any, shape: Any = None, dtype: Any = None
+    key: Any,
+    scale: Any,
+    concentration: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     r"""Draws Weibull numbers.
 
@@ -245,6 +306,8 @@ def weibull_min(
       concentration: c > 0, any shape.
       shape: of the result, to which both are broadcast; None means their common shape.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -253,6 +316,7 @@ def weibull_min(
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: a parameter does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -270,8 +334,15 @@ def weibull_min(
     return drawn
 
 
-@library("shape", "dtype")
-def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Array:
+@sampler("shape", "dtype")
+def pareto(
+    key: Any,
+    b: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     r"""Draws Pareto numbers: density :math:`b / x^{b+1}` for x ≥ 1.
 
     Args:
@@ -279,6 +350,8 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Array:
       b: b > 0, any shape.
       shape: of the result, to which `b` is broadcast; None means its shape.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -287,6 +360,7 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Array:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: `b` does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -303,9 +377,16 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Array:
     return drawn
 
 
-@library("shape", "dtype")
+@sampler("shape", "dtype")
 def triangular(
-    key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None
+    key: Any,
+    left: Any,
+    mode: Any,
+    right: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     r"""Draws triangular numbers: the density rises up to `mode` and falls from there.
 
@@ -316,6 +397,8 @@ def triangular(
       right: upper bound, any shape.
       shape: of the result, to which all are broadcast; None means their common shape.
       dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype.
@@ -324,6 +407,7 @@ def triangular(
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is no float dtype.
       ShapeError: a parameter does not broadcast to `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random

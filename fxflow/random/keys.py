@@ -15,6 +15,7 @@ from fxflow.core.array import Array
 from fxflow.core.convert import typeof
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, DtypeError
+from fxflow.numpy._operands import DTypeLike
 from fxflow.random._arguments import one_key, shape_of, typed_keys
 
 
@@ -49,7 +50,7 @@ def _chosen(name: str, impl: Any, dtype: Any) -> Any:
     return key_dtype(impl if dtype is None else dtype)
 
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
+def key(seed: Any, *, impl: Any = None, dtype: DTypeLike | None = None) -> Array:
     """Makes a random key of a seed.
 
     Args:
@@ -154,7 +155,9 @@ def key_data(keys: Any) -> Array:
     return lax.random_unwrap(typed_keys("key_data", keys)[0])
 
 
-def wrap_key_data(data: Any, *, impl: Any = None, dtype: Any = None) -> Array:
+def wrap_key_data(
+    data: Any, *, impl: Any = None, dtype: DTypeLike | None = None
+) -> Array:
     """Returns keys made of their words.
 
     Args:

@@ -8,21 +8,24 @@ from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.convert import typeof
-from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.lax import draws, linalg
+from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import float_dtype, parameter, shape_of, spread, words_of
+from fxflow.random._layout import sampler
 from fxflow.random.gaussian import normal
 
 
-@library("shape", "dtype", "method")
+@sampler("shape", "dtype", "method")
 def multivariate_normal(
     key: Any,
     mean: Any,
     cov: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     method: str = "cholesky",
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     r"""Draws normal vectors of given mean and covariance.
 
@@ -35,6 +38,8 @@ def multivariate_normal(
       dtype: a float dtype; None means that of `mean` and `cov`.
       method: how a square root of `cov` is found: `"cholesky"` (positive definite
         only), `"eigh"` or `"svd"`.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of shape `(*shape, n)` and that dtype.
@@ -43,6 +48,7 @@ def multivariate_normal(
       ArgumentError: `key` is no key, or the method is another.
       DtypeError: `dtype` is no float dtype.
       ShapeError: `mean` and `cov` do not go together, or with `shape`.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -87,18 +93,22 @@ def _square_root(matrix: Any, method: str) -> Any:
     """Returns A such that A Aᵀ is the matrix."""
     if method == "cholesky":
         return linalg.cholesky(matrix)
-    if method == "eigh":
-        vectors, values = linalg.eigh(matrix)
-    else:
-        vectors, values, _ = linalg.svd(matrix)
+    parts: Any = linalg.eigh(matrix) if method == "eigh" else linalg.svd(matrix)
+    vectors, values = parts[:2]
     shape = typeof(vectors).shape
     axes = (*range(len(shape) - 2), len(shape) - 1)
     return lax.mul(vectors, lax.broadcast_in_dim(lax.sqrt(values), shape, axes))
 
 
-@library("n", "shape", "dtype", "m")
+@sampler("n", "shape", "dtype", "m")
 def orthogonal(
-    key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None
+    key: Any,
+    n: int,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    m: int | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Draws orthogonal (or unitary) matrices, uniformly in Haar's measure.
 
@@ -108,6 +118,8 @@ def orthogonal(
       shape: of the array of matrices.
       dtype: a float or complex dtype; None means the default float.
       m: number of columns; None means `n`.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of shape `(*shape, n, m)`, whose rows or columns, the fewer of them, are
@@ -116,6 +128,7 @@ def orthogonal(
     Raises:
       ArgumentError: `key` is no key.
       DtypeError: `dtype` is neither float nor complex.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random

@@ -13,10 +13,11 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
-from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax import draws
+from fxflow.numpy._operands import ShapeLike
 from fxflow.random._arguments import parameter, shape_of, words_of
+from fxflow.random._layout import sampler
 from fxflow.random.basic import randint
 from fxflow.random.inverse import gumbel_of
 
@@ -76,7 +77,14 @@ def _count(name: str, what: str, value: Any) -> int | None:
     return operator.index(value)
 
 
-def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Array:
+def permutation(
+    key: Any,
+    x: Any,
+    axis: int = 0,
+    independent: bool = False,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Draws a random order of the slices of an array, or of the first integers.
 
     Args:
@@ -84,6 +92,8 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
       x: an array; or an integer n, which stands for 0, 1, …, n - 1.
       axis: along which the order changes.
       independent: whether each vector along `axis` gets an order of its own.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of the type of `x`.
@@ -91,6 +101,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
     Raises:
       ArgumentError: `key` is no key, or `x` is no array and no integer.
       AxisError: there is no such axis.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -103,20 +114,23 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
     if count is not None:
         if count < 0:
             raise ShapeError(f"permutation: x must not be negative, got {count}")
-        return _order(key, count)
-    return _permutation(key, x, _axis("permutation", axis, typeof(x)), independent)
+        return _order(key, count, out_sharding=out_sharding)
+    axis = _axis("permutation", axis, typeof(x))
+    return _permutation(key, x, axis, independent, out_sharding=out_sharding)
 
 
-@library("count")
-def _order(key: Any, count: int) -> Array:
+@sampler("count")
+def _order(key: Any, count: int, *, out_sharding: Any = None) -> Array:
     words = words_of("permutation", key)
     index = lax.iota(dtypes.default_int(), count)
     drawn: Array = _shuffled(words, index, 0)
     return drawn
 
 
-@library("axis", "independent")
-def _permutation(key: Any, x: Any, axis: int, independent: bool) -> Array:
+@sampler("axis", "independent")
+def _permutation(
+    key: Any, x: Any, axis: int, independent: bool, *, out_sharding: Any = None
+) -> Array:
     words = words_of("permutation", key)
     aval = typeof(x)
     # Keys and numbers of less than a byte are moved by their indices.
@@ -134,11 +148,13 @@ def _permutation(key: Any, x: Any, axis: int, independent: bool) -> Array:
 def choice(
     key: Any,
     a: Any,
-    shape: Any = (),
+    shape: ShapeLike = (),
     replace: bool = True,
     p: Any = None,
     axis: int = 0,
     mode: str | None = None,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Draws slices of an array, or of the first integers.
 
@@ -150,6 +166,8 @@ def choice(
       p: probabilities, of shape `(a.shape[axis],)`; None means that all are alike.
       axis: along which the slices lie.
       mode: without replacement and with `p`, the mode of `gumbel`.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of shape `shape`, which stands in the place of `axis` of `a`.
@@ -159,6 +177,7 @@ def choice(
       AxisError: there is no such axis.
       ShapeError: there is nothing to draw from, `p` has another shape, or more distinct
         slices are asked for than exist.
+      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> from fxflow import random
@@ -194,18 +213,22 @@ def choice(
                 f"{typeof(p)}"
             )
     if replace and p is None and drawn:
+        if a is None:
+            return randint(key, wanted, 0, count, out_sharding=out_sharding)
         index = randint(key, wanted, 0, count)
-        return index if a is None else _picked(a, index, axis)
-    return _choice(key, a, count, wanted, replace, p, axis, mode)
+        return _picked(a, index, axis, out_sharding=out_sharding)
+    return _choice(
+        key, a, count, wanted, replace, p, axis, mode, out_sharding=out_sharding
+    )
 
 
-@library("axis")
-def _picked(a: Any, index: Any, axis: int) -> Array:
+@sampler("axis")
+def _picked(a: Any, index: Any, axis: int, *, out_sharding: Any = None) -> Array:
     picked: Array = _take(a, index, axis)
     return picked
 
 
-@library("count", "shape", "replace", "axis", "mode")
+@sampler("count", "shape", "replace", "axis", "mode")
 def _choice(
     key: Any,
     a: Any,
@@ -215,6 +238,8 @@ def _choice(
     p: Any,
     axis: int,
     mode: Any,
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     words = words_of("choice", key)
     drawn = math.prod(shape)

@@ -14,7 +14,7 @@ from fxflow.core.errors import ArgumentError
 from fxflow.core.primitive import Primitive, table
 from fxflow.core.source import boundary
 from fxflow.core.trace import state
-from fxflow.lax.remat import Checkpoint, Name
+from fxflow.lax.remat import Checkpoint, Name, Offload
 from fxflow.transforms.arguments import (
     as_indices,
     as_names,
@@ -25,7 +25,7 @@ from fxflow.transforms.arguments import (
 )
 from fxflow.transforms.custom_function import with_fixed
 
-Policy = Callable[..., bool]
+Policy = Callable[..., bool | Offload]
 
 
 def checkpoint(
@@ -47,9 +47,9 @@ def checkpoint(
         an optimization barrier. Only turn it off where it cannot merge them, as in the
         body of a `scan`. (XLA's CPU compiler ignores barriers: there, only what is in
         the body of a loop needs less memory.)
-      policy: which intermediate values may be kept (see `checkpoint_policies`); a
-        function of a primitive, the types of its operands and its parameters. None
-        keeps none.
+      policy: which intermediate values may be kept (see `checkpoint_policies`), and
+        which of them in host memory; a function of a primitive, the types of its
+        operands and its parameters. None keeps none.
       static_argnums: positions of arguments that are no arrays.
       static_argnames: the same by name.
 
@@ -223,15 +223,22 @@ class _Names:
     """
 
     def __init__(
-        self, kind: str, names: Sequence[str], verdict: Callable[[str | None], bool]
+        self,
+        kind: str,
+        names: Sequence[str],
+        verdict: Callable[[str | None], bool | Offload],
+        verdicts: Any = None,
     ) -> None:
         for name in names:
             if not isinstance(name, str):
                 raise ArgumentError(f"{kind}: names must be strings, got {name!r}")
         self.kind, self.names, self.verdict = kind, tuple(names), verdict
         self.excluded: frozenset[str] = frozenset()
+        self.verdicts = verdicts
 
-    def __call__(self, primitive: Primitive, *avals: Any, **params: Any) -> bool:
+    def __call__(
+        self, primitive: Primitive, *avals: Any, **params: Any
+    ) -> bool | Offload:
         return self.verdict(params["name"] if primitive.name == Name.name else None)
 
     def __eq__(self, other: object) -> bool:
@@ -239,6 +246,7 @@ class _Names:
             type(other) is _Names
             and self.kind == other.kind
             and set(self.names) == set(other.names)
+            and self.verdicts == other.verdicts
         )
 
     def __hash__(self) -> int:
@@ -302,11 +310,11 @@ class _Both:
             second, "excluded", none
         )
 
-    def __call__(self, primitive: Primitive, *avals: Any, **params: Any) -> bool:
-        return bool(
-            self.first(primitive, *avals, **params)
-            or self.second(primitive, *avals, **params)
-        )
+    def __call__(
+        self, primitive: Primitive, *avals: Any, **params: Any
+    ) -> bool | Offload:
+        first = self.first(primitive, *avals, **params)
+        return first or self.second(primitive, *avals, **params)
 
     def __repr__(self) -> str:
         return f"save_from_both_policies({self.first}, {self.second})"
@@ -321,10 +329,9 @@ def save_and_offload_only_these_names(
 ) -> Policy:
     """Returns a policy that keeps the values of some names, those of others elsewhere.
 
-    Values to offload are kept where they were computed: on the CPU memory is host
-    memory, and compiled programs here move nothing between memories of a device. So the
-    results, and what is computed again, are those of the policy; the device's memory
-    is not relieved.
+    Values to offload are copied to the other memory when they are computed, and back
+    when the backward pass needs them, so that meanwhile the device's memory is free.
+    (On the CPU both are host memory: nothing is gained, and nothing lost.)
 
     Args:
       names_which_can_be_saved: names of values to keep.
@@ -334,6 +341,21 @@ def save_and_offload_only_these_names(
 
     Raises:
       ArgumentError: a name is in both lists, or no string.
+
+    Example:
+      >>> import fxflow
+      >>> from fxflow import lax
+      >>> offload = save_and_offload_only_these_names(
+      ...     names_which_can_be_saved=[],
+      ...     names_which_can_be_offloaded=["hidden"],
+      ...     offload_src="device",
+      ...     offload_dst="pinned_host",
+      ... )
+      >>> layer = checkpoint(
+      ...     lambda x: lax.sin(checkpoint_name(lax.sin(x), "hidden")), policy=offload
+      ... )
+      >>> round(float(fxflow.grad(layer)(0.0)), 6)
+      1.0
     """
     kind = "save_and_offload_only_these_names"
     _require_memories(kind, offload_src, offload_dst)
@@ -343,14 +365,20 @@ def save_and_offload_only_these_names(
             f"{kind}: names are either saved or offloaded, but {', '.join(twice)} "
             f"{'is' if len(twice) == 1 else 'are'} in both lists"
         )
+    verdicts: dict[str | None, bool | Offload] = {
+        **dict.fromkeys(names_which_can_be_saved, True),
+        **dict.fromkeys(
+            names_which_can_be_offloaded, Offload(offload_src, offload_dst)
+        ),
+    }
     names = (*names_which_can_be_saved, *names_which_can_be_offloaded)
-    return _Names(kind, names, frozenset(names).__contains__)
+    return _Names(kind, names, lambda name: verdicts.get(name, False), verdicts)
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
     """Returns a policy that keeps matrix products without batch dimensions elsewhere.
 
-    They are kept where they were computed; see `save_and_offload_only_these_names`.
+    See `save_and_offload_only_these_names`.
 
     Args:
       offload_src: kind of the memory the values are in, "device".
@@ -360,7 +388,29 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
       ArgumentError: a kind is no string.
     """
     _require_memories("offload_dot_with_no_batch_dims", offload_src, offload_dst)
-    return dots_with_no_batch_dims_saveable
+    return _OffloadDots(Offload(offload_src, offload_dst))
+
+
+class _OffloadDots:
+    """A policy; see `offload_dot_with_no_batch_dims`."""
+
+    def __init__(self, verdict: Offload) -> None:
+        self.verdict = verdict
+
+    def __call__(
+        self, primitive: Primitive, *avals: Any, **params: Any
+    ) -> bool | Offload:
+        kept = dots_with_no_batch_dims_saveable(primitive, *avals, **params)
+        return self.verdict if kept else False
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _OffloadDots and self.verdict == other.verdict
+
+    def __hash__(self) -> int:
+        return hash(self.verdict)
+
+    def __repr__(self) -> str:
+        return f"offload_dot_with_no_batch_dims{tuple(self.verdict)}"
 
 
 def _require_memories(kind: str, *memories: str) -> None:

@@ -210,7 +210,7 @@ def make_array_from_single_device_arrays(
     placement = buffers.placement_for(where)
     by_device: dict[Any, Array] = {}
     for array in arrays:
-        if not isinstance(array, Array) or not array._placed.placement.is_single:
+        if not isinstance(array, Array) or len(array._placed.placement.devices) != 1:
             raise ArgumentError(
                 f"{name}: expected arrays on one device each, got {array!r}"
             )

@@ -1,36 +1,31 @@
 """`jit`: a function compiled whole, once for each signature.
 
-Two paths. The short one flattens the arguments and looks the program up by structure,
-interned types-and-places and static arguments. The long one (the first call, traced
-values, anything unexpected) also explains and checks.
+A call that is known takes the short path (`dispatch`). The long one is here: the first
+call, traced values, anything unexpected; it also explains and checks.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import weakref
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.array import Array, buffer_of, forget
+from fxflow.core.array import Array, forget
 from fxflow.core.aval import ShapeDtypeStruct
 from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
-from fxflow.core.eager import EVAL, EvalTrace, on_forget, options
+from fxflow.core.eager import EVAL, EvalTrace, options
 from fxflow.core.errors import ArgumentError, NonFiniteError, NonHashableStaticError
-from fxflow.core.execute import buffer_at, check_finite
-from fxflow.core.placed import Placed, placed_on
-from fxflow.core.source import boundary, without_own_frames
+from fxflow.core.execute import check_finite
+from fxflow.core.placed import Placed
+from fxflow.core.source import boundary
 from fxflow.core.staging import trace_flat
 from fxflow.core.trace import Tracer, state
-from fxflow.devices import RuntimeFailure
-from fxflow.devices.callbacks import raise_original
 from fxflow.devices.meshes import current_mesh, note_asked, times_asked
 from fxflow.lax.calls import JitCall
-from fxflow.lax.transfer import DevicePut, as_sharding, is_place
+from fxflow.lax.transfer import as_sharding, is_place, put_traced
 from fxflow.transforms.arguments import (
     as_indices,
     as_names,
@@ -40,78 +35,13 @@ from fxflow.transforms.arguments import (
     require_callable,
     signature_of,
 )
+from fxflow.transforms.dispatch import CachedCall, caches_for
 from fxflow.transforms.explain import Signature, explain_retrace
 from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.stages import Compiled, Lowered, Traced
 
-_get_placed = attrgetter("_placed")
-_get_buffer = attrgetter("_buffer")
 
-
-class _Caches:
-    """What was traced and compiled for one function and one set of options."""
-
-    __slots__ = ("__weakref__", "fast", "last", "signatures", "traced")
-
-    def __init__(self) -> None:
-        # From structure (and static arguments), types and places to a function of the
-        # leaves and their buffers.
-        self.fast: dict[Any, Callable[[Sequence[Array], list[Any]], Any]] = {}
-        # What the last call had: comparing is cheaper than hashing.
-        self.last: tuple[Any, Any, Any] = (None, None, None)
-        self.traced: dict[Any, Traced] = {}
-        self.signatures: list[Signature] = []
-
-    def find(self, key: Any, placeds: list[Placed]) -> Any:
-        """Returns the function for a signature that is not the last one, or None."""
-        run = self.fast.get((key, *placeds))
-        if run is not None:
-            self.last = (placeds, key, run)
-        return run
-
-    def forget_fast(self) -> None:
-        self.fast.clear()
-        self.last = (None, None, None)
-
-    def clear(self) -> None:
-        self.forget_fast()
-        self.traced.clear()
-
-
-_shared: weakref.WeakKeyDictionary[Any, dict[Any, _Caches]] = (
-    weakref.WeakKeyDictionary()
-)
-_all_caches: weakref.WeakSet[_Caches] = weakref.WeakSet()
-
-
-def clear_caches() -> None:
-    """Drops everything that was traced and compiled in this process."""
-    for caches in list(_all_caches):
-        caches.clear()
-
-
-def _forget_fast() -> None:
-    for caches in list(_all_caches):
-        caches.forget_fast()
-
-
-on_forget(_forget_fast)
-
-
-def _caches_for(fun: Any, options: Any) -> _Caches:
-    """Returns the caches that all `jit(fun)` with the same options share."""
-    try:
-        table = _shared.setdefault(fun, {})
-        caches = table.get(options)
-    except TypeError:  # not hashable, or no weak references
-        caches, table = None, {}
-    if caches is None:
-        caches = table[options] = _Caches()
-        _all_caches.add(caches)
-    return caches
-
-
-class JitFunction:
+class JitFunction(CachedCall):
     """A function compiled for each signature it is called with. Made by `jit`."""
 
     def __init__(
@@ -161,71 +91,10 @@ class JitFunction:
             None if callable(in_shardings) else _frozen(in_shardings),
             _frozen(out_shardings),
         )
-        self._caches = _caches_for(fun, options)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the compiled function; see `jit`."""
-        if state.trace is EVAL:
-            caches = self._caches
-            if self._plain:
-                # No call without keywords has a list there.
-                leaves, key = tree.flatten([args, kwargs] if kwargs else args)
-            else:
-                leaves, treedef, statics = self._split(args, kwargs)
-                key = (treedef, statics)
-            try:
-                try:
-                    placeds = [*map(_get_placed, leaves)]
-                except AttributeError:  # numbers, NumPy arrays
-                    leaves = _as_arrays(leaves)
-                    placeds = [*map(_get_placed, leaves)]
-                known, structure, run = caches.last
-                if placeds != known or structure != key:
-                    run = caches.find(key, placeds)
-            except (AttributeError, TypeError):  # traced, not an array, not hashable
-                run = None
-            if run is not None:
-                try:
-                    raw = [*map(_get_buffer, leaves)]
-                except AttributeError:  # an array lives in host memory only
-                    moves = getattr(run, "moves", False)
-                    raw = [None if moves else buffer_of(leaf) for leaf in leaves]
-                try:
-                    return run(leaves, raw)
-                except RuntimeFailure as error:
-                    raise_original(error)
-                    raise
-        try:
-            return self._call(args, kwargs)
-        except Exception as error:
-            error.__traceback__ = without_own_frames(error.__traceback__)
-            raise
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        self._caches = caches_for(fun, options)
 
     def __repr__(self) -> str:
         return f"<jit of {self._name}>"
-
-    def _split(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[list[Any], Any, tuple[Any, ...]]:
-        """Returns leaves and structure of the dynamic arguments, and the static ones.
-
-        These are `(name or position, type, value)` each.
-        """
-        count = len(args)
-        fixed = [i + count if -count <= i < 0 else i for i in self._static_argnums]
-        statics: list[tuple[Any, type, Any]] = [
-            (i, type(args[i]), args[i]) for i in fixed if 0 <= i < count
-        ]
-        dynamic = [a for i, a in enumerate(args) if i not in fixed]
-        if kwargs:
-            names = self._static_argnames
-            statics += [(k, type(kwargs[k]), kwargs[k]) for k in names if k in kwargs]
-            kwargs = {k: v for k, v in kwargs.items() if k not in names}
-        leaves, treedef = tree.flatten((tuple(dynamic), kwargs))
-        return leaves, treedef, tuple(statics)
 
     # -- the long way ------------------------------------------------------------
 
@@ -249,7 +118,7 @@ class JitFunction:
             else:
                 outs = JitCall.bind(*traced.consts, *arrays, graph=traced.graph)
             outs = [
-                out if where is None else DevicePut.bind(out, to=where)
+                out if where is None else put_traced(out, where)
                 for out, where in zip(outs, traced.out_shardings, strict=True)
             ]
             return traced.out_tree.unflatten(outs)
@@ -262,7 +131,7 @@ class JitFunction:
         placeds = [a._placed for a in arrays]
         compiled = self._compiled(bound, traced, placeds)
         if state.trace is EVAL and not traced.asks_mesh:
-            self._keep_fast(args, kwargs, bound, compiled, [a._placed for a in given])
+            self._keep_fast(args, kwargs, compiled, [a._placed for a in given])
         outs = compiled.run(arrays)
         for array, given_one, gives in zip(arrays, given, traced.donated, strict=True):
             if gives and array is not given_one:
@@ -336,21 +205,6 @@ class JitFunction:
         compiled: Compiled = known
         return compiled
 
-    def _keep_fast(
-        self,
-        args: Any,
-        kwargs: Any,
-        bound: _Bound,
-        compiled: Compiled,
-        placeds: Sequence[Placed],
-    ) -> None:
-        """Enters the function from arrays to result into the fast table."""
-        run = _fast_runner(compiled, placeds)
-        key: Any = (bound.treedef, bound.static_key())
-        if self._plain:
-            key = tree.structure([args, kwargs] if kwargs else args)
-        self._caches.fast[(key, *placeds)] = run
-
     def _check(
         self, outs: Sequence[Array], traced: Traced, arrays: Sequence[Array]
     ) -> None:
@@ -392,111 +246,13 @@ class JitFunction:
 
 
 def _place_of(leaf: Any) -> Any:
-    """Returns where an argument insists on being, or None."""
+    """Returns where an argument insists on being, or lies in host memory, or None."""
     if isinstance(leaf, ShapeDtypeStruct):
         return leaf.sharding
     placed = getattr(leaf, "_placed", None)
-    return (
-        placed.placement.sharding if placed is not None and placed.committed else None
-    )
-
-
-def _as_arrays(leaves: list[Any]) -> list[Any]:
-    """Returns the leaves as arrays if all of them are array-like."""
-    if all(type(x) is Array or is_arraylike(x) for x in leaves):
-        return [x if type(x) is Array else as_array(x) for x in leaves]
-    return leaves
-
-
-def _fast_runner(
-    compiled: Compiled, placeds: Sequence[Placed]
-) -> Callable[[Sequence[Array], list[Any]], Any]:
-    """Returns the cheapest function of the leaves and their buffers.
-
-    Args:
-      compiled: the program.
-      placeds: types and places of the leaves as they are given.
-    """
-    program = compiled.program
-    run = program.run
-    out_tree = compiled.out_tree
-    places = program.placements
-    held = len(compiled.constants)
-    constants = [
-        buffer_at(c, place)
-        for c, place in zip(compiled.constants, places[:held], strict=True)
-    ]
-    kept = compiled.lowered.kept
-    targets = dict(zip(kept, places[held:], strict=True))
-    moving = [
-        (i, place)
-        for i, place in targets.items()
-        if not placeds[i].placement.same_layout(
-            place, len(placeds[i].aval.physical.shape)
-        )
-    ]
-    if moving:
-        stay = [
-            placed_on(p.aval, targets.get(i, p.placement), p.committed)
-            for i, p in enumerate(placeds)
-        ]
-        run_there = _fast_runner(compiled, stay)
-
-        def run_moved(leaves: Sequence[Array], raw: list[Any]) -> Any:
-            there = [
-                buffer_of(leaf) if buffer is None and i not in goals else buffer
-                for i, (leaf, buffer) in enumerate(zip(leaves, raw, strict=True))
-            ]
-            for i, place in moving:
-                there[i] = buffer_at(leaves[i], place)
-            return run_there(leaves, there)
-
-        # What has no buffer yet gets one where it is needed.
-        run_moved.moves = True  # type: ignore[attr-defined]
-        goals = dict(moving)
-        return run_moved
-    unflatten = out_tree.unflatten
-    donated = [i for i, give in enumerate(compiled.lowered.traced.donated) if give]
-    whole = not constants and kept == list(range(len(placeds)))
-    if donated:
-
-        def run_donated(leaves: Sequence[Array], raw: list[Any]) -> Any:
-            given = [leaves[i] for i in donated]
-            compiled.prepare_donation(given, leaves)
-            outs = run(raw if whole else [*constants, *[raw[i] for i in kept]])
-            for array in given:
-                del array._buffer
-            return unflatten(outs)
-
-        return run_donated
-    if not whole:
-
-        def run_some(leaves: Sequence[Array], raw: list[Any]) -> Any:
-            return unflatten(run([*constants, *[raw[i] for i in kept]]))
-
-        return run_some
-    start, results = program.executable.launch, program.out_placeds
-    handlers = [placed.handler for placed in results]
-    if program.calls_python or len(results) != 1:
-
-        def run_all(leaves: Sequence[Array], raw: list[Any]) -> Any:
-            return unflatten(run(raw))
-
-        return run_all
-    (placed,) = results
-    if tree.treedef_is_leaf(out_tree):
-
-        def run_leaf(leaves: Sequence[Array], raw: list[Any]) -> Any:
-            return Array(start(raw).consume_with_handlers(handlers)[0], placed)
-
-        return run_leaf
-
-    def run_one(leaves: Sequence[Array], raw: list[Any]) -> Any:
-        return unflatten(
-            (Array(start(raw).consume_with_handlers(handlers)[0], placed),)
-        )
-
-    return run_one
+    if placed is None or not (placed.committed or placed.placement.offloaded):
+        return None
+    return placed.placement.sharding
 
 
 class _Bound:
@@ -625,14 +381,7 @@ def _prefixed(wanted: Any, structure: Any, what: str, name: str) -> list[Any]:
     label = f"jit({name}): {what}"
     full = structure.unflatten(range(count))
     given = tree.broadcast_prefix(wanted, full, is_leaf=is_place, name=label)
-    found = [None if w is None else as_sharding(w, label) for w in given]
-    for sharding in found:
-        if what == "out_shardings" and sharding and sharding.memory_kind is not None:
-            raise ArgumentError(
-                f"{label}: {sharding}: programs leave their results in the devices' "
-                "own memory; move them with fxflow.device_put afterwards"
-            )
-    return found
+    return [None if w is None else as_sharding(w, label) for w in given]
 
 
 def _placed_at(array: Array, where: Any, bound: _Bound, i: int) -> Array:
@@ -649,7 +398,7 @@ def _placed_at(array: Array, where: Any, bound: _Bound, i: int) -> Array:
                 f"on {placed.placement}, but in_shardings says {where}; move it with "
                 "fxflow.device_put, or leave its sharding out (None)"
             )
-    out: Array = DevicePut.bind(array, to=where)
+    out: Array = put_traced(array, where)
     return out
 
 
@@ -736,8 +485,10 @@ def jit(
         `{"xla_cpu_enable_fast_math": True}`.
       in_shardings: where the positional arguments are to be: `Sharding`s or
         `PartitionSpec`s over the current mesh, a pytree prefix of their tuple. None:
-        where they are. Arguments that are committed elsewhere are an error.
+        where they are. Arguments that are committed elsewhere are an error. A kind of
+        memory counts: arguments in host memory enter the program there.
       out_shardings: where the results are to be, likewise. None: the compiler decides.
+        With `memory_kind="pinned_host"` they come out in host memory.
 
     Returns:
       A function of the same arguments, with methods `trace`, `lower`, `eval_shape` and

@@ -12,8 +12,10 @@ from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.graph import Graph, Literal
 from fxflow.core.source import boundary
 from fxflow.core.staging import trace_flat
+from fxflow.core.varying import with_outputs_varying
 from fxflow.devices.meshes import Mesh, PartitionSpec, get_mesh
-from fxflow.lax.shard_map import ShardMap, local_shape, manual_axes
+from fxflow.lax.shard_map import ShardMap, manual_axes
+from fxflow.lax.sharded_parts import local_shape
 from fxflow.transforms.arguments import leaf_labels, name_of, require_callable
 from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.jit import jit
@@ -58,8 +60,12 @@ def shard_map(
       ShapeError: an array cannot be divided evenly, or has too few axes.
 
     Derivatives of the result are those of the function of whole arrays. Derivatives
-    taken *inside* `f` are of the one device's function, in which a `psum` takes part
-    with its transpose, another `psum`: sum (or average) them yourself.
+    taken *inside* `f` are those of the sum of what all devices compute, by values that
+    the devices share: a gradient by parameters that came in with `P()` is already
+    summed over the devices (average it by dividing, not by `pmean`). Values become a
+    device's own by `lax.pcast(x, axis_name, to="varying")`, and their gradients too.
+    With `check=False` nothing is known of what is shared: derivatives inside are of the
+    one device's function, in which the transpose of a `psum` is a `psum`.
 
     Source: Shardy's `sdy.manual_computation`.
 
@@ -130,9 +136,10 @@ def run(
     for array, spec, label in zip(arrays, specs, labels, strict=True):
         aval = typeof(array)
         _fits(aval, spec, mesh, axes, f"shard_map({name}): argument {label}")
-        avals.append(aval.update(shape=local_shape(aval.shape, spec, mesh)))
+        vma = aval.vma | _axes_of(spec) if check else aval.vma
+        avals.append(aval.update(shape=local_shape(aval.shape, spec, mesh), vma=vma))
     flat = FlatFunction(fun, treedef, name)
-    with manual_axes(mesh, axes):
+    with manual_axes(mesh, axes, tracked=check):
         graph, consts = trace_flat(flat, avals, name=name, labels=labels)
     dummy = flat.out_tree.unflatten(range(len(graph.outputs)))
     if callable(out_specs):  # known only now
@@ -146,6 +153,10 @@ def run(
     if check:
         varying = [_axes_of(s) for s in (*shared, *specs)]
         _check(graph, varying, results, paths, mesh, axes, name)
+        with manual_axes(mesh, axes, tracked=True):
+            # Cotangents of stacked results differ, even where the results do not.
+            named = [a.vma | _axes_of(s) for a, s in zip(graph.out_avals, results)]
+            graph = with_outputs_varying(graph, named)
     outs = ShardMap.bind(
         *consts,
         *arrays,
@@ -154,6 +165,7 @@ def run(
         in_specs=(*shared, *specs),
         out_specs=tuple(results),
         axes=axes,
+        check=check,
     )
     return flat.result(outs)
 
@@ -231,11 +243,13 @@ def _check(
     name: str,
 ) -> None:
     found = varying_axes(graph, inputs)
+    # Types are right about loops, and count as different what was gathered.
     for varies, spec, path, aval in zip(
         found, specs, paths, graph.out_avals, strict=True
     ):
         named = _axes_of(spec)
-        wrong = [n for n in axes if n in varies - named and mesh.shape[n] > 1]
+        differs = varies & aval.vma - named
+        wrong = [n for n in axes if n in differs and mesh.shape[n] > 1]
         if wrong:
             raise ArgumentError(
                 f"shard_map({name}): the result{f' at {path}' if path else ''} {aval} "

@@ -14,10 +14,12 @@ from fxflow.core.errors import ArgumentError, DonationError
 from fxflow.core.execute import Program, load_text
 from fxflow.core.graph import Graph, used_inputs
 from fxflow.core.lowering import lower_graph
+from fxflow.core.memories import laid_out, wanted_of
 from fxflow.core.partition import common_place, mesh_among, mesh_in, place_of
 from fxflow.core.placed import Placed, placed_on
 from fxflow.core.trace import Tracer
 from fxflow.devices import buffers
+from fxflow.devices.shardings import SingleDeviceSharding
 
 
 class Traced:
@@ -175,8 +177,14 @@ class Lowered:
         mesh = mesh_in(graph) or mesh_among(
             (*traced.in_shardings, *traced.out_shardings)
         )
+        # A result that is wanted on one device has the program run there.
+        results = [
+            placed_on(aval, buffers.placement(where.devices[0]), True)
+            for aval, where in zip(graph.out_avals, traced.out_shardings, strict=True)
+            if isinstance(where, SingleDeviceSharding)
+        ]
         self.placement, self.committed = common_place(
-            [*constants, *placeds], traced.name, mesh
+            [*constants, *placeds, *results], traced.name, mesh
         )
         self.platform = platform or self.placement.platform
         used = used_inputs(graph)
@@ -192,6 +200,10 @@ class Lowered:
             for p in (*constants, *(placeds[i] for i in self.kept))
         ]
         several = not self.placement.is_single
+        pruned = Graph(inputs, graph.nodes, graph.outputs, graph.name, count)
+        kinds = [p.offloaded for p in self.placements]
+        wanted = wanted_of(pruned, self.placements, traced.out_shardings)
+        pruned, out_kinds = laid_out(pruned, kinds, wanted)
         attributes: list[list[str]] = [[] for _ in range(count)]
         attributes += donation_attributes(
             [graph.inputs[count + i].aval for i in self.kept],
@@ -200,8 +212,8 @@ class Lowered:
             [traced.labels[i] for i in self.kept],
             traced.name,
             several,
+            (kinds[count:], out_kinds) if out_kinds else None,
         )
-        pruned = Graph(inputs, graph.nodes, graph.outputs, graph.name, count)
         self._text, self.module = lower_graph(
             pruned,
             name=f"jit_{traced.name}",
@@ -210,6 +222,7 @@ class Lowered:
             devices=self.placement.devices if several else (),
             shardings=[p.sharding for p in self.placements] if several else (),
             out_shardings=traced.out_shardings if several else (),
+            memories=(kinds, out_kinds) if out_kinds else None,
         )
 
     @property
@@ -273,7 +286,7 @@ class Lowered:
             self.placements,
             self.committed,
             name=self.traced.name,
-            out_shardings=self.traced.out_shardings,
+            out_shardings=self.module.out_shardings,
             options=options or None,
         )
         return Compiled(self, program)
@@ -307,6 +320,29 @@ class Compiled:
     def out_info(self) -> Any:
         """The result with each leaf's shape and dtype."""
         return self.lowered.out_info
+
+    @property
+    def input_shardings(self) -> Any:
+        """Where the program takes its arguments, in their structure.
+
+        None for an argument that it does not use.
+        """
+        lowered = self.lowered
+        places = self.program.placements[len(self.constants) :]
+        where = dict(zip(lowered.kept, places, strict=True))
+        return self.in_tree.unflatten(
+            [
+                where[i].sharding if i in where else None
+                for i in range(len(self.in_avals))
+            ]
+        )
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where the program leaves its results, in their structure."""
+        return self.out_tree.unflatten(
+            [p.placement.sharding for p in self.program.out_placeds]
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program.
@@ -399,6 +435,7 @@ def donation_attributes(
     labels: Sequence[str],
     name: str,
     several: bool,
+    memories: tuple[Sequence[Any], Sequence[Any]] | None = None,
 ) -> list[list[str]]:
     """Returns the attributes that make results reuse donated arguments.
 
@@ -410,23 +447,26 @@ def donation_attributes(
       name: of the function.
       several: whether the program is partitioned; then the compiler pairs them, since
         it also places the results.
+      memories: kinds of the memories of arguments and results; None: all the same.
 
     Raises:
       DonationError: no result is left that can reuse a donated argument.
     """
-    free: dict[Aval, list[int]] = {}
-    for i, aval in enumerate(out_avals):
-        free.setdefault(aval.physical.strong(), []).append(i)
+    kinds, out_kinds = memories or ([None] * len(avals), [None] * len(out_avals))
+    free: dict[Any, list[int]] = {}
+    for i, (aval, kind) in enumerate(zip(out_avals, out_kinds, strict=True)):
+        free.setdefault((aval.physical.strong(), kind), []).append(i)
     attributes: list[list[str]] = []
-    for aval, give, label in zip(avals, donated, labels, strict=True):
+    for aval, kind, give, label in zip(avals, kinds, donated, labels, strict=True):
         if not give:
             attributes.append([])
             continue
-        places = free.get(aval.physical.strong())
+        places = free.get((aval.physical.strong(), kind))
         if not places:
+            where = f" in {kind} memory" if kind else ""
             raise DonationError(
-                f"{name}: the donated argument {label} {aval} cannot be reused: no "
-                "result of that shape and dtype is left; do not donate it "
+                f"{name}: the donated argument {label} {aval}{where} cannot be reused: "
+                f"no result of that shape and dtype{where} is left; do not donate it "
                 "(donate_argnums, donate_argnames), or return its new value"
             )
         target = places.pop(0)

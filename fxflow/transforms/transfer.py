@@ -7,9 +7,14 @@ from typing import Any
 from fxflow.core import tree
 from fxflow.core.array import Array
 from fxflow.core.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.memories import Going
 from fxflow.core.trace import Tracer
 from fxflow.devices import buffers
+from fxflow.devices.memory_kinds import HOST, Space, kind_of
+from fxflow.devices.shardings import Sharding
 from fxflow.lax.transfer import DevicePut, as_sharding, copy_buffer, is_place
+
+HERE = Going(None)
 
 
 def device_put(
@@ -25,9 +30,11 @@ def device_put(
     Args:
       x: array-like or pytree of them. Host memory is copied, never aliased.
       device: where to: a `Device`, a device's name, a `Sharding`, a `PartitionSpec`
-        over the current mesh; or a pytree of these that is a prefix of `x`. None is the
-        default device.
-      src: accepted for compatibility; an array knows where it is.
+        over the current mesh, a `memory.Space` (the same devices and layout in another
+        memory); or a pytree of these that is a prefix of `x`. None is the default
+        device.
+      src: where from, likewise. An array knows where it is, and so does a program; it
+        only says where the cotangent goes, if that is to be another memory.
       donate: whether the arrays given are not needed any more; they are deleted if they
         had to be copied.
       may_alias: whether the result may share memory with `x` (False: always a copy).
@@ -35,7 +42,9 @@ def device_put(
     Returns:
       The same structure with arrays there. With a `device` they are *committed*:
       operations on them run there. In a jitted function a sharding over a mesh becomes
-      a constraint (see `lax.with_sharding_constraint`).
+      a constraint (see `lax.with_sharding_constraint`), and another kind of memory a
+      copy to it. What operations read from host memory is copied to the device's own
+      first; results are there. The cotangent goes back to the memory `x` came from.
 
     Raises:
       ArgumentError: a leaf is no array, or `device` is no device.
@@ -49,13 +58,25 @@ def device_put(
     leaves, treedef = tree.flatten(x)
     places = tree.broadcast_prefix(device, x, is_leaf=is_place, name="device_put")
 
-    def put(leaf: Any, where: Any) -> Any:
+    def put(leaf: Any, where: Any, source: Any = None) -> Any:
         if not is_arraylike(leaf):
             raise not_an_array(leaf, "device_put: got")
         array = as_array(leaf)
         if where is None:
             return array
-        result = DevicePut.bind(array, to=as_sharding(where, "device_put"))
+        to, kind = where, None
+        if type(where) is Space:
+            to, kind = None, _kind(where, array, "device_put")
+        else:
+            if not isinstance(where, Sharding):
+                to = as_sharding(where, "device_put")
+            kind = to.offloaded
+        memory = HERE if kind is None else Going(kind)
+        if source is not None:
+            memory = Going(kind, _kind(source, array, "device_put: src"))
+        result = DevicePut.bind(array, to=to, memory=memory)
+        if not donate and may_alias is not False:
+            return result
         if isinstance(array, Tracer) or isinstance(result, Tracer):
             return result
         shared = getattr(result, "_buffer", 0) is getattr(array, "_buffer", 1) or (
@@ -68,7 +89,19 @@ def device_put(
             array.delete()
         return result
 
-    return treedef.unflatten(map(put, leaves, places))
+    if src is None:
+        return treedef.unflatten(map(put, leaves, places))
+    sources = tree.broadcast_prefix(src, x, is_leaf=is_place, name="device_put: src")
+    return treedef.unflatten(map(put, leaves, places, sources))
+
+
+def _kind(where: Any, array: Any, what: str) -> str | None:
+    """Returns the kind of memory that a place means, None for the device's own."""
+    if not isinstance(where, Space):
+        return as_sharding(where, what).offloaded
+    if isinstance(array, Tracer):
+        return HOST if where is Space.Host else None
+    return kind_of(where, array._placed.placement.device)
 
 
 def device_get(x: Any) -> Any:

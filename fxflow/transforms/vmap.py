@@ -11,6 +11,7 @@ from fxflow.core.batching import batch_flat, materialize
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError, TreeError
 from fxflow.core.source import boundary
+from fxflow.devices.meshes import names_of
 from fxflow.lax.axis_order import transpose
 from fxflow.transforms.arguments import leaf_labels, name_of, require_callable
 from fxflow.transforms.flat import FlatFunction
@@ -115,6 +116,7 @@ def vmap(
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
+    spmd_axis_name: Any = None,
 ) -> Callable[..., Any]:
     """Makes a function that applies `fun` to every slice of its arguments at once.
 
@@ -128,6 +130,9 @@ def vmap(
         result.
       axis_name: a name under which collectives (`lax.psum`, …) refer to the axis.
       axis_size: length of the axis; needed only if no argument is mapped.
+      spmd_axis_name: a mesh axis, or a tuple of them, to divide the mapped axis over:
+        sharding constraints in `fun` say so of it, and in a `shard_map` over these axes
+        each device runs its own slices. None leaves it to the compiler.
 
     Returns:
       A function of the same arguments, with an extra axis where mapped.
@@ -151,6 +156,7 @@ def vmap(
             f"positional argument, got {in_axes!r}"
         )
     name = name_of(fun)
+    spmd = () if spmd_axis_name is None else names_of(spmd_axis_name)
 
     @functools.wraps(fun)
     @boundary
@@ -184,7 +190,7 @@ def vmap(
         ]
         flat = FlatFunction(fun, in_tree, name, keywords=True)
         mapped = [axis is not None for axis in axes]
-        outs, out_mapped = batch_flat(flat, size, moved, mapped, axis_name)
+        outs, out_mapped = batch_flat(flat, size, moved, mapped, axis_name, spmd)
         targets = flat_axes(out_axes, flat.out_tree, "out_axes", name)
         placed = []
         for out, is_mapped, target in zip(outs, out_mapped, targets, strict=True):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import colorsys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from fxflow.core.errors import ArgumentError
 from fxflow.devices.shardings import Sharding
 
 Cells = dict[tuple[int, int], list[Any]]
+Color = Sequence[float]
+ColorMap = Callable[[float], Color]
 
 
 def _cells(
@@ -38,18 +41,58 @@ def _label(devices: Sequence[Any]) -> str:
     return f"{platform} {','.join(str(d.id) for d in devices)}"
 
 
-def sharding_text(shape: Sequence[int], sharding: Sharding) -> str:
+def _hues(place: float) -> Color:
+    """Returns a light colour of the wheel: red, green, blue from 0 to 1."""
+    # Not the whole wheel, on which the last device would look like the first.
+    return colorsys.hsv_to_rgb(0.9 * place, 0.35, 0.95)
+
+
+def _colors(sharding: Sharding, color_map: ColorMap) -> dict[Any, Color]:
+    """Returns a colour for each device."""
+    last = max(1, len(sharding.devices) - 1)
+    return {d: color_map(i / last)[:3] for i, d in enumerate(sharding.devices)}
+
+
+def _painted(text: str, color: Color) -> str:
+    """Returns text on a background, as terminals show it; black, or white on dark."""
+    red, green, blue = (round(255 * float(c)) for c in color)
+    # ITU-R BT.601: how bright the eye finds them.
+    bright = 0.299 * red + 0.587 * green + 0.114 * blue > 127
+    front = "30" if bright else "97"
+    return f"\x1b[{front};48;2;{red};{green};{blue}m{text}\x1b[0m"
+
+
+def sharding_text(
+    shape: Sequence[int],
+    sharding: Sharding,
+    *,
+    use_color: bool = False,
+    scale: float = 1.0,
+    min_width: int = 0,
+    max_width: int = 80,
+    color_map: ColorMap | None = None,
+) -> str:
     """Returns a drawing, in characters, of which device holds which part.
 
     Args:
       shape: of an array of at most 2 axes.
       sharding: its sharding.
+      use_color: whether each device has a background colour (copies: the first's), by
+        the codes that terminals understand.
+      scale: of 1, a part is as wide as the longest name and one line high; of 3, three
+        times that.
+      min_width: of a part, in characters.
+      max_width: of a part, in characters; longer names are cut.
+      color_map: from a number between 0 and 1, a device's place among all, to red,
+        green and blue between 0 and 1, such as a colour map of `matplotlib`. None:
+        around the colour wheel.
 
     Returns:
       Several lines. Devices in one cell hold copies of the same part.
 
     Raises:
-      ArgumentError: the array has more than 2 axes.
+      ArgumentError: the array has more than 2 axes, or `scale` or `max_width` is not
+        positive.
       PlacementError: it cannot be divided as the sharding asks.
 
     Example:
@@ -59,28 +102,54 @@ def sharding_text(shape: Sequence[int], sharding: Sharding) -> str:
       │CPU 0│
       └─────┘
     """
+    if scale <= 0 or max_width <= 0:
+        raise ArgumentError(
+            f"a drawing needs a positive scale and max_width, got {scale}, {max_width}"
+        )
     rows, columns, cells, _ = _cells(shape, sharding)
     labels = {at: _label(devices) for at, devices in cells.items()}
-    width = max(map(len, labels.values()))
+    width = round(scale * max(map(len, labels.values())))
+    width = min(max(width, min_width, 1), max_width)
+    height = max(1, round(scale))
+    colors = _colors(sharding, color_map or _hues)
     bar = "─" * width
 
     def line(left: str, middle: str, right: str) -> str:
         return left + middle.join([bar] * columns) + right
 
+    def cell(at: tuple[int, int], named: bool) -> str:
+        label = labels[at] if named else ""
+        if len(label) > width:
+            label = label[: width - 1] + "…"
+        text = label.center(width)
+        return _painted(text, colors[cells[at][0]]) if use_color else text
+
     lines = [line("┌", "┬", "┐")]
     for row in range(rows):
-        texts = [labels[row, column].center(width) for column in range(columns)]
-        lines.append("│" + "│".join(texts) + "│")
+        for i in range(height):
+            named = i == (height - 1) // 2
+            texts = [cell((row, column), named) for column in range(columns)]
+            lines.append("│" + "│".join(texts) + "│")
         lines.append(line("├", "┼", "┤") if row + 1 < rows else line("└", "┴", "┘"))
     return "\n".join(lines)
 
 
-def sharding_picture(shape: Sequence[int], sharding: Sharding) -> Any:
+def sharding_picture(
+    shape: Sequence[int],
+    sharding: Sharding,
+    *,
+    use_color: bool = True,
+    scale: float = 1.0,
+    color_map: ColorMap | None = None,
+) -> Any:
     """Returns a picture of which device holds which part.
 
     Args:
       shape: of an array of at most 2 axes.
       sharding: its sharding.
+      use_color: whether devices have colours; else all parts are white.
+      scale: factor of the figure's size.
+      color_map: as for `sharding_text`. None: `matplotlib`'s "tab20", by number.
 
     Returns:
       A `matplotlib` figure: one rectangle for each part, with its devices; the axes
@@ -100,14 +169,17 @@ def sharding_picture(shape: Sequence[int], sharding: Sharding) -> Any:
             "pictures need matplotlib: pip install fxflow[examples]"
         ) from error
     height, width = {0: (1, 1), 1: (1, *part), 2: part}[len(part)]
-    figure = Figure(figsize=(1 + 1.2 * columns, 1 + 0.6 * rows))
+    figure = Figure(figsize=(scale * (1 + 1.2 * columns), scale * (1 + 0.6 * rows)))
     axes = figure.add_subplot()
-    colours = colormaps["tab20"]
-    numbers = {device: i for i, device in enumerate(sharding.devices)}
+    if color_map is None:
+        numbered = colormaps["tab20"]
+        colors = {d: numbered(i % 20) for i, d in enumerate(sharding.devices)}
+    else:
+        colors = _colors(sharding, color_map)
     for (row, column), devices in cells.items():
         corner = column * width, row * height
-        colour = colours(numbers[devices[0]] % 20)
-        axes.add_patch(Rectangle(corner, width, height, fc=colour, ec="black"))
+        color = colors[devices[0]] if use_color else "white"
+        axes.add_patch(Rectangle(corner, width, height, fc=color, ec="black"))
         axes.text(
             corner[0] + width / 2,
             corner[1] + height / 2,

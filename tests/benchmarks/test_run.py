@@ -1,5 +1,6 @@
 """The benchmark driver counts right, and a worker measures fxflow."""
 
+import importlib
 import importlib.util
 import json
 import os
@@ -85,3 +86,17 @@ def test_worker_measures_and_survives_errors() -> None:
     assert "KeyError" in missing["error"]
     assert prepared == {}
     assert 0 < measured["value"] < 1e-2
+
+
+def test_two_processes_measure_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    cases = importlib.import_module("cases.two_processes")
+    pair = cases.Pair("fxflow")
+    try:
+        for name in ("all_reduce 1024", "all_reduce_tree", "all_reduce 1024 copy"):
+            assert 0 < pair.measure(name) < 10
+        with pytest.raises(RuntimeError, match="no_such: exit statuses"):
+            pair.measure("no_such")
+        assert 0 < pair.measure("all_reduce 1024") < 10  # of new processes
+    finally:
+        pair.stop()

@@ -14,6 +14,7 @@ from fxflow.core.execute import (
     buffer_at,
     check_finite,
     compile_graph,
+    in_kind,
 )
 from fxflow.core.staging import trace_flat
 from fxflow.devices import buffers
@@ -93,3 +94,16 @@ def test_compiler_options():
 def test_large_arguments():
     x = fnp.ones((300, 300))
     np.testing.assert_allclose(np.asarray(jit(lambda x: x * 2)(x)), 2.0)
+
+
+def test_memories_of_results_from_the_disk_cache():
+    there = fxflow.devices()[0]
+    one = fxflow.SingleDeviceSharding(there, memory_kind="pinned_host")
+    for from_cache in (False, True):
+        fun = fxflow.jit(lambda x: x * 3.25, out_shardings=one)
+        compiled = fun.lower(fnp.ones(7)).compile()
+        assert compiled.program.executable.from_cache == from_cache
+        assert compiled(fnp.ones(7)).sharding == one
+    place = buffers.default_placement()
+    assert in_kind(place, None) is place
+    assert in_kind(place, "pinned_host") is buffers.placement_for(one)

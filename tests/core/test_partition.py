@@ -53,6 +53,28 @@ def test_several_devices():
         common_place([one], "f", MESH)
 
 
+def test_arguments_in_host_memory_stay_there():
+    default = buffers.default_placement()
+    single = default.sharding.with_memory_kind("pinned_host")
+    named = NamedSharding(MESH, P("x"), memory_kind="pinned_host")
+    one, split = at(single), at(named)
+    free = placed_on(AVAL, buffers.placement_for(single))
+    assert common_place([one], "f") == (default, True)
+    assert common_place([free], "f") == (default, False)
+    assert place_of(one, default) is place_of(free, default) is one.placement
+    everywhere = buffers.placement_for(NamedSharding(MESH, P()))
+    assert common_place([split, free], "f") == (everywhere, True)
+    assert place_of(split, everywhere) is split.placement
+    # On several devices it is needed on each, in their own memory.
+    assert place_of(free, everywhere) is everywhere
+    alone = NamedSharding(fxflow.make_mesh((1,), ("x",)), P())
+    whole = buffers.placement_for(alone)
+    there = alone.with_memory_kind("pinned_host")
+    assert place_of(one, whole) is buffers.placement_for(there)
+    assert partition.memory_attributes(None) == []
+    assert partition.memory_attributes("a") == ['mhlo.memory_kind = "a"']
+
+
 def test_meshes_named_by_graphs():
     def constrained(x):
         return [lax.with_sharding_constraint(x, NamedSharding(MESH, P("x")))]
@@ -76,3 +98,66 @@ def test_text():
     assert partition.mesh_text(other, MESH.flat) == (
         '<["a\\"b"=2, "3"=2], device_ids=[0, 2, 1, 3]>'
     )
+
+
+# XLA makes constants of arrays without elements before it partitions a program.
+EMPTY = {
+    "divided": lambda: (fnp.zeros((0, 4)), P("x")),
+    "inside": lambda: (fnp.zeros((4, 0)), P("x")),
+    "copied": lambda: (fnp.zeros((0,)), P()),
+    "flags": lambda: (fnp.zeros((2, 0), bool), P(None, ("x", "y"))),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_arrays_without_elements_beside_others(name):
+    value, spec = EMPTY[name]()
+    divided = NamedSharding(MESH, spec)
+    rows = NamedSharding(MESH, P(("x", "y")))
+    empty = fxflow.device_put(value, divided)
+    full = fxflow.device_put(fnp.arange(8.0), rows)
+
+    def mixed(e, f):
+        total = lax.while_loop(
+            lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + e.sum(), c[2]), (0, f, e)
+        )
+        return e, f * 2 + e.sum(), f[:0], total[1], total[2]
+
+    outs = fxflow.jit(mixed)(empty, full)
+    assert [v.shape for v in outs] == [value.shape, (8,), (0,), (8,), value.shape]
+    assert outs[1].tolist() == [2.0 * i for i in range(8)]
+    assert outs[3].tolist() == list(range(8))
+    assert (empty == empty).shape == value.shape  # eager
+    placed = fxflow.jit(
+        lambda e, f: (e, f[:0], f),
+        in_shardings=(divided, rows),
+        out_shardings=(divided, rows, rows),
+        donate_argnums=(0, 1),
+    )(empty, full)
+    assert [v.sharding.spec for v in placed] == [divided.spec, rows.spec, rows.spec]
+    assert empty.is_deleted()
+    assert full.is_deleted()
+    # Programs with nothing but such arrays.
+    (alone,) = fxflow.jit(lambda e: (e & e,) if e.dtype == bool else (e * 2,))(
+        placed[0]
+    )
+    assert alone.shape == value.shape
+    assert alone.dtype == value.dtype
+
+
+def test_derivatives_beside_arrays_without_elements():
+    rows = NamedSharding(MESH, P(("x", "y")))
+    empty = fxflow.device_put(fnp.zeros((0, 3)), rows)
+    full = fxflow.device_put(fnp.arange(8.0), rows)
+
+    def loss(e, f):
+        return fnp.sum(f**2) + fnp.sum(fnp.sin(e))
+
+    for derive in (fxflow.grad, lambda *a: fxflow.jit(fxflow.grad(*a))):
+        de, df = derive(loss, (0, 1))(empty, full)
+        assert de.shape == (0, 3)
+        assert df.tolist() == [2.0 * i for i in range(8)]
+    mapped = fxflow.vmap(lambda f: (fnp.stack([f])[:0], f * 2))(full)
+    assert [v.shape for v in mapped] == [(8, 0), (8,)]
+    none = fxflow.vmap(lambda e, f: (e.sum(), f), in_axes=(0, None))(empty, full)
+    assert [v.shape for v in none] == [(0,), (0, 8)]

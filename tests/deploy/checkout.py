@@ -36,6 +36,24 @@ def options_of(program: str) -> frozenset[str]:
     return frozenset(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", shown.stdout))
 
 
+@functools.cache
+def options_of_command(name: str) -> frozenset[str]:
+    """The options of ``fxflow NAME``."""
+    code = "from fxflow.distributed.launch import console; console()"
+    shown = run([sys.executable, "-c", code, name, "--help"])
+    assert shown.returncode == 0, shown.stderr
+    return frozenset(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", shown.stdout))
+
+
+def check_command(command: Sequence[str]) -> None:
+    """Checks that a subcommand of ``fxflow`` exists and knows its options."""
+    name, *arguments = command
+    for argument in arguments:
+        if argument.startswith("-"):
+            option = argument.partition("=")[0]
+            assert option in options_of_command(name), f"fxflow {name} {option}"
+
+
 def check_program(command: Sequence[str]) -> None:
     """Checks that a Python program exists and knows the options it is given."""
     program, *arguments = command

@@ -12,7 +12,16 @@ import pytest
 
 from fxflow.distributed import launch
 
-from .checkout import DEPLOY, GUIDE, ROOT, check_program, known_variables, run
+from .checkout import (
+    DEPLOY,
+    GUIDE,
+    ROOT,
+    check_command,
+    check_program,
+    known_variables,
+    options_of_command,
+    run,
+)
 
 TEXT = GUIDE.read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
@@ -45,9 +54,11 @@ def check(words: list[str]) -> None:
     name = words[0]
     if words[:2] == ["fxflow", "launch"]:
         check_program(launched(words)[1])
+    elif words[:2] == ["fxflow", "coordinator"]:
+        check_command(words[1:])
     elif name == "python" and words[1] != "-c":
         check_program(words[1:])
-    elif name == "mpirun":
+    elif name in ("mpirun", "torchrun"):
         check_program(words[words.index("python") + 1 :])
     elif name == "sbatch":
         path = next(k for k, w in enumerate(words) if w.endswith(".sbatch"))
@@ -102,6 +113,7 @@ def test_names_exist() -> None:
     for name in re.findall(r"`(\w+\.yaml)`", TEXT):
         assert list((DEPLOY / "kubernetes").rglob(name)), name
     known = set(launch._parser()._option_string_actions)
+    known |= options_of_command("coordinator")
     for option in re.findall(r"`(--[a-z-]+)`", TEXT):
         assert option in known, option
 

@@ -18,7 +18,13 @@ import yaml
 
 from fxflow.distributed.clusters import detect
 
-from .checkout import DEPLOY, ROOT, check_program, known_variables
+from .checkout import (
+    DEPLOY,
+    ROOT,
+    check_command,
+    check_program,
+    known_variables,
+)
 
 KUBERNETES = DEPLOY / "kubernetes"
 SCHEMAS = json.loads(
@@ -248,6 +254,16 @@ def test_kustomize_agrees(name: str) -> None:
     assert by_name(theirs) == by_name(RUNS[name])
 
 
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_published_schema_agrees(name: str) -> None:
+    """That of Kubernetes itself, where somebody has installed it."""
+    published = pytest.importorskip(
+        "kubernetes_validate", reason="pip install kubernetes-validate"
+    )
+    for manifest in RUNS[name]:
+        published.validate(manifest, "1.33", strict=True)
+
+
 # -- what fxflow reads ---
 
 
@@ -263,10 +279,15 @@ def test_variables_are_read(run: str, component: str) -> None:
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("component", ["coordinator", "worker"])
 def test_programs_are_in_the_image(run: str, component: str) -> None:
-    python, *command = container(run, component)["args"]
-    assert python == "python"
-    if component == "worker":
-        pytest.importorskip("tqdm", reason="pip install fxflow[examples]")
+    first, *command = container(run, component)["args"]
+    if component == "coordinator":
+        assert (first, command[0]) == ("fxflow", "coordinator")
+        check_command(command)
+        assert re.search(r"^fxflow = ", (ROOT / "pyproject.toml").read_text(), re.M)
+        assert re.search(r"^ENV PATH=/opt/fxflow/bin:", CONTAINERFILE, re.MULTILINE)
+        return
+    assert first == "python"
+    pytest.importorskip("tqdm", reason="pip install fxflow[examples]")
     check_program(command)
     copied = re.findall(r"^COPY (\S+) (\S+)$", CONTAINERFILE, re.MULTILINE)
     assert any(source == to and command[0].startswith(source) for source, to in copied)

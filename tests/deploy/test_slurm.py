@@ -23,8 +23,10 @@ SRUN = """#!/bin/bash
 while [[ $1 == -* ]]; do shift; done
 export SLURM_STEP_NODELIST=localhost SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=0
 tasks=() status=0
-for k in 0 1; do SLURM_PROCID=$k "$@" & tasks+=($!); done
+out=$(mktemp -d)
+for k in 0 1; do SLURM_PROCID=$k "$@" > "$out/$k" & tasks+=($!); done
 for task in "${tasks[@]}"; do wait "$task" || status=$?; done
+cat "$out/0" "$out/1"; rm -r "$out"
 exit $status
 """
 

@@ -3,6 +3,7 @@
 import gc
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -270,3 +271,30 @@ def test_default_placement_follows_the_default_device(place: Placement) -> None:
     thread.start()
     thread.join()
     assert seen == [place]
+
+
+def test_the_runtime_finds_no_jax(
+    tmp_path: Path, run_python: Callable[..., str]
+) -> None:
+    """It would import it, or look for it, for each part of an array."""
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax" / "__init__.py").write_text("core = None\n")
+    code = f"""
+import sys
+import numpy as np
+import fxflow
+sys.path.insert(0, {str(tmp_path)!r})
+fxflow.config.num_cpu_devices = 2
+x = fxflow.pmap(lambda x: x + 1)(np.ones((2, 3), np.float32))
+assert [s.data.tolist() for s in x.addressable_shards] == [[[2.0] * 3]] * 2
+assert np.asarray(fxflow.jit(lambda x: x * 2)(x[0])).tolist() == [4.0] * 3
+assert x.tolist() == [[2.0] * 3] * 2
+assert "jax" not in sys.modules
+finders = list(sys.meta_path)
+import jax  # who wants it gets it
+assert jax.core is None
+assert (x + 1)[1].tolist() == [3.0] * 3
+assert sys.meta_path == finders
+print("none")
+"""
+    assert run_python(code) == "none\n"

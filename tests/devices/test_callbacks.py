@@ -301,5 +301,10 @@ def test_the_text() -> None:
     assert "has_side_effect = true" in text
     assert "index = 2 : ui64" in text
     assert "dense<[1, 0]> : tensor<2xindex>" in text
+    for platform in ("cpu", "gpu"):
+        text = custom_call(
+            0, [], [], [], platform=platform, partitioned=True, has_side_effect=True
+        )
+        assert f"@xla_ffi_partitioned_python_{platform}_callback()" in text
     with pytest.raises(ValueError, match="'tpu' cannot call Python"):
         callbacks.target("tpu")

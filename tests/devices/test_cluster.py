@@ -105,6 +105,23 @@ print("stuck")
     assert run_both(run_python, code) == "stuck\n"
 
 
+def test_gloos_thread_takes_no_processor_from_others(run_python: Run) -> None:
+    if sys.platform != "linux":
+        pytest.skip("reads /proc/self/task")
+    code = """
+import os
+stand_in = cluster.StandIn(service, 1)
+only = client(0)
+before = cluster._threads()
+collectives = cluster.Collectives(only, hostname="127.0.0.1")
+policies = [os.sched_getscheduler(t) for t in cluster._threads() - before]
+assert os.sched_getscheduler(0) == os.SCHED_OTHER
+assert policies and set(policies) == {os.SCHED_BATCH}, policies
+print("waits")
+"""
+    assert run_both(run_python, code) == "waits\n"
+
+
 def test_severed_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     if sys.platform != "linux":
         pytest.skip("reads /proc/self/fd")

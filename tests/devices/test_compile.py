@@ -47,6 +47,19 @@ def test_analyses(place: Placement) -> None:
     memory = compiling.compile(donating, place).memory_analysis()
     assert memory["alias_size_in_bytes"] == 64
     assert len(program.serialize()) > 100
+    # Where a device's own memory is the host's, all bytes are the device's.
+    assert memory["host_argument_size_in_bytes"] == 0
+
+
+def test_memories_of_results(place: Placement) -> None:
+    assert compiling.compile(programs.ADD, place).result_memory_kinds() == [None]
+    there = programs.ADD.replace(
+        "-> tensor<16xf32> {",
+        '-> (tensor<16xf32> {mhlo.memory_kind = "pinned_host"}) {',
+    )
+    assert there != programs.ADD
+    kinds = compiling.compile(there, place).result_memory_kinds()
+    assert kinds == ["pinned_host"]
 
 
 @pytest.mark.parametrize(

@@ -31,3 +31,31 @@ def test_what_is_a_collective() -> None:
     assert inflight.has_collectives("%a = f32[2] all-reduce(f32[2] %b), channel_id=1")
     assert inflight.has_collectives("%a = (f32[2]) collective-permute-start(%b)")
     assert not inflight.has_collectives("%all-reduce.3 = f32[2] add(%a, %b)")
+
+
+WAITING = """
+import numpy as np
+import fxflow
+from fxflow import lax
+from fxflow.devices import inflight
+
+def many(x):
+    return lax.fori_loop(0, 20_000, lambda i, a: lax.psum(a, "i") / 2, x)
+
+assert not inflight.waiting()
+f = fxflow.pmap(many, "i")
+x = np.ones((2, 3), np.float32)
+f(x).block_until_ready()
+y = f(x)
+assert inflight.waiting(0.01)
+y.block_until_ready()
+assert not inflight.waiting(5)
+print("done")
+"""
+
+
+def test_who_waits() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WAITING], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "done\n", done.stderr[-2000:]

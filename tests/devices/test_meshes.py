@@ -10,6 +10,7 @@ import fxflow
 from fxflow.devices import PlacementError, clients
 from fxflow.devices.meshes import (
     AbstractMesh,
+    AxisType,
     Mesh,
     P,
     PartitionSpec,
@@ -143,3 +144,17 @@ def test_wrong_device_names(name, words) -> None:
 def test_order_of_the_grid() -> None:
     grid = np.array(fxflow.devices()[:4]).reshape(2, 2).T
     assert Mesh(grid, ("a", "b")).device_ids.tolist() == [[0, 2], [1, 3]]
+
+
+def test_parts_of_this_process() -> None:
+    mesh = Mesh(np.array(fxflow.devices()[:4]).reshape(2, 2), ("a", "b"))
+    assert mesh.local_mesh == mesh
+    assert mesh.shape_tuple == (("a", 2), ("b", 2))
+
+
+def test_axis_types() -> None:
+    auto = AxisType.Auto
+    assert make_mesh((2, 2), ("a", "b"), axis_types=(auto, auto)).axis_types[0] == auto
+    for wrong in [(auto, AxisType.Explicit), (auto,)]:
+        with pytest.raises(PlacementError, match=r"must be 2 times AxisType\.Auto"):
+            make_mesh((2, 2), ("a", "b"), axis_types=wrong)

@@ -62,6 +62,7 @@ def test_parts_make_up_the_whole(case: tuple[NamedSharding, tuple[int, ...]]) ->
     assert np.array_equal(np.asarray(array), host)
     seen = np.zeros(shape, int)
     firsts = np.zeros(shape, int)
+    assert np.array_equal(array.addressable_data(0), array.addressable_shards[0].data)
     for shard in array.addressable_shards:
         assert shard.data.device == shard.device
         assert shard.data.shape == sharding.shard_shape(shape)
@@ -119,11 +120,26 @@ def test_kinds_of_memory() -> None:
     there = NamedSharding(mesh, P("x"), memory_kind="pinned_host")
     array = fxflow.device_put(host, there)
     assert array.sharding == there and np.array_equal(array, host)
-    # Programs compute in the devices' own memory.
-    assert (array + 1).sharding == NamedSharding(mesh, P("x"))
-    assert there.with_memory_kind("device").memory_kind == "device"
+    assert "memory_kind='pinned_host'" in repr(there)
+    # Operations compute in the devices' own memory.
+    own = NamedSharding(mesh, P("x"))
+    assert (array + 1).sharding == own
+    # Its name, or no name: the same.
+    assert own.memory_kind == "device" and "memory_kind" not in repr(own)
+    assert NamedSharding(mesh, P("x"), memory_kind="device") == own != there
+    assert there.with_memory_kind("device") == there.with_memory_kind(None) == own
+    assert hash(there.with_memory_kind("device")) == hash(own)
+    assert there.with_spec(P()).memory_kind == "pinned_host"
+    assert not there.is_equivalent_to(own, 1)
+    found = GSPMDSharding(mesh.flat, there.hlo(1), memory_kind="pinned_host")
+    assert found.memory_kind == "pinned_host" != found.with_memory_kind(None)
+    assert found.is_equivalent_to(there, 1) and "pinned_host" in repr(found)
+    assert fxflow.device_put(1.0).sharding.memory_kind == "device"
     single = SingleDeviceSharding("cpu", memory_kind="pinned_host")
     assert (fxflow.device_put(host, single) * 2).tolist() == [0, 2, 4, 6]
+    assert single.memory_kind == "pinned_host" != SingleDeviceSharding("cpu")
+    same = SingleDeviceSharding("cpu", memory_kind="device")
+    assert buffers.placement_for(same) is buffers.placement(fxflow.devices()[0])
     with pytest.raises(PlacementError, match="no memory of kind 'fast'; it has device"):
         NamedSharding(mesh, P("x"), memory_kind="fast")
 

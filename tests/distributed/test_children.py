@@ -55,7 +55,7 @@ def test_output_and_status(output: Output, capfd: pytest.CaptureFixture[str]) ->
 
 
 def test_no_such_command(output: Output, capfd: pytest.CaptureFixture[str]) -> None:
-    assert end_of(Child(0, ["/no/such/command"], {}, output)) == 1
+    assert end_of(Child(0, ["/no/such/command"], {}, output)) == 127
     assert "/no/such/command: No such file" in capfd.readouterr().err
 
 

@@ -2,7 +2,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -43,6 +43,13 @@ def cluster(
             one.close()
         server.stop()
         assert not listening(server.port)
+
+
+def wait_for(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not true() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert true()
 
 
 def test_listing() -> None:
@@ -118,3 +125,45 @@ def test_a_silent_one_counts_as_lost() -> None:
         with pytest.raises(DistributedError, match=r"not been heard for 0\.4 s"):
             first.barrier("b", 10)
         assert first.live_processes() == [0]
+
+
+def test_one_step_at_which_all_stop() -> None:
+    heard: list[dict[str, object]] = []
+    with cluster(3, on_event=lambda message, payload: heard.append(message)) as found:
+        processes = found[1]
+        for process in processes[:2]:
+            process.post("notice")  # the second changes nothing
+        wait_for(lambda: len(heard) == 3)
+        assert {message["event"] for message in heard} == {"hold"}
+        processes[0].post("in_step", step=4)
+        processes[1].post("in_step", step=7)
+        processes[1].post("in_step", step=9)  # it was told to wait there
+        time.sleep(0.1)
+        assert len(heard) == 3
+        processes[2].post("in_step", step=None)
+        wait_for(lambda: len(heard) == 6)
+        assert all(m == {"event": "until", "step": 8} for m in heard[3:])
+
+
+def test_a_process_leaves_and_the_others_agree() -> None:
+    heard: list[dict[str, object]] = []
+    with cluster(2, on_event=lambda message, payload: heard.append(message)) as found:
+        first, second = found[1]
+        first.post("notice")
+        first.post("in_step", step=0)
+        wait_for(lambda: len(heard) == 2)
+        second.close()
+        wait_for(lambda: len(heard) == 3)
+        assert heard[2] == {"event": "until", "step": 1}
+
+
+def test_questions_and_verdicts() -> None:
+    heard: list[dict[str, object]] = []
+    with cluster(2, on_event=lambda message, payload: heard.append(message)) as found:
+        first, _ = found[1]
+        first.post("where")
+        wait_for(lambda: len(heard) == 2)
+        first.post("judge", processes=[1], why="it is late")
+        wait_for(lambda: len(heard) == 4)
+        assert heard[0] == {"event": "where"}
+        assert heard[3] == {"event": "late", "processes": [1], "why": "it is late"}

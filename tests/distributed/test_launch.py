@@ -1,10 +1,12 @@
 import os
+import shutil
 import signal
 import socket
 import stat
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -68,7 +70,8 @@ def test_wrong_arguments(
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert console([]) == 2
     assert console(["--help"]) == 0
-    assert "usage: fxflow launch" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "usage: fxflow launch" in said and "fxflow coordinator" in said
 
 
 # -- what is done ---
@@ -212,7 +215,8 @@ def test_hosts_by_ssh(launch: Launch, write: Write, tmp_path: Path) -> None:
     assert found == ["[0] devices 2 0", "[1] devices 2 1"], run.text
     asked = (tmp_path / "asked").read_text().splitlines()
     assert len(asked) == 2
-    assert all(line.startswith("-o BatchMode=yes 127.0.0.1 exec") for line in asked)
+    assert all(line.startswith("-o BatchMode=yes -o Server") for line in asked)
+    assert all(" 127.0.0.1 exec " in line for line in asked)
     assert not any("TOKEN" in line for line in asked)
     # One that fails ends the others there too.
     code = (
@@ -223,3 +227,121 @@ def test_hosts_by_ssh(launch: Launch, write: Write, tmp_path: Path) -> None:
     run = launch("--hosts", hosts, "--ssh", str(ssh), write(code))
     assert run.end(20) == 3, run.text
     assert os.path.exists(hosts)
+
+
+# -- with a real OpenSSH server on this machine ---
+
+
+class Server:
+    """An ``sshd`` that lets this user in, and the command that reaches it."""
+
+    def __init__(self, folder: Path, port: int, program: str) -> None:
+        for name in ("host", "key"):
+            subprocess.run(
+                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name],
+                check=True,
+            )
+        if os.geteuid() == 0:
+            os.makedirs("/run/sshd", exist_ok=True)  # sshd insists on it
+        (folder / "server").write_text(
+            f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\n"
+            f"AuthorizedKeysFile {folder}/key.pub\nPidFile none\nUsePAM no\n"
+            "StrictModes no\nPasswordAuthentication no\n"
+            "PermitRootLogin prohibit-password\n"
+            "SetEnv SHLVL=5\n"  # so that bash does not read the user's .bashrc
+        )
+        (folder / "client").write_text(
+            f"Host *\nPort {port}\nIdentityFile {folder}/key\nIdentitiesOnly yes\n"
+            "UserKnownHostsFile /dev/null\nStrictHostKeyChecking no\n"
+            "LogLevel ERROR\n"
+        )
+        self.command = f"ssh -F {folder}/client"
+        with (folder / "log").open("wb") as log:
+            self.process = subprocess.Popen(
+                [program, "-D", "-e", "-f", folder / "server"], stderr=log
+            )
+
+    def sessions(self) -> str:
+        pid = self.process.pid
+        return Path(f"/proc/{pid}/task/{pid}/children").read_text().strip()
+
+
+@pytest.fixture
+def sshd(tmp_path: Path, free_port: int) -> Iterator[Server]:
+    program = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None or sys.platform != "linux":
+        pytest.skip("no OpenSSH server is installed (sshd)")
+    server = Server(tmp_path, free_port, program)
+    reached = [*server.command.split(), "-o", "BatchMode=yes", "127.0.0.1", "true"]
+    end = time.monotonic() + 5
+    while subprocess.run(reached, capture_output=True).returncode:
+        if time.monotonic() > end or server.process.poll() is not None:
+            server.process.kill()
+            server.process.wait()
+            pytest.skip(f"sshd lets nobody in: {(tmp_path / 'log').read_text()}")
+        time.sleep(0.05)
+    yield server
+    server.process.terminate()
+    server.process.wait(10)
+
+
+HOSTS = "127.0.0.1\nlocalhost\n"
+
+
+def test_real_ssh(launch: Launch, write: Write, sshd: Server) -> None:
+    code = (
+        "import os, sys, fxflow\n"
+        "from fxflow import distributed\n"
+        "distributed.initialize()\n"
+        "assert 'SSH_CONNECTION' in os.environ\n"
+        "assert fxflow.config.collective_timeout == 7\n"
+        "print('devices', fxflow.device_count(), flush=True)\n"
+        "distributed.multihost.sync_global_devices('here')\n"
+        "sys.exit(3 * fxflow.process_index())\n"
+    )
+    hosts = write(HOSTS, "hosts")
+    run = launch(
+        *("--hosts", hosts, "--ssh", sshd.command, write(code)),
+        FXFLOW_COLLECTIVE_TIMEOUT="7",
+    )
+    assert run.end() == 3, run.text
+    assert sorted(run.out) == ["[0] devices 2", "[1] devices 2"], run.text
+    run = launch("--hosts", hosts, "--ssh", sshd.command, "/no/such/command")
+    assert run.end(20) == 127, run.text
+    assert "/no/such/command: No such file" in run.text
+    (unknown := Path(hosts)).write_text("127.0.0.1\nnowhere.invalid\n")
+    run = launch("--hosts", hosts, "--ssh", sshd.command, "sleep", "60")
+    assert run.end(30) == 255, run.text
+    assert unknown.exists() and not sshd.sessions()
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+)
+def test_signals_by_real_ssh(
+    launch: Launch, write: Write, sshd: Server, number: int, status: int
+) -> None:
+    """The fixture sees that no process is left, of programs that will not end."""
+    code = (
+        "import signal, subprocess, time\n"
+        "def hear(n, f): print('heard', n, flush=True)\n"
+        "signal.signal(signal.SIGTERM, hear)\n"
+        "child = subprocess.Popen(['sh', '-c', 'trap \"\" TERM; sleep 60'])\n"
+        "time.sleep(0.2)\n"
+        "print('ready', flush=True)\n"
+        "while True: time.sleep(1)\n"
+    )
+    hosts = write(HOSTS, "hosts")
+    run = launch("--hosts", hosts, "--ssh", sshd.command, write(code))
+    for process in range(2):
+        run.wait_for(rf"\[{process}\] ready")
+    run.process.send_signal(number)
+    if number == signal.SIGTERM:
+        for process in range(2):
+            run.wait_for(rf"\[{process}\] heard 15")
+        run.process.send_signal(number)  # the second one kills
+    assert run.end(20) == status, run.text
+    end = time.monotonic() + 10  # what will not end has 5 s to
+    while sshd.sessions() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not sshd.sessions()

@@ -1,6 +1,8 @@
 import pytest
 
+from fxflow.distributed.coordinator import _OPERATIONS
 from fxflow.distributed.membership import Membership, choose_plan
+from fxflow.distributed.wire import dial
 
 WHOLE = {"pieces": None, "sizes": []}
 
@@ -70,3 +72,21 @@ def test_nobody_comes() -> None:
     server._stopped.wait(0.3)
     server.stop()
     assert server.why.startswith("0 workers are ready, at least 2 are needed")
+
+
+def test_what_is_said_outside_an_epoch_is_no_mistake() -> None:
+    """An answer that nobody waits for may come when its epoch is over."""
+    said: list[str] = []
+    server = Membership("127.0.0.1:0", 2, 2, log=said.append)
+    line = dial(f"127.0.0.1:{server.port}", 10, "launcher")
+    try:
+        line.send({"op": "enlist", "worker": 0, "who": "a", "address": "h:1"})
+        for operation in sorted(_OPERATIONS):
+            line.send({"op": operation, "epoch": 7})
+        line.send({"op": "get", "id": 1, "epoch": 7})
+        answer, _ = line.receive()
+        assert (answer["re"], answer["error"]) == (1, "gone")
+        assert said == ["worker 0 (a) has come"]
+    finally:
+        line.close()
+        server.stop()

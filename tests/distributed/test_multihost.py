@@ -110,11 +110,32 @@ def test_two_processes(launch: Callable[..., Run], write: Callable[..., str]) ->
     assert fine == ["[0] FINE", "[1] FINE"], run.text
 
 
+def agreed(run: Run) -> list[int]:
+    found = [line.partition("AGREED")[2] for line in run.out if "AGREED" in line]
+    assert len(set(found)) == 1, run.text
+    return [int(step) for step in found]
+
+
 def test_preemption(launch: Callable[..., Run], write: Callable[..., str]) -> None:
     run = launch("-n", "2", write(PREEMPTION))
     assert run.end(60) == 0, run.text
-    agreed = [line.partition("AGREED")[2] for line in run.out if "AGREED" in line]
-    assert len(agreed) == 2 and len(set(agreed)) == 1, run.text
+    (step, again) = agreed(run)
+    assert 4 <= step == again < 1000
+
+
+def test_notice_of_the_launcher(
+    launch: Callable[..., Run], write: Callable[..., str]
+) -> None:
+    """All are told at once, and are at different steps."""
+    code = PREEMPTION.replace("step == 3 and fxflow.process_index() == 1", "False")
+    code = code.replace("sleep(0.02)", "sleep(0.01 * (1 + fxflow.process_index()))")
+    code = code.replace("    step += 1", "    step += 1\n    if step == 9: print('on')")
+    run = launch("-n", "3", write(code))
+    for process in range(3):
+        run.wait_for(rf"\[{process}\] on")
+    run.process.terminate()
+    assert run.end(60) == 143, run.text
+    assert len(agreed(run)) == 3, run.text
 
 
 # -- one process ---

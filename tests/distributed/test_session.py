@@ -84,7 +84,11 @@ def test_joining_and_leaving(run_all: Callable[..., list[Run]]) -> None:
     for run in runs:
         assert run.end(30) == 0, run.text
         assert "DONE" in run.out[-1], run.text
-        assert not run.err, run.text
+        # What gloo prints goes to standard error, and is all that is there.
+        assert not any("[Gloo]" in line or "peer" in line for line in run.out), run.text
+        text = "".join(run.err)
+        assert "is connected to" in text, run.text
+        assert not re.search("Error|error|fxflow|Traceback", text), run.text
 
 
 @pytest.mark.parametrize(
@@ -134,6 +138,59 @@ def test_one_is_lost_before_the_devices_start(
     runs = [start(sys.executable, file, str(free_port), str(n)) for n in range(2)]
     assert [run.end(20) for run in runs] == [0, 0], runs[0].text
     assert any("TOLD process 1" in line for line in runs[0].out), runs[0].text
+
+
+# Process 1 dies when it is about to do what the others do, or have it do for them.
+MOMENT = """
+import os, sys, time
+import numpy as np
+import fxflow
+from fxflow import lax
+from fxflow.devices import clients
+from fxflow.distributed import multihost, session
+
+port, number, when = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+compare = multihost.check_same_program
+
+def die(*args, **options):
+    if when == "connect":
+        compare(*args, **options)
+    time.sleep(0.5)
+    os.kill(os.getpid(), 9)
+
+if number == 1:
+    if when == "register":
+        session.Client = die
+    elif when == "create":
+        clients._make = die
+    else:
+        multihost.check_same_program = die
+try:
+    fxflow.distributed.initialize(
+        f"127.0.0.1:{port}", 3, number, initialization_timeout=60
+    )
+    f = fxflow.pmap(lambda x: lax.psum(x, "i"), "i")
+    started = time.monotonic()
+    np.asarray(f(np.ones((1, 4), np.float32)))
+except fxflow.distributed.DistributedError as error:
+    print("TOLD", error, flush=True)
+    raise SystemExit(3)
+"""
+
+
+@pytest.mark.parametrize("when", ["register", "create", "connect"])
+def test_one_is_lost_while_all_connect(
+    start: Start, write: Callable[..., str], free_port: int, when: str
+) -> None:
+    """The runtime alone would wait for it for a minute, or for five."""
+    file = write(MOMENT)
+    runs = [start(sys.executable, file, str(free_port), str(n), when) for n in range(3)]
+    assert runs[1].end(30) == -9, runs[1].text
+    died = time.monotonic()
+    for run in (runs[0], runs[2]):
+        assert run.end(20) == 3, run.text
+        assert re.search(r"TOLD .*process(es)? 1\b.* connection was closed", run.text)
+    assert time.monotonic() - died < 10
 
 
 def test_one_that_does_not_come(

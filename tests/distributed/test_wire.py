@@ -5,7 +5,8 @@ import time
 import pytest
 
 from fxflow.devices.cluster import DistributedError
-from fxflow.distributed.wire import Line, dial, new_token, parse_address
+from fxflow.distributed import wire
+from fxflow.distributed.wire import Line, dial, new_token, outward, parse_address
 
 
 @pytest.fixture
@@ -104,3 +105,21 @@ def test_somebody_answers_late(free_port: int) -> None:
 def test_tokens_differ() -> None:
     assert new_token() != new_token()
     assert len(new_token()) == 32
+
+
+def test_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine's own name may be 127.0.1.1 to itself, and must not be to others."""
+    assert not outward().startswith("127.")
+    monkeypatch.setattr(wire, "outward", lambda: "192.0.2.7")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        here = dial(f"127.0.0.1:{port}", 5)
+        assert here.own_host == "127.0.0.1"
+        here.close()
+        create = socket.create_connection
+        monkeypatch.setattr(
+            socket, "create_connection", lambda place, t: create(("127.0.0.1", port), t)
+        )
+        named = dial(f"node1:{port}", 5)
+        assert named.own_host == "192.0.2.7"
+        named.close()

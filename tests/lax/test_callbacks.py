@@ -385,3 +385,116 @@ def test_errors(call, words):
 def test_shown_in_graphs():
     graph = fxflow.make_graph(lambda x: pure_callback(host_sin, F32, x))(1.0)
     assert "python_callback[function=host_sin] a" in str(graph)
+
+
+# -- several devices ---------------------------------------------------------------
+
+
+@pytest.fixture
+def mesh():
+    return fxflow.make_mesh((4, 2), ("x", "y"))
+
+
+def test_results_of_a_call_reach_every_device(mesh):
+    where = fxflow.NamedSharding(mesh, fxflow.P("x"))
+    x = fxflow.device_put(np.arange(8, dtype=np.float32), where)
+    got = jit(lambda x: pure_callback(lambda v: np.asarray(v) * 2, x, x))(x)
+    # Returned as it is, without an operation of the program on it.
+    for shard in got.addressable_shards:
+        np.testing.assert_array_equal(shard.data, 2 * np.arange(8)[shard.index])
+
+
+def test_results_of_an_ordered_call_reach_every_device(mesh):
+    where = fxflow.NamedSharding(mesh, fxflow.P("x"))
+    x = fxflow.device_put(np.arange(8, dtype=np.float32), where)
+
+    @jit
+    def f(x):
+        first = io_callback(lambda v: np.asarray(v) + 1, x, x, ordered=True)
+        return first, io_callback(lambda v: np.asarray(v) * 2, x, x, ordered=True)
+
+    for got, expected in zip(f(x), (np.arange(8) + 1, np.arange(8) * 2), strict=True):
+        for shard in got.addressable_shards:
+            np.testing.assert_array_equal(shard.data, expected[shard.index])
+
+
+@pytest.mark.parametrize("how", ["sharding", "device", "name"])
+def test_the_device_that_calls(mesh, how):
+    device = fxflow.devices()[3]
+    caller = {
+        "sharding": fxflow.SingleDeviceSharding(device),
+        "device": device,
+        "name": "cpu:3",
+    }[how]
+    where = fxflow.NamedSharding(mesh, fxflow.P("x"))
+    x = fxflow.device_put(np.arange(8, dtype=np.float32), where)
+    calls = []
+
+    def double(v):
+        calls.append(np.shape(v))
+        return np.asarray(v) * 2
+
+    f = jit(lambda x: pure_callback(double, x, x, sharding=caller))
+    np.testing.assert_array_equal(f(x), 2 * np.arange(8))
+    assert calls == [(8,)]
+    assert "device_ids=[3]>" in f.lower(x).as_text()
+    assert "first_device" not in f.lower(x).as_text()
+    # One device, and eagerly: there is nothing to choose.
+    np.testing.assert_array_equal(f(np.float32([1, 2])), [2, 4])
+    eager = pure_callback(double, x, x, sharding=caller)
+    np.testing.assert_array_equal(eager, 2 * np.arange(8))
+
+
+def test_a_device_that_cannot_call(mesh):
+    whole = fxflow.NamedSharding(mesh, fxflow.P())
+    with pytest.raises(ArgumentError, match="over 8 devices"):
+        pure_callback(host_sin, F32, 1.0, sharding=whole)
+    with pytest.raises(ArgumentError, match="sharding: expected a Sharding"):
+        pure_callback(host_sin, F32, 1.0, sharding=3)
+    few = fxflow.Mesh(np.array(fxflow.devices()[:2]), ("x",))
+    x = fxflow.device_put(np.float32(1), fxflow.NamedSharding(few, fxflow.P()))
+    with pytest.raises(ArgumentError, match="does not run on"):
+        jit(lambda x: pure_callback(host_sin, F32, x, sharding="cpu:5"))(x)
+
+
+def test_partitioned(mesh):
+    where = fxflow.NamedSharding(mesh, fxflow.P("x"))
+    x = fxflow.device_put(np.arange(8, dtype=np.float32), where)
+    seen = []
+
+    def note(v, whole):
+        assert np.shape(whole) == ()
+        seen.append(np.asarray(v).tolist())
+
+    @jit
+    def f(x):
+        debug_callback(note, x * 2, x.sum(), partitioned=True)
+        return x
+
+    f(x)
+    # Each of the two devices that hold a part calls with it.
+    parts = [[4.0 * i, 4.0 * i + 2] for i in range(4)]
+    assert sorted(seen) == sorted(parts * 2)
+    seen.clear()
+    debug_callback(note, x, 1.0, partitioned=True)
+    f(np.float32([1, 2]))  # on one device
+    assert seen == [list(range(8)), [2.0, 4.0]]
+
+
+def test_partitioned_inside_vmap_and_grad(mesh):
+    where = fxflow.NamedSharding(mesh, fxflow.P("x"))
+    x = fxflow.device_put(np.arange(8, dtype=np.float32).reshape(4, 2), where)
+    seen = []
+
+    def loss(row):
+        debug_callback(lambda r: seen.append(r.shape), row, partitioned=True)
+        return fnp.sum(row**2)
+
+    got = jit(vmap(grad(loss)))(x)
+    np.testing.assert_array_equal(got, 2 * np.arange(8).reshape(4, 2))
+    assert set(seen) == {(2,)}
+
+
+def test_partitioned_has_no_order():
+    with pytest.raises(ArgumentError, match="have no order"):
+        debug_callback(print, 1.0, ordered=True, partitioned=True)

@@ -11,9 +11,19 @@ import numpy as np
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import device_put, grad, jit, vmap
+from fxflow import (
+    NamedSharding,
+    P,
+    SingleDeviceSharding,
+    device_put,
+    grad,
+    jit,
+    lax,
+    vmap,
+)
 from fxflow.devices import buffers, local_devices
 from fxflow.lax.transfer import put_array
+from fxflow.memory import Space
 
 HERE = local_devices()[0]
 
@@ -41,6 +51,106 @@ def test_transformations():
     assert vmap(fun)(fnp.arange(3.0)).tolist() == [0.0, 2.0, 4.0]
     assert jit(fun)(fnp.ones(2)).tolist() == [2.0, 2.0]
     assert "device_put" in str(fxflow.make_graph(fun)(1.0))
+
+
+HOST = "pinned_host"
+
+
+def kinds(tree):
+    return [x.sharding.memory_kind for x in fxflow.tree.leaves(tree)]
+
+
+def both(fun, *args):
+    """The memories of the results, which are those of the function outside of jit."""
+    got, want = jit(fun)(*args), fun(*args)
+    for a, b in zip(fxflow.tree.leaves(got), fxflow.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4)
+    assert kinds(got) == kinds(want)
+    return kinds(got)
+
+
+X = fnp.arange(6.0).reshape(2, 3)
+THERE = device_put(X, Space.Host)
+
+
+def test_programs_put_results_in_host_memory():
+    assert both(lambda x: device_put(x * 2, Space.Host), X) == [HOST]
+    there = SingleDeviceSharding(HERE, memory_kind=HOST)
+    assert both(lambda x: (device_put(x * 2, there), x + 1), X) == [HOST, "device"]
+    text = jit(lambda x: device_put(x, there)).lower(X).as_text()
+    assert "@annotate_device_placement" in text
+    assert '{_xla_buffer_placement = "pinned_host"}' in text
+    assert '-> (tensor<2x3xf32> {mhlo.memory_kind = "pinned_host"})' in text
+    assert "annotate" not in jit(lambda x: device_put(x, HERE)).lower(X).as_text()
+
+
+def test_arguments_in_host_memory_enter_there():
+    text = jit(lambda x: x * 2).lower(THERE).as_text()
+    assert '%a0: tensor<2x3xf32> {mhlo.memory_kind = "pinned_host"}' in text
+    assert text.count('{_xla_buffer_placement = "device"}') == 1
+    assert both(lambda x: x * 2, THERE) == ["device"]
+    assert both(lambda x, y: x + y, THERE, X) == ["device"]
+    assert both(lambda x: (x[1], x.sum()), THERE) == ["device", "device"]
+    assert kinds(jit(lambda x: x)(THERE)) == [HOST]
+    round_trip = lambda x: device_put(device_put(x, Space.Device) + 1, Space.Host)
+    assert both(round_trip, THERE) == both(round_trip, X) == [HOST]
+
+
+def test_memories_in_transformations():
+    away = lambda x: device_put(lax.sin(x), Space.Host)
+    assert both(vmap(away), X) == both(vmap(away), THERE) == [HOST]
+    assert both(lambda x: fxflow.jvp(away, (x,), (x,)), X) == [HOST, HOST]
+    loop = lambda x: lax.scan(lambda c, w: (c + w, away(w)), x[0], x)
+    assert both(loop, X) == both(loop, THERE) == ["device", HOST]
+    mesh = fxflow.make_mesh((2,), ("x",))
+    part = fxflow.shard_map(away, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    assert both(part, X) == [HOST]
+    lengthy = lambda x: lax.scan(lambda c, _: (c, away(c)), x, None, 1)[1]
+    assert both(lengthy, X) == [HOST]
+
+
+def test_cotangents_go_back_where_values_came_from():
+    def loss(x):
+        return (lax.sin(device_put(x, Space.Device)) ** 2).sum()
+
+    def layers(x):
+        body = lambda c, w: (c * device_put(w, Space.Device), None)
+        return lax.scan(body, fnp.ones(3), x)[0].sum()
+
+    for fun in (loss, layers, fxflow.checkpoint(loss), jit(loss), jit(layers)):
+        assert both(grad(fun), THERE) == [HOST]
+        assert both(grad(fun), X) == ["device"]
+    through = lambda x: loss(device_put(lax.exp(x), Space.Host))
+    assert both(grad(through), X) == ["device"]
+    second = grad(lambda x: grad(loss)(x).sum())
+    assert kinds(jit(second)(THERE)) == [HOST]
+    assert both(grad(lambda x: (x**2).sum()), THERE) == ["device"]
+
+
+def test_constraints_and_memories():
+    mesh = fxflow.make_mesh((2,), ("x",))
+    own = NamedSharding(mesh, P("x"))
+    there = own.with_memory_kind(HOST)
+    constrain = lax.with_sharding_constraint
+    assert jit(lambda x: constrain(x * 2, there))(X).sharding == there
+    # Without a kind it says nothing of the memory; outside of jit it moves.
+    split = device_put(X, there)
+    assert jit(lambda x: constrain(x, own))(split).sharding == there
+    assert constrain(split, own).sharding == own
+    assert constrain(split, there).sharding == there
+    spread = jit(lambda x: constrain(x, NamedSharding(mesh, P())))(split)
+    assert spread.sharding == NamedSharding(mesh, P(), memory_kind=HOST)
+    np.testing.assert_array_equal(spread, X)
+    batched = jit(vmap(lambda x: device_put(x, NamedSharding(mesh, P()))))(split)
+    assert batched.sharding.memory_kind == "device"
+
+
+def test_memories_in_graphs():
+    text = str(fxflow.make_graph(lambda x: device_put(x, Space.Host))(1.0))
+    assert "device_put[memory=pinned_host] a" in text
+    text = str(fxflow.make_graph(grad(lambda x: device_put(x, Space.Device) ** 2))(1.0))
+    assert "device_put[memory=device] a" in text
+    assert "device_put[memory=where it came from]" in text
 
 
 CODE = """

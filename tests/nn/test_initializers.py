@@ -98,3 +98,50 @@ def test_errors() -> None:
         initializers.delta_orthogonal()(KEY, (3, 4, 3))
     with pytest.raises(ShapeError, match="lengths must not be negative"):
         initializers.uniform()(KEY, (-3,))
+
+
+MAKERS = {
+    "zeros": lambda: initializers.zeros,
+    "ones": lambda: initializers.ones,
+    "constant": lambda: initializers.constant(np.arange(4.0)),
+    "uniform": initializers.uniform,
+    "normal": initializers.normal,
+    "truncated_normal": initializers.truncated_normal,
+    "he_normal": initializers.he_normal,
+    "glorot_uniform": initializers.glorot_uniform,
+    "scaled normal": lambda: initializers.variance_scaling(2.0, "fan_in", "normal"),
+    "orthogonal": initializers.orthogonal,
+}
+
+
+REAL_ONLY = ("uniform", "truncated_normal")
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        (name, dtype)
+        for name in MAKERS
+        for dtype in ("float32", "complex64")
+        if dtype == "float32" or name not in REAL_ONLY
+    ],
+)
+def test_laid_out_over_devices(name, dtype):
+    mesh = fxflow.make_mesh((4, 2), ("x", "y"))
+    where = fxflow.NamedSharding(mesh, fxflow.P("x", "y"))
+    init, key = MAKERS[name](), random.key(3)
+    got = init(key, (8, 4), dtype, where)
+    assert got.sharding.is_equivalent_to(where, 2)
+    np.testing.assert_allclose(got, init(key, (8, 4), dtype), rtol=1e-5, atol=1e-6)
+    with fxflow.set_mesh(mesh):
+        by_spec = init(key, (8, 4), dtype, out_sharding=fxflow.P("x", "y"))
+    assert by_spec.sharding.is_equivalent_to(where, 2)
+
+
+def test_convolutions_laid_out_over_devices():
+    mesh = fxflow.make_mesh((4, 2), ("x", "y"))
+    where = fxflow.NamedSharding(mesh, fxflow.P(None, "x", "y"))
+    init = initializers.delta_orthogonal()
+    got = init(random.key(3), (3, 4, 4), out_sharding=where)
+    assert got.sharding.is_equivalent_to(where, 3)
+    np.testing.assert_allclose(got, init(random.key(3), (3, 4, 4)), rtol=1e-6)

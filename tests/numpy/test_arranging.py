@@ -16,7 +16,7 @@ from fxflow.core.errors import (
     DtypeError,
     ShapeError,
 )
-from fxflow.numpy.indexing import OutOfRangeError
+from fxflow.numpy.index_plans import OutOfRangeError
 from tests.numpy.oracle import arrays, check, quick, same
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)

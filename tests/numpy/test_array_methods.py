@@ -8,6 +8,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
+from fxflow.core import batching, jvp, linearize, staging
 from fxflow.core.array import Array
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy.array_methods import METHODS, PROPERTIES
@@ -152,3 +153,22 @@ def test_what_is_installed_is_described() -> None:
         value = getattr(Array, name)
         if not name.startswith("__"):
             assert value.__doc__, name
+
+
+def test_every_method_is_that_of_traced_arrays_too():
+    """A tracer's own slots may not have the name of a method."""
+    for module in (batching, jvp, linearize, staging):
+        for kind in vars(module).values():
+            if isinstance(kind, type) and issubclass(kind, Array):
+                slots = {n for c in kind.__mro__ for n in getattr(c, "__slots__", ())}
+                assert not slots & {*METHODS, *PROPERTIES}
+    x = np.arange(9.0, dtype=np.float32).reshape(3, 3)
+    want = x.trace() + x.var()
+
+    def both(v):
+        return v.trace() + v.var()
+
+    assert fxflow.jit(both)(x) == want
+    assert fxflow.value_and_grad(both)(x)[0] == want
+    assert fxflow.jvp(both, (x,), (x,))[0] == want
+    assert (fxflow.vmap(both)(np.stack([x, x])) == want).all()

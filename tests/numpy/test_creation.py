@@ -101,51 +101,6 @@ def test_more_axes_and_order() -> None:
         fnp.array([1], order="X")
 
 
-@pytest.mark.parametrize("shape", ((), 3, (2, 0), [2, 3], np.int64(2)))
-@pytest.mark.parametrize("name", ("zeros", "ones", "empty"))
-def test_filled_arrays(name: str, shape: Any) -> None:
-    for function in (getattr(fnp, name), fxflow.jit(lambda: getattr(fnp, name)(shape))):
-        out = function(shape) if function is getattr(fnp, name) else function()
-        assert out.dtype == np.float32 and not out.weak_type
-        if name != "empty":
-            assert same(getattr(np, name)(shape), out)
-    assert getattr(fnp, name)(shape, "int8").dtype == np.int8
-
-
-def test_full() -> None:
-    assert fnp.full(2, 3).weak_type and fnp.full(2, 3).tolist() == [3, 3]
-    assert same(np.full((2, 3), [1, 2, 3]), fnp.full((2, 3), [1, 2, 3]))
-    assert fnp.full(2, np.nan, "bfloat16").dtype == BFLOAT16
-    with pytest.raises(ShapeError, match=r"full: f32\[3\] does not broadcast"):
-        fnp.full(2, np.ones(3))
-
-
-def test_like() -> None:
-    x = fnp.ones((2, 3), "int16")
-    assert fnp.zeros_like(x).dtype == np.int16
-    assert fnp.ones_like(x, "float32", shape=4).shape == (4,)
-    assert fnp.full_like(x, 2.9).tolist() == [[2] * 3] * 2
-    assert fnp.empty_like(x).shape == (2, 3)
-    assert fnp.zeros_like(1.0).weak_type
-    assert fnp.zeros_like(fxflow.ShapeDtypeStruct((2,), "int8")).dtype == np.int8
-    assert fxflow.vmap(fnp.ones_like)(x).shape == (2, 3)
-    with pytest.raises(ArgumentError, match="zeros_like: got"):
-        fnp.zeros_like([1])
-
-
-@pytest.mark.parametrize("shape", (-1, (2, -3)))
-def test_negative_lengths(shape: Any) -> None:
-    with pytest.raises(ShapeError, match="zeros: lengths must not be negative"):
-        fnp.zeros(shape)
-
-
-def test_lengths_that_are_not_integers() -> None:
-    with pytest.raises(ArgumentError, match="zeros: lengths must be integers"):
-        fnp.zeros((2.5,))
-    with pytest.raises(fxflow.core.errors.TracerIntegerConversionError):
-        fxflow.jit(lambda n: fnp.zeros((n,)))(2)
-
-
 def test_astype() -> None:
     x = fnp.asarray([1.7, -2.2])
     assert fnp.astype(x, int).tolist() == [1, -2]

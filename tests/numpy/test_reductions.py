@@ -37,6 +37,8 @@ def test_dtypes(name: str, dtype: str) -> None:
 @quick
 @given(arrays(), st.sampled_from(["sum", "mean", "var", "prod", "all", "any"]))
 def test_any_shape(x: Any, name: str) -> None:
+    if name == "prod":  # what is too large for f32 on the way may meet a zero
+        x = x / max(1.0, float(np.abs(x).max(initial=0)))
     got = getattr(fnp, name)(x)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")

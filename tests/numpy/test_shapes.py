@@ -59,32 +59,6 @@ def test_reshape_of_unknown_order() -> None:
         fnp.reshape(X, -1, "K")
 
 
-def test_transposes() -> None:
-    check("transpose", X)
-    check("transpose", X, (1, 2, 0))
-    check("transpose", X, (-1, 0, 1), compiled=False)
-    check("swapaxes", X, 0, -1)
-    check("matrix_transpose", X)
-    x = fnp.asarray(X)
-    assert same(X.T, x.T) and same(X.mT, x.mT)
-    assert same(X.transpose(2, 0, 1), x.transpose(2, 0, 1))
-    assert same(X.transpose((2, 0, 1)), x.transpose((2, 0, 1)))
-    assert same(X.T, x.transpose())
-
-
-@pytest.mark.parametrize(
-    ("source", "destination"), [(0, -1), (2, 0), ((0, 1), (-1, 0)), ([1], [2])]
-)
-def test_moveaxis(source: Any, destination: Any) -> None:
-    check("moveaxis", X, source, destination)
-
-
-def test_rollaxis() -> None:
-    for axis in range(-3, 3):
-        for start in range(-3, 4):
-            check("rollaxis", X, axis, start, compiled=False)
-
-
 def test_axes_of_length_one() -> None:
     check("expand_dims", X, 0)
     check("expand_dims", X, (0, -1))
@@ -97,37 +71,12 @@ def test_axes_of_length_one() -> None:
         assert len(getattr(fnp, name)(X, 1.0)) == 2
 
 
-def test_broadcasting() -> None:
-    check("broadcast_to", X[:, :1], (5, 2, 3, 4))
-    check("broadcast_to", np.float32(3), (2, 0), compiled=False)
-    check("broadcast_to", X[0, 0], 4, compiled=False)
-    want = np.broadcast_arrays(X, X[0, 0], 1)
-    assert same(list(want), fnp.broadcast_arrays(X, X[0, 0], 1))
-    assert fnp.broadcast_shapes((2, 1), 3, (1, 1)) == (2, 3)
-    assert fnp.broadcast_arrays() == []
-
-
-def test_gradient_of_broadcasting_is_a_sum() -> None:
-    pull = fxflow.vjp(lambda x: fnp.broadcast_to(x, (3, 2)), fnp.ones(2))[1]
-    assert pull(fnp.ones((3, 2)))[0].tolist() == [3, 3]
-
-
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: fnp.transpose(X, (0, 1)), AxisError, "each of the 3 axes"),
-        (lambda: fnp.transpose(X, (0, 1, 1)), AxisError, "names an axis twice"),
-        (lambda: fnp.swapaxes(X, 0, 3), AxisError, "axis2 3 is out of range"),
-        (lambda: fnp.moveaxis(X, 0, (1, 2)), ArgumentError, "as many axes"),
-        (lambda: fnp.moveaxis(X, 3, 0), IndexError, "source 3 is out of range"),
         (lambda: fnp.squeeze(X, 0), ShapeError, "axis 0 of f32.2,3,4. has length 2"),
         (lambda: fnp.expand_dims(X, 5), AxisError, "axis 5 is out of range"),
         (lambda: fnp.expand_dims(X, "a"), ArgumentError, "must be an integer"),
-        (lambda: fnp.rollaxis(X, 0, 5), AxisError, "start 5"),
-        (lambda: fnp.matrix_transpose(X[0, 0]), ShapeError, "two axes or more"),
-        (lambda: fnp.broadcast_to(X, (2, 3)), ShapeError, r"to shape \(2, 3\)"),
-        (lambda: fnp.broadcast_arrays(X, X[:, :2]), ShapeError, "lengths 3 and 2"),
-        (lambda: fnp.broadcast_shapes((2,), (3,)), ShapeError, "do not broadcast"),
         (lambda: fnp.reshape([1, 2], 2), ArgumentError, "reshape: got a list"),
     ],
 )

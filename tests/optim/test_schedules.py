@@ -24,11 +24,6 @@ def test_as_optax(name: str) -> None:
     np.testing.assert_allclose(traced(counts), want, rtol=1e-5, atol=1e-6)
 
 
-def test_no_warmup() -> None:
-    schedule = optim.warmup_cosine_decay_schedule(0.0, 1.0, 0, 10)
-    assert float(schedule(0)) == 1.0
-
-
 def test_errors() -> None:
     with pytest.raises(ArgumentError, match="transition_steps must be positive, got 0"):
         optim.linear_schedule(0.0, 1.0, 0)
@@ -50,7 +45,3 @@ def test_errors() -> None:
         optim.piecewise_interpolate_schedule("cubic", 1.0, {3: 1.0})
     with pytest.raises(ArgumentError, match="boundaries must be positive"):
         optim.piecewise_interpolate_schedule("linear", 1.0, {0: 1.0})
-    with pytest.raises(ArgumentError, match="decay_steps includes the warm-up"):
-        optim.warmup_cosine_decay_schedule(0.0, 1.0, 10, 10)
-    with pytest.raises(ArgumentError, match="transition_steps must be positive"):
-        optim.cosine_onecycle_schedule(0, 1.0)

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import fxflow
+import fxflow.numpy as fnp
 from fxflow import checkpoint, jit, lax, vmap
 from fxflow import checkpoint_policies as policies
 from fxflow.core.errors import ArgumentError
+from fxflow.memory import Space
 from fxflow.transforms.checkpoint import checkpoint_name
 
 XS = np.array([0.3, 1.1, 2.0], np.float32)
@@ -143,3 +145,59 @@ def test_offloading_policies_keep_what_they_name():
         )
     with pytest.raises(ArgumentError, match="pinned_host"):
         policies.offload_dot_with_no_batch_dims(None, "pinned_host")
+    swapped = policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=["b"], names_which_can_be_offloaded=["a"], **where
+    )
+    assert both != swapped
+    dots = policies.offload_dot_with_no_batch_dims
+    assert dots("device", "pinned_host") == dots("device", "pinned_host")
+    assert dots("device", "pinned_host") != dots("device", "unpinned_host")
+
+
+OFFLOADING = [
+    policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=[],
+        names_which_can_be_offloaded=["hidden"],
+        offload_src="device",
+        offload_dst="pinned_host",
+    ),
+    policies.offload_dot_with_no_batch_dims("device", "pinned_host"),
+]
+OFFLOADING.append(policies.save_from_both_policies(*OFFLOADING))
+
+
+@pytest.mark.parametrize("policy", OFFLOADING, ids=str)
+def test_offloaded_values_leave_and_come_back(policy):
+    def layer(x, w):
+        return lax.sin(checkpoint_name(fnp.tanh(x) @ w, "hidden")), None
+
+    def loss(ws, layer):
+        return fnp.sum(lax.scan(layer, fnp.ones((2, 3)), ws)[0])
+
+    ws = fnp.asarray(np.random.default_rng(0).normal(size=(4, 3, 3)), "float32")
+    kept = checkpoint(layer, policy=policy)
+    want = fxflow.grad(loss)(ws, layer)
+    gradient = lambda ws: fxflow.grad(loss)(ws, kept)
+    there = fxflow.device_put(ws, Space.Host)
+    for value in (gradient(ws), jit(gradient)(ws), jit(gradient)(there)):
+        np.testing.assert_allclose(value, want, rtol=1e-4, atol=1e-6)
+    text = jit(gradient).lower(ws).as_text()
+    # Once away in the forward loop, once back in the other; a product is computed once.
+    assert text.count('_xla_buffer_placement = "pinned_host"') == 1
+    assert text.count('_xla_buffer_placement = "device"') == 1
+    saved = checkpoint(layer, policy=policies.dots_saveable)
+    plain = jit(lambda ws: fxflow.grad(loss)(ws, saved)).lower(ws).as_text()
+    assert text.count("stablehlo.dot_general") == plain.count("stablehlo.dot_general")
+
+
+def test_offloaded_values_outside_of_jit():
+    layer = checkpoint(
+        lambda x: lax.sin(checkpoint_name(lax.sin(x), "hidden")), policy=OFFLOADING[0]
+    )
+    y, back = fxflow.vjp(layer, fnp.ones(3))
+    residuals = [x for x in fxflow.tree.leaves(back) if x.aval.ndim]
+    kinds = [x.sharding.memory_kind for x in residuals]
+    assert sorted({*kinds}) == ["device", "pinned_host"]
+    assert y.sharding.memory_kind == "device"
+    want = np.cos(np.sin(1.0)) * np.cos(1.0)
+    np.testing.assert_allclose(back(fnp.ones(3))[0], [want] * 3, rtol=1e-6)

@@ -107,3 +107,18 @@ def test_no_copy() -> None:
     made = fxflow.make_array_from_single_device_arrays((8, 3), where, parts)
     first = made.addressable_shards[0].data
     assert first.unsafe_buffer_pointer() == parts[0].unsafe_buffer_pointer()
+
+
+def test_parts_in_host_memory() -> None:
+    where = NamedSharding(MESH, P("x"), memory_kind="pinned_host")
+    host = np.arange(24, dtype=np.float32).reshape(8, 3)
+    made = fxflow.make_array_from_callback((8, 3), where, lambda index: host[index])
+    assert made.sharding == where
+    parts = [shard.data for shard in made.addressable_shards]
+    assert {part.sharding.memory_kind for part in parts} == {"pinned_host"}
+    assert parts[2].sharding.devices == (fxflow.devices()[2],)
+    again = fxflow.make_array_from_single_device_arrays((8, 3), where, parts)
+    assert again.sharding == where
+    np.testing.assert_array_equal(again, host)
+    np.testing.assert_array_equal(again[3], host[3])
+    np.testing.assert_array_equal(parts[2] + 1, host[2:4] + 1)

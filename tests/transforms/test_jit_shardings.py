@@ -8,8 +8,8 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import NamedSharding, P, lax
-from fxflow.core.errors import ArgumentError, DonationError
+from fxflow import NamedSharding, P, lax, make_mesh
+from fxflow.core.errors import ArgumentError, DeletedArrayError, DonationError
 from fxflow.devices import PlacementError
 
 MESH = fxflow.make_mesh((4, 2), ("x", "y"))
@@ -228,3 +228,143 @@ def test_a_mesh_of_one_device() -> None:
         lambda a: lax.psum(a.sum(), "x"), mesh=mesh, in_specs=P("x"), out_specs=P()
     )
     np.testing.assert_allclose(total(value), HOST.sum(), rtol=1e-4)
+
+
+def test_memory_that_arrays_share_is_donated_for_all():
+    """`device_put` to where an array is shares its memory, as in JAX."""
+    alone = make_mesh((1,), ("x",))
+    first = fxflow.jit(lambda v: v * 2)(np.arange(4.0, dtype=np.float32))
+    second = fxflow.device_put(first, NamedSharding(alone, P("x")))
+    total = fxflow.jit(lambda a, b: a + b)
+    kept = total(first, np.ones(4, np.float32))
+    fxflow.jit(lambda v: v + 1, donate_argnums=0)(second)
+    assert first.is_deleted() and second.is_deleted()
+    for use in [
+        lambda: np.asarray(first),
+        lambda: total(first, kept),
+        lambda: fxflow.jit(lambda v: v - 1)(first),
+    ]:
+        with pytest.raises(DeletedArrayError, match=r"memory of this f32\[4\]"):
+            use()
+
+
+# -- memories ---
+
+
+def there(*entries):
+    return NamedSharding(MESH, P(*entries), memory_kind="pinned_host")
+
+
+def test_arguments_and_results_in_host_memory(array) -> None:
+    double = lambda x: 2 * x
+    away = fxflow.jit(double, out_shardings=there("y"))(array)
+    assert away.sharding == there("y")
+    np.testing.assert_array_equal(away, 2 * HOST)
+    # They enter there; what computes with them is in the devices' own memory.
+    back = fxflow.jit(double)(away)
+    assert back.sharding == on("y")
+    assert fxflow.jit(lambda x: x)(away).sharding == there("y")
+    both = fxflow.jit(double, in_shardings=there("y"), out_shardings=there("x"))
+    for value in (HOST, fnp.asarray(HOST), fxflow.device_put(HOST, there("y"))):
+        got = both(value)
+        assert got.sharding == there("x")
+        np.testing.assert_array_equal(got, 2 * HOST)
+    spread = fxflow.jit(lambda x: x, out_shardings=there())(away)
+    assert spread.sharding == there()
+    np.testing.assert_array_equal(spread, away)
+    own = fxflow.jit(lambda x: x, out_shardings=on("y"))(away)
+    assert own.sharding == on("y")
+
+
+def test_one_device_and_its_memories() -> None:
+    one = fxflow.SingleDeviceSharding("cpu:0", memory_kind="pinned_host")
+    away = fxflow.jit(lambda x: 2 * x, out_shardings=one)(HOST)
+    assert away.sharding == one and away.devices() == {fxflow.devices()[0]}
+    again = fxflow.jit(lambda x: x + 1, in_shardings=one, out_shardings=one)
+    assert again(away).sharding == again(HOST).sharding == one
+    np.testing.assert_array_equal(again(away), 2 * HOST + 1)
+    text = again.lower(away).as_text()
+    assert text.count('mhlo.memory_kind = "pinned_host"') == 2
+    # Arrays in the other memory come to a compiled program by themselves.
+    compiled = fxflow.jit(lambda x: x + 1).lower(away).compile()
+    np.testing.assert_array_equal(compiled(HOST), HOST + 1)
+    inner = fxflow.jit(lambda x: x * 3, in_shardings=one, out_shardings=one)
+    assert fxflow.jit(lambda x: inner(x))(HOST).sharding == one
+    assert fxflow.jit(lambda x: inner(x) + 1)(HOST).sharding.memory_kind == "device"
+
+
+def test_results_wanted_on_one_device_are_there() -> None:
+    third = fxflow.SingleDeviceSharding("cpu:3")
+    got = fxflow.jit(lambda x: x + 1, out_shardings=third)(HOST)
+    assert got.devices() == {fxflow.devices()[3]} and got.committed
+    elsewhere = fxflow.device_put(HOST, "cpu:1")
+    with pytest.raises(ArgumentError, match=r"different devices.*cpu:1.*cpu:3"):
+        fxflow.jit(lambda x: x + 1, out_shardings=third)(elsewhere)
+
+
+def test_a_memory_that_in_shardings_does_not_say(array) -> None:
+    f = fxflow.jit(lambda x: x, in_shardings=there("x", "y"))
+    with pytest.raises(ArgumentError, match=r"says.*memory_kind='pinned_host'"):
+        f(array)
+    with pytest.raises(ArgumentError, match=r"lies on.*memory_kind='pinned_host'"):
+        fxflow.jit(lambda x: x, in_shardings=on("x"))(fxflow.device_put(HOST, there()))
+    with pytest.raises(PlacementError, match="no memory of kind 'fast'"):
+        fxflow.jit(lambda x: x, out_shardings=on("x").with_memory_kind("fast"))
+
+
+def test_donated_memory_is_of_one_kind() -> None:
+    one = fxflow.SingleDeviceSharding("cpu:0", memory_kind="pinned_host")
+    for where in (one, there("x")):
+        given = fxflow.device_put(HOST, where)
+        put = lambda x, where=where: fxflow.device_put(x + 1, where)
+        got = fxflow.jit(put, donate_argnums=0)(given)
+        assert given.is_deleted() and got.sharding == where
+        np.testing.assert_array_equal(got, HOST + 1)
+        with pytest.raises(DonationError, match="in pinned_host memory cannot be"):
+            fxflow.jit(lambda x: x + 1, donate_argnums=0)(
+                fxflow.device_put(HOST, where)
+            )
+
+
+def test_an_optimizer_whose_state_is_in_host_memory() -> None:
+    def step(w, m, x):
+        m = 0.9 * m + fxflow.grad(lambda w: fnp.mean((x @ w) ** 2))(w)
+        return w - 0.1 * m, m
+
+    where = (on("x"), there("x"))
+    offloaded = fxflow.jit(
+        step, in_shardings=(*where, None), out_shardings=where, donate_argnums=(0, 1)
+    )
+    w, m = fxflow.device_put((HOST, np.zeros_like(HOST)), where)
+    want = HOST, np.zeros_like(HOST)
+    for _ in range(3):
+        w, m = offloaded(w, m, HOST)
+        want = fxflow.jit(step)(*want, HOST)
+    assert m.sharding == there("x") and w.sharding == on("x")
+    np.testing.assert_allclose(w, want[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(m, want[1], rtol=1e-4, atol=1e-5)
+
+
+def test_arrays_of_one_value(array):
+    """They are made part by part, and like others where those are."""
+    for make in (fnp.zeros, fnp.ones, fnp.empty):
+        assert make((8, 4), device=on("x")).sharding == on("x")
+    sevens = fnp.full((8, 4), 7, "int8", device=on("x", "y"))
+    assert sevens.sharding == on("x", "y") and (np.asarray(sevens) == 7).all()
+    rows = fnp.full((8, 4), np.arange(4.0), device=on("x"))
+    np.testing.assert_array_equal(rows, np.tile(np.arange(4.0), (8, 1)))
+    for like in (fnp.zeros_like, fnp.ones_like, fnp.empty_like):
+        assert like(array).sharding == array.sharding
+        assert like(array, "int32").sharding == array.sharding
+        assert like(array, shape=(3,)).sharding.device_set == {fxflow.devices()[0]}
+        assert like(array, device="cpu:3").device == fxflow.devices()[3]
+    halves = fnp.full_like(array, 0.5)
+    assert halves.sharding == array.sharding and (np.asarray(halves) == 0.5).all()
+    assert lax.full((8,), 1.0, sharding=on("x")).sharding == on("x")
+    assert lax.full_like(array, 1, sharding=on("y")).sharding == on("y")
+    state = fxflow.optim.adam(0.1).init({"w": array})
+    assert [x.sharding for x in fxflow.tree.leaves(state) if x.ndim] == [
+        on("x", "y")
+    ] * 2
+    with pytest.raises(PlacementError, match="cannot be divided into 4"):
+        fnp.zeros((7,), device=on("x"))

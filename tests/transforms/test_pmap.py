@@ -145,6 +145,64 @@ def test_donation():
         pmap(lambda x: x.sum(), donate_argnums=0)(X)
 
 
+def test_donated_arguments_are_written_over():
+    """Of each device's slice, without a copy first, though two results read it."""
+
+    def step(params, first, second, gradient):
+        gradient = lax.pmean(gradient, "i")
+        first = 0.9 * first + 0.1 * gradient
+        second = 0.99 * second + 0.01 * gradient * gradient
+        return params - first / (fnp.sqrt(second) + 1e-8), first, second
+
+    f = pmap(step, "i", donate_argnums=(0, 1, 2))
+    plain = pmap(step, "i")
+    rng = np.random.default_rng(0)
+    given = [rng.random((8, 3, 5), np.float32) for _ in range(4)]
+    text = f.lower(*given).compile().as_text()
+    assert "input_output_alias" in text
+    assert " copy(" not in text
+    held, expected = [fnp.array(x) for x in given[:3]], given[:3]
+    for _ in range(3):
+        before, held = held, f(*held, given[3])
+        expected = plain(*expected, given[3])
+        for old, got, want in zip(before, held, expected, strict=True):
+            assert old.is_deleted()
+            close(got, want)
+
+
+def test_barriers_of_donation_stay_out_of_the_way():
+    def step(params, x):
+        @fxflow.checkpoint
+        def layer(carry, weights):
+            return fnp.tanh(carry @ weights), None
+
+        def loss(params):
+            return fnp.sum(lax.scan(layer, x, params)[0] ** 2)
+
+        value, gradient = fxflow.value_and_grad(loss)(params)
+        gradient = lax.pmean(gradient, "i")
+        return params - 0.1 * gradient, lax.cond(
+            value > 0, lambda v: lax.optimization_barrier(v + 1), lambda v: v, value
+        )
+
+    rng = np.random.default_rng(0)
+    params = rng.normal(size=(8, 3, 4, 4)).astype(np.float32) / 4
+    x = np.ones((8, 2, 4), np.float32)
+    outs = pmap(step, "i", donate_argnums=0)(fnp.array(params), x)
+    for got, want in zip(outs, pmap(step, "i")(params, x), strict=True):
+        close(got, want)
+
+
+def test_numbers_of_slices_share_one_table():
+    f = pmap(lambda x, n: lax.psum(x, "i") * n, "i", static_broadcasted_argnums=1)
+    for _ in range(2):
+        for count in (8, 4, 2):
+            for n in (1, 3):
+                part = fnp.array(X[:count])
+                close(f(part, n), np.broadcast_to(n * X[:count].sum(0), (count, 3)))
+    assert len(f._caches.fast) == 6
+
+
 def test_one_slice_of_a_result_costs_one_slice():
     y = mapped(X)
     close(y[3], np.asarray(y)[3])
@@ -260,3 +318,63 @@ def test_static_arguments_anywhere():
     )
     for _ in range(2):
         close(f(3, X, 5, k=X), 4 * X + 5)
+
+
+def test_slices_without_elements():
+    empty = np.zeros((8, 0, 2), np.float32)
+    where = NamedSharding(fxflow.make_mesh((8,), ("i",)), P("i"))
+
+    def f(e, x):
+        return e * 2, lax.psum(x, "i") + e.sum(), x[:0]
+
+    for g in (pmap(f, "i"), pmap(f, "i", donate_argnums=(0, 1))):
+        outs = g(fnp.array(empty), fnp.array(X))
+        for got, want in zip(
+            outs, fxflow.vmap(f, axis_name="i")(empty, X), strict=True
+        ):
+            assert got.shape == want.shape
+            close(got, want)
+            assert got.sharding.is_equivalent_to(where, got.ndim)
+            assert got[3].shape == want.shape[1:]
+            assert [s.device for s in got.addressable_shards] == fxflow.devices()
+        total = np.asarray(outs[1])
+        close(g(outs[0], outs[1])[1], 8 * total)
+
+
+def test_nothing_but_slices_without_elements():
+    empty = np.zeros((8, 0), np.float32)
+    where = NamedSharding(fxflow.make_mesh((8,), ("i",)), P("i"))
+    for f in (lambda e: e + 1, lambda e: lax.psum(e, "i")):
+        g = pmap(f, "i")
+        got = g(g(empty))
+        assert got.shape == (8, 0)
+        assert got.sharding.is_equivalent_to(where, 2)
+    assert pmap(lambda x: x[:0], "i")(X).shape == (8, 0)
+    close(pmap(lambda e: lax.psum(e.sum() + 1, "i"), "i")(empty), np.full(8, 8))
+
+
+def test_more_with_slices_without_elements():
+    empty = np.zeros((8, 0), np.float32)
+
+    def loss(e, x):
+        def f(e, x):
+            return lax.psum(fnp.sum(x * x) + fnp.sum(fnp.sin(e)), "i")
+
+        return fnp.sum(pmap(f, "i")(e, x))
+
+    for derive in (fxflow.grad, lambda *a: fxflow.jit(fxflow.grad(*a))):
+        de, dx = derive(loss, (0, 1))(empty, X)
+        assert de.shape == (8, 0)
+        close(dx, 16 * X)
+    mapped_twice = fxflow.vmap(pmap(lambda e, x: (e, x * 2), "i"))
+    e, x = mapped_twice(np.zeros((3, 8, 0)), np.stack([X] * 3))
+    assert e.shape == (3, 8, 0)
+    close(x, np.stack([X * 2] * 3))
+    whole = pmap(lambda e, x: (e, x + e.sum()), in_axes=(None, 0), out_axes=(None, 0))
+    e, x = whole(np.zeros((0, 2), np.float32), X)
+    assert e.shape == (0, 2)
+    close(x, X)
+    nested = pmap(pmap(lambda e, x: (e, lax.psum(x, ("i", "j"))), "j"), "i")
+    e, x = nested(empty.reshape(2, 4, 0), X.reshape(2, 4, 3))
+    assert e.shape == (2, 4, 0)
+    close(x, np.broadcast_to(X.sum(0), (2, 4, 3)))

@@ -161,17 +161,19 @@ def test_keys():
     close(f(keys), fxflow.vmap(fxflow.random.uniform)(keys))
 
 
-def test_derivatives_inside_are_of_one_device():
-    """A sum over the devices inside has as its transpose a sum over the devices."""
+def test_derivatives_inside():
+    """By what devices share they are summed; unchecked, they are of one device."""
 
-    @shard_map(mesh=MESH, in_specs=(P(), P("x")), out_specs=P("x"))
     def slopes(w, x):
         own = fxflow.grad(lambda w: fnp.sum(w * x))(w)
         joint = fxflow.grad(lambda w: lax.psum(fnp.sum(w * x), "x"))(w)
         return fnp.stack([own, joint])[None]
 
-    x = np.arange(4.0, dtype=np.float32)
-    assert slopes(fnp.float32(2.0), x).tolist() == [[i, 4 * i] for i in range(4)]
+    specs = {"mesh": MESH, "in_specs": (P(), P("x")), "out_specs": P("x")}
+    w, x = fnp.float32(2.0), np.arange(4.0, dtype=np.float32)
+    assert shard_map(slopes, **specs)(w, x).tolist() == [[6, 6]] * 4
+    unchecked = shard_map(slopes, check=False, **specs)(w, x)
+    assert unchecked.tolist() == [[i, 4 * i] for i in range(4)]
 
 
 def test_callbacks_see_the_parts():
@@ -296,3 +298,163 @@ def test_the_graph_prints_and_checks():
     graph = fxflow.make_graph(bent)(A, B)
     assert "shard_map[mesh=Mesh('x': 4, 'y': 2)" in str(graph)
     graph.check()
+
+
+# -- arrays without elements -----------------------------------------------------------
+
+
+ROWS, PAIR = P(("x", "y")), P("x", "y")
+EMPTY = np.zeros((0, 4), np.float32)
+NARROW = np.zeros((16, 0), np.float32)
+FULL = np.arange(16, dtype=np.float32)
+
+
+def on_rows(f, ins, outs, **more):
+    return shard_map(f, mesh=MESH, in_specs=ins, out_specs=outs, **more)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, fxflow.jit])
+def test_operands_without_elements(wrap):
+    def beside(e, n, f):
+        return f * 2 + e.sum() + n.sum(1)
+
+    f = wrap(on_rows(beside, (ROWS, ROWS, ROWS), ROWS))
+    close(f(EMPTY, NARROW, FULL), FULL * 2)
+    f = wrap(on_rows(beside, (P(), ROWS, ROWS), ROWS))
+    close(f(EMPTY, NARROW, FULL), FULL * 2)
+    f = wrap(on_rows(lambda e: lax.psum(e.sum() + 1, ("x", "y")), (ROWS,), P()))
+    close(f(EMPTY), 8)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, fxflow.jit])
+def test_results_without_elements(wrap):
+    def gives(f):
+        return f[:0], f * 2, fnp.zeros((2, 0)), lax.psum(f, ("x", "y"))
+
+    outs = wrap(on_rows(gives, (ROWS,), (ROWS, ROWS, P("y", "x"), P())))(FULL)
+    specs = [v.sharding.spec for v in outs]
+    assert specs == [ROWS, ROWS, P("y", "x"), P()]
+    assert [v.shape for v in outs] == [(0,), (16,), (4, 0), (2,)]
+    close(outs[1], FULL * 2)
+    close(outs[3], FULL.reshape(8, 2).sum(0))
+    only = wrap(on_rows(lambda f: fnp.zeros((1, 0)), (ROWS,), ROWS))(FULL)
+    assert (only.shape, only.sharding.spec) == ((8, 0), ROWS)
+    none = wrap(on_rows(lambda: (fnp.zeros((0, 2)), fnp.ones(1)), (), ROWS))()
+    assert [v.shape for v in none] == [(0, 2), (8,)]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int4", "complex64", "float8_e4m3fn"])
+def test_operands_and_results_without_elements(dtype):
+    empty = fnp.zeros((0, 8), dtype)
+    f = on_rows(lambda e, f: (f + 1, e.T, e), (PAIR, ROWS), (ROWS, P("y", "x"), PAIR))
+    f = fxflow.jit(f, donate_argnums=(0, 1))
+    full = fxflow.device_put(fnp.array(FULL), NamedSharding(MESH, ROWS))
+    add, turned, same = f(fxflow.device_put(empty, NamedSharding(MESH, P())), full)
+    close(add, FULL + 1)
+    assert full.is_deleted()
+    assert (turned.shape, turned.dtype) == ((8, 0), empty.dtype)
+    assert (same.shape, same.dtype) == ((0, 8), empty.dtype)
+    assert [turned.sharding.spec, same.sharding.spec] == [P("y", "x"), PAIR]
+    close(f(same, add)[0], FULL + 2)
+
+
+def test_keys_without_elements():
+    keys = fxflow.random.split(fxflow.random.key(0), (0,))
+    got, full = on_rows(lambda k, f: (k, f), (ROWS, ROWS), (ROWS, ROWS))(keys, FULL)
+    assert got.shape == (0,)
+    assert got.dtype == keys.dtype
+    close(full, FULL)
+
+
+def test_collectives_of_nothing():
+    ring = [(i, (i + 1) % 4) for i in range(4)]
+
+    def all_of_them(e, f):
+        return (
+            lax.all_gather(e, "x", tiled=True),
+            lax.psum_scatter(e, "x", scatter_dimension=0, tiled=True),
+            lax.all_to_all(e, "x", 0, 1, tiled=True),
+            lax.ppermute(e, "x", ring),
+            lax.pmax(e, ("x", "y")),
+            lax.psum(f, ("x", "y")),
+        )
+
+    outs = on_rows(all_of_them, (P("x"), ROWS), P(), check=False)(EMPTY, FULL)
+    assert [v.shape for v in outs[:5]] == [(0, 4), (0, 4), (0, 16), (0, 4), (0, 4)]
+    close(outs[5], FULL.reshape(8, 2).sum(0))
+
+
+def test_loops_branches_and_callbacks_carry_nothing():
+    def carried(e, f):
+        _, e, f = lax.while_loop(
+            lambda c: c[0] < 3,
+            lambda c: (c[0] + 1, c[1] * 2, c[2] + c[1].sum()),
+            (0, e, f),
+        )
+        f, stacked = lax.scan(lambda c, v: (c + v.sum(), c[:0]), f, fnp.zeros((3, 0)))
+        e, f = lax.cond(
+            lax.axis_index("x") < 2,
+            lambda e, f: (e, f),
+            lambda e, f: (e + 1, -f),
+            e,
+            f,
+        )
+        f = fxflow.pure_callback(lambda e, f: f + e.sum(), fxflow.typeof(f), e, f)
+        return e, f, stacked
+
+    outs = on_rows(carried, (ROWS, ROWS), (ROWS, ROWS, P(None, ROWS[0])), check=False)(
+        EMPTY, FULL
+    )
+    close(outs[1], np.where(FULL < 8, FULL, -FULL))
+    assert outs[0].shape == (0, 4)
+    assert outs[2].shape == (3, 0)
+
+
+def test_manual_over_some_axes_with_nothing():
+    def part(e, n, f):
+        return e * 2, n + lax.axis_index("x"), lax.psum(f, "x")
+
+    f = on_rows(part, (P("x"), P("x"), P("x")), (P("x"), P("x"), P()), axis_names={"x"})
+    for g in (f, fxflow.jit(f)):
+        e, n, total = g(EMPTY, NARROW, FULL)
+        assert (e.shape, n.shape) == ((0, 4), (16, 0))
+        close(total, FULL.reshape(4, 4).sum(0))
+
+
+def test_derivatives_with_nothing():
+    def both(e, f):
+        return fnp.sin(e), lax.psum(fnp.sin(f) + fnp.sum(fnp.sin(e)), ("x", "y"))
+
+    f = on_rows(both, (ROWS, ROWS), (ROWS, P()))
+
+    def loss(e, x):
+        return sum(fnp.sum(v) for v in f(e, x))
+
+    for derive in (fxflow.grad, lambda *a: fxflow.jit(fxflow.grad(*a))):
+        de, df = derive(loss, (0, 1))(EMPTY, FULL)
+        assert de.shape == (0, 4)
+        close(df, np.cos(FULL))
+    outs, tangents = fxflow.jvp(f, (EMPTY, FULL), (EMPTY, FULL))
+    close(outs[1], np.sin(FULL).reshape(8, 2).sum(0))
+    close(tangents[1], (np.cos(FULL) * FULL).reshape(8, 2).sum(0))
+    second = fxflow.hessian(loss, (0, 1))(EMPTY, FULL)
+    close(second[1][1], np.diag(-np.sin(FULL)))
+    assert second[0][1].shape == (0, 4, 16)
+    again = fxflow.grad(fxflow.checkpoint(loss), 1)(EMPTY, FULL)
+    close(again, np.cos(FULL))
+
+
+def test_vectorised_over_and_with_nothing():
+    f = on_rows(
+        lambda e, f: (e * 2, lax.psum(f, ("x", "y")), f[:0]),
+        (ROWS, ROWS),
+        (ROWS, P(), ROWS),
+    )
+    e, total, none = fxflow.vmap(f)(np.zeros((3, 0, 4)), np.stack([FULL] * 3))
+    assert (e.shape, none.shape) == ((3, 0, 4), (3, 0))
+    close(total, np.stack([FULL.reshape(8, 2).sum(0)] * 3))
+    # The mapped axis itself is empty.
+    e, total, none = fxflow.vmap(f)(np.zeros((0, 16)), np.zeros((0, 16)))
+    assert [v.shape for v in (e, total, none)] == [(0, 16), (0, 2), (0, 0)]
+    e, total, none = fxflow.vmap(f, in_axes=(0, None))(np.zeros((0, 16)), FULL)
+    assert e.shape == (0, 16)

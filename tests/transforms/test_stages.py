@@ -86,3 +86,15 @@ def test_errors_of_lowering():
 
     with pytest.raises(TypeError, match="captures a traced value"):
         fxflow.grad(lambda w: outer(w) * captured[0].lower().compile()(1.0))(2.0)
+
+
+def test_where_arguments_and_results_are():
+    mesh = fxflow.make_mesh((4,), ("x",))
+    parted = fxflow.NamedSharding(mesh, fxflow.P("x"))
+    x = ShapeDtypeStruct((8, 3), "float32", sharding=parted)
+    unused = ShapeDtypeStruct((2,), "float32")
+    compiled = jit(lambda x, y, *, w: {"sum": x * w}).lower(x, unused, w=x).compile()
+    assert compiled.input_shardings == ((parted, None), {"w": parted})
+    assert compiled.output_shardings == {"sum": parted}
+    alone = jit(fnp.sin).lower(unused).compile()
+    assert alone.output_shardings.device_set == {fxflow.devices()[0]}

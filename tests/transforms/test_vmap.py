@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import fxflow
 import fxflow.numpy as fnp
 from fxflow import grad, jit, lax, vmap
+from fxflow.core.errors import ArgumentError, ShapeError
 
 
 @settings(max_examples=20, deadline=None)
@@ -133,3 +135,46 @@ def test_gradient_through_collectives():
 def test_errors(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_spmd_axis_name_divides_the_mapped_axis():
+    mesh = fxflow.make_mesh((4, 2), ("x", "y"))
+    a = np.arange(64.0, dtype=np.float32).reshape(8, 2, 4)
+
+    def constrained(v):
+        rows = fxflow.NamedSharding(mesh, fxflow.P(None, "y"))
+        return fxflow.lax.with_sharding_constraint(fnp.sin(v), rows)
+
+    run = fxflow.jit(fxflow.vmap(constrained, spmd_axis_name="x"))
+    out = run(a)
+    np.testing.assert_allclose(out, np.sin(a), rtol=1e-6)
+    assert out.sharding.spec == fxflow.P("x", None, "y")
+    # Through calls, loops and a second mapped axis.
+    nested = fxflow.vmap(
+        fxflow.vmap(lambda v: fxflow.checkpoint(fxflow.jit(constrained))(v)),
+        spmd_axis_name=("x",),
+    )
+    out = fxflow.jit(nested)(a.reshape(8, 2, 2, 2))
+    assert out.sharding.spec[0] == "x"
+    assert out.sharding.spec[3] == "y"
+
+
+def test_spmd_axis_name_and_shard_map():
+    mesh = fxflow.make_mesh((4, 2), ("x", "y"))
+
+    @fxflow.shard_map(
+        mesh=mesh, in_specs=(fxflow.P("y"), fxflow.P()), out_specs=fxflow.P()
+    )
+    def total(v, w):
+        slope = fxflow.grad(lambda w: fnp.sum(w * v))(w)
+        return fxflow.lax.psum(fnp.sum(v * w), "y") + slope
+
+    a = np.arange(32.0, dtype=np.float32).reshape(8, 4)
+    for spmd, local in [("x", "f32[2,2]"), (None, "f32[8,2]")]:
+        run = fxflow.vmap(total, in_axes=(0, None), spmd_axis_name=spmd)
+        np.testing.assert_allclose(run(a, 2.0), 3 * a.sum(1))
+        assert local in str(fxflow.make_graph(run)(a, 2.0))
+    with pytest.raises(ShapeError, match=r"length 6, cannot be divided into 4"):
+        fxflow.vmap(total, in_axes=(0, None), spmd_axis_name="x")(a[:6], 2.0)
+    with pytest.raises(ArgumentError, match="divide others over 'y' already"):
+        fxflow.vmap(total, in_axes=(0, None), spmd_axis_name="y")(a, 2.0)

@@ -62,3 +62,41 @@ def test_inside_a_program(capsys):
 
     with pytest.raises(fxflow.core.errors.ConcretizationError, match="eager"):
         fxflow.jit(f)(fxflow.numpy.ones(2))
+
+
+def test_size_of_the_text():
+    sharding = NamedSharding(MESH, P("x"))
+    assert sharding_text((4,), sharding, min_width=9).splitlines()[1:2] == [
+        "│ CPU 0,1 │ CPU 2,3 │"
+    ]
+    large = sharding_text((4,), sharding, scale=2.5).splitlines()
+    assert len(large) == 2 + 2
+    assert len(large[0]) == 3 + 2 * 18
+    cut = sharding_text((4,), sharding, max_width=4).splitlines()
+    assert cut == ["┌────┬────┐", "│CPU…│CPU…│", "└────┴────┘"]
+    for bad in ({"scale": 0}, {"max_width": 0}):
+        with pytest.raises(ArgumentError, match="positive"):
+            sharding_text((4,), sharding, **bad)
+
+
+def test_colors_of_the_text():
+    sharding = NamedSharding(MESH, P("x"))
+    grey = sharding_text(
+        (4,), sharding, use_color=True, color_map=lambda v: (v, v, v, 1.0)
+    )
+    # The first device of the lower half is the third of four: at 2/3.
+    assert "\x1b[97;48;2;0;0;0mCPU 0,1\x1b[0m" in grey
+    assert "\x1b[30;48;2;170;170;170mCPU 2,3\x1b[0m" in grey
+    plain = sharding_text((4, 4), NamedSharding(MESH, P("x", "y")), use_color=True)
+    colors = {line for line in plain.replace("m", "m\n").split("\n") if "48;" in line}
+    assert len(colors) == 4
+
+
+def test_options_of_the_picture():
+    sharding = NamedSharding(MESH, P("x", "y"))
+    figure = sharding_picture((4, 4), sharding, color_map=lambda v: (v, 0.0, 0.0))
+    faces = [p.get_facecolor()[:3] for p in figure.axes[0].patches]
+    assert sorted(f[0] for f in faces) == pytest.approx([0, 1 / 3, 2 / 3, 1])
+    white = sharding_picture((4, 4), sharding, use_color=False, scale=2.0)
+    assert {p.get_facecolor() for p in white.axes[0].patches} == {(1, 1, 1, 1)}
+    assert list(white.get_size_inches()) == list(2 * figure.get_size_inches())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import socket
 
 from fxflow.devices.cluster import DistributedError
 
@@ -10,15 +12,13 @@ from .base import Cluster, Membership, job_port
 
 __all__ = ["OpenMPI"]
 
-# Open MPI 4 names its head process in the first, 5 (PRRTE) in one of the others.
-_HEADS = ("OMPI_MCA_orte_hnp_uri", "PMIX_SERVER_URI41", "PMIX_SERVER_URI4")
-
 
 class OpenMPI(Cluster):
     """``OMPI_COMM_WORLD_SIZE``, ``…_RANK``, ``…_LOCAL_RANK`` and the head's address.
 
-    Process 0 is taken to run on the machine of ``mpirun``, as it does by default; if it
-    does not, set ``FXFLOW_COORDINATOR_ADDRESS``.
+    Open MPI 4 gives the address of ``mpirun`` to all ranks; 5 only its machine's name,
+    in the name of the run. Process 0 is taken to run on that machine, as it does by
+    default; if it does not, set ``FXFLOW_COORDINATOR_ADDRESS`` (``mpirun -x``).
     """
 
     name = "openmpi"
@@ -27,24 +27,56 @@ class OpenMPI(Cluster):
     def membership(self) -> Membership:
         """Return the rank's place."""
         local = self.env.get("OMPI_COMM_WORLD_LOCAL_RANK")
+        count = self.integer("OMPI_COMM_WORLD_SIZE")
+        rank = self.integer("OMPI_COMM_WORLD_RANK")
+        address = self.env.get("FXFLOW_COORDINATOR_ADDRESS")
+        if not address:
+            host, job = self._head()
+            if self.env.get("OMPI_COMM_WORLD_LOCAL_SIZE") == str(count):
+                host = "127.0.0.1"  # all are here, whatever this machine is called
+            elif rank == 0 and not is_here(host):
+                raise DistributedError(
+                    f"openmpi: mpirun runs on {host}, but process 0 on another machine "
+                    f"({socket.gethostname()}), where the others do not look for it; "
+                    "give mpirun -x FXFLOW_COORDINATOR_ADDRESS="
+                    f"{socket.gethostname()}:{job_port(job)}"
+                )
+            address = f"{host}:{job_port(job)}"
         return Membership(
-            self.env.get("FXFLOW_COORDINATOR_ADDRESS") or self._head(),
-            self.integer("OMPI_COMM_WORLD_SIZE"),
-            self.integer("OMPI_COMM_WORLD_RANK"),
+            address,
+            count,
+            rank,
             int(local) if local and local.isdigit() else None,
             source="Open MPI",
         )
 
-    def _head(self) -> str:
-        # "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911" or
-        # "prterun-node1-5120@0.0;tcp4://10.96.0.1:34911".
-        uri = next((self.env[n] for n in _HEADS if self.env.get(n)), "")
-        job, _, places = uri.partition(";")
-        found = re.search(r"tcp4?://([^,:;/]+)", places)
-        if not found:
-            raise DistributedError(
-                f"openmpi: cannot find the head's address in {uri!r}; set "
-                "FXFLOW_COORDINATOR_ADDRESS=host:port of the machine of rank 0"
-            )
-        numbers = re.findall(r"\d+", job.partition("@")[0])
-        return f"{found[1]}:{job_port(int(numbers[-1 if '@' in job else 0]))}"
+    def _head(self) -> tuple[str, int]:
+        """Return the machine of ``mpirun`` and a number of the run."""
+        # 4: "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911". The lower half of the
+        # number counts the jobs of the run, the upper one is different in each.
+        uri = self.env.get("OMPI_MCA_orte_hnp_uri", "")
+        if found := re.match(r"(\d+)\.\d+;tcp4?://([^,:;/]+)", uri):
+            return found[2], int(found[1]) >> 16
+        # 5 (PRRTE): "prterun-node1-5120@1", the machine and mpirun's process.
+        run = self.env.get("PMIX_NAMESPACE", "")
+        if found := re.fullmatch(r"prte(?:run)?-(.+)-(\d+)@\d+", run):
+            return found[1], int(found[2])
+        raise DistributedError(
+            f"openmpi: cannot find the head's address in {uri or run!r}; set "
+            "FXFLOW_COORDINATOR_ADDRESS=host:port of the machine of rank 0"
+        )
+
+
+def is_here(host: str) -> bool:
+    """Return whether a name or address is this machine's; True if nobody knows it."""
+    if host == socket.gethostname():
+        return True
+    try:
+        places = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+    except OSError:
+        return True
+    for family, kind, protocol, _, place in places:
+        with contextlib.suppress(OSError), socket.socket(family, kind, protocol) as own:
+            own.bind(place)
+            return True
+    return False

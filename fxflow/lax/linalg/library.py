@@ -23,9 +23,10 @@ from fxflow.lax.comparison import eq, ge, gt
 from fxflow.lax.complex import conj
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import broadcasted_iota, full
-from fxflow.lax.dot import DotGeneral, Precision
+from fxflow.lax.dot import DotGeneral
 from fxflow.lax.families import INEXACT, require_kind
 from fxflow.lax.padding import pad
+from fxflow.lax.product_precision import Precision
 from fxflow.lax.reduction import ReduceSum
 from fxflow.lax.select import select
 

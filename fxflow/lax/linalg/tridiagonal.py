@@ -11,13 +11,21 @@ from fxflow.core import arith, dtypes
 from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.batching import materialize
-from fxflow.core.convert import typeof
+from fxflow.core.convert import as_array, typeof
+from fxflow.core.eager import library
 from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.graph import Var
 from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.lax.arguments import check
 from fxflow.lax.axis_order import transpose
-from fxflow.lax.creation import full
-from fxflow.lax.elementwise import div, mul, sub
+from fxflow.lax.bitwise import bitwise_and, bitwise_or
+from fxflow.lax.comparison import eq, gt, lt, ne
+from fxflow.lax.conversion import convert_element_type
+from fxflow.lax.creation import full, full_like
+from fxflow.lax.elementwise import abs, add, div, mul, neg, sub
+from fxflow.lax.elementwise import max as maximum
+from fxflow.lax.gradient_control import stop_gradient
+from fxflow.lax.joining import concatenate
 from fxflow.lax.linalg.hessenberg import Condensed
 from fxflow.lax.linalg.library import (
     as_rows,
@@ -31,8 +39,11 @@ from fxflow.lax.linalg.library import (
     zeros_text,
 )
 from fxflow.lax.recurrence import shifted
+from fxflow.lax.reduction import reduce_max
 from fxflow.lax.reshaping import expand_dims, squeeze
 from fxflow.lax.scan import scan
+from fxflow.lax.select import select
+from fxflow.lax.slicing import index_in_dim, slice_in_dim
 
 
 @register
@@ -230,6 +241,75 @@ def _thomas(dl: Any, d: Any, du: Any, b: Any) -> Any:
     return transpose(out, (*range(1, ndim), 0, ndim))
 
 
+@library()
+def _perturbed(dl: Any, d: Any, du: Any, b: Any) -> Any:
+    """Solves with row exchanges; pivots too small to divide by become larger."""
+    ndim, n = typeof(d).ndim, typeof(d).shape[-1]
+    first = (ndim - 1, *range(ndim - 1))
+    low, middle, up = (transpose(v, first) for v in (dl, d, du))
+    sides = transpose(b, (ndim - 1, *range(ndim - 1), ndim))
+    shape, dtype = typeof(sides).shape[1:], typeof(sides).dtype
+    none = full(shape[:-1], 0, dtype)
+    up = concatenate([slice_in_dim(up, 0, n - 1), expand_dims(none, (0,))], 0)
+
+    def wide(v: Any) -> Any:
+        return as_rows(v, shape)
+
+    def eliminate(carry: Any, row: Any) -> Any:
+        # What is left of one row (in two columns) and how large that row was, and the
+        # next one, in three. That goes first of which the pivot is more of the whole.
+        (p, q, y, size), (a, b, c, z) = carry, row
+        next_size = add(add(abs(a), abs(b)), abs(c))
+        exchange = gt(mul(abs(a), size), mul(abs(p), next_size))
+        exchange = bitwise_or(exchange, bitwise_and(eq(p, none), ne(a, none)))
+        pivot, other = select(exchange, a, p), select(exchange, p, a)
+        lost = eq(pivot, none)
+        ratio = div(other, select(lost, full(shape[:-1], 1, dtype), pivot))
+        ratio = select(lost, none, ratio)
+        second, third = select(exchange, b, q), select(exchange, c, none)
+        value = select(wide(exchange), z, y)
+        p = sub(select(exchange, q, b), mul(ratio, second))
+        q = sub(select(exchange, none, c), mul(ratio, third))
+        y = sub(select(wide(exchange), y, z), mul(wide(ratio), value))
+        size = select(exchange, size, next_size)
+        return (p, q, y, size), (pivot, second, third, value)
+
+    p, q, y = (index_in_dim(v, 0, 0, keepdims=False) for v in (middle, up, sides))
+    rest = tuple(slice_in_dim(v, 1, n) for v in (low, middle, up, sides))
+    (p, _, y, _), above = scan(eliminate, (p, q, y, add(abs(p), abs(q))), rest)
+    rows = [
+        concatenate([v, expand_dims(last, (0,))], 0)
+        for v, last in zip(above, (p, none, none, y), strict=True)
+    ]
+    info = dtypes.finfo(dtype)
+    largest = nothing = full(shape[:-1], 0, dtypes.to_real(dtype))
+    for part in rows[:3]:
+        largest = maximum(largest, reduce_max(abs(stop_gradient(part)), (0,)))
+    step = mul(largest, float(info.eps))
+    step = wide(select(eq(step, nothing), full_like(step, float(info.eps)), step))
+    least = full(shape, float(info.tiny), dtypes.to_real(dtype))
+
+    def substitute(later: Any, row: Any) -> Any:
+        (x1, x2), (pivot, second, third, value) = later, row
+        value = sub(sub(value, mul(wide(second), x1)), mul(wide(third), x2))
+        pivot = wide(pivot)
+        size = abs(pivot)
+        # As LAPACK's lagts: where the quotient would be too large for the dtype.
+        small = bitwise_or(lt(size, least), gt(mul(abs(value), least), size))
+        more = step
+        if not dtypes.is_complex(dtype):
+            # Of 1 / pivot, since -0 has a sign, too.
+            below = lt(div(full_like(pivot, 1), pivot), full_like(pivot, 0))
+            more = select(below, neg(step), step)
+        pivot = select(small, add(pivot, convert_element_type(more, dtype)), pivot)
+        x = div(value, pivot)
+        return (x, x1), x
+
+    behind = full(shape, 0, dtype)
+    _, out = scan(substitute, (behind, behind), tuple(rows), reverse=True)
+    return transpose(out, (*range(1, ndim), 0, ndim))
+
+
 # -- public ------------------------------------------------------------------------
 
 
@@ -261,7 +341,9 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Array, Array, Array, Arr
     return packed, diagonal, second, taus
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Array:
+def tridiagonal_solve(
+    dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False
+) -> Array:
     """Solves T x = b for tridiagonal matrices.
 
     Args:
@@ -270,6 +352,9 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Array:
       d: of the same type: the diagonal.
       du: of the same type: the upper diagonal, T[i, i+1]; the last element is not used.
       b: of the same dtype, [..., n, k] or [n].
+      perturb_singular: whether to change pivots that are (almost) 0 by the rounding
+        error of the largest, so that x is finite: large where the matrix is singular,
+        as the iteration for eigenvectors needs it.
 
     Returns:
       x, of the type of b.
@@ -279,7 +364,7 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Array:
       DtypeError: dtypes differ or are not among these.
 
     Special cases:
-      NaN where a matrix is singular.
+      NaN where a matrix is singular, without `perturb_singular`.
 
     Example:
       >>> import numpy as np
@@ -288,10 +373,15 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Array:
       >>> print(np.asarray(x).round(3).ravel())
       [1. 1. 1.]
 
-    Source: LAPACK gtsv.
+    Source: LAPACK gtsv; gttrf and lagts.
     """
     vector = typeof(b).ndim == typeof(d).ndim
     if vector:
         b = expand_dims(b, (-1,))
-    result: Array = TridiagonalSolve.bind(dl, d, du, b)
+    result: Array
+    if perturb_singular:
+        kind = check(TridiagonalSolve, *map(typeof, (dl, d, du, b)))
+        result = _perturbed(dl, d, du, b) if kind.size else as_array(b)
+    else:
+        result = TridiagonalSolve.bind(dl, d, du, b)
     return squeeze(result, (-1,)) if vector else result

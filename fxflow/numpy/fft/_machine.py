@@ -11,10 +11,11 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core import dtypes
+from fxflow.core.array import Array
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.fft import FftType
-from fxflow.numpy._operands import array_of, convert
-from fxflow.numpy.shapes import canonical_axes
+from fxflow.numpy._operands import ArrayLike, array_of, convert
+from fxflow.numpy.axes import canonical_axes
 
 # XLA transforms at most three axes at once.
 _AT_ONCE = 3
@@ -27,7 +28,8 @@ def _factor(name: str, norm: Any, count: int, *, forward: bool) -> float:
             f'{name}: norm must be "backward", "ortho" or "forward", got {norm!r}'
         )
     if norm == "ortho":
-        return float(count) ** -0.5
+        root: float = float(count) ** -0.5
+        return root
     divided = norm == "forward" if forward else norm in (None, "backward")
     return 1 / count if divided else 1.0
 
@@ -125,7 +127,7 @@ def _complex_axes(x: Any, kind: FftType, axes: Sequence[int]) -> Any:
     return x
 
 
-def _scaled(x: Any, factor: float) -> Any:
+def _scaled(x: Array, factor: float) -> Array:
     if factor == 1.0:
         return x
     real = dtypes.to_real(x.aval.dtype)
@@ -152,8 +154,8 @@ def _fitted(
 
 
 def full_transform(
-    name: str, a: Any, s: Any, axes: Any, norm: Any, *, forward: bool
-) -> Any:
+    name: str, a: ArrayLike, s: Any, axes: Any, norm: Any, *, forward: bool
+) -> Array:
     """Transforms complex numbers.
 
     Args:
@@ -171,7 +173,7 @@ def full_transform(
     return _scaled(out, factor if forward else factor * count)
 
 
-def half_transform(name: str, a: Any, s: Any, axes: Any, norm: Any) -> Any:
+def half_transform(name: str, a: Any, s: Any, axes: Any, norm: Any) -> Array:
     """Transforms real numbers to half of a spectrum; see `full_transform`."""
     x, places, lengths, count = _fitted(name, _real_operand(name, a), s, axes)
     if len(places) <= _AT_ONCE:
@@ -182,7 +184,7 @@ def half_transform(name: str, a: Any, s: Any, axes: Any, norm: Any) -> Any:
     return _scaled(out, _factor(name, norm, count, forward=True))
 
 
-def half_inverse(name: str, a: Any, s: Any, axes: Any, norm: Any) -> Any:
+def half_inverse(name: str, a: Any, s: Any, axes: Any, norm: Any) -> Array:
     """Transforms half of a spectrum to real numbers; see `full_transform`."""
     operand = complex_operand(name, a)
     x, places, lengths, count = _fitted(name, operand, s, axes, half=True)

@@ -12,20 +12,21 @@ from fxflow.core.array import Array
 from fxflow.core.convert import as_array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError
-from fxflow.numpy._operands import array_of, convert
+from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, convert
 from fxflow.numpy.arranging import roll
+from fxflow.numpy.axes import canonical_axes, canonical_axis
 from fxflow.numpy.creation import asarray
-from fxflow.numpy.shapes import canonical_axes, canonical_axis
 
 
 def _frequencies(
-    name: str, n: Any, d: Any, dtype: Any, device: Any, numbers: Any
+    name: str, n: Any, d: Any, dtype: Any, device: Any, numbers: np.ndarray[Any, Any]
 ) -> Array:
     result = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
     if isinstance(d, int | float):
         return asarray((numbers / (n * d)).astype(result), device=device)
     step = convert(array_of(d, name), result)
-    return as_array(numbers.astype(result)) / (step * n)  # type: ignore[no-any-return]
+    out: Array = as_array(numbers.astype(result)) / (step * n)
+    return out
 
 
 def _points(name: str, n: Any) -> int:
@@ -38,7 +39,9 @@ def _points(name: str, n: Any) -> int:
     return count
 
 
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
+def fftfreq(
+    n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+) -> Array:
     """Returns the frequencies of `fft`.
 
     Args:
@@ -64,7 +67,9 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return _frequencies("fftfreq", n, d, dtype, device, numbers)
 
 
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
+def rfftfreq(
+    n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+) -> Array:
     """Returns the frequencies of `rfft`.
 
     Args:
@@ -90,7 +95,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     return _frequencies("rfftfreq", n, d, dtype, device, numbers)
 
 
-def _shifted(name: str, x: Any, axes: Any, sign: int) -> Any:
+def _shifted(name: str, x: Any, axes: Any, sign: int) -> Array:
     array = array_of(x, name)
     shape = array.aval.shape
     if axes is None:
@@ -106,7 +111,7 @@ def _shifted(name: str, x: Any, axes: Any, sign: int) -> Any:
 
 
 @library("axes")
-def fftshift(x: Any, axes: Any = None) -> Array:
+def fftshift(x: ArrayLike, axes: Any = None) -> Array:
     """Moves frequency 0 to the middle.
 
     Args:
@@ -125,11 +130,11 @@ def fftshift(x: Any, axes: Any = None) -> Array:
 
     Source: `numpy.fft.fftshift`.
     """
-    return _shifted("fftshift", x, axes, 1)  # type: ignore[no-any-return]
+    return _shifted("fftshift", x, axes, 1)
 
 
 @library("axes")
-def ifftshift(x: Any, axes: Any = None) -> Array:
+def ifftshift(x: ArrayLike, axes: Any = None) -> Array:
     """Moves frequency 0 from the middle to the front.
 
     Args:
@@ -148,4 +153,4 @@ def ifftshift(x: Any, axes: Any = None) -> Array:
 
     Source: `numpy.fft.ifftshift`.
     """
-    return _shifted("ifftshift", x, axes, -1)  # type: ignore[no-any-return]
+    return _shifted("ifftshift", x, axes, -1)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fxflow import lax
 from fxflow.core.array import Array
 from fxflow.core.eager import library
+from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.fft._machine import (
     complex_operand,
     full_transform,
@@ -22,7 +21,9 @@ def _one(n: int | None) -> tuple[int] | None:
 
 
 @library("n", "axis", "norm")
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def fft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """Transforms along an axis.
 
     Args:
@@ -47,14 +48,12 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
 
     Source: `numpy.fft.fft`.
     """
-    return full_transform(  # type: ignore[no-any-return]
-        "fft", a, _one(n), (axis,), norm, forward=True
-    )
+    return full_transform("fft", a, _one(n), (axis,), norm, forward=True)
 
 
 @library("n", "axis", "norm")
 def ifft(
-    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
     """Transforms back along an axis.
 
@@ -80,14 +79,12 @@ def ifft(
 
     Source: `numpy.fft.ifft`.
     """
-    return full_transform(  # type: ignore[no-any-return]
-        "ifft", a, _one(n), (axis,), norm, forward=False
-    )
+    return full_transform("ifft", a, _one(n), (axis,), norm, forward=False)
 
 
 @library("n", "axis", "norm")
 def rfft(
-    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
     """Transforms real numbers along an axis.
 
@@ -114,14 +111,12 @@ def rfft(
 
     Source: `numpy.fft.rfft`.
     """
-    return half_transform(  # type: ignore[no-any-return]
-        "rfft", a, _one(n), (axis,), norm
-    )
+    return half_transform("rfft", a, _one(n), (axis,), norm)
 
 
 @library("n", "axis", "norm")
 def irfft(
-    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
     """Transforms half of a symmetric spectrum back to real numbers.
 
@@ -147,14 +142,12 @@ def irfft(
 
     Source: `numpy.fft.irfft`.
     """
-    return half_inverse(  # type: ignore[no-any-return]
-        "irfft", a, _one(n), (axis,), norm
-    )
+    return half_inverse("irfft", a, _one(n), (axis,), norm)
 
 
 @library("n", "axis", "norm")
 def hfft(
-    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
     """Transforms half of a symmetric signal to its real spectrum.
 
@@ -182,12 +175,12 @@ def hfft(
     """
     x = lax.conj(complex_operand("hfft", a))
     # The other direction, so the other norm.
-    return half_inverse("hfft", x, _one(n), (axis,), opposite("hfft", norm))  # type: ignore[no-any-return]
+    return half_inverse("hfft", x, _one(n), (axis,), opposite("hfft", norm))
 
 
 @library("n", "axis", "norm")
 def ihfft(
-    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
     """Transforms a real spectrum back to half of a symmetric signal.
 
@@ -217,4 +210,4 @@ def ihfft(
     # The other direction, so the other norm.
     return lax.conj(
         half_transform("ihfft", a, _one(n), (axis,), opposite("ihfft", norm))
-    )  # type: ignore[no-any-return]
+    )

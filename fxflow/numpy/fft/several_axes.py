@@ -6,11 +6,14 @@ from typing import Any
 
 from fxflow.core.array import Array
 from fxflow.core.eager import library
+from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.fft._machine import full_transform, half_inverse, half_transform
 
 
 @library("s", "axes", "norm")
-def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
+def fftn(
+    a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
+) -> Array:
     """Transforms along several axes.
 
     Args:
@@ -36,11 +39,13 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Ar
 
     Source: `numpy.fft.fftn`.
     """
-    return full_transform("fftn", a, s, axes, norm, forward=True)  # type: ignore[no-any-return]
+    return full_transform("fftn", a, s, axes, norm, forward=True)
 
 
 @library("s", "axes", "norm")
-def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
+def ifftn(
+    a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
+) -> Array:
     """Transforms back along several axes.
 
     Args:
@@ -66,11 +71,13 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
 
     Source: `numpy.fft.ifftn`.
     """
-    return full_transform("ifftn", a, s, axes, norm, forward=False)  # type: ignore[no-any-return]
+    return full_transform("ifftn", a, s, axes, norm, forward=False)
 
 
 @library("s", "axes", "norm")
-def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
+def rfftn(
+    a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
+) -> Array:
     """Transforms real numbers along several axes.
 
     Args:
@@ -97,11 +104,13 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
 
     Source: `numpy.fft.rfftn`.
     """
-    return half_transform("rfftn", a, s, axes, norm)  # type: ignore[no-any-return]
+    return half_transform("rfftn", a, s, axes, norm)
 
 
 @library("s", "axes", "norm")
-def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
+def irfftn(
+    a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
+) -> Array:
     """Transforms half of a symmetric spectrum back along several axes.
 
     Args:
@@ -127,11 +136,13 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
 
     Source: `numpy.fft.irfftn`.
     """
-    return half_inverse("irfftn", a, s, axes, norm)  # type: ignore[no-any-return]
+    return half_inverse("irfftn", a, s, axes, norm)
 
 
 @library("s", "axes", "norm")
-def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Array:
+def fft2(
+    a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None
+) -> Array:
     """Transforms along two axes.
 
     Args:
@@ -157,12 +168,12 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -
 
     Source: `numpy.fft.fft2`.
     """
-    return full_transform("fft2", a, s, axes, norm, forward=True)  # type: ignore[no-any-return]
+    return full_transform("fft2", a, s, axes, norm, forward=True)
 
 
 @library("s", "axes", "norm")
 def ifft2(
-    a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None
+    a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None
 ) -> Array:
     """Transforms back along two axes.
 
@@ -189,12 +200,12 @@ def ifft2(
 
     Source: `numpy.fft.ifft2`.
     """
-    return full_transform("ifft2", a, s, axes, norm, forward=False)  # type: ignore[no-any-return]
+    return full_transform("ifft2", a, s, axes, norm, forward=False)
 
 
 @library("s", "axes", "norm")
 def rfft2(
-    a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None
+    a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None
 ) -> Array:
     """Transforms real numbers along two axes.
 
@@ -222,12 +233,12 @@ def rfft2(
 
     Source: `numpy.fft.rfft2`.
     """
-    return half_transform("rfft2", a, s, axes, norm)  # type: ignore[no-any-return]
+    return half_transform("rfft2", a, s, axes, norm)
 
 
 @library("s", "axes", "norm")
 def irfft2(
-    a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None
+    a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None
 ) -> Array:
     """Transforms half of a symmetric spectrum back along two axes.
 
@@ -254,4 +265,4 @@ def irfft2(
 
     Source: `numpy.fft.irfft2`.
     """
-    return half_inverse("irfft2", a, s, axes, norm)  # type: ignore[no-any-return]
+    return half_inverse("irfft2", a, s, axes, norm)

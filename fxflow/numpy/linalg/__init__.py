@@ -3,7 +3,7 @@
 16-bit floats are computed and returned in 32 bits.
 """
 
-from fxflow.numpy.contraction import matmul, tensordot, vecdot
+from fxflow.numpy.axis_order import matrix_transpose
 from fxflow.numpy.linalg.decompositions import (
     EighResult,
     EigResult,
@@ -33,16 +33,9 @@ from fxflow.numpy.linalg.properties import (
     matrix_rank,
     slogdet,
 )
-from fxflow.numpy.linalg.solving import (
-    inv,
-    lstsq,
-    pinv,
-    solve,
-    tensorinv,
-    tensorsolve,
-)
+from fxflow.numpy.linalg.solving import inv, lstsq, pinv, solve, tensorinv, tensorsolve
 from fxflow.numpy.norms import matrix_norm, norm, vector_norm
-from fxflow.numpy.shapes import matrix_transpose
+from fxflow.numpy.products import matmul, tensordot, vecdot
 
 __all__ = [
     "EigResult",

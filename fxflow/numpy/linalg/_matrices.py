@@ -8,14 +8,10 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core import dtypes
+from fxflow.core.array import Array
 from fxflow.core.errors import ShapeError
-from fxflow.numpy._operands import (
-    array_of,
-    convert,
-    promote_inexact,
-    repeated,
-)
-from fxflow.numpy.shapes import matrix_transpose
+from fxflow.numpy._operands import array_of, convert, promote_inexact, repeated
+from fxflow.numpy.axis_order import matrix_transpose
 
 
 def computed(x: Any) -> Any:
@@ -25,7 +21,7 @@ def computed(x: Any) -> Any:
     return x
 
 
-def matrices(name: str, *args: Any, square: bool = False) -> list[Any]:
+def matrices(name: str, *args: Any, square: bool = False) -> list[Array]:
     """Returns float arrays of one dtype whose last two axes are matrices."""
     out = [computed(x) for x in promote_inexact(name, *args)]
     for x in out:
@@ -42,7 +38,7 @@ def adjoint(x: Any) -> Any:
     return lax.conj(swapped) if dtypes.is_complex(x.aval.dtype) else swapped
 
 
-def identity_like(a: Any, n: int) -> Any:
+def identity_like(a: Any, n: int) -> Array:
     eye = np.eye(n, dtype=np.float32).astype(a.aval.dtype)
     return repeated(array_of(eye, "eye"), (*a.aval.shape[:-2], n, n))
 

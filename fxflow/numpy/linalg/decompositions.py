@@ -8,13 +8,11 @@ from fxflow import lax
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError
-from fxflow.numpy._operands import (
-    convert,
-)
+from fxflow.numpy._operands import ArrayLike, convert
+from fxflow.numpy.axis_order import matrix_transpose
 from fxflow.numpy.index_functions import take_along_axis
 from fxflow.numpy.linalg._matrices import adjoint, matrices
 from fxflow.numpy.selection import choose_between
-from fxflow.numpy.shapes import matrix_transpose
 
 
 class EigResult(NamedTuple):
@@ -47,7 +45,9 @@ class SVDResult(NamedTuple):
 
 
 @library("upper", "symmetrize_input")
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+def cholesky(
+    a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
+) -> Array:
     """Returns the Cholesky factor: a = L Lᴴ.
 
     Args:
@@ -77,11 +77,11 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
         # The upper triangle is the one that is read then.
         x = adjoint(x)
     factor = lax.linalg.cholesky(x, symmetrize_input=symmetrize_input)
-    return adjoint(factor) if upper else factor  # type: ignore[no-any-return]
+    return adjoint(factor) if upper else factor
 
 
 @library("mode")
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """Returns the QR decomposition: a = Q R, the columns of Q orthonormal.
 
     Args:
@@ -121,7 +121,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 @library("full_matrices", "compute_uv", "hermitian", "subset_by_index")
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
@@ -178,7 +178,7 @@ def _hermitian_svd(x: Any, compute_uv: bool) -> Any:
 
 
 @library()
-def svdvals(x: Any, /) -> Array:
+def svdvals(x: ArrayLike, /) -> Array:
     """Returns singular values.
 
     Args:
@@ -197,14 +197,15 @@ def svdvals(x: Any, /) -> Array:
 
     Source: `numpy.linalg.svdvals`.
     """
-    return svd(x, compute_uv=False)  # type: ignore[no-any-return]
+    values: Array = svd(x, compute_uv=False)
+    return values
 
 
 # -- eigenvalues ---------------------------------------------------------------------
 
 
 @library()
-def eig(a: Any) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """Returns eigenvalues and eigenvectors of matrices.
 
     Args:
@@ -229,7 +230,7 @@ def eig(a: Any) -> EigResult:
 
 
 @library()
-def eigvals(a: Any) -> Array:
+def eigvals(a: ArrayLike) -> Array:
     """Returns eigenvalues of matrices.
 
     Args:
@@ -249,7 +250,7 @@ def eigvals(a: Any) -> Array:
     Source: `numpy.linalg.eigvals`.
     """
     (x,) = matrices("eigvals", a, square=True)
-    return lax.linalg.eig(  # type: ignore[no-any-return]
+    return lax.linalg.eig(
         x, compute_left_eigenvectors=False, compute_right_eigenvectors=False
     )[0]
 
@@ -257,11 +258,13 @@ def eigvals(a: Any) -> Array:
 def _triangle(UPLO: Any) -> bool:
     if UPLO not in (None, "L", "U"):
         raise ArgumentError(f'eigh: UPLO must be "L" or "U", got {UPLO!r}')
-    return UPLO != "U"
+    return bool(UPLO != "U")
 
 
 @library("UPLO", "symmetrize_input")
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(
+    a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True
+) -> EighResult:
     """Returns eigenvalues and eigenvectors of Hermitian matrices.
 
     Args:
@@ -292,7 +295,9 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 
 
 @library("UPLO", "symmetrize_input")
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
+def eigvalsh(
+    a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True
+) -> Array:
     """Returns eigenvalues of Hermitian matrices.
 
     Args:

@@ -11,20 +11,15 @@ from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.numpy import diagonals, outer_products
-from fxflow.numpy._operands import (
-    array_of,
-    promote_dtypes,
-)
-from fxflow.numpy.contraction import (
-    matmul,
-)
+from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, promote_dtypes
+from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.linalg._matrices import identity_like
 from fxflow.numpy.linalg.solving import inv
-from fxflow.numpy.shapes import canonical_axis
+from fxflow.numpy.products import matmul
 
 
 @library("n")
-def matrix_power(a: Any, n: int) -> Array:
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """Multiplies matrices with themselves, by repeated squaring.
 
     Args:
@@ -54,17 +49,15 @@ def matrix_power(a: Any, n: int) -> Array:
     if x.aval.ndim < 2 or x.aval.shape[-1] != x.aval.shape[-2]:
         raise ShapeError(f"matrix_power: takes square matrices, got {x.aval}")
     if n == 0:
-        return identity_like(x, x.aval.shape[-1])  # type: ignore[no-any-return]
+        return identity_like(x, x.aval.shape[-1])
     if n < 0:
         x, n = inv(x), -n
     out = None
-    while True:
+    while n > 1:
         if n % 2:
             out = x if out is None else matmul(out, x)
-        n //= 2
-        if not n:
-            return out  # type: ignore[return-value]
-        x = matmul(x, x)
+        x, n = matmul(x, x), n // 2
+    return x if out is None else matmul(out, x)
 
 
 # -- chains -------------------------------------------------------------------------
@@ -101,7 +94,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
 
 
 @library("precision")
-def _multi_dot(precision: Any, *arrays: Any) -> Any:
+def _multi_dot(precision: Any, *arrays: Any) -> Array:
     given = promote_dtypes("multi_dot", *arrays)
     last = len(given) - 1
     for i, x in enumerate(given):
@@ -117,7 +110,7 @@ def _multi_dot(precision: Any, *arrays: Any) -> Any:
     lengths.append(end[1] if len(end) == 2 else 1)
     split = _splits(tuple(lengths))
 
-    def chain(i: int, j: int) -> Any:
+    def chain(i: int, j: int) -> Array:
         if i == j:
             return given[i]
         k = split[i, j]
@@ -151,7 +144,7 @@ def _splits(lengths: tuple[int, ...]) -> dict[tuple[int, int], int]:
 
 
 @library("offset")
-def diagonal(x: Any, /, *, offset: int = 0) -> Array:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """Returns diagonals of the last two axes.
 
     Args:
@@ -175,7 +168,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Array:
 
 
 @library("offset", "dtype")
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Sums diagonals of the last two axes.
 
     Args:
@@ -200,7 +193,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
 
 
 @library()
-def outer(x1: Any, x2: Any, /) -> Array:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Multiplies each element of one vector by each of another.
 
     Args:
@@ -228,7 +221,7 @@ def outer(x1: Any, x2: Any, /) -> Array:
 
 
 @library("axis")
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Returns the cross product of vectors of 3 components.
 
     Args:

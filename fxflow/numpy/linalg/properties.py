@@ -10,9 +10,10 @@ from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
-from fxflow.core.errors import ArgumentError
+from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.numpy import diagonals
 from fxflow.numpy._operands import (
+    ArrayLike,
     array_of,
     convert,
 )
@@ -31,12 +32,12 @@ class SlogdetResult(NamedTuple):
     logabsdet: Array
 
 
-def _diagonal(x: Any) -> Any:
+def _diagonal(x: Any) -> Array:
     return diagonals.diagonal(x, 0, -2, -1)
 
 
 @library("method")
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Returns sign and logarithm of the absolute value of determinants.
 
     Args:
@@ -85,7 +86,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     return SlogdetResult(turns * prod(signs, axis=-1), sum(lax.log(size), axis=-1))
 
 
-def _parity(pivots: Any, dtype: Any) -> Any:
+def _parity(pivots: Any, dtype: Any) -> Array:
     """Returns 1 for an even number of row exchanges, -1 for an odd one."""
     shape = pivots.aval.shape
     numbers = lax.broadcasted_iota(pivots.aval.dtype, shape, len(shape) - 1)
@@ -94,7 +95,7 @@ def _parity(pivots: Any, dtype: Any) -> Any:
 
 
 @library()
-def det(a: Any) -> Array:
+def det(a: ArrayLike) -> Array:
     """Returns determinants.
 
     Args:
@@ -118,16 +119,16 @@ def det(a: Any) -> Array:
     (x,) = matrices("det", a, square=True)
     n = x.aval.shape[-1]
     if n <= 3:
-        return _small_det(x, n)  # type: ignore[no-any-return]
+        return _small_det(x, n)
     factors, pivots, _ = lax.linalg.lu(x)
-    return _parity(pivots, x.aval.dtype) * prod(_diagonal(factors), axis=-1)  # type: ignore[no-any-return]
+    return _parity(pivots, x.aval.dtype) * prod(_diagonal(factors), axis=-1)
 
 
-def _small_det(x: Any, n: int) -> Any:
+def _small_det(x: Array, n: int) -> Array:
     if n == 0:
         return lax.full(x.aval.shape[:-2], 1, x.aval.dtype)
 
-    def e(i: int, j: int) -> Any:
+    def e(i: int, j: int) -> Array:
         return x[..., i, j]
 
     if n == 1:
@@ -146,7 +147,7 @@ def _small_det(x: Any, n: int) -> Any:
 
 @library("hermitian")
 def matrix_rank(
-    M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None
+    M: ArrayLike, rtol: Any = None, *, hermitian: bool = False, tol: Any = None
 ) -> Array:
     """Returns ranks: how many singular values are not zero.
 
@@ -174,11 +175,11 @@ def matrix_rank(
         raise ArgumentError("matrix_rank: give rtol or tol, not both")
     x = array_of(M, "matrix_rank")
     if x.aval.ndim < 2:
-        return convert(sum(x != 0) > 0, dtypes.default_int())  # type: ignore[no-any-return]
+        return convert(sum(x != 0) > 0, dtypes.default_int())
     (x,) = matrices("matrix_rank", x, square=hermitian)
     m, n = x.aval.shape[-2:]
     if not m or not n:
-        return lax.full(x.aval.shape[:-2], 0, dtypes.default_int())  # type: ignore[no-any-return]
+        return lax.full(x.aval.shape[:-2], 0, dtypes.default_int())
     s = svd(x, compute_uv=False, hermitian=hermitian)
     if tol is None:
         share = (m if m > n else n) * precision_of(x) if rtol is None else rtol
@@ -189,7 +190,7 @@ def matrix_rank(
 
 
 @library("p")
-def cond(x: Any, p: Any = None) -> Array:
+def cond(x: ArrayLike, p: Any = None) -> Array:
     """Returns condition numbers.
 
     Args:
@@ -200,7 +201,8 @@ def cond(x: Any, p: Any = None) -> Array:
       Real array[...].
 
     Raises:
-      ShapeError: `x` is no matrix, or not square with another norm than ±2.
+      ShapeError: `x` is no matrix, has no elements, or is not square with another norm
+        than ±2.
       ArgumentError: there is no such norm.
 
     Special cases:
@@ -213,12 +215,22 @@ def cond(x: Any, p: Any = None) -> Array:
     Source: `numpy.linalg.cond`.
     """
     if p in (None, 2, -2):
-        (a,) = matrices("cond", x)
+        (a,) = _filled_matrices(x)
         s = svd(a, compute_uv=False)
         out = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     else:
-        (a,) = matrices("cond", x, square=True)
+        (a,) = _filled_matrices(x, square=True)
         out = norm(a, ord=p, axis=(-2, -1)) * norm(inv(a), ord=p, axis=(-2, -1))
     # nan comes of 0 / 0 and of inverses that do not exist.
     bad = (out != out) & ~sum(a != a, axis=(-2, -1)).astype(bool)
-    return choose_between(bad, lax.full_like(out, np.inf), out)  # type: ignore[no-any-return]
+    return choose_between(bad, lax.full_like(out, np.inf), out)
+
+
+def _filled_matrices(x: Any, *, square: bool = False) -> Any:
+    found = matrices("cond", x, square=square)
+    if 0 in found[0].aval.shape[-2:]:
+        raise ShapeError(
+            f"cond: got {found[0].aval}: matrices without elements have no condition "
+            "number"
+        )
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from fxflow import lax
@@ -11,15 +12,14 @@ from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.numpy._operands import (
+    ArrayLike,
     array_of,
     convert,
     promote_inexact,
     repeated,
     size_of,
 )
-from fxflow.numpy.contraction import (
-    matmul,
-)
+from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.index_functions import take_along_axis
 from fxflow.numpy.linalg._matrices import (
     adjoint,
@@ -29,9 +29,10 @@ from fxflow.numpy.linalg._matrices import (
     precision_of,
 )
 from fxflow.numpy.linalg.decompositions import svd
+from fxflow.numpy.products import matmul
 from fxflow.numpy.reductions import sum
 from fxflow.numpy.selection import choose_between
-from fxflow.numpy.shapes import canonical_axis, reshape
+from fxflow.numpy.shapes import reshape
 from fxflow.transforms.custom_jvp import custom_jvp
 
 
@@ -75,19 +76,20 @@ def solve_factored(factors: Any, permutation: Any, b: Any, trans: int = 0) -> An
     return take_along_axis(b, inverse, axis=-2)
 
 
-def _solved(a: Any, b: Any) -> Any:
+def _solved(a: Any, b: Any) -> Array:
     """Solves a x = b for matrices b, with a derivative that needs one decomposition."""
     factors, _, permutation = lax.linalg.lu(stop_gradient(a))
-    return lax.custom_linear_solve(
+    found: Array = lax.custom_linear_solve(
         lambda x: matmul(a, x),
         b,
         solve=lambda _, y: solve_factored(factors, permutation, y),
         transpose_solve=lambda _, y: solve_factored(factors, permutation, y, 1),
     )
+    return found
 
 
 @library()
-def solve(a: Any, b: Any) -> Array:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """Solves a x = b.
 
     Args:
@@ -128,11 +130,11 @@ def solve(a: Any, b: Any) -> Array:
         ) from None
     right = repeated(right, (*lead, *right.aval.shape[-2:]))
     out = _solved(matrix, right)
-    return out[..., 0] if vector else out  # type: ignore[no-any-return]
+    return out[..., 0] if vector else out
 
 
 @library()
-def inv(a: Any) -> Array:
+def inv(a: ArrayLike) -> Array:
     """Returns inverses.
 
     Args:
@@ -156,7 +158,7 @@ def inv(a: Any) -> Array:
     Source: `numpy.linalg.inv`.
     """
     (x,) = matrices("inv", a, square=True)
-    return _solved(x, identity_like(x, x.aval.shape[-1]))  # type: ignore[no-any-return]
+    return _solved(x, identity_like(x, x.aval.shape[-1]))
 
 
 # -- least squares -------------------------------------------------------------------
@@ -164,7 +166,7 @@ def inv(a: Any) -> Array:
 
 @library("hermitian")
 def pinv(
-    a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
+    a: ArrayLike, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 ) -> Array:
     """Returns pseudo-inverses.
 
@@ -200,12 +202,12 @@ def pinv(
     if rtol is None:
         rtol = 10.0 * (m if m > n else n) * precision_of(x)
     if not m or not n:
-        return lax.full((*x.aval.shape[:-2], n, m), 0, x.aval.dtype)  # type: ignore[no-any-return]
+        return lax.full((*x.aval.shape[:-2], n, m), 0, x.aval.dtype)
     least = convert(array_of(rtol, "pinv"), real)
-    return _pinv(hermitian)(x, least)  # type: ignore[no-any-return]
+    return _pinv(hermitian)(x, least)
 
 
-def _pinv(hermitian: bool) -> Any:
+def _pinv(hermitian: bool) -> Callable[[Array, Array], Array]:
     @custom_jvp
     def pseudo_inverse(x: Any, rtol: Any) -> Any:
         u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
@@ -234,7 +236,7 @@ def _pinv(hermitian: bool) -> Any:
 
 @library("numpy_resid")
 def lstsq(
-    a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False
+    a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = False
 ) -> tuple[Array, Array, Array, Array]:
     """Solves a x ≈ b by least squares.
 
@@ -302,7 +304,7 @@ def lstsq(
 
 
 @library("axes")
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
     """Solves tensordot(a, x, x.ndim) = b.
 
     Args:
@@ -340,7 +342,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
 
 
 @library("ind")
-def tensorinv(a: Any, ind: int = 2) -> Array:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """Returns the inverse for `tensordot` over some axes.
 
     Args:

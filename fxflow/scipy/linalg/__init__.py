@@ -4,7 +4,7 @@ Arguments that only save memory or time in SciPy (`overwrite_a`, `check_finite`,
 accepted and have no effect. Matrices are the last two axes, the others are batch.
 """
 
-from fxflow.numpy.linalg import det, inv, norm
+from fxflow.numpy.linalg import norm
 from fxflow.scipy.linalg.decompositions import (
     eigh,
     lu,
@@ -19,6 +19,8 @@ from fxflow.scipy.linalg.solving import (
     cho_factor,
     cho_solve,
     cholesky,
+    det,
+    inv,
     solve,
     solve_triangular,
 )

@@ -6,18 +6,15 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core import dtypes
+from fxflow.core.array import Array
 from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.numpy._operands import (
-    convert,
-    promote_inexact,
-    repeated,
-)
-from fxflow.numpy.shapes import matrix_transpose
+from fxflow.numpy._operands import convert, promote_inexact, repeated
+from fxflow.numpy.axis_order import matrix_transpose
 
 _TRANS = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
 
 
-def matrix_of(name: str, a: Any, *, square: bool = False) -> Any:
+def matrix_of(name: str, a: Any, *, square: bool = False) -> Array:
     """Returns matrices in a dtype that the libraries take.
 
     Raises:

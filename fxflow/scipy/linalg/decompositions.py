@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,20 +14,17 @@ from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError
 from fxflow.numpy import linalg
-from fxflow.numpy._operands import (
-    array_of,
-    convert,
-)
-from fxflow.numpy.contraction import matmul
+from fxflow.numpy._operands import ArrayLike, array_of, convert
 from fxflow.numpy.diagonals import tril, triu
 from fxflow.numpy.linalg.solving import solve_factored
+from fxflow.numpy.products import matmul
 from fxflow.scipy.linalg._matrices import adjoint, matrix_of, sides_of, way_of
 from fxflow.scipy.linalg.solving import cholesky, solve_triangular
 
 
 @library("overwrite_a", "check_finite")
 def lu_factor(
-    a: Any, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, Array]:
     """Returns the LU decomposition for `lu_solve`.
 
@@ -53,7 +52,7 @@ def lu_factor(
 @library("trans", "overwrite_b", "check_finite")
 def lu_solve(
     lu_and_piv: Any,
-    b: Any,
+    b: ArrayLike,
     trans: int = 0,
     overwrite_b: bool = False,
     check_finite: bool = True,
@@ -87,12 +86,12 @@ def lu_solve(
         array_of(pivots, "lu_solve"), x.aval.shape[-1]
     )
     out = solve_factored(x, order, y, way)
-    return lax.squeeze(out, (out.aval.ndim - 1,)) if vector else out  # type: ignore[no-any-return]
+    return lax.squeeze(out, (out.aval.ndim - 1,)) if vector else out
 
 
 @library("permute_l", "overwrite_a", "check_finite")
 def lu(
-    a: Any,
+    a: ArrayLike,
     permute_l: bool = False,
     overwrite_a: bool = False,
     check_finite: bool = True,
@@ -136,7 +135,7 @@ def lu(
 
 @library("overwrite_a", "lwork", "mode", "pivoting", "check_finite")
 def qr(
-    a: Any,
+    a: ArrayLike,
     overwrite_a: bool = False,
     lwork: Any = None,
     mode: str = "full",
@@ -176,11 +175,12 @@ def qr(
 
 
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
     check_finite: bool = True,
+    lapack_driver: str = "gesdd",
 ) -> Any:
     """Returns the singular value decomposition; see `fxflow.numpy.linalg.svd`.
 
@@ -190,26 +190,38 @@ def svd(
       compute_uv: whether to return U and Vᴴ.
       overwrite_a: has no effect.
       check_finite: has no effect.
+      lapack_driver: "gesdd" or "gesvd"; has no effect.
 
     Returns:
       U, s and Vᴴ; or s alone.
 
     Raises:
       ShapeError: `a` is no matrix.
+      ArgumentError: there is no such driver.
 
     Source: `scipy.linalg.svd`.
     """
+    if lapack_driver not in ("gesdd", "gesvd"):
+        raise ArgumentError(
+            f'svd: lapack_driver must be "gesdd" or "gesvd", got {lapack_driver!r}'
+        )
     found = linalg.svd(a, full_matrices, compute_uv)
     return tuple(found) if compute_uv else found
 
 
 def eigh(
-    a: Any,
-    b: Any = None,
+    a: ArrayLike,
+    b: ArrayLike | None = None,
     lower: bool = True,
     eigvals_only: bool = False,
     overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: tuple[int, int] | None = None,
+    type: int = 1,
     check_finite: bool = True,
+    *,
+    subset_by_index: Sequence[int] | None = None,
 ) -> Any:
     """Returns eigenvalues and eigenvectors of Hermitian matrices: a v = w b v.
 
@@ -219,28 +231,73 @@ def eigh(
       lower: which triangle.
       eigvals_only: whether to return eigenvalues alone.
       overwrite_a: has no effect.
+      overwrite_b: has no effect.
+      turbo: has no effect.
+      eigvals: which eigenvalues to return: the first and the last index, from 0. None:
+        all.
+      type: 1 solves a v = w b v, 2 solves a b v = w v, 3 solves b a v = w v.
       check_finite: has no effect.
+      subset_by_index: SciPy's later name of `eigvals`.
 
     Returns:
-      Eigenvalues [..., n], real and ascending, and eigenvectors [..., n, n] in columns.
+      Eigenvalues [..., k], real and ascending, and eigenvectors [..., n, k] in columns,
+      with vᴴ b v = 1 (of type 3: vᴴ b⁻¹ v = 1).
 
     Raises:
       ShapeError: the matrices are not square.
+      ArgumentError: there is no such type, or there are no such eigenvalues.
+
+    Example:
+      >>> eigh(np.diag([3.0, 1.0, 2.0]), eigvals_only=True, eigvals=(1, 2))
+      Array([2., 3.], dtype=float32)
 
     Source: `scipy.linalg.eigh`.
     """
+    if type not in (1, 2, 3):
+        raise ArgumentError(f"eigh: type must be 1, 2 or 3, got {type!r}")
+    if eigvals is not None and subset_by_index is not None:
+        raise ArgumentError("eigh: give eigvals or subset_by_index, not both")
+    chosen = _chosen(a, subset_by_index if eigvals is None else eigvals)
     side = "L" if lower else "U"
     if b is None:
         values, vectors = linalg.eigh(a, side, symmetrize_input=False)
-        return values if eigvals_only else (values, vectors)
+    else:
+        values, vectors = _generalized(a, b, lower, type)
+    values = values[..., chosen]
+    return values if eigvals_only else (values, vectors[..., chosen])
+
+
+def _chosen(a: Any, indices: Any) -> slice:
+    """Returns the places of the eigenvalues from a first to a last index."""
+    if indices is None:
+        return slice(None)
+    n = matrix_of("eigh", a, square=True).aval.shape[-1]
+    try:
+        first, last = map(operator.index, indices)
+    except (TypeError, ValueError):
+        first, last = -1, -1
+    if not 0 <= first <= last < n:
+        raise ArgumentError(
+            "eigh: eigenvalues are chosen by a first and a last index between 0 and "
+            f"{n - 1}, got {indices!r}"
+        )
+    return slice(first, last + 1)
+
+
+@library("lower", "type")
+def _generalized(a: Any, b: Any, lower: bool, type: int) -> tuple[Array, Array]:
     x = matrix_of("eigh", a, square=True)
     half, rest = (tril(x), tril(x, -1)) if lower else (triu(x), triu(x, 1))
     whole = half + adjoint(rest)
     factor = cholesky(b, lower=True) if lower else adjoint(cholesky(b))
-    # With b = L Lᴴ this is the eigenproblem of L⁻¹ a L⁻ᴴ.
-    inner = solve_triangular(factor, whole, lower=True)
-    inner = adjoint(solve_triangular(factor, adjoint(inner), lower=True))
+    if type == 1:
+        # With b = L Lᴴ this is the eigenproblem of L⁻¹ a L⁻ᴴ, for Lᴴ v,
+        inner = solve_triangular(factor, whole, lower=True)
+        inner = adjoint(solve_triangular(factor, adjoint(inner), lower=True))
+    else:
+        # that of Lᴴ a L, also for Lᴴ v, or for L⁻¹ v.
+        inner = matmul(matmul(adjoint(factor), whole), factor)
     values, vectors = linalg.eigh(inner)
-    if eigvals_only:
-        return values
+    if type == 3:
+        return values, matmul(factor, vectors)
     return values, solve_triangular(factor, vectors, trans=2, lower=True)

@@ -12,12 +12,8 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.numpy import linalg
-from fxflow.numpy._operands import (
-    array_of,
-    convert,
-    repeated,
-)
-from fxflow.numpy.contraction import matmul
+from fxflow.numpy._operands import ArrayLike, array_of, convert, repeated
+from fxflow.numpy.products import matmul
 from fxflow.numpy.reductions import max, sum
 from fxflow.numpy.selection import choose_between
 from fxflow.scipy.linalg._matrices import adjoint, matrix_of
@@ -36,7 +32,9 @@ _PADE_NORM = 5.371920351148152
 
 
 @library("upper_triangular", "max_squarings")
-def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
+def expm(
+    A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16
+) -> Array:
     """Returns exponentials of matrices.
 
     Args:
@@ -61,7 +59,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     a = matrix_of("expm", A, square=True)
     n = a.aval.shape[-1]
     if not n:
-        return a  # type: ignore[no-any-return]
+        return a
     size = lax.stop_gradient(max(sum(lax.abs(a), axis=-2), axis=-1))
     halvings = lax.ceil(lax.log(size / _PADE_NORM) / math.log(2.0))
     halvings = lax.max(halvings, lax.full_like(halvings, 0))
@@ -91,11 +89,11 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     steps = lax.iota(dtypes.int32, max_squarings)
     out, _ = lax.scan(lambda value, i: (square(i, value), None), out, steps)
     lost = (halvings > max_squarings)[..., None, None]
-    return choose_between(lost, lax.full_like(out, math.nan), out)  # type: ignore[no-any-return]
+    return choose_between(lost, lax.full_like(out, math.nan), out)
 
 
 @library("blocksize")
-def sqrtm(A: Any, blocksize: int = 1) -> Array:
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """Returns principal square roots of matrices: X X = A.
 
     Args:
@@ -147,4 +145,4 @@ def sqrtm(A: Any, blocksize: int = 1) -> Array:
 
     start = lax.full(shape, 0, t.aval.dtype)
     root, _ = lax.scan(column, start, lax.iota(dtypes.int32, n))
-    return matmul(matmul(z, root), adjoint(z))  # type: ignore[no-any-return]
+    return matmul(matmul(z, root), adjoint(z))

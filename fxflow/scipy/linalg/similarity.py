@@ -11,18 +11,15 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.numpy._operands import (
-    convert,
-    promote_inexact,
-)
-from fxflow.numpy.contraction import matmul
+from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
 from fxflow.numpy.diagonals import triu
+from fxflow.numpy.products import matmul
 from fxflow.numpy.selection import choose_between
 from fxflow.scipy.linalg._matrices import adjoint, matrix_of
 
 
 @library("output")
-def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """Returns the Schur decomposition: a = Z T Zᴴ.
 
     Args:
@@ -57,7 +54,9 @@ def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
 
 
 @library("check_finite")
-def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
+def rsf2csf(
+    T: ArrayLike, Z: ArrayLike, check_finite: bool = True
+) -> tuple[Array, Array]:
     """Turns a real Schur decomposition into a complex one.
 
     Args:
@@ -130,7 +129,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
 
 @library("calc_q", "overwrite_a", "check_finite")
 def hessenberg(
-    a: Any,
+    a: ArrayLike,
     *,
     calc_q: bool = False,
     overwrite_a: bool = False,

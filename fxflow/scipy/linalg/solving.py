@@ -5,23 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from fxflow import lax
+from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError
 from fxflow.numpy import linalg
+from fxflow.numpy._operands import ArrayLike, promote_inexact
+from fxflow.numpy.axis_order import matrix_transpose
 from fxflow.numpy.diagonals import tril, triu
-from fxflow.numpy.shapes import matrix_transpose
 from fxflow.scipy.linalg._matrices import adjoint, matrix_of, sides_of, way_of
 
 
-@library("trans", "lower", "unit_diagonal", "overwrite_b", "check_finite")
+@library("trans", "lower", "unit_diagonal", "overwrite_b", "debug", "check_finite")
 def solve_triangular(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
+    debug: Any = None,
     check_finite: bool = True,
 ) -> Array:
     """Solves a x = b with a triangular matrix.
@@ -33,6 +36,7 @@ def solve_triangular(
       lower: which triangle.
       unit_diagonal: whether the diagonal counts as ones.
       overwrite_b: has no effect.
+      debug: has no effect.
       check_finite: has no effect.
 
     Returns:
@@ -60,18 +64,28 @@ def solve_triangular(
         conjugate_a=way == 2,
         unit_diagonal=unit_diagonal,
     )
-    return lax.squeeze(out, (out.aval.ndim - 1,)) if vector else out  # type: ignore[no-any-return]
+    return lax.squeeze(out, (out.aval.ndim - 1,)) if vector else out
 
 
-@library("lower", "overwrite_a", "overwrite_b", "check_finite", "assume_a")
+@library(
+    "lower",
+    "overwrite_a",
+    "overwrite_b",
+    "debug",
+    "check_finite",
+    "assume_a",
+    "transposed",
+)
 def solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
+    debug: bool = False,
     check_finite: bool = True,
     assume_a: str = "gen",
+    transposed: bool = False,
 ) -> Array:
     """Solves a x = b.
 
@@ -81,8 +95,10 @@ def solve(
       lower: which triangle is read, if `assume_a` is not "gen".
       overwrite_a: has no effect.
       overwrite_b: has no effect.
+      debug: has no effect.
       check_finite: has no effect.
       assume_a: "gen", "sym", "her", or "pos": positive definite, which is faster.
+      transposed: whether to solve aᵀ x = b instead.
 
     Returns:
       Float or complex array of the shape of `b`.
@@ -102,6 +118,10 @@ def solve(
         raise ArgumentError(
             f'solve: assume_a must be "gen", "sym", "her" or "pos", got {assume_a!r}'
         )
+    if transposed and assume_a in ("pos", "her"):
+        # The transpose of a Hermitian matrix is its conjugate.
+        (a,) = promote_inexact("solve", a)
+        a = lax.conj(a) if dtypes.is_complex(a.aval.dtype) else a
     if assume_a == "pos":
         return cho_solve(cho_factor(a, lower), b)
     if assume_a != "gen":
@@ -109,12 +129,17 @@ def solve(
         half = tril(x) if lower else triu(x)
         rest = tril(x, -1) if lower else triu(x, 1)
         a = half + (adjoint(rest) if assume_a == "her" else matrix_transpose(rest))
+    elif transposed:
+        a = matrix_transpose(matrix_of("solve", a, square=True))
     return linalg.solve(a, b)
 
 
 @library("lower", "overwrite_a", "check_finite")
 def cholesky(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
 ) -> Array:
     """Returns the Cholesky factor: a = Uᴴ U, or L Lᴴ.
 
@@ -145,7 +170,10 @@ def cholesky(
 
 
 def cho_factor(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
 ) -> tuple[Array, bool]:
     """Returns the Cholesky factor for `cho_solve`.
 
@@ -173,7 +201,7 @@ def cho_factor(
 
 def cho_solve(
     c_and_lower: tuple[Any, bool],
-    b: Any,
+    b: ArrayLike,
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array:
@@ -201,3 +229,57 @@ def cho_solve(
     factor, lower = c_and_lower
     first = solve_triangular(factor, b, 0 if lower else 2, lower)
     return solve_triangular(factor, first, 2 if lower else 0, lower)
+
+
+# -- inverses --------------------------------------------------------------------------
+
+
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """Returns inverses; see `fxflow.numpy.linalg.inv`.
+
+    Args:
+      a: array-like[..., n, n].
+      overwrite_a: has no effect.
+      check_finite: has no effect.
+
+    Returns:
+      Float or complex array[..., n, n].
+
+    Raises:
+      ShapeError: the matrices are not square.
+
+    Special cases:
+      inf or nan if a matrix is singular.
+
+    Example:
+      >>> import numpy as np
+      >>> inv(np.array([[4.0]]))
+      Array([[0.25]], dtype=float32)
+
+    Source: `scipy.linalg.inv`.
+    """
+    return linalg.inv(a)
+
+
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """Returns determinants; see `fxflow.numpy.linalg.det`.
+
+    Args:
+      a: array-like[..., n, n].
+      overwrite_a: has no effect.
+      check_finite: has no effect.
+
+    Returns:
+      Float or complex array[...].
+
+    Raises:
+      ShapeError: the matrices are not square.
+
+    Example:
+      >>> import numpy as np
+      >>> det(np.array([[1.0, 2.0], [3.0, 4.0]]))
+      Array(-2., dtype=float32)
+
+    Source: `scipy.linalg.det`.
+    """
+    return linalg.det(a)

@@ -12,6 +12,7 @@ from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ShapeError
 from fxflow.numpy._operands import (
+    ArrayLike,
     array_of,
     promote_dtypes,
 )
@@ -53,11 +54,11 @@ def block_diag(*arrs: Any) -> Array:
         zero = lax.full((), 0, x.aval.dtype)
         rows.append(lax.pad(x, zero, [(0, 0, 0), (before, width - before - n, 0)]))
         before += n
-    return lax.concatenate(rows, 0)  # type: ignore[no-any-return]
+    return lax.concatenate(rows, 0)
 
 
 @library()
-def toeplitz(c: Any, r: Any = None) -> Array:
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Returns the matrix with constant diagonals.
 
     Args:
@@ -89,4 +90,4 @@ def toeplitz(c: Any, r: Any = None) -> Array:
     m, n = column.aval.size, row.aval.size
     line = lax.concatenate([lax.rev(column, (0,)), lax.slice_in_dim(row, 1, n)], 0)
     places = (m - 1) - np.arange(m)[:, None] + np.arange(n)
-    return line[places]  # type: ignore[no-any-return]
+    return line[places]

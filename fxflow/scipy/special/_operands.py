@@ -7,6 +7,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core import dtypes
+from fxflow.core.array import Array
 from fxflow.core.errors import DtypeError
 from fxflow.numpy._operands import broadcast, promote_inexact
 from fxflow.numpy.selection import choose_between
@@ -14,7 +15,7 @@ from fxflow.numpy.selection import choose_between
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def operands(name: str, *args: Any, real: bool = True) -> list[Any]:
+def operands(name: str, *args: Any, real: bool = True) -> list[Array]:
     """Returns operands of one float dtype and one shape."""
     out = broadcast(name, promote_inexact(name, *args))
     if real and dtypes.is_complex(out[0].aval.dtype):
@@ -22,12 +23,12 @@ def operands(name: str, *args: Any, real: bool = True) -> list[Any]:
     return out
 
 
-def filled(x: Any, value: float) -> Any:
+def filled(x: Any, value: float) -> Array:
     """Returns an array like `x` of one value."""
     return lax.full_like(x, value)
 
 
-def safe(condition: Any, x: Any, value: float) -> Any:
+def safe(condition: Any, x: Any, value: float) -> Array:
     """Returns `x` where a condition holds, a harmless value elsewhere.
 
     What is not chosen later must be finite, or derivatives would be nan.
@@ -35,7 +36,7 @@ def safe(condition: Any, x: Any, value: float) -> Any:
     return choose_between(condition, x, filled(x, value))
 
 
-def whole(args: list[Any]) -> list[Any]:
+def whole(args: list[Array]) -> list[Array]:
     """Returns operands that all have the full shape."""
     shape = lax.broadcast_shapes(*[a.aval.shape for a in args])
     return [

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from fxflow import lax
 from fxflow.core.array import Array
 from fxflow.core.eager import library
+from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.selection import choose_between
 from fxflow.scipy.special._operands import filled, operands, whole
 
 
 @library()
-def expit(x: Any) -> Array:
+def expit(x: ArrayLike) -> Array:
     """Logistic function: 1 / (1 + exp(-x)).
 
     Args:
@@ -29,11 +29,11 @@ def expit(x: Any) -> Array:
     Source: `scipy.special.expit`.
     """
     (x,) = operands("expit", x)
-    return lax.logistic(x)  # type: ignore[no-any-return]
+    return lax.logistic(x)
 
 
 @library()
-def logit(x: Any) -> Array:
+def logit(x: ArrayLike) -> Array:
     """Inverse of the logistic function: log(p / (1 - p)).
 
     Args:
@@ -52,11 +52,11 @@ def logit(x: Any) -> Array:
     Source: `scipy.special.logit`.
     """
     (x,) = operands("logit", x)
-    return lax.log(x) - lax.log1p(-x)  # type: ignore[no-any-return]
+    return lax.log(x) - lax.log1p(-x)
 
 
 @library()
-def log_expit(x: Any) -> Array:
+def log_expit(x: ArrayLike) -> Array:
     """Logarithm of the logistic function.
 
     Args:
@@ -72,11 +72,11 @@ def log_expit(x: Any) -> Array:
     Source: `scipy.special.log_expit`.
     """
     (x,) = operands("log_expit", x)
-    return lax.min(x, filled(x, 0)) - lax.log1p(lax.exp(-lax.abs(x)))  # type: ignore[no-any-return]
+    return lax.min(x, filled(x, 0)) - lax.log1p(lax.exp(-lax.abs(x)))
 
 
 @library()
-def xlogy(x: Any, y: Any) -> Array:
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """Product x log(y), 0 where `x` is 0.
 
     Args:
@@ -95,11 +95,11 @@ def xlogy(x: Any, y: Any) -> Array:
     x, y = operands("xlogy", x, y)
     zero = x == 0
     value = x * lax.log(choose_between(zero, filled(y, 1), y))
-    return choose_between(zero, filled(value, 0), value)  # type: ignore[no-any-return]
+    return choose_between(zero, filled(value, 0), value)
 
 
 @library()
-def xlog1py(x: Any, y: Any) -> Array:
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """Product x log(1 + y), 0 where `x` is 0.
 
     Args:
@@ -118,11 +118,11 @@ def xlog1py(x: Any, y: Any) -> Array:
     x, y = operands("xlog1py", x, y)
     zero = x == 0
     value = x * lax.log1p(choose_between(zero, filled(y, 0), y))
-    return choose_between(zero, filled(value, 0), value)  # type: ignore[no-any-return]
+    return choose_between(zero, filled(value, 0), value)
 
 
 @library()
-def entr(x: Any) -> Array:
+def entr(x: ArrayLike) -> Array:
     """Entropy -x log(x), 0 where `x` is 0.
 
     Args:
@@ -142,11 +142,11 @@ def entr(x: Any) -> Array:
     """
     (x,) = operands("entr", x)
     out = -xlogy(x, choose_between(x > 0, x, filled(x, 1)))
-    return choose_between(x < 0, filled(x, -math.inf), out)  # type: ignore[no-any-return]
+    return choose_between(x < 0, filled(x, -math.inf), out)
 
 
 @library()
-def rel_entr(p: Any, q: Any) -> Array:
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """Relative entropy p log(p / q).
 
     Args:
@@ -170,11 +170,11 @@ def rel_entr(p: Any, q: Any) -> Array:
     one = choose_between(both, p, filled(p, 1))
     two = choose_between(both, q, filled(q, 1))
     out = choose_between(both, one * (lax.log(one) - lax.log(two)), filled(p, math.inf))
-    return choose_between((p == 0) & (q >= 0), filled(p, 0), out)  # type: ignore[no-any-return]
+    return choose_between((p == 0) & (q >= 0), filled(p, 0), out)
 
 
 @library()
-def kl_div(p: Any, q: Any) -> Array:
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """Kullback and Leibler's divergence p log(p / q) - p + q.
 
     Args:
@@ -191,4 +191,5 @@ def kl_div(p: Any, q: Any) -> Array:
     Source: `scipy.special.kl_div`.
     """
     p, q = whole(operands("kl_div", p, q))
-    return rel_entr(p, q) - p + q  # type: ignore[no-any-return]
+    out: Array = rel_entr(p, q) - p + q
+    return out

@@ -10,7 +10,7 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.lax.gradient_control import stop_gradient
-from fxflow.numpy._operands import array_of, convert
+from fxflow.numpy._operands import ArrayLike, Axes, array_of, convert
 from fxflow.numpy.reductions import max, sum
 from fxflow.numpy.selection import choose_between
 from fxflow.scipy.special._operands import filled, operands, whole
@@ -18,12 +18,12 @@ from fxflow.scipy.special._operands import filled, operands, whole
 
 @library("axis", "keepdims", "return_sign")
 def logsumexp(
-    a: Any,
-    axis: Any = None,
-    b: Any = None,
+    a: ArrayLike,
+    axis: Axes = None,
+    b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: bool = False,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Any:
     """Logarithm of the sum of exponentials, without overflow.
 
@@ -76,7 +76,7 @@ def logsumexp(
 
 
 @library("axis")
-def softmax(x: Any, axis: Any = None) -> Array:
+def softmax(x: ArrayLike, axis: Axes = None) -> Array:
     """Exponentials divided by their sum.
 
     Args:
@@ -99,11 +99,11 @@ def softmax(x: Any, axis: Any = None) -> Array:
     (x,) = operands("softmax", x)
     top = stop_gradient(max(x, axis=axis, keepdims=True, initial=-math.inf))
     terms = lax.exp(x - top)
-    return terms / sum(terms, axis=axis, keepdims=True)  # type: ignore[no-any-return]
+    return terms / sum(terms, axis=axis, keepdims=True)
 
 
 @library("axis")
-def log_softmax(x: Any, axis: Any = None) -> Array:
+def log_softmax(x: ArrayLike, axis: Axes = None) -> Array:
     """Logarithm of `softmax`.
 
     Args:
@@ -125,4 +125,5 @@ def log_softmax(x: Any, axis: Any = None) -> Array:
     """
     (x,) = operands("log_softmax", x)
     apart = x - stop_gradient(max(x, axis=axis, keepdims=True, initial=-math.inf))
-    return apart - lax.log(sum(lax.exp(apart), axis=axis, keepdims=True))  # type: ignore[no-any-return]
+    out: Array = apart - lax.log(sum(lax.exp(apart), axis=axis, keepdims=True))
+    return out

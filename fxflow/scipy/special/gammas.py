@@ -10,12 +10,13 @@ from fxflow import lax
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError
+from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.selection import choose_between
 from fxflow.scipy.special._operands import filled, operands, safe, whole
 
 
 @library()
-def gammaln(x: Any) -> Array:
+def gammaln(x: ArrayLike) -> Array:
     """Logarithm of the absolute value of the gamma function.
 
     Args:
@@ -38,11 +39,11 @@ def gammaln(x: Any) -> Array:
     Source: `scipy.special.gammaln`.
     """
     (x,) = operands("gammaln", x)
-    return lax.lgamma(x)  # type: ignore[no-any-return]
+    return lax.lgamma(x)
 
 
 @library()
-def gammasgn(x: Any) -> Array:
+def gammasgn(x: ArrayLike) -> Array:
     """Sign of the gamma function.
 
     Args:
@@ -68,11 +69,11 @@ def gammasgn(x: Any) -> Array:
     zero = lax.sign(1 / x)
     out = choose_between(x < 0, below, choose_between(x == 0, zero, filled(x, 1)))
     out = choose_between(x == -math.inf, filled(x, math.nan), out)
-    return choose_between(x != x, x, out)  # type: ignore[no-any-return]
+    return choose_between(x != x, x, out)
 
 
 @library()
-def gamma(x: Any) -> Array:
+def gamma(x: ArrayLike) -> Array:
     """Gamma function.
 
     Args:
@@ -95,11 +96,11 @@ def gamma(x: Any) -> Array:
     Source: `scipy.special.gamma`.
     """
     (x,) = operands("gamma", x)
-    return gammasgn(x) * lax.exp(lax.lgamma(x))  # type: ignore[no-any-return]
+    return gammasgn(x) * lax.exp(lax.lgamma(x))
 
 
 @library("exact")
-def factorial(n: Any, exact: bool = False) -> Array:
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """Factorial, by the gamma function of n + 1.
 
     Args:
@@ -125,11 +126,11 @@ def factorial(n: Any, exact: bool = False) -> Array:
         )
     (x,) = operands("factorial", n)
     value = lax.exp(lax.lgamma(safe(x >= 0, x, 0) + 1))
-    return choose_between(x < 0, filled(x, 0), value)  # type: ignore[no-any-return]
+    return choose_between(x < 0, filled(x, 0), value)
 
 
 @library()
-def beta(a: Any, b: Any) -> Array:
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """Beta function.
 
     Args:
@@ -147,11 +148,11 @@ def beta(a: Any, b: Any) -> Array:
     """
     x, y = operands("beta", a, b)
     sign = gammasgn(x) * gammasgn(y) * gammasgn(x + y)
-    return sign * lax.exp(betaln(x, y))  # type: ignore[no-any-return]
+    return sign * lax.exp(betaln(x, y))
 
 
 @library()
-def betaln(a: Any, b: Any) -> Array:
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """Logarithm of the absolute value of the beta function.
 
     Args:
@@ -168,11 +169,11 @@ def betaln(a: Any, b: Any) -> Array:
     Source: `scipy.special.betaln`.
     """
     x, y = operands("betaln", a, b)
-    return lax.lgamma(x) + lax.lgamma(y) - lax.lgamma(x + y)  # type: ignore[no-any-return]
+    return lax.lgamma(x) + lax.lgamma(y) - lax.lgamma(x + y)
 
 
 @library()
-def betainc(a: Any, b: Any, x: Any) -> Array:
+def betainc(a: Any, b: Any, x: ArrayLike) -> Array:
     """Regularized incomplete beta function.
 
     Args:
@@ -190,7 +191,7 @@ def betainc(a: Any, b: Any, x: Any) -> Array:
     Source: `scipy.special.betainc`.
     """
     a, b, x = whole(operands("betainc", a, b, x))
-    return lax.betainc(a, b, x)  # type: ignore[no-any-return]
+    return lax.betainc(a, b, x)
 
 
 @library()
@@ -211,7 +212,7 @@ def gammainc(a: Any, x: Any) -> Array:
     Source: `scipy.special.gammainc`.
     """
     a, x = whole(operands("gammainc", a, x))
-    return lax.igamma(a, x)  # type: ignore[no-any-return]
+    return lax.igamma(a, x)
 
 
 @library()
@@ -232,11 +233,11 @@ def gammaincc(a: Any, x: Any) -> Array:
     Source: `scipy.special.gammaincc`.
     """
     a, x = whole(operands("gammaincc", a, x))
-    return lax.igammac(a, x)  # type: ignore[no-any-return]
+    return lax.igammac(a, x)
 
 
 @library()
-def poch(z: Any, m: Any) -> Array:
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """Rising factorial: gamma(z + m) / gamma(z).
 
     Args:
@@ -255,11 +256,11 @@ def poch(z: Any, m: Any) -> Array:
     z, m = operands("poch", z, m)
     sign = gammasgn(z) * gammasgn(z + m)
     value = sign * lax.exp(lax.lgamma(z + m) - lax.lgamma(z))
-    return choose_between(m == 0, filled(value, 1), value)  # type: ignore[no-any-return]
+    return choose_between(m == 0, filled(value, 1), value)
 
 
 @library()
-def digamma(x: Any) -> Array:
+def digamma(x: ArrayLike) -> Array:
     """Derivative of the logarithm of the gamma function.
 
     Args:
@@ -278,14 +279,14 @@ def digamma(x: Any) -> Array:
     Source: `scipy.special.digamma`.
     """
     (x,) = operands("digamma", x)
-    return lax.digamma(x)  # type: ignore[no-any-return]
+    return lax.digamma(x)
 
 
 psi = digamma
 
 
 @library()
-def polygamma(n: Any, x: Any) -> Array:
+def polygamma(n: Any, x: ArrayLike) -> Array:
     """Derivatives of the digamma function.
 
     Args:
@@ -302,10 +303,10 @@ def polygamma(n: Any, x: Any) -> Array:
     Source: `scipy.special.polygamma`.
     """
     n, x = whole(operands("polygamma", n, x))
-    return lax.polygamma(n, x)  # type: ignore[no-any-return]
+    return lax.polygamma(n, x)
 
 
-def zeta(x: Any, q: Any = 1.0) -> Array:
+def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Array:
     """Hurwitz's zeta function, the sum of (n + q)⁻ˣ; Riemann's, if `q` is 1.
 
     Args:
@@ -325,12 +326,12 @@ def zeta(x: Any, q: Any = 1.0) -> Array:
 
 
 @library()
-def _zeta(x: Any, q: Any) -> Any:
+def _zeta(x: Any, q: Any) -> Array:
     return lax.zeta(*whole(operands("zeta", x, q)))
 
 
 @library("d")
-def multigammaln(a: Any, d: int) -> Array:
+def multigammaln(a: ArrayLike, d: int) -> Array:
     """Logarithm of the multivariate gamma function.
 
     Args:
@@ -354,4 +355,4 @@ def multigammaln(a: Any, d: int) -> Array:
     out = filled(a, d * (d - 1) / 4 * math.log(math.pi))
     for i in range(d):
         out = out + lax.lgamma(a - i / 2)
-    return out  # type: ignore[no-any-return]
+    return out

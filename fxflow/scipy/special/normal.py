@@ -10,13 +10,14 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError
+from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.selection import choose_between
 from fxflow.scipy.special._operands import LOG_SQRT_2PI, filled, operands, safe
 from fxflow.transforms.custom_jvp import custom_jvp
 
 
 @library()
-def erf(x: Any) -> Array:
+def erf(x: ArrayLike) -> Array:
     """Error function.
 
     Args:
@@ -36,11 +37,11 @@ def erf(x: Any) -> Array:
     Source: `scipy.special.erf`.
     """
     (x,) = operands("erf", x)
-    return lax.erf(x)  # type: ignore[no-any-return]
+    return lax.erf(x)
 
 
 @library()
-def erfc(x: Any) -> Array:
+def erfc(x: ArrayLike) -> Array:
     """Complement of the error function.
 
     Args:
@@ -56,11 +57,11 @@ def erfc(x: Any) -> Array:
     Source: `scipy.special.erfc`.
     """
     (x,) = operands("erfc", x)
-    return lax.erfc(x)  # type: ignore[no-any-return]
+    return lax.erfc(x)
 
 
 @library()
-def erfinv(x: Any) -> Array:
+def erfinv(x: ArrayLike) -> Array:
     """Inverse of the error function.
 
     Args:
@@ -79,11 +80,11 @@ def erfinv(x: Any) -> Array:
     Source: `scipy.special.erfinv`.
     """
     (x,) = operands("erfinv", x)
-    return lax.erf_inv(x)  # type: ignore[no-any-return]
+    return lax.erf_inv(x)
 
 
 @library()
-def ndtr(x: Any) -> Array:
+def ndtr(x: ArrayLike) -> Array:
     """Distribution function of the standard normal distribution.
 
     Args:
@@ -108,11 +109,11 @@ def ndtr(x: Any) -> Array:
     # Each branch is exact where it is taken: erf near 0, erfc in the tails.
     half = 0.5 * lax.erfc(z)
     tails = choose_between(w > 0, 1 - half, half)
-    return choose_between(z < math.sqrt(0.5), 0.5 + 0.5 * lax.erf(w), tails)  # type: ignore[no-any-return]
+    return choose_between(z < math.sqrt(0.5), 0.5 + 0.5 * lax.erf(w), tails)
 
 
 @library("series_order")
-def log_ndtr(x: Any, series_order: int = 6) -> Array:
+def log_ndtr(x: ArrayLike, series_order: int = 6) -> Array:
     """Logarithm of the normal distribution function, exact in the tails.
 
     Args:
@@ -147,11 +148,11 @@ def log_ndtr(x: Any, series_order: int = 6) -> Array:
         series = series + term
     lower = -0.5 * square - lax.log(-y) - LOG_SQRT_2PI + lax.log(series)
     out = choose_between(x <= low, lower, choose_between(x >= high, upper, middle))
-    return choose_between(x != x, x, out)  # type: ignore[no-any-return]
+    return choose_between(x != x, x, out)
 
 
 @custom_jvp
-def _ndtri(p: Any) -> Any:
+def _ndtri(p: Any) -> Array:
     q = choose_between(p < 0.5, p, 1 - p)
     inside = q > 0
     logq = lax.log(safe(inside, q, 0.5))
@@ -182,7 +183,7 @@ _ndtri.defjvp(_ndtri_slope)
 
 
 @library()
-def ndtri(p: Any) -> Array:
+def ndtri(p: ArrayLike) -> Array:
     """Inverse of the normal distribution function.
 
     Args:
@@ -205,4 +206,5 @@ def ndtri(p: Any) -> Array:
     Source: `scipy.special.ndtri`.
     """
     (p,) = operands("ndtri", p)
-    return _ndtri(p)  # type: ignore[no-any-return]
+    found: Array = _ndtri(p)
+    return found

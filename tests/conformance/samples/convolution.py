@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.lax.convolution_dims import conv_dimension_numbers
-from fxflow.lax.dot import Precision
+from fxflow.lax.product_precision import Precision
 from tests.conformance.harness import Sample, uniform
 
 

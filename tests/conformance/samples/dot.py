@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.lax.dot import DotAlgorithmPreset, Precision
+from fxflow.lax.product_precision import DotAlgorithmPreset, Precision
 from tests.conformance.harness import Sample, uniform
 
 DIMS = [

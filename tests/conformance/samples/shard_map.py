@@ -47,4 +47,12 @@ def _shard_map(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-SAMPLES = {"shard_map": _shard_map}
+def _pcast(rng: np.random.Generator) -> list[Sample]:
+    def cast(x: Any) -> Any:
+        return lax.pcast(x, "x", to="varying")
+
+    function = over(PAIR, P(), P("x"))(cast)
+    return [Sample((uniform(rng, (3,)),), function=function)]
+
+
+SAMPLES = {"pcast": _pcast, "shard_map": _shard_map}

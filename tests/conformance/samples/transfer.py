@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from fxflow import NamedSharding, P, make_mesh
+from fxflow.core.memories import Going
 from fxflow.devices import local_devices
 from fxflow.devices.shardings import SingleDeviceSharding
 from tests.conformance.harness import Sample, uniform
 
 
 def _device_put(rng: np.random.Generator) -> list[Sample]:
-    here = {"to": SingleDeviceSharding(local_devices()[0])}
+    one = SingleDeviceSharding(local_devices()[0])
+    here = {"to": one, "memory": Going(None)}
     pair = make_mesh((2,), ("x",))
     return [
         *(
@@ -19,8 +21,15 @@ def _device_put(rng: np.random.Generator) -> list[Sample]:
             for shape in ((2, 3), (), (0, 2))
             for dtype in ("float32", "int32", "complex64")
         ),
-        Sample((uniform(rng, (2, 3)),), {"to": NamedSharding(pair, P("x"))}),
-        Sample((uniform(rng, (2, 2)),), {"to": NamedSharding(pair, P(None, "x"))}),
+        *(
+            Sample((uniform(rng, (2, 2)),), {"to": NamedSharding(pair, spec), **memory})
+            for spec in (P("x"), P(None, "x"))
+            for memory in ({"memory": Going(None)}, {"memory": None})
+        ),
+        *(
+            Sample((uniform(rng, (2, 3)),), {"to": to, "memory": Going("pinned_host")})
+            for to in (None, one, NamedSharding(pair, P("x")))
+        ),
     ]
 
 

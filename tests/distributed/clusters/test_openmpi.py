@@ -1,34 +1,74 @@
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+
 import pytest
 
 from fxflow.devices.cluster import DistributedError
-from fxflow.distributed.clusters.openmpi import OpenMPI
+from fxflow.distributed.clusters.openmpi import OpenMPI, is_here
+
+from ..conftest import ROOT, Run
 
 RANK = {
     "OMPI_COMM_WORLD_SIZE": "4",
     "OMPI_COMM_WORLD_RANK": "2",
     "OMPI_COMM_WORLD_LOCAL_RANK": "0",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+}
+
+#: As Open MPI 4.1.4 and 5.0.11 set them on the second of two machines. The server that
+#: the latter names is this machine's own, not that of `mpirun`.
+FOUR = {"OMPI_MCA_orte_hnp_uri": "1925513216.0;tcp://10.77.0.1,10.148.0.1:56129"}
+FIVE = {
+    "PMIX_NAMESPACE": "prterun-login-a-30327@1",
+    "PMIX_SERVER_URI41": "prterun-login-a-30327@0.2;tcp4://127.0.0.1:60677",
 }
 
 
 @pytest.mark.parametrize(
-    ("name", "uri", "address"),
+    ("variables", "address"),
     [
-        (
-            "OMPI_MCA_orte_hnp_uri",
-            "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911",
-            f"10.96.0.1:{61440 + 1531576320 % 4096}",
-        ),
-        (
-            "PMIX_SERVER_URI41",
-            "prterun-node1-5120@0.0;tcp4://10.0.0.7:34911",
-            "10.0.0.7:62464",
-        ),
+        (FOUR, f"10.77.0.1:{61440 + (1925513216 >> 16) % 4096}"),
+        (FIVE, f"login-a:{61440 + 30327 % 4096}"),
     ],
+    ids=["4", "5"],
 )
-def test_membership(name: str, uri: str, address: str) -> None:
-    cluster = OpenMPI({**RANK, name: uri})
+def test_membership(variables: dict[str, str], address: str) -> None:
+    cluster = OpenMPI({**RANK, **variables})
     assert cluster.is_present()
     assert cluster.membership()[:4] == (address, 4, 2, 0)
+    alone = {**RANK, **variables, "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}
+    port = address.rpartition(":")[2]
+    assert OpenMPI(alone).membership().coordinator_address == f"127.0.0.1:{port}"
+
+
+def test_two_runs_have_two_ports() -> None:
+    """The lower half of the number of a run of Open MPI 4 is always 0."""
+    other = {"OMPI_MCA_orte_hnp_uri": "1925578752.0;tcp://10.77.0.1:5"}
+    addresses = {
+        OpenMPI({**RANK, **given}).membership().coordinator_address
+        for given in (FOUR, other)
+    }
+    assert len(addresses) == 2
+
+
+def test_process_0_is_elsewhere() -> None:
+    variables = {**RANK, "OMPI_COMM_WORLD_RANK": "0"}
+    far = {"OMPI_MCA_orte_hnp_uri": "65536.0;tcp://192.0.2.7:5"}
+    with pytest.raises(DistributedError, match=r"mpirun runs on 192\.0\.2\.7, but"):
+        OpenMPI({**variables, **far}).membership()
+    near = {"OMPI_MCA_orte_hnp_uri": "65536.0;tcp://127.0.0.1:5"}
+    found = OpenMPI({**variables, **near}).membership()
+    assert found.coordinator_address == "127.0.0.1:61441"
+
+
+def test_here() -> None:
+    assert is_here(socket.gethostname()) and is_here("127.0.0.1")
+    assert not is_here("192.0.2.7")
+    assert is_here("no.such.name.invalid")  # who knows
 
 
 def test_no_head() -> None:
@@ -36,3 +76,23 @@ def test_no_head() -> None:
         OpenMPI(RANK).membership()
     env = {**RANK, "FXFLOW_COORDINATOR_ADDRESS": "h:9"}
     assert OpenMPI(env).membership().coordinator_address == "h:9"
+
+
+def test_real_mpirun(start: Callable[..., Run]) -> None:
+    mpirun = shutil.which("mpirun")
+    if mpirun is None:
+        pytest.skip("Open MPI is not installed (mpirun)")
+    version = subprocess.run([mpirun, "--version"], capture_output=True, text=True)
+    if "Open MPI" not in version.stdout:
+        pytest.skip(f"mpirun is not Open MPI's: {version.stdout[:60]!r}")
+    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    hello = str(ROOT / "examples" / "multi_host" / "hello.py")
+    run = start(mpirun, *root, "--oversubscribe", "-n", "2", sys.executable, hello)
+    assert run.end() == 0, run.text
+    # Lines of two processes may come without an end between them.
+    for line in (
+        "process 0 of 2: 1 of 2 devices",
+        "process 1 of 2: 1 of 2 devices",
+        "processes [0, 1] were here",
+    ):
+        assert run.text.count(line) == 1, run.text

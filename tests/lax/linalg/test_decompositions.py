@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import linalg as scipy_linalg
 
+import fxflow
 from fxflow.core.errors import (
     ArgumentError,
     DtypeError,
@@ -170,6 +171,62 @@ def test_tridiagonal_as_on_tpus() -> None:
     expected = np.asarray(linalg.tridiagonal_solve(X[0], d, X[1], X))
     close(_thomas(*map(array, (X[0], d, X[1], X))), expected)
     close(linalg.tridiagonal_solve(X[0], d, X[1], X[:, 0].copy()), expected[:, 0])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c8"])
+def test_perturbed_tridiagonal_systems(dtype) -> None:
+    rng = np.random.default_rng(1)
+    dl, d, du = (rng.normal(size=(3, 9)).astype(dtype) for _ in range(3))
+    d[:, 3] = 0  # needs an exchange of rows
+    b = rng.normal(size=(3, 9, 2)).astype(dtype)
+    expected = linalg.tridiagonal_solve(dl, d, du, b)
+
+    def solve(*args):
+        return linalg.tridiagonal_solve(*args, perturb_singular=True)
+
+    scale = np.abs(np.asarray(expected)).max()
+    assert np.abs(solve(dl, d, du, b) - expected).max() < 1e-4 * scale
+    # What lies outside of the matrix is not read, and one system is as many.
+    du[:, -1] = dl[:, 0] = np.nan
+    one = fxflow.vmap(solve)(dl, d, du, b)
+    assert np.abs(one - expected).max() < 1e-4 * scale
+    assert solve(dl[:, :0], d[:, :0], du[:, :0], b[:, :0]).shape == (3, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("diagonals", "b", "expected"),
+    [
+        # Each as LAPACK's gttrf and lagts give it.
+        (([0, 0, 0], [1, 0, 2], [0, 0, 0]), [1, 1, 1], [1, 2**22, 0.5]),
+        (([0, 0, 0], [1, -0.0, 2], [0, 0, 0]), [1, 1, 1], [1, -(2**22), 0.5]),
+        (([0, 0, 0], [1, 1e-9, 2], [0, 0, 0]), [1, 1, 1], [1, 1e9, 0.5]),
+        (([0], [0], [0]), [3], [3 * 2**23]),
+        (([0, 2, 0], [1, 4, 3], [2, 0, 0]), [1, 1, 1], [5592406, -2796203, 1 / 3]),
+        (([0, -2, 1], [0, 0, 4], [0, 2, 0]), [0, 1, 8], [-0.5, 8, 0]),
+    ],
+)
+def test_singular_tridiagonal_systems(diagonals, b, expected) -> None:
+    system = [np.float32(v) for v in (*diagonals, b)]
+    got = linalg.tridiagonal_solve(*system, perturb_singular=True)
+    np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6)
+    jitted = fxflow.jit(
+        lambda *args: linalg.tridiagonal_solve(*args, perturb_singular=True)
+    )
+    np.testing.assert_allclose(jitted(*system), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_derivative_of_perturbed_systems() -> None:
+    rng = np.random.default_rng(2)
+    dl, d, du = (rng.normal(size=6).astype("f4") for _ in range(3))
+    b = rng.normal(size=(6, 1)).astype("f4")
+
+    def loss(d, **options):
+        x = linalg.tridiagonal_solve(dl, d, du, b, **options)
+        return (x**2).sum()
+
+    expected = fxflow.grad(loss)(d)
+    got = fxflow.grad(lambda d: loss(d, perturb_singular=True))(d)
+    np.testing.assert_allclose(got, expected, rtol=1e-3)
 
 
 @pytest.mark.parametrize(

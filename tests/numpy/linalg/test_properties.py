@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError
+from fxflow.core.errors import ArgumentError, ShapeError
 from tests.numpy.oracle import same
 
 RNG = np.random.default_rng(0)
@@ -35,3 +35,12 @@ def test_properties() -> None:
     for p in (None, 2, -2, 1, -1, np.inf, -np.inf, "fro", "nuc"):
         assert same(N.cond(A, p), L.cond(A, p), 1e-2), p
     assert float(L.cond(np.zeros((2, 2)), 1)) == np.inf
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (3, 0), (2, 0, 3)])
+def test_cond_of_nothing(shape) -> None:
+    with pytest.raises(ShapeError, match=r"cond: got .* no condition number"):
+        L.cond(np.zeros(shape))
+    assert L.cond(np.zeros((0, 2, 2))).shape == (0,)
+    with pytest.raises(ShapeError, match="no condition number"):
+        L.cond(np.zeros((0, 0)), 1)

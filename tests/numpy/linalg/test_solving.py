@@ -77,3 +77,14 @@ def test_tensors() -> None:
 def test_gradient_of_pinv_of_equal_singular_values() -> None:
     g = fxflow.grad(lambda x: fnp.linalg.pinv(x).sum())(np.eye(3, dtype=np.float32))
     assert same(-np.ones((3, 3)), g, 1e-4)
+
+
+@pytest.mark.parametrize("lead", [(), (3,)])
+def test_matrices_of_no_elements(lead) -> None:
+    none = np.zeros((*lead, 0, 0), np.float32)
+    right = np.zeros((*lead, 0, 2), np.float32)
+    same(L.inv(none), N.inv(none))
+    same(L.solve(none, right), N.solve(none, right))
+    same(L.matrix_power(none, -2), N.matrix_power(none, -2))
+    slopes = fxflow.grad(lambda a, b: fnp.sum(L.solve(a, b)), (0, 1))(none, right)
+    assert [s.shape for s in slopes] == [none.shape, right.shape]

@@ -56,3 +56,42 @@ def test_qr_with_exchanged_columns(mode: str) -> None:
     for a in (A, Z, A[:, :2], A[:2]):
         got = linalg.qr(a, mode=mode, pivoting=True)
         assert same(want.qr(a, mode=mode, pivoting=True), got, 1e-4)
+
+
+@pytest.mark.parametrize("type", [1, 2, 3])
+@pytest.mark.parametrize("lower", [True, False])
+def test_eigh_types(type, lower) -> None:
+    half = np.tril(S) if lower else np.triu(S)
+    b = (A @ A.T + 2 * np.eye(len(A))).astype(np.float32)
+    values, vectors = linalg.eigh(half, b, lower, type=type)
+    expected, directions = want.eigh(half, b, lower=lower, type=type)
+    assert same(expected, values, 1e-3)
+    assert same(np.abs(directions), np.abs(np.asarray(vectors)), 1e-3)
+    only = linalg.eigh(half, b, lower, True, type=type, eigvals=(1, 2))
+    assert same(expected[1:3], only, 1e-3)
+
+
+def test_eigh_of_some() -> None:
+    values, vectors = linalg.eigh(S)
+    some = linalg.eigh(S, eigvals=(1, 2), overwrite_b=True, turbo=False)
+    assert same(values[1:3], some[0], 1e-6)
+    assert same(vectors[:, 1:3], some[1], 1e-6)
+    assert same(some[0], linalg.eigh(S, subset_by_index=[1, 2])[0], 1e-6)
+    # As JAX orders its arguments.
+    args = (S, None, True, True, False, False, True, (0, 0), 1, True)
+    assert same(values[:1], linalg.eigh(*args), 1e-6)
+    for bad in ((2, 1), (0, len(S)), (-1, 1), (1,), 3):
+        with pytest.raises(ArgumentError, match="first and a last index"):
+            linalg.eigh(S, eigvals=bad)
+    with pytest.raises(ArgumentError, match="not both"):
+        linalg.eigh(S, eigvals=(0, 1), subset_by_index=(0, 1))
+    with pytest.raises(ArgumentError, match="type must be"):
+        linalg.eigh(S, type=4)
+
+
+def test_svd_drivers() -> None:
+    for driver in ("gesdd", "gesvd"):
+        found = linalg.svd(A, compute_uv=False, lapack_driver=driver)
+        assert same(want.svdvals(A), found, 1e-3)
+    with pytest.raises(ArgumentError, match="lapack_driver"):
+        linalg.svd(A, lapack_driver="other")

@@ -55,3 +55,21 @@ def test_cholesky(lower: bool) -> None:
         factor = linalg.cho_factor(a, lower)
         assert same(want.solve(a, B), linalg.cho_solve(factor, B), 1e-3)
         assert same(want.solve(a, B[:, 0]), linalg.cho_solve(factor, B[:, 0]), 1e-3)
+
+
+@pytest.mark.parametrize("kind", ["gen", "sym", "her", "pos"])
+def test_solve_transposed(kind) -> None:
+    for a in (S, H) if kind != "sym" else (S, Z + Z.T):
+        got = np.asarray(linalg.solve(a, B, assume_a=kind, transposed=True))
+        np.testing.assert_allclose(a.T @ got, B, atol=1e-4)
+
+
+def test_arguments_that_have_no_effect() -> None:
+    assert same(want.det(A), linalg.det(A, True, False), 1e-3)
+    assert same(want.inv(A), linalg.inv(A, True, check_finite=False), 1e-3)
+    # `debug` stands where JAX has it.
+    args = (S, B, False, False, False, True, True, "pos")
+    assert same(want.solve(S, B), linalg.solve(*args), 1e-3)
+    lower = np.tril(A) + 3 * np.eye(4, dtype=np.float32)
+    args = (lower, B, 0, True, False, False, None, True)
+    assert same(np.linalg.solve(lower, B), linalg.solve_triangular(*args), 1e-3)

@@ -1,4 +1,4 @@
-"""deploy/coordinator.py: where processes meet that no launcher starts."""
+"""`fxflow coordinator`: where processes meet that no launcher starts."""
 
 import os
 import re
@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from .checkout import ROOT, environment
+from fxflow.distributed import standalone
+from tests.deploy.checkout import ROOT, environment
 
-PROGRAM = "deploy/coordinator.py"
+#: What the `fxflow` command does, wherever it is installed.
+COMMAND = "from fxflow.distributed.launch import console; console()"
+PROGRAM = ("-c", COMMAND, "coordinator")
 HELLO = "examples/multi_host/hello.py"
 SURVIVE = "examples/multi_host/survive.py"
 DEADLINE = 60
@@ -64,7 +67,7 @@ class Run:
         return process
 
     def coordinator(self, *options: str) -> Process:
-        self.main = self.start(PROGRAM, "--address=127.0.0.1", "--port=0", *options)
+        self.main = self.start(*PROGRAM, "--address=127.0.0.1", "--port=0", *options)
         self.port = self.main.says(r"port (\d+)")[1]
         return self.main
 
@@ -166,14 +169,24 @@ def test_ends_when_told(run: Run, number: signal.Signals) -> None:
     ],
 )
 def test_wrong_command_line(run: Run, options: list[str], words: str) -> None:
-    wrong = run.start(PROGRAM, *options)
+    wrong = run.start(*PROGRAM, *options)
     assert wrong.wait() == 2
     assert words in wrong.text()
 
 
+def test_as_a_module(run: Run) -> None:
+    name = standalone.__name__
+    wrong = run.start("-m", name, "--elastic=0:1")
+    assert wrong.wait() == 2
+    assert "usage: fxflow coordinator" in wrong.text()
+    served = run.start("-m", name, "-n1", "--port=0", "--start-timeout=0")
+    assert served.wait() == 1
+    assert "fxflow coordinator: giving up" in served.text()
+
+
 def test_port_in_use(run: Run) -> None:
     run.coordinator("--num-processes=1")
-    second = run.start(PROGRAM, "-n1", "--address=127.0.0.1", f"--port={run.port}")
+    second = run.start(*PROGRAM, "-n1", "--address=127.0.0.1", f"--port={run.port}")
     assert second.wait() == 1
     assert "the port is in use" in second.text()
 

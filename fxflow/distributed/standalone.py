@@ -1,10 +1,10 @@
-"""The coordinator of a run, on its own: where no launcher starts the processes.
+"""``fxflow coordinator``: a run's coordinator where no launcher starts the processes.
 
-    python deploy/coordinator.py --num-processes 2
-    python deploy/coordinator.py --elastic 2:4
+    fxflow coordinator --num-processes 2
+    fxflow coordinator --elastic 2:4
 
-Kubernetes and Slurm start the processes themselves; this program is where these find
-each other. Processes read its address from ``FXFLOW_COORDINATOR_ADDRESS`` (and need
+Kubernetes and Slurm start the processes themselves; this is where these find each
+other. Processes read its address from ``FXFLOW_COORDINATOR_ADDRESS`` (and need
 ``FXFLOW_COORDINATOR_HOSTED=1``), elastic ones from ``FXFLOW_ELASTIC_ADDRESS``. When a
 run breaks, because a process is lost, the next one may begin at once: the manager
 starts the processes anew, and they meet here again.
@@ -14,33 +14,52 @@ whoever does not know it is turned away. The exit status is 0 when a run has end
 should, 1 when that cannot be expected any more, 2 for a wrong command line.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import re
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from fxflow.distributed import DistributedError
-from fxflow.distributed.coordinator import Coordinator
-from fxflow.distributed.membership import Membership
+from fxflow.devices.cluster import DistributedError
 
-TICK = 0.1
+from .coordinator import Coordinator
+from .membership import Membership
+
+__all__ = ["bounds_of", "main"]
+
+_TICK = 0.1
 #: Seconds that the other processes of a broken run have to leave.
-GRACE = 5.0
+_GRACE = 5.0
 #: Seconds for workers to hear how their run has ended.
-LINGER = 2.0
+_LINGER = 2.0
 
 
-def log(text: str) -> None:
+def _log(text: str) -> None:
     """Say something, on standard error."""
-    print(f"coordinator: {text}", file=sys.stderr, flush=True)
+    print(f"fxflow coordinator: {text}", file=sys.stderr, flush=True)
 
 
-def parse(argv: list[str] | None = None) -> argparse.Namespace:
+def bounds_of(parser: argparse.ArgumentParser, text: str) -> tuple[int, int]:
+    """Return what ``--elastic MIN:MAX`` says."""
+    match = re.fullmatch(r"(\d+):(\d+)", text)
+    low, high = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= low <= high:
+        parser.error(f"--elastic takes MIN:MAX with 1 <= MIN <= MAX, got {text!r}")
+    return low, high
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="fxflow coordinator",
+        description="Run the coordinator of a distributed run, on its own.",
+        epilog="Exit status: 0 when a run has ended well, 1 when none can be expected, "
+        "2 for a wrong command line. FXFLOW_TOKEN is the run's secret.",
+    )
     add = parser.add_argument
     kind = parser.add_mutually_exclusive_group(required=True)
     kind.add_argument("-n", "--num-processes", type=int, metavar="N")
@@ -58,62 +77,57 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     options = parser.parse_args(argv)
     if options.num_processes is not None and options.num_processes < 1:
         parser.error(f"--num-processes must be at least 1, got {options.num_processes}")
-    options.bounds = None
-    if options.elastic is not None:
-        match = re.fullmatch(r"(\d+):(\d+)", options.elastic)
-        low, high = (int(match[1]), int(match[2])) if match else (0, 0)
-        if not 1 <= low <= high:
-            parser.error(f"--elastic takes MIN:MAX, 1 <= MIN <= MAX; {options.elastic}")
-        options.bounds = low, high
+    elastic = options.elastic
+    options.bounds = None if elastic is None else bounds_of(parser, elastic)
     return options
 
 
-def wait(over: Callable[[], bool], seconds: float = float("inf")) -> bool:
+def _wait(over: Callable[[], bool], seconds: float = float("inf")) -> bool:
     """Wait until `over`; return whether it came to that in time."""
     end = time.monotonic() + seconds
     while not over():
         if time.monotonic() >= end:
             return False
-        time.sleep(TICK)
+        time.sleep(_TICK)
     return True
 
 
-def serve(server: Coordinator, options: argparse.Namespace) -> bool | None:
+def _serve(server: Coordinator, options: argparse.Namespace) -> bool | None:
     """Serve one run; return whether it ended well, None if it broke."""
     count, group = options.num_processes, server.group
-    log(f"waiting for {count} processes at port {server.port}")
-    if not wait(lambda: len(group.lines) == count, options.start_timeout):
+    _log(f"waiting for {count} processes at port {server.port}")
+    if not _wait(lambda: len(group.lines) == count, options.start_timeout):
         absent = sorted(set(range(count)) - group.lines.keys())
-        log(f"giving up: processes {absent} did not come")
+        _log(f"giving up: processes {absent} did not come")
         return False
-    log("all processes are there")
+    _log("all processes are there")
 
     def lost() -> dict[int, str]:
         with server.lock:
             return {k: why for k, why in group.gone.items() if why != "it has left"}
 
-    wait(lambda: len(group.gone) == count or bool(lost()))
+    _wait(lambda: len(group.gone) == count or bool(lost()))
     if not lost():
-        log("all processes have left; the run is done")
+        _log("all processes have left; the run is done")
         return True
     for number, why in sorted(lost().items()):
-        log(f"process {number} is lost: {why}")
-    wait(lambda: len(group.gone) == count, GRACE)
+        _log(f"process {number} is lost: {why}")
+    _wait(lambda: len(group.gone) == count, _GRACE)
     return None
 
 
-def serve_elastic(server: Membership, options: argparse.Namespace) -> bool | None:
+def _serve_elastic(server: Membership, options: argparse.Namespace) -> bool | None:
     """Serve one elastic run; return whether it ended well, None if it is to go on."""
-    log(f"waiting for {options.elastic} workers at port {server.port}")
-    wait(lambda: bool(server.outcome))
-    log(f"the run is {server.outcome}")
-    time.sleep(LINGER)
+    _log(f"waiting for {options.elastic} workers at port {server.port}")
+    _wait(lambda: bool(server.outcome))
+    _log(f"the run is {server.outcome}")
+    time.sleep(_LINGER)
     if server.outcome == "done":
         return True
     return None if server.epoch else False  # in epoch 0 the workers never came
 
 
-def serve_runs(options: argparse.Namespace) -> bool:
+def _serve_runs(options: argparse.Namespace) -> bool:
     """Serve runs until one ends well; return whether one did."""
     token = os.environ.get("FXFLOW_TOKEN", "")
     while True:
@@ -127,7 +141,7 @@ def serve_runs(options: argparse.Namespace) -> bool:
                 token=token,
                 heartbeat_timeout=options.heartbeat_timeout or 3.0,
                 start_timeout=options.start_timeout,
-                log=log,
+                log=_log,
             )
         else:
             server = Coordinator(
@@ -139,27 +153,34 @@ def serve_runs(options: argparse.Namespace) -> bool:
         options.port = server.port  # that of the next run too
         try:
             if isinstance(server, Membership):
-                well = serve_elastic(server, options)
+                well = _serve_elastic(server, options)
             else:
-                well = serve(server, options)
+                well = _serve(server, options)
         finally:
             server.stop()
         if well is not None:
             return well
-        log("the run has not ended well; the next one may begin")
+        _log("the run has not ended well; the next one may begin")
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Serve until a run has ended; return the exit status."""
-    options = parse(argv)
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``fxflow coordinator``: serve until a run has ended.
+
+    Args:
+        argv: the arguments; None is the command line's.
+
+    Returns:
+        The exit status.
+    """
+    options = _parse(argv)
     # As the first process of a container it would not be ended by a signal otherwise.
     # At once: the system closes the port, and processes see that it is gone.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: os._exit(128 + number))
     try:
-        well = serve_runs(options)
+        well = _serve_runs(options)
     except DistributedError as error:
-        log(str(error))
+        _log(str(error))
         well = False
     return 0 if well else 1
 

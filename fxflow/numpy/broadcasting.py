@@ -1,0 +1,110 @@
+"""Arrays repeated to a common shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxflow import lax
+from fxflow.core.array import Array
+from fxflow.core.aval import Shape
+from fxflow.core.eager import library
+from fxflow.core.errors import ShapeError
+from fxflow.lax.transfer import laid_out
+from fxflow.numpy._operands import ArrayLike, ShapeLike, array_of, joint_shape, repeated
+from fxflow.numpy.axes import as_shape
+
+
+def broadcast_to(
+    array: ArrayLike, shape: ShapeLike, *, out_sharding: Any = None
+) -> Array:
+    """Repeats an array to a shape.
+
+    Args:
+      array: array-like.
+      shape: int or sequence of ints; counted from the last axis, each length is that of
+        `array` or replaces a 1.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out.
+
+    Returns:
+      Array of that shape.
+
+    Raises:
+      ShapeError: the array does not broadcast to the shape.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
+
+    Example:
+      >>> import numpy as np
+      >>> broadcast_to(np.arange(2), (2, 2))
+      Array([[0, 1],
+             [0, 1]], dtype=int32)
+
+    Source: `numpy.broadcast_to`.
+    """
+    out = _broadcast_to(array, as_shape("broadcast_to", shape))
+    if out_sharding is not None:
+        return laid_out("broadcast_to", out, out_sharding)
+    return out
+
+
+@library("shape")
+def _broadcast_to(array: Any, shape: Shape) -> Array:
+    array = array_of(array, "broadcast_to")
+    aval = array.aval
+    old = aval.shape
+    if len(old) > len(shape) or any(
+        n not in (1, m) for n, m in zip(old[::-1], shape[::-1], strict=False)
+    ):
+        raise ShapeError(
+            f"broadcast_to: {aval} does not broadcast to shape {shape}: counted from "
+            "the "
+            "last axis, lengths must be equal or 1"
+        )
+    return repeated(array, shape)
+
+
+def broadcast_shapes(*shapes: Any) -> Shape:
+    """Returns the shape that arrays of these shapes broadcast to.
+
+    Args:
+      *shapes: ints or sequences of ints.
+
+    Returns:
+      A tuple of Python ints.
+
+    Raises:
+      ShapeError: two lengths differ and neither is 1.
+
+    Example:
+      >>> broadcast_shapes((2, 1), (3,))
+      (2, 3)
+
+    Source: `numpy.broadcast_shapes`.
+    """
+    return lax.broadcast_shapes(*(as_shape("broadcast_shapes", s) for s in shapes))
+
+
+def broadcast_arrays(*args: Any) -> list[Array]:
+    """Repeats arrays to the shape they broadcast to together.
+
+    Args:
+      *args: array-likes.
+
+    Returns:
+      A list of arrays of one shape, each of its own dtype.
+
+    Raises:
+      ShapeError: the shapes do not broadcast together.
+
+    Source: `numpy.broadcast_arrays`.
+    """
+    return list(_broadcast_arrays(*args))
+
+
+@library()
+def _broadcast_arrays(*args: Any) -> Any:
+    arrays = [array_of(a, "broadcast_arrays") for a in args]
+    if not arrays:
+        return ()
+    shape = joint_shape("broadcast_arrays", [a.aval for a in arrays])
+    return tuple(repeated(a, shape) for a in arrays)

@@ -1,0 +1,357 @@
+"""Arrays filled with one value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core import dtypes
+from fxflow.core.array import Array, buffer_of, from_host, host_of
+from fxflow.core.aval import Aval, Shape
+from fxflow.core.convert import not_an_array, typeof
+from fxflow.core.eager import EVAL
+from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.core.placed import placed_on
+from fxflow.core.trace import Tracer, state
+from fxflow.devices.meshes import PartitionSpec
+from fxflow.devices.shardings import Sharding
+from fxflow.lax.transfer import as_sharding
+from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, convert
+from fxflow.numpy.axes import as_shape
+from fxflow.numpy.creation import asarray, place_of, to_device, wrap_host
+from fxflow.transforms.global_arrays import make_array_from_callback
+
+
+def _filled(name: str, shape: Any, value: Any, dtype: Any, device: Any) -> Array:
+    lengths = as_shape(name, shape)
+    if state.trace is EVAL and device is None and not dtypes.is_key(dtype):
+        placed = placed_on(Aval(lengths, dtype))
+        if placed.placement.is_host:
+            make = np.ones if value else np.zeros
+            return from_host(make(lengths, dtype), placed)
+    return _repeated(name, wrap_host(np.array(value, dtype)), lengths, device)
+
+
+def _repeated(name: str, value: Array, shape: Shape, device: Any) -> Array:
+    """Returns a value broadcast to a shape, on a device or laid out by a sharding."""
+    if isinstance(device, Sharding | PartitionSpec) and isinstance(value, Array):
+        where = as_sharding(device, name)
+        concrete = state.trace is EVAL and not isinstance(value, Tracer)
+        if concrete and not value.ndim and len(where.device_set) > 1:
+            # Nobody holds the whole.
+            part = np.broadcast_to(host_of(value), where.shard_shape(shape))
+            made = make_array_from_callback(
+                shape, where, lambda index: part, dtype=value.dtype
+            )
+            aval = value.aval.update(shape=shape)
+            return Array(buffer_of(made), placed_on(aval, made._placed.placement, True))
+    out = _broadcast_value(name, value, shape)
+    return out if device is None else to_device(out, device)
+
+
+def zeros(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Makes an array of zeros.
+
+    Args:
+      shape: int or sequence of ints.
+      dtype: of the result (default: the default float).
+      device: where to put it.
+      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
+        a `PartitionSpec` over the current mesh.
+
+    Returns:
+      Array of that shape and dtype.
+
+    Raises:
+      ShapeError: a length is negative.
+      ArgumentError: both `device` and `out_sharding` are given.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
+
+    Example:
+      >>> zeros(2)
+      Array([0., 0.], dtype=float32)
+
+    Source: `numpy.zeros`.
+    """
+    if out_sharding is not None:
+        device = place_of("zeros", device, out_sharding)
+    dtype = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
+    return _filled("zeros", shape, 0, dtype, device)
+
+
+def ones(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Makes an array of ones.
+
+    Args:
+      shape: int or sequence of ints.
+      dtype: of the result (default: the default float).
+      device: where to put it.
+      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
+        a `PartitionSpec` over the current mesh.
+
+    Returns:
+      Array of that shape and dtype.
+
+    Raises:
+      ShapeError: a length is negative.
+      ArgumentError: both `device` and `out_sharding` are given.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
+
+    Source: `numpy.ones`.
+    """
+    if out_sharding is not None:
+        device = place_of("ones", device, out_sharding)
+    dtype = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
+    return _filled("ones", shape, 1, dtype, device)
+
+
+def empty(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Makes an array whose values do not matter; here they are zeros.
+
+    Args:
+      shape: int or sequence of ints.
+      dtype: of the result (default: the default float).
+      device: where to put it.
+      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
+        a `PartitionSpec` over the current mesh.
+
+    Returns:
+      Array of that shape and dtype.
+
+    Raises:
+      ShapeError: a length is negative.
+      ArgumentError: both `device` and `out_sharding` are given.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
+
+    Source: `numpy.empty`.
+    """
+    if out_sharding is not None:
+        device = place_of("empty", device, out_sharding)
+    dtype = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
+    return _filled("empty", shape, 0, dtype, device)
+
+
+def full(
+    shape: ShapeLike,
+    fill_value: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Makes an array filled with a value.
+
+    Args:
+      shape: int or sequence of ints.
+      fill_value: array-like that broadcasts to the shape.
+      dtype: of the result (default: that of `fill_value`; a Python number gives a
+        weakly typed array).
+      device: where to put it.
+      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
+        a `PartitionSpec` over the current mesh.
+
+    Returns:
+      Array of that shape and dtype.
+
+    Raises:
+      ShapeError: a length is negative, or `fill_value` does not broadcast.
+      ArgumentError: both `device` and `out_sharding` are given.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
+
+    Example:
+      >>> full(2, 7, "int8")
+      Array([7, 7], dtype=int8)
+
+    Source: `numpy.full`.
+    """
+    if out_sharding is not None:
+        device = place_of("full", device, out_sharding)
+    lengths = as_shape("full", shape)
+    return _repeated("full", asarray(fill_value, dtype), lengths, device)
+
+
+def _broadcast_value(name: str, value: Any, shape: Shape) -> Any:
+    aval = value.aval
+    fits = aval.ndim <= len(shape) and all(
+        n in (1, m) for n, m in zip(aval.shape[::-1], shape[::-1], strict=False)
+    )
+    if not fits:
+        raise ShapeError(
+            f"{name}: {aval} does not broadcast to shape {shape}: counted from the "
+            "last "
+            "axis, lengths must be equal or 1"
+        )
+    return lax.broadcast_in_dim(
+        value, shape, tuple(range(len(shape) - aval.ndim, len(shape)))
+    )
+
+
+# -- like others -------------------------------------------------------------------
+
+
+def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[Shape, Any, bool]:
+    if isinstance(a, list | tuple):
+        raise not_an_array(a, f"{name}: got")
+    aval = a.aval if hasattr(a, "aval") else typeof(a)
+    lengths = aval.shape if shape is None else as_shape(name, shape)
+    if dtype is None:
+        return lengths, aval.dtype, aval.weak_type
+    return lengths, dtypes.dtype(dtype), False
+
+
+def _full_like(
+    name: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any
+) -> Array:
+    lengths, chosen, weak = _like(name, a, dtype, shape)
+    if device is None and shape is None and type(a) is Array and a.committed:
+        device = a.sharding
+    if type(value) is int and value in (0, 1) and not weak:
+        return _filled(name, lengths, value, chosen, device)
+    if dtypes.is_key(chosen):
+        raise ArgumentError(f"{name}: takes numbers, got {typeof(a)}")
+    return _repeated(name, convert(asarray(value), chosen, weak), lengths, device)
+
+
+def zeros_like(
+    a: Any,
+    dtype: DTypeLike | None = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Makes an array of zeros like another array.
+
+    Args:
+      a: array-like, or anything with shape and dtype.
+      dtype: of the result (default: that of `a`).
+      shape: of the result (default: that of `a`).
+      device: where to put it (default: where `a` was put, if it keeps its shape).
+      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
+        a `PartitionSpec` over the current mesh.
+
+    Returns:
+      Array.
+
+    Raises:
+      ArgumentError: `a` is not an array, or both `device` and `out_sharding` are given.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
+
+    Source: `numpy.zeros_like`.
+    """
+    if out_sharding is not None:
+        device = place_of("zeros_like", device, out_sharding)
+    return _full_like("zeros_like", a, 0, dtype, shape, device)
+
+
+def ones_like(
+    a: Any,
+    dtype: DTypeLike | None = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Makes an array of ones like another array.
+
+    Args:
+      a: array-like, or anything with shape and dtype.
+      dtype: of the result (default: that of `a`).
+      shape: of the result (default: that of `a`).
+      device: where to put it (default: where `a` was put, if it keeps its shape).
+      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
+        a `PartitionSpec` over the current mesh.
+
+    Returns:
+      Array.
+
+    Raises:
+      ArgumentError: `a` is not an array, or both `device` and `out_sharding` are given.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
+
+    Source: `numpy.ones_like`.
+    """
+    if out_sharding is not None:
+        device = place_of("ones_like", device, out_sharding)
+    return _full_like("ones_like", a, 1, dtype, shape, device)
+
+
+def empty_like(
+    prototype: Any,
+    dtype: DTypeLike | None = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Array:
+    """Makes an array like another whose values do not matter; here they are zeros.
+
+    Args:
+      prototype: array-like, or anything with shape and dtype.
+      dtype: of the result (default: that of `prototype`).
+      shape: of the result (default: that of `prototype`).
+      device: where to put it (default: where `prototype` was put, if it keeps its
+        shape).
+
+    Returns:
+      Array.
+
+    Raises:
+      ArgumentError: `prototype` is not an array.
+
+    Source: `numpy.empty_like`.
+    """
+    return _full_like("empty_like", prototype, 0, dtype, shape, device)
+
+
+def full_like(
+    a: Any,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Makes an array like another, filled with a value.
+
+    Args:
+      a: array-like, or anything with shape and dtype.
+      fill_value: array-like that broadcasts to the shape.
+      dtype: of the result (default: that of `a`).
+      shape: of the result (default: that of `a`).
+      device: where to put it (default: where `a` was put, if it keeps its shape).
+      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
+        a `PartitionSpec` over the current mesh.
+
+    Returns:
+      Array.
+
+    Raises:
+      ArgumentError: `a` is not an array, or both `device` and `out_sharding` are given.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
+
+    Source: `numpy.full_like`.
+    """
+    if out_sharding is not None:
+        device = place_of("full_like", device, out_sharding)
+    return _full_like("full_like", a, fill_value, dtype, shape, device)

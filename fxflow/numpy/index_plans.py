@@ -1,0 +1,298 @@
+"""What an index says, before any array is touched.
+
+`read` splits it into its static part and its arrays; `plan_of` reads the static part
+against the shape of the operand, and finds the mistakes.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.aval import Aval, Shape
+from fxflow.core.convert import typeof
+from fxflow.core.errors import (
+    ArgumentError,
+    ConcretizationError,
+    DtypeError,
+    FxflowError,
+)
+from fxflow.core.trace import Tracer
+
+
+class BooleanIndexError(ConcretizationError, IndexError):
+    """A traced boolean mask was used as an index: its result has no static shape."""
+
+
+class OutOfRangeError(FxflowError, IndexError):
+    """An index is out of range, or there are too many of them."""
+
+
+# Items: an int, a slice as a tuple of three, or one of these.
+NEW, FILL, SCALAR, ARRAY, TRUE, FALSE = "new", "...", "scalar", "array", "true", "false"
+
+
+def read(index: Any, name: str = "index") -> tuple[tuple[Any, ...], list[Any]]:
+    """Splits an index into its static part and its arrays.
+
+    Args:
+      index: what stands between the brackets.
+      name: of the operation, for messages.
+
+    Returns:
+      The static items, and the integer arrays and tracers in order. A boolean mask is
+      replaced by the places where it is true.
+
+    Raises:
+      ArgumentError: an item is no index.
+      BooleanIndexError: a mask is traced.
+    """
+    items = index if type(index) is tuple else (index,)
+    static: list[Any] = []
+    arrays: list[Any] = []
+    for item in items:
+        kind = type(item)
+        if kind is int:
+            static.append(item)
+        elif kind is slice:
+            static.append((_bound(item.start), _bound(item.stop), _bound(item.step)))
+        elif item is None:
+            static.append(NEW)
+        elif item is Ellipsis:
+            static.append(FILL)
+        elif kind is bool or kind is np.bool_:
+            static.append(TRUE if item else FALSE)
+        else:
+            _read_array(item, static, arrays, name)
+    return tuple(static), arrays
+
+
+def _bound(value: Any) -> int | None:
+    """Returns a bound of a slice as a Python int."""
+    if value is None or type(value) is int:
+        return value
+    try:
+        return operator.index(value)
+    except ConcretizationError as error:
+        raise type(error)(
+            f"the bounds of a slice must be known when tracing, since they give the "
+            f"shape of the result: {error} For a slice of fixed length use "
+            "fxflow.lax.dynamic_slice_in_dim(x, start, length)."
+        ) from None
+    except TypeError:
+        raise ArgumentError(
+            f"the bounds of a slice must be integers, got {value!r}"
+        ) from None
+
+
+def _read_array(item: Any, static: list[Any], arrays: list[Any], name: str) -> None:
+    if isinstance(item, list | tuple):
+        raise ArgumentError(
+            f"{name}: a {type(item).__name__} is no index: use x[fnp.array({item!r})] "
+            "to pick elements, or a tuple x[i, j] to index axes"
+            if len(repr(item)) < 60
+            else f"{name}: a {type(item).__name__} is no index: make it an array"
+        )
+    if not isinstance(item, Array | np.ndarray | np.generic):
+        if hasattr(item, "__fxflow_array__"):
+            item = item.__fxflow_array__()
+        else:
+            try:
+                static.append(operator.index(item))
+            except TypeError:
+                raise ArgumentError(
+                    f"{name}: an index must be an integer, slice, None, Ellipsis, or "
+                    "an "
+                    f"array of integers or bools, got {item!r} of type "
+                    f"{type(item).__name__}"
+                ) from None
+            return
+    if isinstance(item, np.generic) and item.dtype.kind in "iu":
+        static.append(int(item))
+        return
+    aval = typeof(item)
+    if dtypes.is_bool(aval.dtype):
+        _read_mask(item, aval, static, arrays, name)
+    elif not dtypes.is_integer(aval.dtype):
+        raise DtypeError(
+            f"{name}: an index must be of integers or bools, got {aval}: convert it "
+            "with .astype(int)"
+        )
+    else:
+        static.append(ARRAY if aval.ndim else SCALAR)
+        arrays.append(item)
+
+
+def _read_mask(
+    item: Any, aval: Aval, static: list[Any], arrays: list[Any], name: str
+) -> None:
+    if isinstance(item, Tracer):
+        raise BooleanIndexError(
+            f"{name}: a boolean mask must be concrete, because the shape of the result "
+            f"depends on its values, but {aval} is traced. {item.origin()} Use "
+            "fnp.where(mask, x, other), x.at[mask].set(number), or "
+            "fnp.nonzero(mask, size=...)."
+        )
+    mask = np.asarray(item)
+    if not mask.ndim:
+        static.append(TRUE if mask else FALSE)
+        return
+    for axis, places in enumerate(mask.nonzero()):
+        # The mask's own lengths are kept, to be compared with the array's.
+        static.append((ARRAY, mask.shape[axis]))
+        arrays.append(places.astype(np.int32))
+
+
+class Axis(NamedTuple):
+    """What an index does along one axis of the operand.
+
+    Attributes:
+      kind: "slice", "int", "scalar" or "array".
+      start: of a slice; the place of an int.
+      length: of a slice.
+      step: of a slice.
+      array: position among the arrays, for "scalar" and "array".
+    """
+
+    kind: str
+    start: int = 0
+    length: int = 0
+    step: int = 1
+    array: int = -1
+
+
+class Plan(NamedTuple):
+    """An index read against a shape.
+
+    Attributes:
+      shape: of the operand, with an axis of length 1 for each boolean scalar.
+      axes: one for each axis of that shape.
+      layout: axes of the result: the number of a sliced axis, -1 for a new one, -2
+        where the axes of the arrays go.
+      advanced: whether arrays take part (then ints are broadcast with them).
+      constants: lengths of the arrays (of zeros) that stand for boolean scalars.
+    """
+
+    shape: Shape
+    axes: tuple[Axis, ...]
+    layout: tuple[int, ...]
+    advanced: bool
+    constants: tuple[int, ...]
+
+
+_plans: dict[Any, Plan] = {}
+
+
+ADVANCED = -2
+
+
+def plan_of(static: tuple[Any, ...], aval: Aval, name: str) -> Plan:
+    """Reads the static part of an index against the type of the operand.
+
+    Args:
+      static: from `read`.
+      aval: of the operand.
+      name: of the operation, for messages.
+
+    Raises:
+      OutOfRangeError: too many indices, or an integer out of range.
+    """
+    key = (static, aval.shape)
+    known = _plans.get(key)
+    if known is None:
+        if len(_plans) > 8192:
+            _plans.clear()
+        known = _plans[key] = _plan(static, aval, name)
+    return known
+
+
+def _plan(static: tuple[Any, ...], aval: Aval, name: str) -> Plan:
+    consumed = sum(item not in (NEW, FILL, TRUE, FALSE) for item in static)
+    if consumed > aval.ndim:
+        raise OutOfRangeError(
+            f"{name}: {consumed} indices for {aval}, which has {aval.ndim} "
+            f"ax{'i' if aval.ndim == 1 else 'e'}s"
+        )
+    if static.count(FILL) > 1:
+        raise OutOfRangeError(f"{name}: an index may hold one Ellipsis ('...') only")
+    missing = aval.ndim - consumed
+    whole = [(None, None, None)] * missing
+    if FILL in static:
+        at = static.index(FILL)
+        # The Ellipsis itself stays as a mark: it separates arrays even if it is empty.
+        items = [*static[:at], FILL, *whole, *static[at + 1 :]]
+    else:
+        items = [*static, *whole]
+    advanced = any(
+        item in (ARRAY, TRUE, FALSE) or (type(item) is tuple and item[0] == ARRAY)
+        for item in items
+    )
+    shape: list[int] = []
+    axes: list[Axis] = []
+    layout: list[int] = []
+    constants: list[int] = []
+    runs = 0  # groups of neighbouring arrays
+    first = 0
+    inside = False
+    taken = arrays = 0
+    for item in items:
+        picks = type(item) is int or item in (SCALAR, ARRAY, TRUE, FALSE)
+        picks = picks or (type(item) is tuple and item[0] == ARRAY)
+        if picks and advanced:
+            if not inside:
+                runs += 1
+                if runs == 1:
+                    first = len(layout)
+            inside = True
+        else:
+            inside = False
+        if item == FILL:
+            continue
+        if item == NEW:
+            layout.append(-1)
+            continue
+        if item in (TRUE, FALSE):
+            axes.append(Axis("array", array=-1 - len(constants)))
+            constants.append(int(item == TRUE))
+            shape.append(1)
+            continue
+        length = aval.shape[taken]
+        axis = len(axes)
+        shape.append(length)
+        if type(item) is int:
+            if not -length <= item < length:
+                raise OutOfRangeError(
+                    f"{name}: index {item} is out of range for axis {taken} of {aval}, "
+                    f"whose length is {length}"
+                )
+            axes.append(Axis("int", item + length if item < 0 else item))
+        elif item == SCALAR:
+            axes.append(Axis("scalar", array=arrays))
+            arrays += 1
+        elif item == ARRAY:
+            axes.append(Axis("array", array=arrays))
+            arrays += 1
+        elif item[0] == ARRAY:
+            if item[1] != length:
+                raise OutOfRangeError(
+                    f"{name}: a boolean mask has length {item[1]} along axis {taken} "
+                    "of "
+                    f"{aval}, whose length is {length}; they must be equal"
+                )
+            axes.append(Axis("array", array=arrays))
+            arrays += 1
+        else:
+            if item[2] == 0:
+                raise ArgumentError(f"{name}: the step of a slice must not be 0")
+            start, stop, step = slice(*item).indices(length)
+            count = len(range(start, stop, step))
+            axes.append(Axis("slice", start, count, step))
+            layout.append(axis)
+        taken += 1
+    if advanced:
+        layout.insert(first if runs == 1 else 0, ADVANCED)
+    return Plan(tuple(shape), tuple(axes), tuple(layout), advanced, tuple(constants))

@@ -1,0 +1,67 @@
+"""Where samples are made: the argument `out_sharding` of the samplers.
+
+Numbers depend on the key and their position only, so that a device can make its own
+part of an array and nobody has to hold the whole.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from fxflow.core.eager import EvalTrace, library
+from fxflow.core.trace import state
+from fxflow.devices.shardings import Sharding
+from fxflow.lax.transfer import as_sharding, laid_out
+
+_NAME = "fxflow.random"
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def sampler(*static: str) -> Callable[[F], F]:
+    """Makes a function `library`, and carries out its argument `out_sharding`.
+
+    Eagerly the function is then one compiled program, of which each device runs its
+    share; while tracing, its result is constrained.
+
+    Args:
+      *static: names of the arguments that are not arrays, as for `library`.
+
+    Returns:
+      A decorator for functions with the keyword-only argument `out_sharding=None`, of
+      which their bodies need to know nothing.
+    """
+
+    def decorate(function: F) -> F:
+        plain = library(*static)(function)
+
+        def laid(*, where: Sharding, **given: Any) -> Any:
+            return laid_out(_NAME, function(**given), where)
+
+        laid.__name__ = laid.__qualname__ = function.__name__.lstrip("_")
+        program = library(*static, "where")(laid)
+
+        @functools.wraps(function)
+        def call(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+            if out_sharding is None:
+                return plain(*args, **kwargs)
+            where = as_sharding(out_sharding, f"{_NAME}: out_sharding")
+            given = _signature(function).bind(*args, **kwargs).arguments
+            for name in static:
+                if isinstance(given.get(name), list | np.ndarray):
+                    given[name] = tuple(given[name])  # to be found again
+            out = program(where=where, **given)
+            if isinstance(state.trace, EvalTrace) and out.sharding != where:
+                return laid_out(_NAME, out, where)
+            return out
+
+        return cast(F, call)
+
+    return decorate
+
+
+_signature = functools.cache(inspect.signature)

@@ -1,0 +1,112 @@
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from fxflow import config
+from fxflow.devices.cluster import DistributedError, set_failure
+from fxflow.distributed.notices import Agreement, Notice
+
+
+class Told:
+    """What a process says to the coordinator."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, dict[str, Any]]] = []
+
+    def post(self, operation: str, **fields: Any) -> None:
+        self.said.append((operation, fields))
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def agreement(told: Told) -> Any:
+    before = signal.getsignal(signal.SIGTERM)
+    result = Agreement()
+    result.attach(told)  # type: ignore[arg-type]
+    yield result
+    result.close()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def wait_until(true: Any) -> None:
+    end = time.monotonic() + 10
+    while not true() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert true()
+
+
+def test_notice() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with Notice() as told:
+        assert not told.is_set()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert told.wait(5)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_signal_is_passed_on(agreement: Agreement, told: Told) -> None:
+    assert not agreement.reached(0)
+    os.kill(os.getpid(), signal.SIGTERM)
+    wait_until(lambda: told.said == [("notice", {})])
+
+
+def test_one_step(agreement: Agreement, told: Told) -> None:
+    assert [agreement.reached(step) for step in range(3)] == [False] * 3
+    agreement.hear({"event": "hold"})
+    agreement.hear({"event": "hold"})
+    assert told.said == [("in_step", {"step": 2})]
+    timer = threading.Timer(0.2, agreement.hear, [{"event": "until", "step": 5}])
+    timer.start()
+    started = time.monotonic()
+    # It does not begin a step before it knows which is the last.
+    assert not agreement.reached(3)
+    assert time.monotonic() - started > 0.15
+    assert [agreement.reached(step) for step in (4, 5, 6)] == [False, True, False]
+
+
+def test_steps_may_be_passed_over(agreement: Agreement) -> None:
+    assert not agreement.reached(10)
+    agreement.hear({"event": "hold"})
+    agreement.hear({"event": "until", "step": 11})
+    assert [agreement.reached(step) for step in (20, 30)] == [True, False]
+
+
+def test_events_before_it_is_attached(told: Told) -> None:
+    agreement = Agreement()
+    agreement.hear({"event": "hold"})
+    agreement.attach(told)  # type: ignore[arg-type]
+    assert told.said == [("in_step", {"step": None})]
+
+
+def test_no_agreement(agreement: Agreement) -> None:
+    agreement.hear({"event": "hold"})
+    with (
+        config.override(collective_timeout=1),
+        pytest.raises(DistributedError, match=r"did not agree on a step .* 1 s"),
+    ):
+        agreement.reached(0)
+
+
+def test_somebody_is_lost(agreement: Agreement) -> None:
+    agreement.hear({"event": "hold"})
+
+    def lose() -> None:
+        set_failure(DistributedError("process 1 is lost", [1]))
+        agreement.wake()
+
+    timer = threading.Timer(0.1, lose)
+    timer.start()
+    try:
+        with pytest.raises(DistributedError, match="process 1 is lost"):
+            agreement.reached(0)
+    finally:
+        timer.join()
+        set_failure(None)

@@ -1,0 +1,53 @@
+"""What an index says, and which mistakes it can hold."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow.core.errors import ArgumentError, ConcretizationError, DtypeError
+from fxflow.numpy.index_plans import BooleanIndexError, OutOfRangeError
+
+A = np.array
+
+
+SHAPE = (4, 5, 6)
+
+
+X = np.arange(120, dtype=np.float32).reshape(SHAPE)
+
+
+MASK = (X.astype(int) * 7) % 5 > 2
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "text"),
+    [
+        (4, OutOfRangeError, r"index 4 is out of range for axis 0 of f32\[4,5,6\]"),
+        ((0, -6), IndexError, "index -6 is out of range for axis 1"),
+        ((0, 0, 0, 0), OutOfRangeError, "4 indices for f32.*has 3 axes"),
+        ((..., ...), OutOfRangeError, "one Ellipsis"),
+        (1.5, ArgumentError, "got 1.5 of type float"),
+        ("a", ArgumentError, "got 'a' of type str"),
+        ([0, 1], ArgumentError, r"a list is no index: use x\[fnp.array\(\[0, 1\]\)\]"),
+        (np.ones(2), DtypeError, "must be of integers or bools"),
+        (slice(1.5), ArgumentError, "bounds of a slice must be integers"),
+        (slice(None, None, 0), ArgumentError, "must not be 0"),
+        (A([True, False]), OutOfRangeError, "mask has length 2 along axis 0"),
+        ((A([0, 1]), A([0, 1, 2])), OutOfRangeError, "do not broadcast together"),
+    ],
+)
+def test_mistakes(index: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        fnp.asarray(X)[index]
+    with pytest.raises(error, match=text):
+        fxflow.jit(lambda x: x[index])(X)
+
+
+def test_what_tracing_cannot_know() -> None:
+    with pytest.raises(BooleanIndexError, match=r"x.at\[mask\].set"):
+        fxflow.jit(lambda x: x[x > 2])(X)
+    with pytest.raises(ConcretizationError, match="dynamic_slice_in_dim"):
+        fxflow.jit(lambda x, i: x[i : i + 2])(X, 1)
