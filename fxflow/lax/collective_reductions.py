@@ -44,8 +44,10 @@ from fxflow.lax.reshaping import reshape
 from fxflow.lax.select import select
 from fxflow.lax.slicing import slice_in_dim
 
-#: Bytes; a reduction over processes takes longer to begin than to copy so much.
-SMALL = 4 * 2**20
+#: Bytes; a reduction over processes takes longer to begin than to copy so much. Larger
+#: ones go on beside what is computed: an MNIST step took 7 to 100 ms with all gradients
+#: joined, 14 to 17 with none, and 8 to 14 with those up to this size.
+SMALL = 2**16
 
 
 class Reduction(Collective):
