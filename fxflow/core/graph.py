@@ -199,6 +199,27 @@ def subgraphs(params: dict[str, Any]) -> list[tuple[str, Graph]]:
     return found
 
 
+def any_node(graph: Graph, key: Any, test: Callable[[Node], bool]) -> bool:
+    """Returns whether an operation of a graph, or of graphs inside, passes a test.
+
+    Args:
+      graph: to look at; it remembers the answer.
+      key: under which it does; one for each test.
+      test: of a node by itself.
+    """
+    known = graph.memo.get(key)
+    if known is None:
+        known = graph.memo[key] = any(any_within(n, key, test) for n in graph.nodes)
+    return bool(known)
+
+
+def any_within(node: Node, key: Any, test: Callable[[Node], bool]) -> bool:
+    """Returns whether a node, or one of the graphs in it, passes; see `any_node`."""
+    return test(node) or any(
+        any_node(inner, key, test) for _, inner in subgraphs(node.params)
+    )
+
+
 # -- evaluation ----------------------------------------------------------------
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fxflow.core.graph import Graph, Node, Var, subgraphs
+from fxflow.core.graph import Graph, Node, Var, any_node, any_within
 from fxflow.core.primitive import table
 
 
@@ -101,18 +101,13 @@ def in_memory(kind: Kind) -> str | None:
     return kind.kind if isinstance(kind, Part) else kind
 
 
+def _names(node: Node) -> bool:
+    return node.primitive.names_memory(node.params)
+
+
 def names_memories(graph: Graph) -> bool:
     """Returns whether any operation of a graph names another memory."""
-    known = graph.memo.get("names_memories")
-    if known is None:
-        known = graph.memo["names_memories"] = any(map(_named_by, graph.nodes))
-    return bool(known)
-
-
-def _named_by(node: Node) -> bool:
-    return node.primitive.names_memory(node.params) or any(
-        names_memories(inner) for _, inner in subgraphs(node.params)
-    )
+    return any_node(graph, "names_memories", _names)
 
 
 def laid_out(
@@ -223,19 +218,14 @@ def settled(primal: Graph, tangent: Graph, primals: Sequence[Any]) -> Graph:
     return known
 
 
+def _goes_back(node: Node) -> bool:
+    memory = node.params.get("memory")
+    return isinstance(memory, Going) and any(type(part) is Back for part in memory)
+
+
 def _asks(graph: Graph) -> bool:
     """Returns whether values of a graph go, or cotangents will, where others were."""
-    known = graph.memo.get("asks_memories")
-    if known is None:
-        known = graph.memo["asks_memories"] = any(map(_asked_by, graph.nodes))
-    return bool(known)
-
-
-def _asked_by(node: Node) -> bool:
-    memory = node.params.get("memory")
-    if isinstance(memory, Going) and any(type(part) is Back for part in memory):
-        return True
-    return any(_asks(inner) for _, inner in subgraphs(node.params))
+    return any_node(graph, "asks_memories", _goes_back)
 
 
 def _settle(graph: Graph, origins: dict[Origin, str | None]) -> Graph:
@@ -255,7 +245,7 @@ def _settle(graph: Graph, origins: dict[Origin, str | None]) -> Graph:
 
     nodes = [
         node.replace(params={k: settle(v) for k, v in node.params.items()})
-        if _asked_by(node)
+        if any_within(node, "asks_memories", _goes_back)
         else node
         for node in graph.nodes
     ]
@@ -439,7 +429,7 @@ class _Rewriting:
         """Writes the graph; see `Layout.place`."""
         for node in self.graph.nodes:
             kinds = [self.kind(a) for a in node.inputs]
-            if any(kinds) or _named_by(node):
+            if any(kinds) or any_within(node, "names_memories", _names):
                 self.rewrite(node, kinds)
             else:
                 self.nodes.append(node)

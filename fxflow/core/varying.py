@@ -50,6 +50,8 @@ def with_outputs_varying(graph: Graph, vmas: Sequence[Axes]) -> Graph:
       graph: of a loop's body or a branch.
       vmas: for each output, axes that its type shall have; further ones stay.
     """
+    if not state.tracked:
+        return graph
     missing = [
         _in_order(vma - atom.aval.vma)
         for atom, vma in zip(graph.outputs, vmas, strict=True)

@@ -14,9 +14,9 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-__all__ = ["Relay", "pump", "splice"]
+__all__ = ["Relay", "connections", "pump", "splice"]
 
 
 def pump(source: socket.socket, sink: socket.socket) -> bool:
@@ -56,6 +56,16 @@ def splice(left: socket.socket, right: socket.socket) -> None:
     thread.join()
 
 
+def connections(listener: socket.socket) -> Iterator[socket.socket]:
+    """Yield what connects, until the listener is closed."""
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        yield connection
+
+
 class Relay:
     """A local port that forwards to a peer and outlives it.
 
@@ -85,11 +95,7 @@ class Relay:
         ).start()
 
     def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return  # closed
+        for client in connections(self._listener):
             self._start(self._carry, client)
 
     def _carry(self, client: socket.socket) -> None:

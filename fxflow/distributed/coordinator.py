@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fxflow.devices.cluster import DistributedError, Service, StandIn
-from fxflow.devices.relay import splice
+from fxflow.devices.relay import connections, splice
 
 from .wire import Line, Message, parse_address
 
@@ -304,11 +304,7 @@ class Server:
         ).start()
 
     def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return  # stopped
+        for connection in connections(self._listener):
             with self.lock:
                 self._connections.add(connection)
             self._start(self._serve, connection)

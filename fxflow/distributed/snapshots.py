@@ -19,6 +19,7 @@ import numpy as np
 
 from fxflow.core.array import Array
 from fxflow.devices.cluster import DistributedError
+from fxflow.devices.relay import connections
 
 from .coordinator import listen
 from .values import HostLeaf, decode, encode, to_host
@@ -163,11 +164,7 @@ class StateServer:
         threading.Thread(target=self._accept, name="fxflow-state", daemon=True).start()
 
     def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return  # closed
+        for connection in connections(self._listener):
             threading.Thread(
                 target=self._serve, args=(connection,), name="fxflow-state", daemon=True
             ).start()

@@ -161,10 +161,6 @@ def _branch(
         for f in functions
     ]
     out_tree, outs = _agreed(operation, labels, bodies)
-    # Devices that choose different branches have different results, and cannot meet in
-    # a branch to sum cotangents of what they share: it is cast outside.
-    differs = typeof(index).vma
-    outs = [a.update(vma=a.vma | differs) for a in outs]
     if isinstance(index, int):
         # The choice is known: the branch's operations run where this one would.
         body = bodies[index]
@@ -172,7 +168,13 @@ def _branch(
         values = [_as(value, aval) for value, aval in zip(results, outs, strict=True)]
         return out_tree.unflatten(values)
     consts, graphs = _with_common_consts(bodies)
-    given = [cast(value, differs) for value in (*consts, *leaves)]
+    given = [*consts, *leaves]
+    differs = typeof(index).vma
+    if differs:
+        # Devices that choose different branches have different results, and cannot meet
+        # in a branch to sum cotangents of what they share: it is cast outside.
+        outs = [a.update(vma=a.vma | differs) for a in outs]
+        given = [cast(value, differs) for value in given]
     ins = [typeof(value) for value in given]
     typed = tuple(_typed(graph, ins, outs) for graph in graphs)
     return out_tree.unflatten(Cond.bind(index, *given, branches=typed))
@@ -206,9 +208,9 @@ def _agreed(
                     f"returns {a} and {label} returns {b}"
                     f"{f' at {path}' if path else ''}: convert or reshape one"
                 )
-            avals[i] = a.update(
-                weak_type=a.weak_type and b.weak_type, vma=a.vma | b.vma
-            )
+            if a is not b:
+                weak = a.weak_type and b.weak_type
+                avals[i] = a.update(weak_type=weak, vma=a.vma | b.vma)
     return first.out_tree, avals
 
 

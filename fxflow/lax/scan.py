@@ -165,7 +165,9 @@ def traced_with_carry(
     require_carry(operation, carry_tree, carry, outs)
     rest = body.graph.out_avals[len(carry) :]
     graph = with_outputs_varying(body.graph, [a.vma for a in (*carry, *rest)])
-    return carry, Body(graph, body.consts, body.out_tree)
+    if graph is not body.graph:
+        body = Body(graph, body.consts, body.out_tree)
+    return carry, body
 
 
 def _require_pair(out: Any) -> None:

@@ -26,7 +26,7 @@ from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_graph
 from fxflow.core.effects import ORDERED
 from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.core.graph import Graph, Node, Var, prune, subgraphs, used_inputs
+from fxflow.core.graph import Graph, Node, Var, any_node, prune, used_inputs
 from fxflow.core.higher_order import (
     HigherOrder,
     chosen,
@@ -50,7 +50,7 @@ from fxflow.lax.collective_groups import Collective, shown
 from fxflow.lax.collective_reductions import PSum
 from fxflow.lax.elementwise import mul
 from fxflow.lax.reshaping import reshape
-from fxflow.lax.sharded_parts import cut, global_shape, joined
+from fxflow.lax.sharded_parts import axes_of, cut, global_shape, joined
 
 Specs = tuple[PartitionSpec, ...]
 Names = tuple[Any, ...]
@@ -454,15 +454,15 @@ class ShardMap(HigherOrder):
 
 def uses_index(graph: Graph, axis_name: Any) -> bool:
     """Returns whether any operation of a graph asks for the place on an axis."""
-    return any(
-        (
+
+    def asks(node: Node) -> bool:
+        return (
             isinstance(node.primitive, Collective)
             and axis_name in node.params["axes"]
             and node.primitive.needs_place(node.params)
         )
-        or any(uses_index(inner, axis_name) for _, inner in subgraphs(node.params))
-        for node in graph.nodes
-    )
+
+    return any_node(graph, ("uses_index", axis_name), asks)
 
 
 def _wholes(graph: Graph, mesh: Mesh, out_specs: Specs, axes: Names) -> list[Aval]:
@@ -480,7 +480,7 @@ def _missing(
 
     Without types that tell (`check`), anything may differ.
     """
-    used = {name for names in spec.names() for name in names}
+    used = axes_of(spec)
     return tuple(
         n
         for n in axes

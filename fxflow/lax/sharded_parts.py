@@ -12,6 +12,11 @@ from fxflow.devices.meshes import Mesh, PartitionSpec, names_of
 Names = tuple[Any, ...]
 
 
+def axes_of(spec: PartitionSpec) -> frozenset[Any]:
+    """Returns the mesh axes that a spec divides over."""
+    return frozenset(name for names in spec.names() for name in names)
+
+
 def _counts(ndim: int, spec: PartitionSpec, mesh: Mesh) -> list[int]:
     """Returns how many parts each axis has."""
     counts = [mesh.length(names) for names in spec.names()]
@@ -61,7 +66,7 @@ def cut(value: Any, spec: PartitionSpec, mesh: Mesh, axes: Names) -> Any:
 def joined(value: Any, spec: PartitionSpec, mesh: Mesh, axes: Names) -> Any:
     """Returns the whole of the parts that `cut` would give."""
     value = np.asarray(value)
-    used = {name for names in spec.names() for name in names}
+    used = axes_of(spec)
     left = [name for name in axes if name in used]
     for i in reversed(range(len(axes))):
         if axes[i] not in used:

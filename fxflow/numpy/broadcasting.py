@@ -6,7 +6,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.array import Array
-from fxflow.core.aval import Shape
+from fxflow.core.aval import Aval, Shape
 from fxflow.core.eager import library
 from fxflow.core.errors import ShapeError
 from fxflow.lax.transfer import laid_out
@@ -50,17 +50,24 @@ def broadcast_to(
 @library("shape")
 def _broadcast_to(array: Any, shape: Shape) -> Array:
     array = array_of(array, "broadcast_to")
-    aval = array.aval
+    require_broadcasts("broadcast_to", array.aval, shape)
+    return repeated(array, shape)
+
+
+def require_broadcasts(name: str, aval: Aval, shape: Shape) -> None:
+    """Checks that arrays of a type broadcast to a shape.
+
+    Raises:
+      ShapeError: they do not; `name` is the function's.
+    """
     old = aval.shape
     if len(old) > len(shape) or any(
         n not in (1, m) for n, m in zip(old[::-1], shape[::-1], strict=False)
     ):
         raise ShapeError(
-            f"broadcast_to: {aval} does not broadcast to shape {shape}: counted from "
-            "the "
+            f"{name}: {aval} does not broadcast to shape {shape}: counted from the "
             "last axis, lengths must be equal or 1"
         )
-    return repeated(array, shape)
 
 
 def broadcast_shapes(*shapes: Any) -> Shape:

@@ -12,7 +12,7 @@ from fxflow.core.array import Array, buffer_of, from_host, host_of
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import not_an_array, typeof
 from fxflow.core.eager import EVAL
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.core.errors import ArgumentError
 from fxflow.core.placed import placed_on
 from fxflow.core.trace import Tracer, state
 from fxflow.devices.meshes import PartitionSpec
@@ -20,6 +20,7 @@ from fxflow.devices.shardings import Sharding
 from fxflow.lax.transfer import as_sharding
 from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, convert
 from fxflow.numpy.axes import as_shape
+from fxflow.numpy.broadcasting import require_broadcasts
 from fxflow.numpy.creation import asarray, place_of, to_device, wrap_host
 from fxflow.transforms.global_arrays import make_array_from_callback
 
@@ -47,8 +48,20 @@ def _repeated(name: str, value: Array, shape: Shape, device: Any) -> Array:
             )
             aval = value.aval.update(shape=shape)
             return Array(buffer_of(made), placed_on(aval, made._placed.placement, True))
-    out = _broadcast_value(name, value, shape)
+    aval = typeof(value)
+    require_broadcasts(name, aval, shape)
+    aligned = tuple(range(len(shape) - aval.ndim, len(shape)))
+    out = lax.broadcast_in_dim(value, shape, aligned)
     return out if device is None else to_device(out, device)
+
+
+def _new(
+    name: str, shape: Any, value: Any, dtype: Any, device: Any, out_sharding: Any
+) -> Array:
+    if out_sharding is not None:
+        device = place_of(name, device, out_sharding)
+    dtype = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
+    return _filled(name, shape, value, dtype, device)
 
 
 def zeros(
@@ -81,10 +94,7 @@ def zeros(
 
     Source: `numpy.zeros`.
     """
-    if out_sharding is not None:
-        device = place_of("zeros", device, out_sharding)
-    dtype = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
-    return _filled("zeros", shape, 0, dtype, device)
+    return _new("zeros", shape, 0, dtype, device, out_sharding)
 
 
 def ones(
@@ -113,10 +123,7 @@ def ones(
 
     Source: `numpy.ones`.
     """
-    if out_sharding is not None:
-        device = place_of("ones", device, out_sharding)
-    dtype = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
-    return _filled("ones", shape, 1, dtype, device)
+    return _new("ones", shape, 1, dtype, device, out_sharding)
 
 
 def empty(
@@ -145,10 +152,7 @@ def empty(
 
     Source: `numpy.empty`.
     """
-    if out_sharding is not None:
-        device = place_of("empty", device, out_sharding)
-    dtype = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
-    return _filled("empty", shape, 0, dtype, device)
+    return _new("empty", shape, 0, dtype, device, out_sharding)
 
 
 def full(
@@ -190,22 +194,6 @@ def full(
     return _repeated("full", asarray(fill_value, dtype), lengths, device)
 
 
-def _broadcast_value(name: str, value: Any, shape: Shape) -> Any:
-    aval = value.aval
-    fits = aval.ndim <= len(shape) and all(
-        n in (1, m) for n, m in zip(aval.shape[::-1], shape[::-1], strict=False)
-    )
-    if not fits:
-        raise ShapeError(
-            f"{name}: {aval} does not broadcast to shape {shape}: counted from the "
-            "last "
-            "axis, lengths must be equal or 1"
-        )
-    return lax.broadcast_in_dim(
-        value, shape, tuple(range(len(shape) - aval.ndim, len(shape)))
-    )
-
-
 # -- like others -------------------------------------------------------------------
 
 
@@ -220,8 +208,16 @@ def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[Shape, Any, bool]:
 
 
 def _full_like(
-    name: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any
+    name: str,
+    a: Any,
+    value: Any,
+    dtype: Any,
+    shape: Any,
+    device: Any,
+    out_sharding: Any = None,
 ) -> Array:
+    if out_sharding is not None:
+        device = place_of(name, device, out_sharding)
     lengths, chosen, weak = _like(name, a, dtype, shape)
     if device is None and shape is None and type(a) is Array and a.committed:
         device = a.sharding
@@ -259,9 +255,7 @@ def zeros_like(
 
     Source: `numpy.zeros_like`.
     """
-    if out_sharding is not None:
-        device = place_of("zeros_like", device, out_sharding)
-    return _full_like("zeros_like", a, 0, dtype, shape, device)
+    return _full_like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
 def ones_like(
@@ -291,9 +285,7 @@ def ones_like(
 
     Source: `numpy.ones_like`.
     """
-    if out_sharding is not None:
-        device = place_of("ones_like", device, out_sharding)
-    return _full_like("ones_like", a, 1, dtype, shape, device)
+    return _full_like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
 def empty_like(
@@ -352,6 +344,4 @@ def full_like(
 
     Source: `numpy.full_like`.
     """
-    if out_sharding is not None:
-        device = place_of("full_like", device, out_sharding)
-    return _full_like("full_like", a, fill_value, dtype, shape, device)
+    return _full_like("full_like", a, fill_value, dtype, shape, device, out_sharding)

@@ -15,7 +15,7 @@ from fxflow.core.staging import trace_flat
 from fxflow.core.varying import with_outputs_varying
 from fxflow.devices.meshes import Mesh, PartitionSpec, get_mesh
 from fxflow.lax.shard_map import ShardMap, manual_axes
-from fxflow.lax.sharded_parts import local_shape
+from fxflow.lax.sharded_parts import axes_of, local_shape
 from fxflow.transforms.arguments import leaf_labels, name_of, require_callable
 from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.jit import jit
@@ -136,7 +136,7 @@ def run(
     for array, spec, label in zip(arrays, specs, labels, strict=True):
         aval = typeof(array)
         _fits(aval, spec, mesh, axes, f"shard_map({name}): argument {label}")
-        vma = aval.vma | _axes_of(spec) if check else aval.vma
+        vma = aval.vma | axes_of(spec) if check else aval.vma
         avals.append(aval.update(shape=local_shape(aval.shape, spec, mesh), vma=vma))
     flat = FlatFunction(fun, treedef, name)
     with manual_axes(mesh, axes, tracked=check):
@@ -151,11 +151,11 @@ def run(
         _named(aval, spec, mesh, axes, what)
     shared = (PartitionSpec(),) * len(consts)
     if check:
-        varying = [_axes_of(s) for s in (*shared, *specs)]
+        varying = [axes_of(s) for s in (*shared, *specs)]
         _check(graph, varying, results, paths, mesh, axes, name)
         with manual_axes(mesh, axes, tracked=True):
             # Cotangents of stacked results differ, even where the results do not.
-            named = [a.vma | _axes_of(s) for a, s in zip(graph.out_avals, results)]
+            named = [a.vma | axes_of(s) for a, s in zip(graph.out_avals, results)]
             graph = with_outputs_varying(graph, named)
     outs = ShardMap.bind(
         *consts,
@@ -195,10 +195,6 @@ def _specs(prefix: Any, full: Any, what: str) -> list[PartitionSpec]:
                 f"{what} must hold PartitionSpecs, got {spec!r}; P() means the whole"
             )
     return given
-
-
-def _axes_of(spec: PartitionSpec) -> frozenset[Any]:
-    return frozenset(name for names in spec.names() for name in names)
 
 
 def _named(aval: Any, spec: PartitionSpec, mesh: Mesh, axes: Names, what: str) -> None:
@@ -247,7 +243,7 @@ def _check(
     for varies, spec, path, aval in zip(
         found, specs, paths, graph.out_avals, strict=True
     ):
-        named = _axes_of(spec)
+        named = axes_of(spec)
         differs = varies & aval.vma - named
         wrong = [n for n in axes if n in differs and mesh.shape[n] > 1]
         if wrong:

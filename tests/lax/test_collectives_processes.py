@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -22,8 +17,7 @@ from tests.lax.test_collectives_devices import (
 from tests.lax.test_ragged_all_to_all import call, tables
 from tests.lax.test_ragged_all_to_all import data as ragged_data
 from tests.lax.test_ragged_all_to_all import meaning as ragged_meaning
-
-ROOT = Path(__file__).parents[2]
+from tests.processes import check_two_processes
 
 
 def run() -> None:
@@ -58,19 +52,7 @@ def run() -> None:
 
 @pytest.mark.slow
 def test_two_processes():
-    launch = [sys.executable, "-m", "fxflow.distributed.launch", "-n", "2"]
-    launch += ["--devices-per-process", "2", "--no-color", "--timeout", "90"]
-    env = {k: v for k, v in os.environ.items() if k != "FXFLOW_NUM_CPU_DEVICES"}
-    found = subprocess.run(
-        [*launch, "-m", "tests.lax.test_collectives_processes"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=ROOT,
-        env=env,
-    )
-    assert found.returncode == 0, found.stdout + found.stderr
-    assert found.stdout.count("done") == 2
+    check_two_processes("tests.lax.test_collectives_processes")
 
 
 if __name__ == "__main__":

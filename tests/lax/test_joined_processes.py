@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import distributed, lax, pmap
-
-ROOT = Path(__file__).parents[2]
+from tests.processes import check_two_processes
 
 
 def many(x, y, n):
@@ -97,19 +91,7 @@ def test_one_process_leaves_it_to_the_compiler():
 
 @pytest.mark.slow
 def test_two_processes():
-    launch = [sys.executable, "-m", "fxflow.distributed.launch", "-n", "2"]
-    launch += ["--devices-per-process", "2", "--no-color", "--timeout", "90"]
-    env = {k: v for k, v in os.environ.items() if k != "FXFLOW_NUM_CPU_DEVICES"}
-    found = subprocess.run(
-        [*launch, "-m", "tests.lax.test_joined_processes"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=ROOT,
-        env=env,
-    )
-    assert found.returncode == 0, found.stdout + found.stderr
-    assert found.stdout.count("done") == 2
+    check_two_processes("tests.lax.test_joined_processes")
 
 
 if __name__ == "__main__":

@@ -7,16 +7,12 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import NamedSharding, P, make_mesh
+from fxflow import P
 from fxflow.core.errors import ArgumentError
 from fxflow.devices import PlacementError
+from tests.layouts import check_laid_out, on
 
-MESH = make_mesh((4, 2), ("x", "y"))
 X = np.arange(64, dtype=np.float32).reshape(8, 8)
-
-
-def on(*entries):
-    return NamedSharding(MESH, P(*entries))
 
 
 CREATION = {
@@ -68,16 +64,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_laid_out(name):
-    function, spec = CASES[name]
-    expected = function()
-    got = function(out_sharding=on(*spec))
-    assert got.aval == expected.aval
-    assert got.sharding.is_equivalent_to(on(*spec), got.ndim)
-    np.testing.assert_array_equal(got, expected)
-    with fxflow.set_mesh(MESH):
-        inside = fxflow.jit(lambda: function(out_sharding=spec))()
-    assert inside.sharding.is_equivalent_to(on(*spec), got.ndim)
-    np.testing.assert_allclose(inside, expected, rtol=1e-6)
+    check_laid_out(*CASES[name])
 
 
 @pytest.mark.parametrize("name", CREATION)

@@ -15,15 +15,11 @@ from fxflow.core.trace import Tracer
 from fxflow.devices import PlacementError
 from fxflow.lax.transfer import laid_out
 from fxflow.random import _layout
+from tests.layouts import MESH, on
 
-MESH = make_mesh((4, 2), ("x", "y"))
 KEY = random.key(7)
 SHAPE = (8, 4)
 VECTOR = np.linspace(0.5, 1.5, 4, dtype=np.float32)
-
-
-def on(*entries):
-    return NamedSharding(MESH, P(*entries))
 
 
 SAMPLERS = {

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -14,8 +9,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import distributed, lax, pmap
 from fxflow.core.errors import ArgumentError, DeletedArrayError
-
-ROOT = Path(__file__).parents[2]
+from tests.processes import check_two_processes
 
 
 def shared(x, y, scale):
@@ -108,19 +102,7 @@ def run() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [1, 2])
 def test_two_processes(devices):
-    launch = [sys.executable, "-m", "fxflow.distributed.launch", "-n", "2"]
-    launch += ["--devices-per-process", str(devices), "--no-color", "--timeout", "90"]
-    env = {k: v for k, v in os.environ.items() if k != "FXFLOW_NUM_CPU_DEVICES"}
-    found = subprocess.run(
-        [*launch, "-m", "tests.transforms.test_pmap_processes"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=ROOT,
-        env=env,
-    )
-    assert found.returncode == 0, found.stdout + found.stderr
-    assert found.stdout.count("done") == 2
+    check_two_processes("tests.transforms.test_pmap_processes", devices)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,32 @@
+"""Test modules that are run by several processes, as `python -m` by the launcher."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def check_two_processes(module: str, devices: int = 2) -> None:
+    """Runs a module in two processes, each of which prints `done` at its end.
+
+    Args:
+      module: name of the module.
+      devices: how many CPU devices each process has.
+    """
+    launch = [sys.executable, "-m", "fxflow.distributed.launch", "-n", "2"]
+    launch += ["--devices-per-process", str(devices), "--no-color", "--timeout", "90"]
+    env = {k: v for k, v in os.environ.items() if k != "FXFLOW_NUM_CPU_DEVICES"}
+    found = subprocess.run(
+        [*launch, "-m", module],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=ROOT,
+        env=env,
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert found.stdout.count("done") == 2
