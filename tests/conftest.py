@@ -21,6 +21,7 @@ import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
 from fxflow._config import Option, config  # noqa: E402
+from tests.sweeps import sampling  # noqa: E402
 
 # A failing example is printed with what is needed to run it again. In CI the examples
 # are the same in each run, so that a change is not blamed for another one's bug.
@@ -34,6 +35,22 @@ settings.register_profile(
 settings.load_profile("fxflow")
 
 _OPTIONS = [name for name, o in vars(type(config)).items() if isinstance(o, Option)]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("sweeps", "tests/sweeps")
+    group.addoption("--sweep-seed", type=int, default=0, help="which cases are drawn")
+    group.addoption("--whole-sweeps", action="store_true", help="run every case")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    sampling.seed = config.getoption("--sweep-seed")
+    sampling.whole = config.getoption("--whole-sweeps")
+
+
+def pytest_report_header() -> str:
+    share = "every case" if sampling.whole else f"cases drawn by seed {sampling.seed}"
+    return f"sweeps: {share}"
 
 
 def pytest_unconfigure() -> None:

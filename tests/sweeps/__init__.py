@@ -1,0 +1,1 @@
+"""Every public function against one question at a time: does this hold for all?"""

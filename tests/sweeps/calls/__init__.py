@@ -1,0 +1,1 @@
+"""The calls of each module, in the file of its name."""

@@ -1,0 +1,90 @@
+"""Calls of `fxflow.scipy.special` and `fxflow.scipy.linalg`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.sweeps.catalogue import (
+    A,
+    call,
+    each,
+    floating,
+    inexact,
+    invertible,
+    like,
+    made,
+    positive_definite,
+    real,
+    whole,
+)
+
+S = "scipy.special"
+L = "scipy.linalg"
+UNIT = {"low": 0.1, "high": 0.9}
+POSITIVE = {"low": 0.5, "high": 4.0}
+
+SPECIAL = [
+    *each(S, "digamma psi gamma gammaln gammasgn", real(3, 4, **POSITIVE)),
+    *each(S, "erf erfc i0 i0e i1 i1e ndtr log_ndtr", real(3, 4)),
+    *each(S, "expit log_expit", real(3, 4)),
+    *each(S, "erfinv ndtri logit", real(3, 4, **UNIT)),
+    *each(S, "entr", real(3, 4, low=0.1, high=2)),
+    *each(S, "beta betaln", real(3, 4, **POSITIVE), real(3, 4, **POSITIVE)),
+    *each(S, "gammainc gammaincc", real(3, 4, **POSITIVE), real(3, 4, **POSITIVE)),
+    call(
+        f"{S}.betainc",
+        real(3, 4, **POSITIVE),
+        real(3, 4, **POSITIVE),
+        real(3, 4, **UNIT),
+    ),
+    *each(
+        S,
+        "kl_div rel_entr xlogy xlog1py",
+        real(3, 4, **POSITIVE),
+        real(3, 4, **POSITIVE),
+    ),
+    call(f"{S}.poch", real(3, 4, **POSITIVE), real(3, 4, **POSITIVE)),
+    call(f"{S}.factorial", whole(3, 4, high=6)),
+    call(f"{S}.polygamma", 2, real(3, 4, **POSITIVE)),
+    call(f"{S}.zeta", real(3, 4, low=2, high=4), real(3, 4, **POSITIVE)),
+    call(f"{S}.multigammaln", real(3, low=4, high=6), 2),
+    *each(S, "softmax log_softmax logsumexp", A(3, 4), axis=1),
+    call(f"{S}.logsumexp", real(3, 4), b=real(4, low=0.5, high=2), note="weights"),
+]
+
+LINALG = [
+    *each(L, "det inv", invertible(3, 3)),
+    *each(L, "cholesky", positive_definite(3, 3)),
+    *each(L, "eigh", positive_definite(3, 3), eigvals_only=True),
+    *each(L, "svd", inexact(3, 4), compute_uv=False),
+    *each(
+        L, "lu qr svd", inexact(3, 4), numpy="", note="factors", differentiable=False
+    ),
+    *each(L, "lu_factor", invertible(3, 3), numpy="", differentiable=False),
+    *each(L, "schur hessenberg", invertible(3, 3), numpy="", differentiable=False),
+    *each(L, "cho_factor", positive_definite(3, 3), numpy=""),
+    call(f"{L}.cho_solve", (positive_definite(3, 3), False), inexact(3, 2)),
+    call(
+        f"{L}.lu_solve",
+        (invertible(3, 3), np.array([0, 1, 2], np.int32)),
+        inexact(3, 2),
+    ),
+    *each(L, "solve", invertible(3, 3), inexact(3, 2)),
+    *each(L, "solve_triangular", invertible(3, 3), inexact(3, 2), lower=True),
+    *each(L, "expm", inexact(3, 3)),
+    *each(L, "sqrtm", positive_definite(3, 3)),
+    *each(L, "norm", inexact(3, 4)),
+    *each(L, "block_diag", A(2, 2), A(1, 3)),
+    *each(L, "toeplitz", A(4), A(3)),
+    call(
+        f"{L}.rsf2csf",
+        made(
+            lambda rng, s: np.triu(rng.normal(size=s)) + np.diag(np.arange(s[0])), 3, 3
+        ),
+        floating(3, 3),
+        numpy="",
+        differentiable=False,
+    ),
+]
+
+CALLS = like("scipy.special", SPECIAL) + like("scipy.linalg", LINALG)
