@@ -64,6 +64,33 @@ def typeof(value: Any) -> Aval:
     raise not_an_array(value, "got")
 
 
+def like_type(value: Any) -> Aval:
+    """Returns the type of anything with a shape and a dtype, which it only looks at.
+
+    Args:
+      value: array-like, or an object that says its shape and dtype.
+
+    Returns:
+      Its type; weak if it says so.
+
+    Raises:
+      ArgumentError: `value` is no array and says neither.
+    """
+    if isinstance(value, Array | np.ndarray | np.generic):
+        return typeof(value)
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is None or dtype is None:
+        return typeof(value)
+    weak = getattr(value, "weak_type", False) is True
+    return Aval(tuple(map(int, shape)), dtypes.dtype(dtype), weak)
+
+
+def unwrapped(value: Any) -> Any:
+    """Returns the array that an object stands for; anything else as it is."""
+    convert = getattr(value, "__fxflow_array__", None)
+    return value if convert is None else convert()
+
+
 def as_array(value: Any) -> Array:
     """Returns `value` as an array (host memory is copied, never aliased).
 

@@ -416,6 +416,12 @@ def library(*static: str) -> Callable[[F], F]:
                 # A static argument that cannot be hashed: run operation by operation.
                 return function(*args, **kwargs)
             if plan is None:
+                if any(
+                    i in fixed_positions and type(a) is Array
+                    for i, a in enumerate(args)
+                ):
+                    # The key names its type only, and the function asks its value.
+                    return function(*args, **kwargs)
                 plan = _library_plan(function, args, kwargs, fixed_positions, fixed)
                 remember(plans, frozen, plan)
             return plan(*arrays)

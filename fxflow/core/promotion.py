@@ -253,6 +253,11 @@ def dtype_and_weak(x: Any, /) -> tuple[Any, bool]:
     weak = getattr(x, "weak_type", None)
     if isinstance(weak, bool):  # the type of an array, rather than an array
         return x.dtype, weak
+    convert = getattr(x, "__fxflow_array__", None)
+    if convert is not None and not isinstance(x, type):
+        if hasattr(x, "dtype"):
+            return dtypes.dtype(x.dtype), False
+        return dtype_and_weak(convert())
     if isinstance(x, (bool, int, float, complex)):  # an IntEnum, for instance
         kind = next(k for k in _PYTHON_SCALARS if isinstance(x, k))
         return dtypes.default(kind), kind is not bool

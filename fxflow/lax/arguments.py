@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fxflow.core import dtypes
+from fxflow.core.array import Array
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
 from fxflow.core.primitive import table
+from fxflow.core.trace import Tracer
 
 
 def int_tuple(name: str, what: str, values: Any) -> tuple[int, ...]:
@@ -29,6 +31,8 @@ def int_tuple(name: str, what: str, values: Any) -> tuple[int, ...]:
     Raises:
       ArgumentError: it is no sequence of integers.
     """
+    if isinstance(values, Array) and not isinstance(values, Tracer) and values.ndim:
+        values = values.tolist()  # its items would be traced
     try:
         return tuple(map(operator.index, values))
     except ConcretizationError:

@@ -25,6 +25,7 @@ from fxflow.lax.arguments import (
     on_words,
     shape_tuple,
 )
+from fxflow.lax.axis_order import transpose
 from fxflow.lax.families import Structural
 from fxflow.lax.reshaping import Reshape, reshape
 from fxflow.lax.transfer import laid_out
@@ -141,7 +142,7 @@ def broadcast_in_dim(
       operand: array of any dtype.
       shape: of the result.
       broadcast_dimensions: for each axis of `operand` the axis of the result that it
-        becomes, increasing.
+        becomes.
       out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
         result is laid out.
 
@@ -150,7 +151,7 @@ def broadcast_in_dim(
 
     Raises:
       ShapeError: an axis is neither 1 nor as long as the one it becomes.
-      AxisError: `broadcast_dimensions` do not increase or are out of range.
+      AxisError: `broadcast_dimensions` are out of range, or name an axis twice.
       PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
@@ -168,6 +169,11 @@ def broadcast_in_dim(
         "broadcast_in_dim", broadcast_dimensions, len(wanted), "broadcast_dimensions"
     )
     aval = typeof(operand)
+    if len(dims) == aval.ndim and list(dims) != sorted(dims):
+        # The primitive's axes keep their order, so that its transpose is one sum.
+        order = sorted(range(len(dims)), key=dims.__getitem__)
+        operand, dims = transpose(operand, order), tuple(sorted(dims))
+        aval = typeof(operand)
     if is_words(aval):
         inner = aval.dtype.suffix
         last = tuple(range(len(wanted), len(wanted) + len(inner)))

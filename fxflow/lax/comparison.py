@@ -13,8 +13,11 @@ import numpy as np
 from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.aval import Aval
-from fxflow.core.primitive import register
+from fxflow.core.convert import typeof
+from fxflow.core.errors import DtypeError
+from fxflow.core.primitive import register, table
 from fxflow.lax._operands import operands
+from fxflow.lax.broadcasting import broadcast_in_dim, broadcast_shapes
 from fxflow.lax.families import ANY, FLOAT, ORDERED, Elementwise, kind
 
 _COMPARE_TYPE = {
@@ -168,11 +171,38 @@ class LtTo(Comparison):
     numpy = _in_total_order(np.less)
 
 
+def _of_keys(x: Any) -> bool:
+    aval = getattr(x, "aval", None)
+    return aval is not None and dtypes.is_key(aval.dtype)
+
+
+def _compared_keys(primitive: Any, joined: str, x: Any, y: Any) -> Array:
+    """Returns a comparison of keys: of all their words."""
+    name = primitive.name
+    x_aval, y_aval = typeof(x), typeof(y)
+    if x_aval.dtype != y_aval.dtype:
+        raise DtypeError(
+            f"{name}: keys compare with keys of their kind, got {x_aval} and {y_aval}"
+        )
+    shape = broadcast_shapes(x_aval.shape, y_aval.shape)
+    suffix = x_aval.dtype.suffix
+    words = []
+    for value, aval in ((x, x_aval), (y, y_aval)):
+        lead = len(shape) - aval.ndim
+        axes = tuple(range(lead, len(shape) + len(suffix)))
+        words.append(
+            broadcast_in_dim(table["random_unwrap"].bind(value), shape + suffix, axes)
+        )
+    last = tuple(range(len(shape), len(shape) + len(suffix)))
+    result: Array = table[joined].bind(primitive.bind(*words), axes=last)
+    return result
+
+
 def eq(x: Any, y: Any, /) -> Array:
     """Returns whether x == y, place by place.
 
     Args:
-      x: bool, int, float or complex array.
+      x: bool, int, float or complex array, or keys.
       y: of the same dtype, or a Python number.
 
     Returns:
@@ -191,6 +221,8 @@ def eq(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `compare`, direction EQ.
     """
+    if _of_keys(x) or _of_keys(y):
+        return _compared_keys(Eq, "reduce_and", x, y)
     result: Array = Eq.bind(*operands("eq", x, y))
     return result
 
@@ -199,7 +231,7 @@ def ne(x: Any, y: Any, /) -> Array:
     """Returns whether x != y, place by place.
 
     Args:
-      x: bool, int, float or complex array.
+      x: bool, int, float or complex array, or keys.
       y: of the same dtype, or a Python number.
 
     Returns:
@@ -218,6 +250,8 @@ def ne(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `compare`, direction NE.
     """
+    if _of_keys(x) or _of_keys(y):
+        return _compared_keys(Ne, "reduce_or", x, y)
     result: Array = Ne.bind(*operands("ne", x, y))
     return result
 

@@ -10,9 +10,9 @@ import numpy as np
 from fxflow.core import arith, dtypes
 from fxflow.core.array import Array
 from fxflow.core.aval import Aval, Shape
-from fxflow.core.convert import typeof
+from fxflow.core.convert import like_type, typeof
 from fxflow.core.errors import AxisError, DtypeError, ShapeError
-from fxflow.core.primitive import Primitive, register
+from fxflow.core.primitive import Primitive, register, table
 from fxflow.lax.arguments import axis_index, is_words, shape_tuple
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.conversion import convert
@@ -126,7 +126,7 @@ def full(
 
     Args:
       shape: of the result.
-      fill_value: 0-d array or number.
+      fill_value: 0-d array or number. Keys made of an integer have it as each word.
       dtype: of the result (None: that of `fill_value`).
       sharding: a `Sharding`, or a `PartitionSpec` of the current mesh: its layout.
 
@@ -135,7 +135,7 @@ def full(
 
     Raises:
       ShapeError: `fill_value` is not 0-d, or a length is negative.
-      DtypeError: keys are asked for and `fill_value` is none.
+      DtypeError: keys are asked for and `fill_value` is neither key nor integer.
 
     Example:
       >>> full((2,), 3, "float32")
@@ -157,9 +157,13 @@ def _scalar(name: str, value: Any, dtype: Any, weak_type: bool = False) -> Any:
         return value
     wanted = dtypes.dtype(dtype)
     if is_words(aval) or dtypes.is_key(wanted):
-        if aval.dtype != wanted:
+        if aval.dtype == wanted:
+            return value
+        if is_words(aval) or not dtypes.is_integer(aval.dtype):
             raise DtypeError(f"{name}: fill_value {aval} cannot become {wanted}")
-        return value
+        word = _scalar(name, value, wanted.base)
+        words = broadcast_in_dim(word, wanted.suffix, ())
+        return table["random_wrap"].bind(words, dtype=wanted)
     if aval.dtype == wanted and aval.weak_type == weak_type:
         return value
     if isinstance(value, bool | int | float | complex | np.generic) and not weak_type:
@@ -197,7 +201,7 @@ def full_like(
 
     Source: `numpy.full_like`.
     """
-    aval = typeof(x)
+    aval = like_type(x)
     weak_type = dtype is None and aval.weak_type
     scalar = _scalar(
         "full_like", fill_value, aval.dtype if dtype is None else dtype, weak_type

@@ -79,10 +79,10 @@ def require_kind(name: str, aval: Aval, kinds: Kinds) -> None:
     """
     if kind(aval.dtype) not in kinds:
         accepted = ", ".join(word for letter, word in _WORDS.items() if letter in kinds)
-        raise DtypeError(
-            f"{name}: takes {accepted} arrays, got {aval}: convert it with "
-            ".astype(...) first"
-        )
+        hint = "convert it with .astype(...) first"
+        if dtypes.is_key(aval.dtype):
+            hint = "fxflow.random.key_data gives the words of keys"
+        raise DtypeError(f"{name}: takes {accepted} arrays, got {aval}: {hint}")
 
 
 # -- elementwise -----------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 from fxflow.core import dtypes
 from fxflow.core.array import Array, put_host
 from fxflow.core.aval import Aval
-from fxflow.core.convert import typeof
+from fxflow.core.convert import as_array, typeof
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.primitive import register
 from fxflow.lax.arguments import int_tuple
@@ -201,7 +201,7 @@ def fft(x: Any, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Ar
       x: c64 or c128[..., *lengths]; for `RFFT` f32 or f64; for `IRFFT` complex, the
         last axis `n // 2 + 1` long.
       fft_type: an `FftType`, or its name.
-      fft_lengths: of the transformed axes in the real domain, one to three.
+      fft_lengths: of the transformed axes in the real domain, at most three.
 
     Returns:
       An array; of `RFFT` complex with a last axis of `n // 2 + 1`, of `IRFFT` real.
@@ -213,7 +213,7 @@ def fft(x: Any, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Ar
 
     Special cases:
       `IRFFT` ignores the imaginary part of the first and, of an even length, the last
-      coefficient.
+      coefficient. Without `fft_lengths` there is nothing to transform.
 
     Example:
       >>> import numpy as np
@@ -241,5 +241,7 @@ def fft(x: Any, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Ar
     complex_input = fft_type in (FftType.FFT, FftType.IFFT)
     if complex_input and dtypes.is_floating(typeof(x).dtype):
         x = convert_element_type(x, dtypes.to_complex(typeof(x).dtype))
+    if not lengths:
+        return as_array(x)
     result: Array = Fft.bind(x, fft_type=fft_type, fft_lengths=lengths)
     return result

@@ -11,7 +11,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
-from fxflow.core.convert import as_array
+from fxflow.core.convert import as_array, unwrapped
 from fxflow.core.eager import library
 from fxflow.core.errors import (
     ArgumentError,
@@ -108,6 +108,7 @@ def repeat(
         x, axis = ravel(x), 0
     axis = canonical_axis("repeat", axis, x.ndim)
     length = x.shape[axis]
+    repeats = unwrapped(repeats)
     if isinstance(repeats, list | tuple):
         repeats = np.asarray(repeats)
     if isinstance(repeats, Tracer):
@@ -306,6 +307,7 @@ def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
     Source: `numpy.roll`.
     """
     x = array_of(a, "roll")
+    shift = unwrapped(shift)
     if axis is None:
         if np.ndim(shift) or isinstance(shift, list | tuple):
             shift = sum(shift)

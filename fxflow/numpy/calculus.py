@@ -244,8 +244,8 @@ def trapezoid(
 
     Args:
       y: array-like[...]: values.
-      x: array-like of coordinates: one axis, or the shape of `y`; None is evenly
-        spaced.
+      x: array-like of coordinates: one axis, or as many as `y` along the axis, and
+        otherwise of a shape that broadcasts with that of `y`; None is evenly spaced.
       dx: the distance, if `x` is None.
       axis: along which.
 
@@ -263,6 +263,7 @@ def trapezoid(
 
     Source: `numpy.trapezoid`.
     """
+    given = axis
     if x is None:
         values, distance = promote_inexact("trapezoid", y, dx)
         axis = canonical_axis("trapezoid", axis, values.aval.ndim)
@@ -273,20 +274,18 @@ def trapezoid(
             shape = [1] * values.aval.ndim
             shape[axis] = place.aval.shape[0]
             place = lax.reshape(place, tuple(shape))
-        along = axis - values.aval.ndim
-        if place.aval.ndim != values.aval.ndim or (
-            place.aval.shape[along] != values.aval.shape[along]
-        ):
+        along = canonical_axis("trapezoid", given, place.aval.ndim)
+        if place.aval.shape[along] != values.aval.shape[axis]:
             raise ShapeError(
                 f"trapezoid: coordinates {place.aval} do not fit axis {axis} of "
                 f"{values.aval}"
             )
-        distance = _step(place, axis)
+        distance = _step(place, along)
     n = values.aval.shape[axis]
     both = lax.slice_in_dim(values, 1, n, axis=axis) + lax.slice_in_dim(
         values, 0, max(n - 1, 0), axis=axis
     )
-    return sum(both * distance, axis=axis) * 0.5
+    return sum(both * distance, axis=given) * 0.5
 
 
 # -- interpolation ---------------------------------------------------------------------

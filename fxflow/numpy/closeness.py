@@ -45,11 +45,13 @@ def isclose(
       ShapeError: the shapes do not broadcast together.
 
     Special cases:
-      Infinities are close if they are equal.
+      Infinities are close if they are equal; so are keys.
 
     Source: `numpy.isclose`.
     """
     x, y = promote("isclose", a, b)
+    if dtypes.is_key(x.aval.dtype):
+        return lax.eq(x, y)
     if dtypes.is_bool(x.aval.dtype):
         x, y = (convert(v, dtypes.default_int()) for v in (x, y))
     if not dtypes.is_inexact(x.aval.dtype):

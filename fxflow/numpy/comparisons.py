@@ -22,27 +22,19 @@ _BOOLS = "Array of bools of the broadcast shape."
 # -- equality and order ------------------------------------------------------------
 
 
-def _comparable(name: str, x: Any, y: Any) -> list[Array]:
-    """Returns promoted operands; keys become their words."""
-    aval = getattr(x, "aval", None)
-    if aval is not None and dtypes.is_key(aval.dtype):
-        x, y = broadcast(name, promote_dtypes(name, x, y))
-    else:
-        x, y = promote(name, x, y)
-    return [x, y]
-
-
-def _equality(name: str, summary: str, primitive: str, joined: str) -> Binary[Array]:
+def _equality(
+    name: str, summary: str, compare: Callable[[Any, Any], Array]
+) -> Binary[Array]:
+    primitive = compare.__name__
     bind = table[primitive].bind
 
     def function(x: Any, y: Any) -> Any:
         aval: Any = getattr(x, "aval", None)
         if aval is None or aval is not getattr(y, "aval", None):
-            x, y = _comparable(name, x, y)
+            x, y = promote(name, x, y)
             aval = x.aval
         if dtypes.is_key(aval.dtype):
-            x, y = (table["random_unwrap"].bind(a) for a in (x, y))
-            return table[joined].bind(bind(x, y), axes=(x.aval.ndim - 1,))
+            return compare(x, y)
         return bind(x, y)
 
     function.__name__ = name
@@ -52,8 +44,8 @@ def _equality(name: str, summary: str, primitive: str, joined: str) -> Binary[Ar
     return type(made)(function, name=name, doc=made.__doc__)
 
 
-equal = _equality("equal", "Whether `x1 == x2`.", "eq", "reduce_and")
-not_equal = _equality("not_equal", "Whether `x1 != x2`.", "ne", "reduce_or")
+equal = _equality("equal", "Whether `x1 == x2`.", lax.eq)
+not_equal = _equality("not_equal", "Whether `x1 != x2`.", lax.ne)
 
 
 def _order(name: str, summary: str, primitive: str) -> Binary[Array]:

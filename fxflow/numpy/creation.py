@@ -12,7 +12,7 @@ from fxflow.core.array import Array, from_host, host_of
 from fxflow.core.aval import Aval
 from fxflow.core.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.eager import EVAL, quiet
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.placed import placed_on
 from fxflow.core.trace import state
 from fxflow.lax.transfer import as_sharding
@@ -259,6 +259,8 @@ def _array(a: Any, dtype: Any, copy: bool | None, ndmin: int, device: Any) -> Ar
     if hasattr(a, "__fxflow_array__"):
         a = a.__fxflow_array__()
     out: Any
+    if dtypes.is_key(chosen) and not _holds_keys(a):
+        raise _no_conversion(chosen)
     if isinstance(a, Array):
         out = a
         if chosen is not None and (a.aval.dtype != chosen or a.aval.weak_type):
@@ -344,14 +346,23 @@ def astype_array(x: Array, dtype: Any) -> Array:
     if dtypes.is_key(dtype) or dtypes.is_key(aval.dtype):
         if dtype == aval.dtype:
             return x
-        raise ArgumentError(
-            f"astype: {aval} cannot become {dtypes.short_name(dtype)}: keys and "
-            "numbers "
-            "do not convert; see fxflow.random.key_data and wrap_key_data"
-        )
+        raise _no_conversion(dtype, f"{aval} to ")
     if dtypes.is_complex(aval.dtype) and not dtypes.is_complex(dtype):
         x = lax.real(x) if not dtypes.is_bool(dtype) else lax.ne(x, 0)
     return convert(x, dtype)
+
+
+def _no_conversion(dtype: Any, given: str = "to ") -> DtypeError:
+    return DtypeError(
+        f"array: keys and numbers do not convert ({given}{dtypes.short_name(dtype)}): "
+        "see fxflow.random.key_data and wrap_key_data"
+    )
+
+
+def _holds_keys(a: Any) -> bool:
+    if isinstance(a, list | tuple):
+        return all(map(_holds_keys, a))
+    return isinstance(a, Array) and dtypes.is_key(a.aval.dtype)
 
 
 # -- copies ------------------------------------------------------------------------

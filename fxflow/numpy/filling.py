@@ -10,15 +10,19 @@ from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array, buffer_of, from_host, host_of
 from fxflow.core.aval import Aval, Shape
-from fxflow.core.convert import not_an_array, typeof
+from fxflow.core.convert import like_type, not_an_array, typeof
 from fxflow.core.eager import EVAL
-from fxflow.core.errors import ArgumentError
 from fxflow.core.placed import placed_on
 from fxflow.core.trace import Tracer, state
 from fxflow.devices.meshes import PartitionSpec
 from fxflow.devices.shardings import Sharding
 from fxflow.lax.transfer import as_sharding
-from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, convert
+from fxflow.numpy._operands import (
+    ArrayLike,
+    DTypeLike,
+    ShapeLike,
+    convert,
+)
 from fxflow.numpy.axes import as_shape
 from fxflow.numpy.broadcasting import require_broadcasts
 from fxflow.numpy.creation import asarray, place_of, to_device, wrap_host
@@ -32,7 +36,20 @@ def _filled(name: str, shape: Any, value: Any, dtype: Any, device: Any) -> Array
         if placed.placement.is_host:
             make = np.ones if value else np.zeros
             return from_host(make(lengths, dtype), placed)
-    return _repeated(name, wrap_host(np.array(value, dtype)), lengths, device)
+    made = (
+        _keys(value, dtype)
+        if dtypes.is_key(dtype)
+        else wrap_host(np.array(value, dtype))
+    )
+    return _repeated(name, made, lengths, device)
+
+
+def _keys(value: Any, dtype: Any) -> Array:
+    """Returns keys to fill with; an integer is each word of a key."""
+    array = asarray(value)
+    if dtypes.is_key(array.aval.dtype):
+        return asarray(array, dtype)
+    return lax.full((), array, dtype)
 
 
 def _repeated(name: str, value: Array, shape: Shape, device: Any) -> Array:
@@ -40,7 +57,8 @@ def _repeated(name: str, value: Array, shape: Shape, device: Any) -> Array:
     if isinstance(device, Sharding | PartitionSpec) and isinstance(value, Array):
         where = as_sharding(device, name)
         concrete = state.trace is EVAL and not isinstance(value, Tracer)
-        if concrete and not value.ndim and len(where.device_set) > 1:
+        numbers = not dtypes.is_key(value.dtype)
+        if concrete and numbers and not value.ndim and len(where.device_set) > 1:
             # Nobody holds the whole.
             part = np.broadcast_to(host_of(value), where.shard_shape(shape))
             made = make_array_from_callback(
@@ -191,7 +209,13 @@ def full(
     if out_sharding is not None:
         device = place_of("full", device, out_sharding)
     lengths = as_shape("full", shape)
-    return _repeated("full", asarray(fill_value, dtype), lengths, device)
+    chosen = None if dtype is None else dtypes.dtype(dtype)
+    made = (
+        _keys(fill_value, chosen)
+        if dtypes.is_key(chosen)
+        else asarray(fill_value, chosen)
+    )
+    return _repeated("full", made, lengths, device)
 
 
 # -- like others -------------------------------------------------------------------
@@ -200,7 +224,7 @@ def full(
 def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[Shape, Any, bool]:
     if isinstance(a, list | tuple):
         raise not_an_array(a, f"{name}: got")
-    aval = a.aval if hasattr(a, "aval") else typeof(a)
+    aval = like_type(a)
     lengths = aval.shape if shape is None else as_shape(name, shape)
     if dtype is None:
         return lengths, aval.dtype, aval.weak_type
@@ -223,9 +247,12 @@ def _full_like(
         device = a.sharding
     if type(value) is int and value in (0, 1) and not weak:
         return _filled(name, lengths, value, chosen, device)
-    if dtypes.is_key(chosen):
-        raise ArgumentError(f"{name}: takes numbers, got {typeof(a)}")
-    return _repeated(name, convert(asarray(value), chosen, weak), lengths, device)
+    made = (
+        _keys(value, chosen)
+        if dtypes.is_key(chosen)
+        else convert(asarray(value), chosen, weak)
+    )
+    return _repeated(name, made, lengths, device)
 
 
 def zeros_like(

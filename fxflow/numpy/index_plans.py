@@ -22,6 +22,8 @@ from fxflow.core.errors import (
     FxflowError,
 )
 from fxflow.core.trace import Tracer
+from fxflow.lax.places import GatherScatterMode
+from fxflow.numpy.creation import asarray
 
 
 class BooleanIndexError(ConcretizationError, IndexError):
@@ -40,7 +42,7 @@ def read(index: Any, name: str = "index") -> tuple[tuple[Any, ...], list[Any]]:
     """Splits an index into its static part and its arrays.
 
     Args:
-      index: what stands between the brackets.
+      index: what stands between the brackets. In a tuple, a list is an array.
       name: of the operation, for messages.
 
     Returns:
@@ -51,6 +53,9 @@ def read(index: Any, name: str = "index") -> tuple[tuple[Any, ...], list[Any]]:
       ArgumentError: an item is no index.
       BooleanIndexError: a mask is traced.
     """
+    if isinstance(index, list):
+        # NumPy once read such a list as a tuple of indices: which is meant is unclear.
+        raise _no_index(index, name)
     items = index if type(index) is tuple else (index,)
     static: list[Any] = []
     arrays: list[Any] = []
@@ -89,14 +94,20 @@ def _bound(value: Any) -> int | None:
         ) from None
 
 
+def _no_index(item: Any, name: str) -> ArgumentError:
+    shown = repr(item)
+    return ArgumentError(
+        f"{name}: a list is no index: use x[fnp.array({shown})] to pick elements, "
+        "or a tuple x[i, j] to index axes"
+        if len(shown) < 60
+        else f"{name}: a list is no index: make it an array with fnp.array"
+    )
+
+
 def _read_array(item: Any, static: list[Any], arrays: list[Any], name: str) -> None:
     if isinstance(item, list | tuple):
-        raise ArgumentError(
-            f"{name}: a {type(item).__name__} is no index: use x[fnp.array({item!r})] "
-            "to pick elements, or a tuple x[i, j] to index axes"
-            if len(repr(item)) < 60
-            else f"{name}: a {type(item).__name__} is no index: make it an array"
-        )
+        # An empty one would be of floats.
+        item = asarray(item, None if _holds_something(item) else dtypes.int32)
     if not isinstance(item, Array | np.ndarray | np.generic):
         if hasattr(item, "__fxflow_array__"):
             item = item.__fxflow_array__()
@@ -125,6 +136,10 @@ def _read_array(item: Any, static: list[Any], arrays: list[Any], name: str) -> N
     else:
         static.append(ARRAY if aval.ndim else SCALAR)
         arrays.append(item)
+
+
+def _holds_something(items: Any) -> bool:
+    return not isinstance(items, list | tuple) or any(map(_holds_something, items))
 
 
 def _read_mask(
@@ -175,6 +190,7 @@ class Plan(NamedTuple):
         where the axes of the arrays go.
       advanced: whether arrays take part (then ints are broadcast with them).
       constants: lengths of the arrays (of zeros) that stand for boolean scalars.
+      outside: whether an int is out of range, and `mode` says to fill or drop.
     """
 
     shape: Shape
@@ -182,35 +198,52 @@ class Plan(NamedTuple):
     layout: tuple[int, ...]
     advanced: bool
     constants: tuple[int, ...]
+    outside: bool
 
 
 _plans: dict[Any, Plan] = {}
 
 
 ADVANCED = -2
+_TOLERANT = (GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP)
 
 
-def plan_of(static: tuple[Any, ...], aval: Aval, name: str) -> Plan:
+def plan_of(
+    static: tuple[Any, ...],
+    aval: Aval,
+    name: str,
+    mode: GatherScatterMode | None = None,
+    wrap: bool = True,
+) -> Plan:
     """Reads the static part of an index against the type of the operand.
 
     Args:
       static: from `read`.
       aval: of the operand.
       name: of the operation, for messages.
+      mode: what a Python integer that is out of range does. None and the promise that
+        there is none make it an error.
+      wrap: whether negative integers count from the end.
 
     Raises:
       OutOfRangeError: too many indices, or an integer out of range.
     """
-    key = (static, aval.shape)
+    key = (static, aval.shape, mode, wrap)
     known = _plans.get(key)
     if known is None:
         if len(_plans) > 8192:
             _plans.clear()
-        known = _plans[key] = _plan(static, aval, name)
+        known = _plans[key] = _plan(static, aval, name, mode, wrap)
     return known
 
 
-def _plan(static: tuple[Any, ...], aval: Aval, name: str) -> Plan:
+def _plan(
+    static: tuple[Any, ...],
+    aval: Aval,
+    name: str,
+    mode: GatherScatterMode | None,
+    wrap: bool,
+) -> Plan:
     consumed = sum(item not in (NEW, FILL, TRUE, FALSE) for item in static)
     if consumed > aval.ndim:
         raise OutOfRangeError(
@@ -237,7 +270,7 @@ def _plan(static: tuple[Any, ...], aval: Aval, name: str) -> Plan:
     constants: list[int] = []
     runs = 0  # groups of neighbouring arrays
     first = 0
-    inside = False
+    inside = outside = False
     taken = arrays = 0
     for item in items:
         picks = type(item) is int or item in (SCALAR, ARRAY, TRUE, FALSE)
@@ -264,12 +297,16 @@ def _plan(static: tuple[Any, ...], aval: Aval, name: str) -> Plan:
         axis = len(axes)
         shape.append(length)
         if type(item) is int:
-            if not -length <= item < length:
-                raise OutOfRangeError(
-                    f"{name}: index {item} is out of range for axis {taken} of {aval}, "
-                    f"whose length is {length}"
-                )
-            axes.append(Axis("int", item + length if item < 0 else item))
+            place = item + length if item < 0 and wrap else item
+            if not 0 <= place < length:
+                if mode not in _TOLERANT or not length:
+                    raise OutOfRangeError(
+                        f"{name}: index {item} is out of range for axis {taken} of "
+                        f"{aval}, whose length is {length}"
+                    )
+                outside = outside or mode is not GatherScatterMode.CLIP
+                place = min(max(place, 0), length - 1)
+            axes.append(Axis("int", place))
         elif item == SCALAR:
             axes.append(Axis("scalar", array=arrays))
             arrays += 1
@@ -277,7 +314,8 @@ def _plan(static: tuple[Any, ...], aval: Aval, name: str) -> Plan:
             axes.append(Axis("array", array=arrays))
             arrays += 1
         elif item[0] == ARRAY:
-            if item[1] != length:
+            # As in NumPy, a mask of no elements fits everywhere.
+            if item[1] not in (0, length):
                 raise OutOfRangeError(
                     f"{name}: a boolean mask has length {item[1]} along axis {taken} "
                     "of "
@@ -295,4 +333,11 @@ def _plan(static: tuple[Any, ...], aval: Aval, name: str) -> Plan:
         taken += 1
     if advanced:
         layout.insert(first if runs == 1 else 0, ADVANCED)
-    return Plan(tuple(shape), tuple(axes), tuple(layout), advanced, tuple(constants))
+    return Plan(
+        tuple(shape),
+        tuple(axes),
+        tuple(layout),
+        advanced,
+        tuple(constants),
+        outside,
+    )

@@ -17,6 +17,9 @@ from fxflow.core.array import Array
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import as_array, typeof
 from fxflow.core.errors import ShapeError
+from fxflow.lax.gather import default_fill
+from fxflow.lax.places import GatherScatterMode
+from fxflow.numpy._operands import array_of, convert, repeated
 from fxflow.numpy.index_plans import ADVANCED, OutOfRangeError, Plan, plan_of
 
 
@@ -36,8 +39,9 @@ def get(
       x: array or tracer.
       arrays: from `read`.
       static: from `read`.
-      mode: what integers in arrays do that are out of range: "clip", "fill", or
-        "promise_in_bounds" (the default, which clips in practice).
+      mode: what integers do that are out of range: "clip", "fill", or
+        "promise_in_bounds" (the default, which clips in practice, and for which a
+        Python integer out of range is an error).
       fill_value: for mode "fill"; None is nan, or the extreme integer.
       unique: a promise that no element is named twice.
       sorted_: a promise that the arrays are sorted.
@@ -46,15 +50,56 @@ def get(
     Returns:
       Array.
     """
-    aval = x.aval
-    plan = plan_of(static, aval, "index")
+    mode = mode_of(mode)
+    plan = plan_of(static, x.aval, "index", mode, wrap)
+    if plan.outside:
+        if fill_value is None:
+            fill_value = default_fill(x.aval.dtype)
+        fill = convert(array_of(fill_value, "index"), x.aval.dtype)
+        return repeated(fill, result_shape(plan, index_shape(arrays, plan, "index")))
     if not plan.advanced and not any(a.kind == "scalar" for a in plan.axes):
         x = _sliced(x, plan)
         return _laid_out(x, plan, ())
-    if not plan.advanced and mode in (None, "clip", "promise_in_bounds"):
+    if not plan.advanced and mode is not GatherScatterMode.FILL_OR_DROP:
         x = _dynamically_sliced(x, arrays, plan, wrap)
         return _laid_out(x, plan, ())
     return _gathered(x, arrays, plan, mode, fill_value, unique, sorted_, wrap)
+
+
+def mode_of(mode: Any) -> GatherScatterMode | None:
+    """Returns a mode by its name; None stays None.
+
+    Raises:
+      ArgumentError: there is no such mode.
+    """
+    return None if mode is None else GatherScatterMode.from_any(mode)
+
+
+def index_shape(arrays: Sequence[Any], plan: Plan, name: str) -> Shape:
+    """Returns the shape that the arrays of an index have together."""
+    if not plan.advanced:
+        return ()
+    return joint_index_shape(
+        [
+            (plan.constants[-1 - a.array],)
+            if a.array < 0
+            else typeof(arrays[a.array]).shape
+            for a in plan.axes
+            if a.kind in ("array", "scalar")
+        ],
+        name,
+    )
+
+
+def result_shape(plan: Plan, middle: Shape) -> Shape:
+    """Returns the shape of the result, of which arrays have `middle`."""
+    out: list[int] = []
+    for d in plan.layout:
+        if d == ADVANCED:
+            out.extend(middle)
+        else:
+            out.append(1 if d == -1 else plan.axes[d].length)
+    return tuple(out)
 
 
 def _reshaped(x: Any, shape: Shape) -> Array:
@@ -91,13 +136,7 @@ def _sliced(x: Any, plan: Plan) -> Array:
 
 def _laid_out(x: Any, plan: Plan, middle: Shape) -> Array:
     """Returns `x`, of sliced axes and axes of length 1, as the layout says."""
-    out: list[int] = []
-    for d in plan.layout:
-        if d == ADVANCED:
-            out.extend(middle)
-        else:
-            out.append(1 if d == -1 else plan.axes[d].length)
-    return _reshaped(x, tuple(out))
+    return _reshaped(x, result_shape(plan, middle))
 
 
 def index_operand(value: Any, length: int, wrap: bool = True) -> Any:
@@ -227,16 +266,7 @@ def _gathered(
     wrap: bool,
 ) -> Array:
     """Returns `x` picked by arrays, after it was cut by slices and ints."""
-    middle = joint_index_shape(
-        [
-            (plan.constants[-1 - a.array],)
-            if a.array < 0
-            else typeof(arrays[a.array]).shape
-            for a in plan.axes
-            if a.kind in ("array", "scalar")
-        ],
-        "index",
-    )
+    middle = index_shape(arrays, plan, "index")
     x = _reshaped(x, plan.shape)
     x = _sliced(x, plan)
     # Ints are cut off already; the others are picked by vectors.
@@ -258,8 +288,6 @@ def _gathered(
             position += 1
     ints = [d for d, a in enumerate(plan.axes) if a.kind == "int"]
     sizes = tuple(a.length if a.kind == "slice" else 1 for a in plan.axes)
-    if mode is None:
-        mode = "promise_in_bounds"
     out = lax.gather(
         x,
         vectors,
@@ -269,7 +297,7 @@ def _gathered(
             start_index_map=tuple(picked),
         ),
         sizes,
-        mode=mode,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else mode,
         fill_value=fill_value,
         unique_indices=unique,
         indices_are_sorted=sorted_,

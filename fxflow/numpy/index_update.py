@@ -17,8 +17,10 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.aval import Shape
 from fxflow.core.convert import as_array
-from fxflow.core.eager import library
+from fxflow.core.eager import interpreter, library
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.trace import Tracer, under
+from fxflow.lax.places import GatherScatterMode
 from fxflow.numpy import arithmetic, index_plans, index_reading
 from fxflow.numpy._operands import array_of, convert, repeated
 from fxflow.numpy.comparisons import truth
@@ -69,10 +71,10 @@ class IndexedArray:
 
     All methods take
 
-    - `mode`: what happens at integers in index arrays that are out of range: for
-      updates "drop" (the default: nothing), "clip" (the nearest element), or
-      "promise_in_bounds"; for `get` "promise_in_bounds" (the default), "clip" or
-      "fill";
+    - `mode`: what happens at integers that are out of range: for updates "drop" (the
+      default: nothing), "clip" (the nearest element), or "promise_in_bounds"; for `get`
+      "promise_in_bounds" (the default), "clip" or "fill". Where no mode is named, a
+      Python integer out of range is an error: it is known to be a mistake;
     - `indices_are_sorted`, `unique_indices`: promises which make it faster;
     - `wrap_negative_indices`: whether negative integers count from the end.
     """
@@ -237,20 +239,39 @@ class IndexedArray:
         """Returns the array with a function applied to the elements.
 
         Args:
-          ufunc: an elementwise function. It is applied to all elements; where an index
-            names an element twice, it counts once.
+          ufunc: an elementwise function. Where an index names an element several times,
+            it is applied as often, as by `numpy.ufunc.at`.
           **options: see the class.
 
         Returns:
-          Array of the type of `x`.
+          Array of the type of `x`. Traced index arrays without the promise
+          `unique_indices=True` make a loop whose length is not known: it has forward
+          derivatives only.
         """
         x = array_of(self.array, "at.apply")
-        marks = IndexedArray(
-            repeated(as_array(np.bool_(False)), x.aval.shape), self.index
+        dtype, weak = x.aval.dtype, x.aval.weak_type
+
+        def changed(x: Any, chosen: Any) -> Array:
+            new = astype_array(array_of(ufunc(x), "at.apply"), dtype)
+            return convert(choose_between(chosen, new, x), dtype, weak)
+
+        static, arrays = index_plans.read(self.index, "at.apply")
+        places = IndexedArray(np.zeros(x.aval.shape, np.int32), self.index)
+        if index_plans.ARRAY not in static or options.get("unique_indices"):
+            return changed(x, lax.gt(places._update("set", 1, options), 0))
+        most: Any
+        if any(isinstance(a, Tracer) for a in arrays):
+            times = places._update("add", 1, options)
+            most = lax.reduce_max(times, tuple(range(x.aval.ndim)))
+        else:
+            times = under(interpreter(), places._update, "add", 1, options)
+            most = int(np.asarray(times).max(initial=0))
+            if most <= 1:
+                return changed(x, lax.gt(times, 0))
+        out: Array = lax.fori_loop(
+            0, most, lambda i, x: changed(x, lax.gt(times, i)), x
         )
-        chosen = marks._update("set", True, options)
-        changed = astype_array(array_of(ufunc(x), "at.apply"), x.aval.dtype)
-        return choose_between(chosen, changed, x)
+        return out
 
     def _update(self, kind: str, values: Any, options: dict[str, Any]) -> Array:
         name = f"at.{kind}"
@@ -266,6 +287,7 @@ class IndexedArray:
         mask = index[0] if type(index) is tuple and len(index) == 1 else index
         if (
             isinstance(mask, Array | np.ndarray)
+            and mask.size
             and mask.ndim
             and mask.dtype == np.bool_
             and values.aval.ndim <= max(0, np.ndim(self.array) - mask.ndim)
@@ -346,6 +368,9 @@ def _check_values(name: str, x: Any, values: Any, shape: Shape) -> None:
         )
 
 
+_INSIDE = (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS)
+
+
 @library("static", "mode", "unique", "sorted_", "wrap")
 def _updated(
     x: Any,
@@ -362,10 +387,15 @@ def _updated(
     name = f"at.{kind}"
     x = array_of(x, name)
     values = _as_updates(name, x, values)
-    plan = index_plans.plan_of(static, x.aval, name)
+    mode = index_reading.mode_of(mode)
+    plan = index_plans.plan_of(static, x.aval, name, mode, wrap)
+    if plan.outside:
+        middle = index_reading.index_shape(arrays, plan, name)
+        _check_values(name, x, values, index_reading.result_shape(plan, middle))
+        return x
     picked = [d for d, a in enumerate(plan.axes) if a.kind in ("array", "scalar")]
     strided = any(a.kind == "slice" and a.step != 1 and a.length > 1 for a in plan.axes)
-    inside = mode in ("clip", "promise_in_bounds") and not plan.advanced
+    inside = mode in _INSIDE and not plan.advanced
     if not strided and (not picked or inside):
         return _write_block(x, arrays, values, plan, kind, name, wrap)
     return _scattered(

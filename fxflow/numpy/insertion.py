@@ -9,6 +9,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
+from fxflow.core.convert import unwrapped
 from fxflow.core.errors import (
     ArgumentError,
     ConcretizationError,
@@ -89,6 +90,7 @@ def delete(
     Source: `numpy.delete`.
     """
     x = array_of(asarray(arr) if isinstance(arr, list | tuple) else arr, "delete")
+    obj = unwrapped(obj)
     if axis is None:
         x, axis = ravel(x), 0
     axis = canonical_axis("delete", axis, x.ndim)
@@ -137,7 +139,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
         x, axis = ravel(x), 0
     axis = canonical_axis("insert", axis, x.ndim)
     length = x.shape[axis]
-    places = _static_places("insert", obj, length, length + 1)
+    places = _static_places("insert", unwrapped(obj), length, length + 1)
     new = convert(new, x.dtype)
     if not places.ndim:
         # At one place the values' first axis counts the slices, as in NumPy.
@@ -192,6 +194,8 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
     if sides not in ("f", "b", "fb", "bf"):
         raise ArgumentError(f"trim_zeros: trim must be 'f', 'b' or 'fb', got {trim!r}")
     axes = canonical_axes("trim_zeros", axis, x.ndim)
+    if not x.ndim:
+        return x  # there is no end to cut off
     places = np.asarray(x).nonzero()
     index: list[slice] = [slice(None)] * x.ndim
     for d in axes:

@@ -11,7 +11,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
-from fxflow.core.convert import typeof
+from fxflow.core.convert import typeof, unwrapped
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import (
@@ -298,6 +298,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
 
 def _cuts(name: str, length: int, sections: Any, even: bool) -> list[int]:
     """Returns where pieces of an axis begin and end."""
+    sections = unwrapped(sections)
     if isinstance(sections, Array | np.ndarray) and np.ndim(sections):
         sections = [int(i) for i in np.asarray(sections)]
     if isinstance(sections, list | tuple):

@@ -27,11 +27,21 @@ def _squares(x: Array) -> Array:
     return lax.square(x)
 
 
+def _greatest(x: Array, axes: tuple[int, ...], keepdims: bool = False) -> Array:
+    """Returns the greatest of numbers that are not negative; of none, 0."""
+    empty = not all(x.aval.shape[i] for i in axes)
+    return max(x, axis=axes, keepdims=keepdims, initial=0 if empty else None)
+
+
+def _least(x: Array, axes: tuple[int, ...], keepdims: bool = False) -> Array:
+    return min(x, axis=axes, keepdims=keepdims)
+
+
 def _vector(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
     if order is None or order == 2:
         return lax.sqrt(sum(_squares(x), axis=axes, keepdims=keepdims))
     if order == math.inf:
-        return max(_lengths(x), axis=axes, keepdims=keepdims)
+        return _greatest(_lengths(x), axes, keepdims)
     if order == -math.inf:
         return min(_lengths(x), axis=axes, keepdims=keepdims)
     if order == 0:
@@ -50,15 +60,15 @@ def _matrix(x: Array, order: Any, rows: int, columns: int, keepdims: bool) -> Ar
         return _vector(x, 2, (rows, columns), keepdims)
     if order in (1, -1, math.inf, -math.inf):
         inner, outer = (rows, columns) if abs(order) == 1 else (columns, rows)
-        pick: Callable[..., Array] = max if order > 0 else min
+        pick: Callable[..., Array] = _greatest if order > 0 else _least
         total = sum(_lengths(x), axis=inner, keepdims=True)
-        out = pick(total, axis=outer, keepdims=True)
+        out = pick(total, (outer,), True)
     elif order in (2, -2, "nuc"):
         rest = tuple(i for i in range(x.aval.ndim) if i not in (rows, columns))
         moved = lax.transpose(x, (*rest, rows, columns))
         values: Any = lax.linalg.svd(moved, compute_uv=False)
-        pick = sum if order == "nuc" else max if order > 0 else min
-        out = pick(values, axis=-1)
+        pick = sum if order == "nuc" else _greatest if order > 0 else _least
+        out = pick(values, (values.aval.ndim - 1,))
         if keepdims:
             out = lax.expand_dims(out, tuple(sorted((rows, columns))))
         return out
@@ -90,7 +100,11 @@ def norm(
     Raises:
       ArgumentError: there is no such norm.
       AxisError: an axis is out of range or named twice.
-      ShapeError: the array is neither vector nor matrix, and `ord` is given.
+      ShapeError: the array is neither vector nor matrix, and `ord` is given; or the
+        least of no elements is asked for.
+
+    Special cases:
+      The greatest of no elements is 0.
 
     Example:
       >>> import numpy as np

@@ -127,26 +127,29 @@ def _widths(given: Any, ndim: int) -> Pairs:
     return tuple(out)
 
 
+def _nested(given: Any) -> Any:
+    """Returns sequences and arrays as nested lists of numbers and 0-d arrays."""
+    if isinstance(given, np.ndarray):
+        return given.tolist()
+    if isinstance(given, tuple | list) or (isinstance(given, Array) and given.ndim):
+        return [_nested(item) for item in given]
+    return given
+
+
 def _pairs(what: str, given: Any, ndim: int) -> Pairs:
     """Returns a pair for each axis from what NumPy takes for that."""
-    if isinstance(given, np.ndarray):
-        given = given.tolist()
-    if (isinstance(given, Array) and not given.ndim) or not isinstance(
-        given, tuple | list
-    ):
-        return ((given, given),) * ndim
-    items = list(given)
+    items = _nested(given)
+    if not isinstance(items, list):
+        return ((items, items),) * ndim
     if not items:
         if not ndim:
             return ()
-    elif not any(isinstance(i, tuple | list | np.ndarray) for i in items):
+    elif not any(isinstance(i, list) for i in items):
         if len(items) == 1:
             return ((items[0], items[0]),) * ndim
         if len(items) == 2:
             return ((items[0], items[1]),) * ndim
-    elif all(
-        isinstance(i, tuple | list | np.ndarray) and len(i) in (1, 2) for i in items
-    ):
+    elif all(isinstance(i, list) and len(i) in (1, 2) for i in items):
         pairs = [(i[0], i[-1]) for i in items]
         if len(pairs) == ndim:
             return tuple(pairs)

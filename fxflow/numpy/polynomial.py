@@ -17,6 +17,7 @@ from fxflow.numpy._operands import (
     ArrayLike,
     array_of,
     convert,
+    joint_shape,
     promote_dtypes,
     promote_inexact,
     repeated,
@@ -84,15 +85,15 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = _UNROLLED) -> Array:
     """Evaluates a polynomial.
 
     Args:
-      p: array-like[n] of coefficients.
+      p: array-like[n] of coefficients; or [n, ...]: of several polynomials.
       x: array-like[...]: where.
       unroll: how many steps of the loop are written out.
 
     Returns:
-      Array of the shape of `x`.
+      Array of the shape of `x`, broadcast with the other axes of `p`.
 
     Raises:
-      ShapeError: `p` has more than one axis.
+      ShapeError: the shapes do not broadcast together.
 
     Example:
       >>> polyval(np.array([3, 0, 1]), np.array([5]))
@@ -101,7 +102,15 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = _UNROLLED) -> Array:
     Source: `numpy.polyval`; Horner's scheme.
     """
     factors, value = promote_dtypes("polyval", p, x)
-    factors = _coefficients("polyval", factors)
+    factors = atleast_1d(factors)
+    rest = factors.aval.update(shape=factors.aval.shape[1:])
+    if rest.ndim:
+        shape = joint_shape("polyval", (rest, value.aval))
+        value = repeated(value, shape)
+        last = range(1 + len(shape) - rest.ndim, 1 + len(shape))
+        factors = lax.broadcast_in_dim(
+            factors, (factors.aval.shape[0], *shape), (0, *last)
+        )
     n = factors.aval.shape[0]
     out = lax.full_like(value, 0)
     if n <= unroll:

@@ -58,6 +58,9 @@ def cov(
       ShapeError: an argument has too many axes, or lengths differ.
       DtypeError: `fweights` are no integers.
 
+    Special cases:
+      inf or nan of too few observations: it is divided by 0.
+
     Example:
       >>> import numpy as np
       >>> cov(np.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -101,14 +104,16 @@ def cov(
         raise ShapeError(
             f"cov: weights {weights.aval} must be as long as the observations, {n}"
         )
-    center, total = average(data, axis=1, weights=weights, returned=True)
-    total = total[0]
+    center = average(data, axis=1, weights=weights)
+    factor: Any
     if weights is None:
-        factor: Any = n - ddof
-    elif aweights is None or ddof == 0:
-        factor = total - ddof
+        factor = max(n - ddof, 0)
     else:
-        factor = total - ddof * sum(weights * scale) / total
+        total = sum(weights)
+        less = ddof
+        if aweights is not None and ddof != 0:
+            less = ddof * sum(weights * scale) / total
+        factor = clip(total - less, 0)
     apart = data - reshape(center, (-1, 1))
     other = apart if weights is None else apart * weights
     out = dot(apart, conjugate(other.T)) / convert(

@@ -31,6 +31,7 @@ from fxflow.optim.averages import (
 from fxflow.optim.base import (
     EmptyState,
     GradientTransformation,
+    GradientTransformationExtraArgs,
     apply_updates,
     chain,
     global_norm,
@@ -38,6 +39,7 @@ from fxflow.optim.base import (
     named_chain,
     set_to_zero,
     stateless,
+    with_extra_args_support,
 )
 from fxflow.optim.clipping import (
     adaptive_grad_clip,
@@ -130,6 +132,7 @@ __all__ = [
     "EmaState",
     "EmptyState",
     "GradientTransformation",
+    "GradientTransformationExtraArgs",
     "InjectHyperparamsState",
     "MaskedNode",
     "MaskedState",
@@ -219,5 +222,6 @@ __all__ = [
     "warmup_cosine_decay_schedule",
     "warmup_exponential_decay_schedule",
     "yogi",
+    "with_extra_args_support",
     "zero_nans",
 ]

@@ -47,6 +47,42 @@ class GradientTransformation(NamedTuple):
     update: Callable[..., tuple[Updates, State]]
 
 
+class GradientTransformationExtraArgs(GradientTransformation):
+    """A transformation whose `update` takes further keyword arguments.
+
+    Such as `value`, the loss, for those that look at it. `chain` and the wrappers pass
+    them on to the parts of this class; other parts do not get them.
+    """
+
+
+def with_extra_args_support(
+    tx: GradientTransformation,
+) -> GradientTransformationExtraArgs:
+    """Makes a transformation that takes further keyword arguments.
+
+    Args:
+      tx: a transformation.
+
+    Returns:
+      `tx` itself if it takes them, else one that ignores them.
+
+    Example:
+      >>> from fxflow import optim
+      >>> tx = optim.with_extra_args_support(optim.identity())
+      >>> tx.update(1.5, tx.init(0.0), value=3.0)[0]
+      1.5
+    """
+    if isinstance(tx, GradientTransformationExtraArgs):
+        return tx
+
+    def update(
+        updates: Updates, state: State, params: Params | None = None, **extra: Any
+    ) -> tuple[Updates, State]:
+        return tx.update(updates, state, params)
+
+    return GradientTransformationExtraArgs(tx.init, update)
+
+
 class EmptyState(NamedTuple):
     """The state of a transformation that needs none."""
 
@@ -138,14 +174,17 @@ def apply_updates(params: Params, updates: Updates) -> Params:
 # -- composition -----------------------------------------------------------------------
 
 
-def chain(*transformations: GradientTransformation) -> GradientTransformation:
+def chain(
+    *transformations: GradientTransformation,
+) -> GradientTransformationExtraArgs:
     """Makes one transformation of several, applied in order.
 
     Args:
       *transformations: the first one gets the gradients.
 
     Returns:
-      A transformation whose state is the tuple of theirs.
+      A transformation whose state is the tuple of theirs. Further keyword arguments of
+      its `update` go to those that take them.
 
     Raises:
       ArgumentError: (when updating) the state is of another chain.
@@ -158,13 +197,16 @@ def chain(*transformations: GradientTransformation) -> GradientTransformation:
       >>> both.update(fnp.array([3.0, 0.5]), state)[0].tolist()
       [-0.5, -0.25]
     """
-    parts = tuple(transformations)
+    parts = tuple(map(with_extra_args_support, transformations))
 
     def init(params: Params) -> tuple[State, ...]:
         return tuple(part.init(params) for part in parts)
 
     def update(
-        updates: Updates, state: tuple[State, ...], params: Params | None = None
+        updates: Updates,
+        state: tuple[State, ...],
+        params: Params | None = None,
+        **extra: Any,
     ) -> tuple[Updates, tuple[State, ...]]:
         if len(state) != len(parts):
             raise ArgumentError(
@@ -173,23 +215,24 @@ def chain(*transformations: GradientTransformation) -> GradientTransformation:
             )
         new = []
         for part, own in zip(parts, state, strict=True):
-            updates, own = part.update(updates, own, params)
+            updates, own = part.update(updates, own, params, **extra)
             new.append(own)
         return updates, tuple(new)
 
-    return GradientTransformation(init, update)
+    return GradientTransformationExtraArgs(init, update)
 
 
 def named_chain(
     *transformations: tuple[str, GradientTransformation],
-) -> GradientTransformation:
+) -> GradientTransformationExtraArgs:
     """Like `chain`, with names, so that a state is easily found.
 
     Args:
       *transformations: pairs of a name and a transformation.
 
     Returns:
-      A transformation whose state is a dictionary of theirs.
+      A transformation whose state is a dictionary of theirs. Further keyword arguments
+      of its `update` go to those that take them.
 
     Raises:
       ArgumentError: a name occurs twice.
@@ -203,19 +246,23 @@ def named_chain(
     names = [name for name, _ in transformations]
     if len(set(names)) != len(names):
         raise ArgumentError(f"named_chain: names must differ, got {names}")
+    parts = {name: with_extra_args_support(tx) for name, tx in transformations}
 
     def init(params: Params) -> dict[str, State]:
-        return {name: part.init(params) for name, part in transformations}
+        return {name: part.init(params) for name, part in parts.items()}
 
     def update(
-        updates: Updates, state: dict[str, State], params: Params | None = None
+        updates: Updates,
+        state: dict[str, State],
+        params: Params | None = None,
+        **extra: Any,
     ) -> tuple[Updates, dict[str, State]]:
         new = {}
-        for name, part in transformations:
-            updates, new[name] = part.update(updates, state[name], params)
+        for name, part in parts.items():
+            updates, new[name] = part.update(updates, state[name], params, **extra)
         return updates, new
 
-    return GradientTransformation(init, update)
+    return GradientTransformationExtraArgs(init, update)
 
 
 # -- helpers of transformations --------------------------------------------------------

@@ -9,10 +9,12 @@ from fxflow.core import tree
 from fxflow.core.errors import ArgumentError
 from fxflow.optim.base import (
     GradientTransformation,
+    GradientTransformationExtraArgs,
     Mask,
     Params,
     State,
     Updates,
+    with_extra_args_support,
 )
 
 
@@ -54,7 +56,9 @@ def _merged(new: Updates, old: Updates) -> Updates:
     return tree.map(one, new, old, is_leaf=_is_masked)
 
 
-def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformation:
+def masked(
+    inner: GradientTransformation, mask: Mask
+) -> GradientTransformationExtraArgs:
     """Makes a transformation that acts on some parameters and leaves others alone.
 
     Args:
@@ -77,6 +81,7 @@ def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformation:
       >>> float(new["w"][0]), float(new["b"][0])
       (0.0, 1.0)
     """
+    inner = with_extra_args_support(inner)
 
     def chosen(values: Any) -> Any:
         return mask(values) if callable(mask) else mask
@@ -85,20 +90,23 @@ def masked(inner: GradientTransformation, mask: Mask) -> GradientTransformation:
         return MaskedState(inner.init(_only(chosen(params), params)))
 
     def update(
-        updates: Updates, state: MaskedState, params: Params | None = None
+        updates: Updates,
+        state: MaskedState,
+        params: Params | None = None,
+        **extra: Any,
     ) -> tuple[Updates, MaskedState]:
         where = chosen(updates)
         some = None if params is None else _only(where, params)
-        new, own = inner.update(_only(where, updates), state.inner_state, some)
+        new, own = inner.update(_only(where, updates), state.inner_state, some, **extra)
         return _merged(new, updates), MaskedState(own)
 
-    return GradientTransformation(init, update)
+    return GradientTransformationExtraArgs(init, update)
 
 
 def multi_transform(
     transforms: Mapping[Any, GradientTransformation],
     param_labels: Any | Callable[[Params], Any],
-) -> GradientTransformation:
+) -> GradientTransformationExtraArgs:
     """Makes a transformation that treats groups of parameters differently.
 
     Args:
@@ -129,7 +137,7 @@ def multi_transform(
     def labels_of(values: Any) -> Any:
         return param_labels(values) if callable(param_labels) else param_labels
 
-    def group(label: Any) -> GradientTransformation:
+    def group(label: Any) -> GradientTransformationExtraArgs:
         def mask(values: Any) -> Any:
             return tree.map(lambda own: own == label, labels_of(values))
 
@@ -148,11 +156,16 @@ def multi_transform(
         return PartitionState({label: tx.init(params) for label, tx in groups.items()})
 
     def update(
-        updates: Updates, state: PartitionState, params: Params | None = None
+        updates: Updates,
+        state: PartitionState,
+        params: Params | None = None,
+        **extra: Any,
     ) -> tuple[Updates, PartitionState]:
         new = {}
         for label, tx in groups.items():
-            updates, new[label] = tx.update(updates, state.inner_states[label], params)
+            updates, new[label] = tx.update(
+                updates, state.inner_states[label], params, **extra
+            )
         return updates, PartitionState(new)
 
-    return GradientTransformation(init, update)
+    return GradientTransformationExtraArgs(init, update)

@@ -15,11 +15,13 @@ from fxflow.core.convert import is_arraylike, typeof
 from fxflow.core.errors import ArgumentError
 from fxflow.optim.base import (
     GradientTransformation,
+    GradientTransformationExtraArgs,
     Params,
     State,
     Updates,
     cast_like,
     increment,
+    with_extra_args_support,
     zero_count,
     zeros_like,
 )
@@ -88,7 +90,7 @@ class MultiSteps:
             raise ArgumentError(
                 f"MultiSteps: every_k_schedule must be positive, got {every_k_schedule}"
             )
-        self._opt = opt
+        self._opt = with_extra_args_support(opt)
         self._every = every_k_schedule
         self._mean = use_grad_mean
         self._dtype = accumulator_dtype
@@ -110,7 +112,11 @@ class MultiSteps:
         )
 
     def update(
-        self, updates: Updates, state: MultiStepsState, params: Params | None = None
+        self,
+        updates: Updates,
+        state: MultiStepsState,
+        params: Params | None = None,
+        **extra: Any,
     ) -> tuple[Updates, MultiStepsState]:
         """Adds gradients, and updates if these are the last ones.
 
@@ -118,6 +124,7 @@ class MultiSteps:
           updates: gradients.
           state: as `init` or `update` gave it.
           params: the parameters.
+          **extra: what the inner transformation takes; it gets those of the last step.
 
         Returns:
           Updates, which are 0 for all but the last step, and the next state.
@@ -139,7 +146,7 @@ class MultiSteps:
         def last(operands: Any) -> Any:
             total, inner = operands
             gradients = tree.map(cast_like, total, updates)
-            new, inner = self._opt.update(gradients, inner, params)
+            new, inner = self._opt.update(gradients, inner, params, **extra)
             return tree.map(cast_like, new, updates), inner, zeros_like(total)
 
         def other(operands: Any) -> Any:
@@ -168,18 +175,18 @@ class MultiSteps:
             fnp.equal(state.mini_step, 0), fnp.greater(state.gradient_step, 0)
         )
 
-    def gradient_transformation(self) -> GradientTransformation:
+    def gradient_transformation(self) -> GradientTransformationExtraArgs:
         """Returns `init` and `update` as a pair, for `chain`.
 
         Returns:
           A transformation.
         """
-        return GradientTransformation(self.init, self.update)
+        return GradientTransformationExtraArgs(self.init, self.update)
 
 
 def apply_if_finite(
     inner: GradientTransformation, max_consecutive_errors: int
-) -> GradientTransformation:
+) -> GradientTransformationExtraArgs:
     """Makes a transformation that skips gradients with nan or infinity.
 
     Args:
@@ -198,6 +205,7 @@ def apply_if_finite(
       >>> u.tolist(), int(state.total_notfinite)
       ([0.0], 1)
     """
+    inner = with_extra_args_support(inner)
 
     def init(params: Params) -> ApplyIfFiniteState:
         return ApplyIfFiniteState(
@@ -208,14 +216,17 @@ def apply_if_finite(
         )
 
     def update(
-        updates: Updates, state: ApplyIfFiniteState, params: Params | None = None
+        updates: Updates,
+        state: ApplyIfFiniteState,
+        params: Params | None = None,
+        **extra: Any,
     ) -> tuple[Updates, ApplyIfFiniteState]:
         finite: Any = fnp.full((), True)
         for leaf in tree.leaves(updates):
             finite = fnp.logical_and(finite, fnp.all(fnp.isfinite(leaf)))
         errors = fnp.where(finite, 0, increment(state.notfinite_count))
         accept = fnp.logical_or(finite, fnp.greater(errors, max_consecutive_errors))
-        new, inner_state = inner.update(updates, state.inner_state, params)
+        new, inner_state = inner.update(updates, state.inner_state, params, **extra)
         new = _choose(accept, new, tree.map(fnp.zeros_like, new))
         total = fnp.where(
             finite, state.total_notfinite, increment(state.total_notfinite)
@@ -224,13 +235,13 @@ def apply_if_finite(
             errors, finite, total, _choose(accept, inner_state, state.inner_state)
         )
 
-    return GradientTransformation(init, update)
+    return GradientTransformationExtraArgs(init, update)
 
 
 def inject_hyperparams(
     inner_factory: Callable[..., GradientTransformation],
     static_args: str | Iterable[str] = (),
-) -> Callable[..., GradientTransformation]:
+) -> Callable[..., GradientTransformationExtraArgs]:
     """Puts the numbers of an optimizer into its state, where they can be changed.
 
     Args:
@@ -264,7 +275,7 @@ def inject_hyperparams(
         )
 
     @functools.wraps(inner_factory)
-    def make(*args: Any, **kwargs: Any) -> GradientTransformation:
+    def make(*args: Any, **kwargs: Any) -> GradientTransformationExtraArgs:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         schedules: dict[str, Any] = {}
@@ -283,9 +294,9 @@ def inject_hyperparams(
         def at(count: Any) -> dict[str, Any]:
             return {name: _number(value(count)) for name, value in schedules.items()}
 
-        def inner(hyperparams: dict[str, Any]) -> GradientTransformation:
+        def inner(hyperparams: dict[str, Any]) -> GradientTransformationExtraArgs:
             call = inspect.BoundArguments(signature, {**others, **hyperparams})
-            return inner_factory(*call.args, **call.kwargs)
+            return with_extra_args_support(inner_factory(*call.args, **call.kwargs))
 
         def init(params: Params) -> InjectHyperparamsState:
             count = zero_count()
@@ -299,14 +310,17 @@ def inject_hyperparams(
             updates: Updates,
             state: InjectHyperparamsState,
             params: Params | None = None,
+            **extra: Any,
         ) -> tuple[Updates, InjectHyperparamsState]:
             kept = {name: state.hyperparams[name] for name in numbers}
             hyperparams = {**kept, **at(state.count)}
-            new, own = inner(hyperparams).update(updates, state.inner_state, params)
+            new, own = inner(hyperparams).update(
+                updates, state.inner_state, params, **extra
+            )
             count = increment(state.count)
             return new, InjectHyperparamsState(count, hyperparams, own)
 
-        return GradientTransformation(init, update)
+        return GradientTransformationExtraArgs(init, update)
 
     return make
 

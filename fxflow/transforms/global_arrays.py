@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import dtypes, tree
-from fxflow.core.array import Array, buffer_of
+from fxflow.core.array import Array, buffer_of, host_of
 from fxflow.core.aval import Aval
 from fxflow.core.convert import as_array, is_arraylike
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.placed import placed_on
 from fxflow.devices import buffers
 from fxflow.devices.shardings import Sharding
@@ -70,21 +70,27 @@ def make_array_from_callback(
         raise ArgumentError(
             f"{name}: no device of {where} is in this process: say the dtype"
         )
-    wanted = dtypes.dtype(dtype) if not parts else parts[0].dtype
-    return _assembled(Aval(lengths, wanted), parts, placement)
+    wanted = parts[0][0] if parts else dtypes.dtype(dtype)
+    return _assembled(Aval(lengths, wanted), [host for _, host in parts], placement)
 
 
 def _part(
     value: Any, dtype: Any, shape: Shape, name: str, index: tuple[slice, ...]
-) -> Any:
+) -> tuple[Any, np.ndarray[Any, Any]]:
+    """Returns the dtype of a part, and its elements in host memory."""
     array = as_array(value if is_arraylike(value) else np.asarray(value))
-    host = np.array(array) if dtype is None else np.array(array, dtypes.dtype(dtype))
-    if host.shape != shape:
+    if array.shape != shape:
         raise ShapeError(
             f"{name}: the part {index} must have the shape {list(shape)}, got "
             f"{array.aval}"
         )
-    return host
+    own = array.dtype
+    wanted = own if dtype is None else dtypes.dtype(dtype)
+    if dtypes.is_key(own) or dtypes.is_key(wanted):
+        if own != wanted:
+            raise DtypeError(f"{name}: the part {index} is {array.aval}, not {wanted}")
+        return own, np.array(host_of(array))
+    return wanted, np.array(array, wanted)
 
 
 def _assembled(aval: Aval, parts: Sequence[Any], placement: Any) -> Array:
@@ -138,8 +144,9 @@ def _is_shape(value: Any) -> bool:
 
 
 def _from_local(where: Sharding, data: Any, shape: Any) -> Array:
-    host = np.asarray(as_array(data))
-    ndim = host.ndim
+    array = as_array(data)
+    host = host_of(array)  # of keys the words, which are axes behind those divided
+    ndim = array.ndim
     counts, places = where.tiles(ndim)
     mine = [
         place
@@ -151,7 +158,7 @@ def _from_local(where: Sharding, data: Any, shape: Any) -> Array:
     if shape is None:
         shape = [
             n * count // len(parts)
-            for n, count, parts in zip(host.shape, counts, held, strict=True)
+            for n, count, parts in zip(array.shape, counts, held, strict=True)
         ]
     lengths = tuple(int(n) for n in shape)
     part = where.shard_shape(lengths)
@@ -165,7 +172,7 @@ def _from_local(where: Sharding, data: Any, shape: Any) -> Array:
         else:
             raise ShapeError(
                 f"make_array_from_process_local_data: axis {axis} of the local data "
-                f"{list(host.shape)} must be this process's share, {share}, or the "
+                f"{list(array.shape)} must be this process's share, {share}, or the "
                 f"whole, {lengths[axis]}, of {list(lengths)} under {where}"
             )
     pieces = [
@@ -178,7 +185,7 @@ def _from_local(where: Sharding, data: Any, shape: Any) -> Array:
         for place in mine
     ]
     placement = buffers.placement_for(where)
-    return _assembled(Aval(lengths, host.dtype), pieces, placement)
+    return _assembled(Aval(lengths, array.dtype), pieces, placement)
 
 
 def make_array_from_single_device_arrays(

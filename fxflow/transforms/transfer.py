@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fxflow.core import tree
+from fxflow.core import dtypes, tree
 from fxflow.core.array import Array
 from fxflow.core.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.memories import Going
@@ -108,7 +108,8 @@ def device_get(x: Any) -> Any:
     """Returns arrays as NumPy arrays in host memory.
 
     Args:
-      x: array or pytree of arrays; other leaves stay as they are.
+      x: array or pytree of arrays; other leaves stay as they are, and so do keys, which
+        NumPy has no dtype for.
 
     Returns:
       The same structure with NumPy arrays (read-only; views where that is possible).
@@ -125,7 +126,13 @@ def device_get(x: Any) -> Any:
     for leaf in leaves:
         if isinstance(leaf, Array) and not isinstance(leaf, Tracer):
             leaf.copy_to_host_async()
-    return tree.map(lambda a: a.__array__() if isinstance(a, Array) else a, x)
+
+    def fetched(leaf: Any) -> Any:
+        if not isinstance(leaf, Array) or dtypes.is_key(leaf.dtype):
+            return leaf
+        return leaf.__array__()
+
+    return tree.map(fetched, x)
 
 
 def block_until_ready(x: Any) -> Any:

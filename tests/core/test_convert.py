@@ -11,7 +11,13 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import config
 from fxflow.core.aval import Aval
-from fxflow.core.convert import as_array, is_arraylike, typeof
+from fxflow.core.convert import (
+    as_array,
+    is_arraylike,
+    like_type,
+    typeof,
+    unwrapped,
+)
 
 
 class Wrapper:
@@ -119,3 +125,22 @@ def test_odd_memory_layouts():
         assert as_array(value).tolist() == value.tolist()
     swapped = base.astype(">i4")
     assert as_array(swapped).tolist() == base.tolist()
+
+
+def test_like_type() -> None:
+    class Described:
+        shape = (2, np.int64(3))
+        dtype = "bfloat16"
+
+    assert like_type(Described()) == Aval((2, 3), fnp.bfloat16.dtype)
+    assert like_type(np.ones(2)) == typeof(np.ones(2))
+    assert like_type(2.0).weak_type
+    assert like_type(fxflow.ShapeDtypeStruct((2,), "int8")) == Aval(
+        (2,), fnp.int8.dtype
+    )
+    with pytest.raises(TypeError, match="not an array"):
+        like_type("text")
+
+
+def test_unwrapped() -> None:
+    assert unwrapped(Wrapper(3)) == 3 and unwrapped("text") == "text"

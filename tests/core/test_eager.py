@@ -388,3 +388,10 @@ def test_traces_of_overrides_are_their_own():
         assert type(first) is EvalTrace and first is not EVAL
     with config.override(eager="xla"):
         assert state.trace is first
+
+
+def test_arrays_where_static_values_are_expected() -> None:
+    x = fnp.arange(6.0).reshape(2, 3)
+    for _ in range(2):  # the second time, a plan could be found
+        assert fnp.sum(x, fnp.array(0)).shape == (3,)
+        assert fnp.sum(x, fnp.array(1)).shape == (2,)

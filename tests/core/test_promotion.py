@@ -192,3 +192,15 @@ def test_result_type_of_nothing() -> None:
         result_type([1, 2])
     with pytest.raises(DtypeError, match="not supported"):
         result_type(np.array(["a"]))
+
+
+def test_objects_that_stand_for_arrays() -> None:
+    class Wrapper:
+        def __fxflow_array__(self) -> object:
+            return np.ones(2, np.int8)
+
+    class Described(Wrapper):
+        shape, dtype = (2,), np.dtype(np.int16)
+
+    assert result_type(Wrapper()) == np.int8
+    assert result_type(Described()) == np.int16

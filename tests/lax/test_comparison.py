@@ -43,3 +43,16 @@ def test_errors() -> None:
         lax.lt(z, z)
     with pytest.raises(DtypeError, match=r"eq: operands must have one dtype"):
         lax.eq(np.int32(1), np.float32(1))
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_keys_are_equal_if_all_their_words_are(jitted: bool) -> None:
+    run = fxflow.jit if jitted else (lambda f: f)
+    keys = fxflow.random.wrap_key_data(np.array([[1, 2], [1, 3], [2, 2]], np.uint32))
+    assert run(lax.eq)(keys, keys[0]).tolist() == [True, False, False]
+    assert run(lax.ne)(keys[0], keys).tolist() == [False, True, True]
+    assert run(lax.eq)(keys[:0], keys[:0]).shape == (0,)
+    with pytest.raises(DtypeError, match="key_data gives the words of keys"):
+        run(lax.lt)(keys, keys)
+    with pytest.raises(DtypeError, match="keys compare with keys of their kind"):
+        run(lambda k: lax.eq(k, 1))(keys)

@@ -50,7 +50,7 @@ def test_keys_fill_and_are_filled() -> None:
     key = keys()
     np.testing.assert_array_equal(words(lax.full((2,), key)), [words(key)] * 2)
     with pytest.raises(DtypeError, match="cannot become"):
-        lax.full((2,), 1, key.dtype)
+        lax.full((2,), key, "uint32")
 
 
 @pytest.mark.parametrize(
@@ -71,3 +71,17 @@ def test_keys_fill_and_are_filled() -> None:
 def test_errors(call, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_keys_of_one_integer() -> None:
+    for made in (
+        lax.full((2,), 3, keys(1).dtype),
+        lax.full_like(keys(2), 3),
+        lax.full_like(keys(5), np.int8(3), shape=(2,)),
+    ):
+        assert words(made).tolist() == [[3, 3]] * 2
+    assert words(lax.empty((1,), keys(1).dtype)).shape == (1, 2)
+    with pytest.raises(OverflowError):
+        lax.full((2,), -1, keys(1).dtype)
+    with pytest.raises(DtypeError, match="cannot become key<fry>"):
+        lax.full((2,), 1.5, keys(1).dtype)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import fxflow
+import fxflow.numpy as fnp
 from fxflow import lax
 from fxflow.core.aval import Aval
 from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
@@ -126,3 +128,10 @@ def test_keys_move_as_words() -> None:
     w = w.copy()
     w[2, 3] = w[0, 0]
     np.testing.assert_array_equal(words(got), w)
+
+
+@pytest.mark.parametrize("kind", [tuple, np.asarray, fnp.asarray])
+def test_sizes_may_be_an_array(kind) -> None:
+    for run in (lambda f: f, fxflow.jit):
+        got = run(lambda m: lax.dynamic_slice(m, (1, 1), kind([2, 3])))(M)
+        np.testing.assert_array_equal(got, M[1:, 1:])

@@ -48,9 +48,20 @@ def test_there_and_back(length: int, seed: int) -> None:
         ),
         (lambda: lax.fft(X, "RFFT", (5,)), ShapeError, r"last axes are \(5,\)"),
         (lambda: lax.fft(X, "RFFT", (2, 3, 4)), ShapeError, "at least 3 axes"),
-        (lambda: lax.fft(X, "RFFT", ()), ArgumentError, "one to three axes"),
+        (
+            lambda: lax.fft(np.ones((1,) * 4), "FFT", (1,) * 4),
+            ArgumentError,
+            "one to three axes",
+        ),
     ],
 )
 def test_errors(call, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("kind", ["FFT", "IFFT", "RFFT"])
+def test_no_axes(kind: str) -> None:
+    got = np.asarray(lax.fft(X, kind, ()))
+    np.testing.assert_array_equal(got, X)
+    assert got.dtype == (np.float32 if kind == "RFFT" else np.complex64)

@@ -96,3 +96,13 @@ def test_unwrap() -> None:
 def test_vmap() -> None:
     got: Any = fxflow.vmap(fnp.diff)(X)
     assert same(np.diff(X), got)
+
+
+def test_coordinates_broadcast() -> None:
+    y, x = X[0], np.cumsum(np.abs(X), 1)
+    check("trapezoid", y, x)
+    check("trapezoid", X[:, None], x[None])
+    check("trapezoid", X[None], X[0])
+    check("trapezoid", X[None], X[:, 0], axis=1)
+    with pytest.raises(ShapeError, match="do not fit axis 1"):
+        fnp.trapezoid(X, x[:, :2])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fxflow
 import fxflow.numpy as fnp
 from fxflow.core.errors import DtypeError
 from tests.numpy.oracle import check, same
@@ -70,3 +71,18 @@ def test_floats_have_no_bits(name: str) -> None:
 def test_bitwise_count_of_floats() -> None:
     with pytest.raises(DtypeError, match="bitwise_count"):
         fnp.bitwise_count(X)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_keys_broadcast(jitted: bool) -> None:
+    run = fxflow.jit if jitted else (lambda f: f)
+    keys = fxflow.random.split(fxflow.random.key(0), 3)
+    assert run(lambda k: k[1] == k)(keys).tolist() == [False, True, False]
+    assert run(lambda k: k != k[1])(keys).tolist() == [True, False, True]
+    assert (
+        run(lambda k: k[:, None] == k)(keys).tolist() == np.eye(3, dtype=bool).tolist()
+    )
+    for function in (fnp.isclose, fnp.allclose, fnp.array_equal, fnp.array_equiv):
+        assert run(function)(keys, keys).all()
+    assert not run(fnp.array_equal)(keys, keys[::-1])
+    assert not run(fnp.allclose)(keys, keys[0])

@@ -109,7 +109,7 @@ def test_astype() -> None:
     assert fnp.asarray([2j]).astype(bool).tolist() == [True]
     assert x.astype("float32") is x
     assert fnp.astype(x, "float32", copy=True) is not x
-    with pytest.raises(ArgumentError, match="keys and numbers do not convert"):
+    with pytest.raises(DtypeError, match="keys and numbers do not convert"):
         fxflow.random.key(0).astype(int)
 
 
@@ -117,3 +117,12 @@ def test_devices() -> None:
     device = fxflow.devices()[0]
     for x in (fnp.zeros(2, device=device), fnp.asarray([1.0], device=device)):
         assert x.device == device and x.committed
+
+
+def test_keys() -> None:
+    keys = fxflow.random.split(fxflow.random.key(0), 2)
+    assert (fnp.array([keys[0], keys[1]]) == keys).all()
+    assert fnp.asarray(keys, keys.dtype) is keys
+    for data in (3, [1, 2], np.ones((2, 2), np.uint32), fnp.ones(2)):
+        with pytest.raises(DtypeError, match="keys and numbers do not convert"):
+            fnp.asarray(data, keys.dtype)

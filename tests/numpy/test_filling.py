@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from tests.numpy.oracle import BFLOAT16, same
 
 
@@ -43,3 +43,39 @@ def test_like() -> None:
     assert fxflow.vmap(fnp.ones_like)(x).shape == (2, 3)
     with pytest.raises(ArgumentError, match="zeros_like: got"):
         fnp.zeros_like([1])
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_keys(jitted: bool) -> None:
+    run = fxflow.jit if jitted else (lambda f: f)
+    keys = fxflow.random.split(fxflow.random.key(0), 3)
+    data = fxflow.random.key_data
+    for name, word in (("zeros", 0), ("ones", 1), ("empty", 0)):
+        made = run(lambda k, n=name: getattr(fnp, n)((2,), k.dtype))(keys)
+        assert made.dtype == keys.dtype and data(made).tolist() == [[word] * 2] * 2
+        like = run(getattr(fnp, f"{name}_like"))(keys)
+        assert like.dtype == keys.dtype and data(like).tolist() == [[word] * 2] * 3
+    for value, want in ((keys[1], data(keys[1]).tolist()), (7, [7, 7])):
+        full = run(lambda v: fnp.full((2,), v, keys.dtype))(value)
+        assert data(full).tolist() == [want] * 2
+        assert data(run(lambda v: fnp.full_like(keys, v))(value)).tolist() == [want] * 3
+    with pytest.raises(DtypeError, match=r"f32\[\]~ cannot become key<fry>"):
+        run(lambda: fnp.full((2,), 1.5, keys.dtype))()
+
+
+class Described:
+    """Says its type, and must not be converted."""
+
+    shape = (2, 3)
+    dtype = np.dtype("int8")
+
+    def __fxflow_array__(self) -> Any:
+        raise AssertionError("was converted")
+
+
+@pytest.mark.parametrize("name", ("zeros_like", "ones_like", "empty_like"))
+def test_like_looks_at_shape_and_dtype_only(name: str) -> None:
+    out = getattr(fnp, name)(Described())
+    assert out.shape == (2, 3) and out.dtype == np.int8
+    assert fnp.full_like(Described(), 2).tolist() == [[2] * 3] * 2
+    assert fxflow.lax.full_like(Described(), 2).dtype == np.int8

@@ -51,3 +51,50 @@ def test_what_tracing_cannot_know() -> None:
         fxflow.jit(lambda x: x[x > 2])(X)
     with pytest.raises(ConcretizationError, match="dynamic_slice_in_dim"):
         fxflow.jit(lambda x, i: x[i : i + 2])(X, 1)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        np.s_[:, [0, 2]],
+        ([0, 1], [1, 2]),
+        ((0, 1), (1, 2)),
+        np.s_[1, [0, 2], :],
+        np.s_[:, [[0, 1], [2, 3]]],
+        np.s_[..., [], 0],
+        np.s_[[], []],
+        np.s_[:, [True, False, True, False, True]],
+        ([-1],),
+    ],
+    ids=repr,
+)
+def test_a_list_in_a_tuple_is_an_array(index: Any) -> None:
+    want = X[index]
+    for got in (fnp.asarray(X)[index], fxflow.jit(lambda x: x[index])(X)):
+        assert got.shape == want.shape
+        np.testing.assert_array_equal(got, want)
+    zeroed = X.copy()
+    zeroed[index] = 0
+    np.testing.assert_array_equal(fnp.asarray(X).at[index].set(0), zeroed)
+
+
+def test_lists_may_hold_traced_integers() -> None:
+    got = fxflow.jit(lambda x, i: x[:, [i, 2]])(X, 4)
+    np.testing.assert_array_equal(got, X[:, [4, 2]])
+
+
+@pytest.mark.parametrize("shape", [(0,), (4, 0), (0, 5), (4, 0, 6), (0, 0, 0)])
+def test_a_mask_of_no_elements_fits_everywhere(shape: tuple[int, ...]) -> None:
+    mask = np.zeros(shape, bool)
+    x = fnp.asarray(X)
+    assert x[mask].shape == X[mask].shape
+    np.testing.assert_array_equal(x.at[mask].set(1), X)
+    np.testing.assert_array_equal(x.at[mask].set(fnp.ones(X[mask].shape)), X)
+
+
+def test_a_mask_has_the_lengths_of_its_axes_or_none() -> None:
+    for shape in ((5, 0), (0, 4), (0, 5, 6, 1)):
+        with pytest.raises(IndexError):
+            X[np.zeros(shape, bool)]
+        with pytest.raises(OutOfRangeError):
+            fnp.asarray(X)[np.zeros(shape, bool)]

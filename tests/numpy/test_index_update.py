@@ -85,7 +85,8 @@ def test_all_operations() -> None:
     assert x.at[2].power(2.0).tolist() == [1, 2, 16]
     assert at.min(A([5.0, 0.5])).tolist() == [1, 0.5, 4]
     assert at.max(A([5.0, 0.5])).tolist() == [1, 5, 4]
-    assert at.apply(fnp.negative).tolist() == [1, -2, 4]
+    assert at.apply(fnp.negative).tolist() == [1, 2, 4]
+    assert x.at[1].apply(fnp.negative).tolist() == [1, -2, 4]
     assert at.get().tolist() == [2, 2]
     assert x.at[:2].max(1.5).tolist() == [1.5, 2, 4]
 
@@ -161,3 +162,82 @@ def test_unknown_options() -> None:
         fnp.arange(4.0).at[0].set(1, fast=True)
     with pytest.raises(ArgumentError, match="unknown mode"):
         fnp.arange(4.0).at[A([0])].set(1, mode="nope")
+
+
+def test_apply_counts_how_often_an_element_is_named() -> None:
+    index = A([2, 0, 2, 2, -1])
+    want = np.ones(4, np.float32)
+    np.negative.at(want, index)
+    at = lambda x, i: x.at[i].apply(fnp.negative)
+    assert same(want, at(fnp.ones(4), index))
+    assert same(want, fxflow.jit(lambda x: at(x, index))(fnp.ones(4)))
+    assert same(want, fxflow.jit(at)(fnp.ones(4), index))
+    assert fnp.ones(4).at[A([2, 2])].apply(lambda v: v * 3).tolist() == [1, 1, 9, 1]
+    # A promise, a mask and a slice name each element once.
+    x = fnp.ones(4)
+    tripled = x.at[A([2, 2])].apply(lambda v: v * 3, unique_indices=True)
+    assert tripled.tolist() == [1, 1, 3, 1]
+    assert x.at[A([True, False, True, False])].apply(fnp.negative)[0] == -1
+    assert x.at[A([1, 7, 7])].apply(fnp.negative).tolist() == [1, -1, 1, 1]
+    assert x.at[A([], np.int32)].apply(fnp.negative).tolist() == [1] * 4
+
+
+def test_apply_has_derivatives_and_may_use_what_is_traced() -> None:
+    twice = lambda x, k: x.at[A([2, 2, 1])].apply(lambda v: fnp.sin(k * v)).sum()
+    plain = lambda x, k: (
+        x[0] + fnp.sin(k * x[1]) + fnp.sin(k * fnp.sin(k * x[2])) + x[3]
+    )
+    x = fnp.linspace(0.1, 1.0, 4)
+    for transform in (fxflow.grad, lambda f, n: fxflow.jit(fxflow.grad(f, n))):
+        got = transform(twice, (0, 1))(x, 1.5)
+        assert same(fxflow.grad(plain, (0, 1))(x, 1.5), got, 1e-5)
+    batched = fxflow.vmap(lambda x, i: x.at[i].apply(fnp.sin))
+    got = batched(fnp.ones((2, 3)), A([[0, 0], [1, 2]]))
+    once, both = np.sin(1.0), np.sin(np.sin(1.0))
+    assert same(A([[both, 1, 1], [1, once, once]]), got, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "index", [5, -6, (1, 6), np.s_[1:, 9], np.s_[::2, 9], (A([0, 1]), 9), (None, 9, 2)]
+)
+def test_a_number_out_of_range_does_as_mode_says(index: Any) -> None:
+    x = fnp.asarray(X)
+    with pytest.raises(OutOfRangeError):
+        x.at[index].set(1.0)
+    with pytest.raises(OutOfRangeError):
+        x.at[index].get(mode="promise_in_bounds")
+    near = tuple(
+        int(np.clip(i, 0 if i < 0 else None, n - 1)) if isinstance(i, int) else i
+        for i, n in zip(
+            index if isinstance(index, tuple) else (index,),
+            X.shape
+            if not (isinstance(index, tuple) and index[0] is None)
+            else (0, *X.shape),
+            strict=False,
+        )
+    )
+    want = X[near]
+    for run in (lambda f: f, fxflow.jit):
+        assert same(want, run(lambda x: x.at[index].get(mode="clip"))(x))
+        filled = run(lambda x: x.at[index].get(mode="fill", fill_value=7))(x)
+        assert same(np.full(want.shape, 7.0), filled)
+        assert np.isnan(x.at[index].get(mode="fill")).all()
+        for mode in ("drop", "fill"):
+            assert same(X, run(lambda x, m=mode: x.at[index].add(1.0, mode=m))(x))
+        clipped = X.copy()
+        clipped[near] = 1.0
+        assert same(clipped, run(lambda x: x.at[index].set(1.0, mode="clip"))(x))
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        x.at[index].set(np.ones((7, 7)), mode="drop")
+
+
+def test_modes_of_numbers() -> None:
+    x = fnp.arange(3.0)
+    assert np.isnan(x.at[-1].get(mode="fill", wrap_negative_indices=False))
+    assert x.at[-1].get(mode="clip", wrap_negative_indices=False) == 0
+    with pytest.raises(OutOfRangeError):
+        x.at[-1].get(wrap_negative_indices=False)
+    with pytest.raises(ArgumentError, match="unknown mode 'wrap'"):
+        x.at[1].get(mode="wrap")
+    with pytest.raises(OutOfRangeError):
+        fnp.zeros((0, 2)).at[0].get(mode="clip")

@@ -56,3 +56,27 @@ def test_insert(x: Any, obj: Any, values: Any, axis: Any) -> None:
     want = np.insert(x, obj, values, axis)
     assert same(want, fnp.insert(x, obj, values, axis))
     assert same(want, fxflow.jit(lambda a: fnp.insert(a, obj, values, axis))(x))
+
+
+def test_objects_that_stand_for_arrays() -> None:
+    class Wrapper:
+        def __init__(self, value: Any) -> None:
+            self.value = value
+
+        def __fxflow_array__(self) -> Any:
+            return fnp.asarray(self.value)
+
+    one, some = Wrapper(1), Wrapper(np.array([0, 2]))
+    assert same(np.delete(X, 1, 0), fnp.delete(Wrapper(X), one, 0))
+    assert same(np.delete(X, [0, 2], 1), fnp.delete(X, some, 1))
+    assert same(np.insert(V, [0, 2], 7), fnp.insert(V, some, Wrapper(7)))
+    assert same(np.roll(X, 1), fnp.roll(Wrapper(X), one))
+    assert same(np.roll(X, (0, 2), (0, 1)), fnp.roll(X, some, (0, 1)))
+    assert same(np.repeat(V[:2], [0, 2]), fnp.repeat(V[:2], some))
+    assert same(np.split(V, [0, 2]), fnp.split(V, some))
+    assert fnp.isrealobj(one) and not fnp.iscomplexobj(some)
+
+
+def test_a_number_has_no_ends() -> None:
+    for value in (0.0, 3.0):
+        assert same(np.trim_zeros(np.array(value)), fnp.trim_zeros(fnp.array(value)))

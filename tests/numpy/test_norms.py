@@ -61,3 +61,27 @@ def test_mistakes() -> None:
         fnp.linalg.norm(X, 2, axis=(0, 1, 2))
     with pytest.raises(ShapeError):
         fnp.linalg.matrix_norm(X[0, 0])
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (0, 0)])
+@pytest.mark.parametrize("order", [None, 0, 1, -1, 2, -2, 3, inf, -inf, "fro", "nuc"])
+def test_no_elements(shape: tuple[int, ...], order: Any) -> None:
+    x = np.zeros(shape, np.float32)
+    try:
+        with np.errstate(all="ignore"):
+            want = np.linalg.norm(x, order)
+    except ValueError:
+        with pytest.raises((ShapeError, ArgumentError)):
+            fnp.linalg.norm(x, order)
+        return
+    for run in (lambda f: f, fxflow.jit):
+        assert same(want, run(lambda x: fnp.linalg.norm(x, order))(x))
+    assert fxflow.grad(lambda x: fnp.linalg.norm(x, order))(x).shape == shape
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3, inf])
+def test_vectors_of_no_elements(order: Any) -> None:
+    for shape, axis in (((0, 3), 0), ((0, 3), 1), ((2, 0, 3), (0, 1))):
+        x = np.zeros(shape, np.float32)
+        want = np.linalg.vector_norm(x, axis=axis, ord=order)
+        assert same(want, fnp.linalg.vector_norm(x, axis=axis, ord=order))

@@ -84,3 +84,14 @@ def test_keys_and_gradients() -> None:
 def test_mistakes(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, fnp.asarray])
+@pytest.mark.parametrize("values", [[5], [5, 6], [[5], [6]], [[5, 6]], 5])
+def test_values_in_arrays(values: Any, kind: Any) -> None:
+    want = np.pad(X, 1, constant_values=values)
+    assert same(want, fnp.pad(X, 1, constant_values=kind(values)))
+    ramp = np.pad(X, 2, mode="linear_ramp", end_values=values)
+    assert same(ramp, fnp.pad(X, 2, mode="linear_ramp", end_values=kind(values)))
+    traced = fxflow.jit(lambda x, v: fnp.pad(x, 1, constant_values=v))
+    assert same(want, traced(X, kind(values)))

@@ -26,8 +26,13 @@ def test_values() -> None:
         fxflow.grad(lambda x: fnp.polyval(P, x).sum())(X),
         1e-4,
     )
-    with pytest.raises(ShapeError):
-        fnp.polyval(X, P)
+    check("polyval", X, 2.0, tol=1e-5)
+    check("polyval", X, P, tol=1e-5)
+    check("polyval", X[:, :, None], X[:, 0], tol=1e-5)
+    many = RNG.normal(size=(40, 3)).astype(np.float32)
+    check("polyval", many, X[:1, :3] / 4, tol=1e-4)
+    with pytest.raises(ShapeError, match="polyval: operands"):
+        fnp.polyval(X, Q)
 
 
 def test_arithmetic() -> None:

@@ -62,3 +62,18 @@ def test_convolution_mistakes() -> None:
         fnp.convolve(X, W[:0])
     g = fxflow.grad(lambda v: fnp.convolve(X, v)[3])(W[:3])
     assert same(X[3:0:-1], g, 1e-5)
+
+
+@pytest.mark.parametrize("name", ["cov", "corrcoef"])
+@pytest.mark.parametrize("shape", [(3, 0), (0, 5), (0, 0), (0,), (1, 0), (3, 1)])
+@pytest.mark.filterwarnings("ignore")
+def test_nothing_to_correlate(name: str, shape: tuple[int, ...]) -> None:
+    check(name, np.zeros(shape, np.float32))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_too_few_observations_are_divided_by_nothing() -> None:
+    x = np.array([[1.0, 2.0], [3.0, 5.0]], np.float32)
+    check("cov", x, ddof=5)
+    check("cov", x, ddof=2, fweights=np.array([1, 1]))
+    check("cov", x, ddof=9, aweights=np.array([1.0, 0.5]))

@@ -72,3 +72,45 @@ def test_missing_parameters() -> None:
         ArgumentError, match=r"add_decayed_weights: needs the parameters"
     ):
         optim.adamw(0.1).update(1.0, optim.adamw(0.1).init(fnp.ones(())))
+
+
+def _by_value() -> optim.GradientTransformationExtraArgs:
+    def update(updates, state, params=None, *, value, **extra):
+        return fxflow.tree.map(lambda u: u * value, updates), state
+
+    return optim.GradientTransformationExtraArgs(lambda params: (), update)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda tx: optim.chain(optim.scale(2.0), tx),
+        lambda tx: optim.named_chain(("a", optim.scale(2.0)), ("b", tx)),
+        lambda tx: optim.masked(optim.chain(optim.scale(2.0), tx), True),
+        lambda tx: optim.multi_transform({"a": optim.chain(optim.scale(2.0), tx)}, "a"),
+        lambda tx: optim.apply_if_finite(optim.chain(optim.scale(2.0), tx), 1),
+        lambda tx: optim.MultiSteps(
+            optim.chain(optim.scale(2.0), tx), 1
+        ).gradient_transformation(),
+        lambda tx: optim.inject_hyperparams(
+            lambda rate: optim.chain(optim.scale(rate), tx)
+        )(2.0),
+    ],
+)
+def test_further_arguments_reach_those_that_take_them(around) -> None:
+    tx = around(_by_value())
+    params = {"w": fnp.ones(2)}
+    out, _ = fxflow.jit(tx.update)(params, tx.init(params), params, value=3.0)
+    assert out["w"].tolist() == [6.0, 6.0]
+    with pytest.raises(TypeError, match="value"):
+        tx.update(params, tx.init(params), params)
+
+
+def test_further_arguments_are_ignored_by_others() -> None:
+    params = {"w": fnp.ones(2)}
+    for tx in (optim.adam(0.1), optim.with_extra_args_support(optim.scale(1.0))):
+        tx.update(params, tx.init(params), params, value=3.0)
+    with pytest.raises(TypeError):
+        optim.scale(1.0).update(params, (), params, value=3.0)
+    given = _by_value()
+    assert optim.with_extra_args_support(given) is given

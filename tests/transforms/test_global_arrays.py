@@ -6,7 +6,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import NamedSharding, P
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.devices import PlacementError
 
 MESH = fxflow.make_mesh((4, 2), ("x", "y"))
@@ -122,3 +122,21 @@ def test_parts_in_host_memory() -> None:
     np.testing.assert_array_equal(again, host)
     np.testing.assert_array_equal(again[3], host[3])
     np.testing.assert_array_equal(parts[2] + 1, host[2:4] + 1)
+
+
+@pytest.mark.parametrize("spec", [P(), P("x"), P(None, "y")])
+def test_arrays_of_keys(spec) -> None:
+    keys = fxflow.random.split(fxflow.random.key(0), (8, 2))
+    where = NamedSharding(MESH, spec)
+    made = fxflow.make_array_from_callback((8, 2), where, lambda index: keys[index])
+    parts = [shard.data for shard in made.addressable_shards]
+    again = fxflow.make_array_from_single_device_arrays((8, 2), where, parts)
+    local = fxflow.make_array_from_process_local_data(where, keys)
+    for array in (made, again, local):
+        assert array.sharding == where and bool((array == keys).all())
+    with pytest.raises(DtypeError, match=r"is key<fry>\[.*\], not float32"):
+        fxflow.make_array_from_callback(
+            (8, 2), where, lambda index: keys[index], dtype="float32"
+        )
+    filled = fnp.full((8, 2), keys[0, 0], device=where)
+    assert filled.sharding == where and bool((filled == keys[0, 0]).all())

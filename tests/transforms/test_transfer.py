@@ -78,3 +78,10 @@ def test_errors():
         device_put({"a": "x"})
     with pytest.raises(TypeError, match="concrete value"):
         fxflow.jit(device_get)(1.0)
+
+
+def test_keys_stay_keys_on_the_host():
+    keys = fxflow.random.split(fxflow.random.key(0), 3)
+    back = device_get({"k": keys, "x": fnp.ones(1)})
+    assert isinstance(back["x"], np.ndarray)
+    assert back["k"].dtype == keys.dtype and (back["k"] == keys).all()

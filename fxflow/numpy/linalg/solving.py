@@ -9,7 +9,8 @@ from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.core.errors import ArgumentError, ConcretizationError, ShapeError
+from fxflow.core.trace import Tracer
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.numpy._operands import (
     ArrayLike,
@@ -17,6 +18,7 @@ from fxflow.numpy._operands import (
     convert,
     promote_inexact,
     repeated,
+    shape_of,
     size_of,
 )
 from fxflow.numpy.axes import canonical_axis
@@ -234,7 +236,6 @@ def _pinv(hermitian: bool) -> Callable[[Array, Array], Array]:
     return pseudo_inverse
 
 
-@library("numpy_resid")
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = False
 ) -> tuple[Array, Array, Array, Array]:
@@ -246,7 +247,7 @@ def lstsq(
       rcond: singular values smaller than this times the largest count as zero; None is
         max(m, n) times the precision of the dtype.
       numpy_resid: whether to return no residuals where NumPy returns none (the rank is
-        less than n, or m ≤ n); for concrete arrays only.
+        less than n, or m ≤ n).
 
     Returns:
       x [n] or [n, k], the sums of squared residuals [k], the rank, and the singular
@@ -254,6 +255,8 @@ def lstsq(
 
     Raises:
       ShapeError: the shapes do not fit.
+      ConcretizationError: `numpy_resid` is true, m > n and the arrays are traced: the
+        shape of the residuals depends on the rank.
 
     Example:
       >>> import numpy as np
@@ -262,6 +265,23 @@ def lstsq(
 
     Source: `numpy.linalg.lstsq`.
     """
+    x, residuals, rank, s = _least_squares(a, b, rcond)
+    if numpy_resid:
+        n = x.aval.shape[0]
+        if shape_of(a)[0] > n and isinstance(rank, Tracer):
+            raise ConcretizationError(
+                "lstsq: numpy_resid=True makes the shape of the residuals depend on "
+                f"the rank, which is traced. {rank.origin()} Leave numpy_resid out."
+            )
+        if shape_of(a)[0] <= n or int(rank) < n:
+            residuals = lax.full((0,), 0, residuals.aval.dtype)
+    return x, residuals, rank, s
+
+
+@library()
+def _least_squares(
+    a: ArrayLike, b: ArrayLike, rcond: Any
+) -> tuple[Array, Array, Array, Array]:
     matrix, right = (computed(x) for x in promote_inexact("lstsq", a, b))
     shape = matrix.aval.shape
     vector = right.aval.ndim == 1
@@ -295,8 +315,6 @@ def lstsq(
         x = matmul(adjoint(vh), inverse[:, None] * matmul(adjoint(u), right))
     rest = right - matmul(matrix, x)
     residuals = sum(lax.square(lax.abs(rest)), axis=0)
-    if numpy_resid and (m <= n or int(rank) < n):
-        residuals = lax.full((0,), 0, real)
     return (x[:, 0] if vector else x), residuals, rank, s
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.core.errors import ArgumentError, ConcretizationError, ShapeError
 from tests.numpy.oracle import same
 
 RNG = np.random.default_rng(0)
@@ -88,3 +88,16 @@ def test_matrices_of_no_elements(lead) -> None:
     same(L.matrix_power(none, -2), N.matrix_power(none, -2))
     slopes = fxflow.grad(lambda a, b: fnp.sum(L.solve(a, b)), (0, 1))(none, right)
     assert [s.shape for s in slopes] == [none.shape, right.shape]
+
+
+def test_residuals_as_numpy_has_them() -> None:
+    for a in (T[0], T[0].T, np.ones((4, 2), np.float32)):
+        b = np.arange(a.shape[0], dtype=np.float32)
+        want = N.lstsq(a, b, rcond=None)
+        got = L.lstsq(a, b, numpy_resid=True)
+        assert got[1].shape == want[1].shape and int(got[2]) == want[2]
+        assert same(want[0], got[0], 1e-3)
+    jitted = fxflow.jit(lambda a, b: L.lstsq(a, b, numpy_resid=True))
+    assert jitted(T[0].T, np.ones(3))[1].shape == (0,)
+    with pytest.raises(ConcretizationError, match="the rank, which is traced"):
+        jitted(T[0], np.ones(5))
