@@ -1,0 +1,234 @@
+"""The ways to run a program, each with the way whose answer it must give."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tests.programs.drawing import Program
+from tests.programs.of_programs import BACKWARD_ONLY
+from tests.programs.operations import Api
+
+Answer = list[Any]
+Way = Callable[[Api, Program, Sequence[Any]], Answer]
+
+#: Dtypes on the way to or from 32-bit floats.
+NARROW = {"float32", "complex64", "uint8", "int8", "bool"}
+#: Operations without a derivative backwards.
+FORWARD_ONLY = {"while_loop"}
+
+
+def uses_narrow_floats(program: Program) -> bool:
+    """Whether there may be 32-bit floats on the way."""
+    names = {one.dtype for one in program.inputs}
+    names |= {str(v) for s in program.steps for v in s.parameters.values()}
+    return bool(names & NARROW)
+
+
+def arrays(values: Any) -> Answer:
+    """Returns results as NumPy arrays."""
+    return [np.asarray(v) for v in values]
+
+
+def eager(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+    """One operation after the other."""
+    return arrays(program(api, *arguments))
+
+
+def eager_xla(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+    """One operation after the other, each compiled."""
+    with api.root.config.override(eager="xla"):
+        return arrays(program(api, *arguments))
+
+
+def compiled(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+    """The whole program compiled."""
+    return arrays(api.jit(lambda *args: program(api, *args))(*arguments))
+
+
+# -- batches ---------------------------------------------------------------------------
+
+
+def _batch(arguments: Sequence[Any]) -> list[Any]:
+    rows = []
+    for argument in arguments:
+        flipped = np.flip(argument)
+        again = argument * 0.5 if argument.dtype.kind in "fc" else np.roll(argument, 1)
+        rows.append(np.stack([argument, flipped, np.asarray(again, argument.dtype)]))
+    return rows
+
+
+def loop(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+    """Each row of a batch by itself."""
+    rows = [eager(api, program, row) for row in zip(*_batch(arguments))]
+    return [np.stack(column) for column in zip(*rows)]
+
+
+def vectorised(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+    """All rows of a batch at once."""
+    function = api.jit(api.vmap(lambda *args: program(api, *args)))
+    return arrays(function(*_batch(arguments)))
+
+
+def vectorised_last(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+    """All rows at once, along the last axis of arguments and results."""
+    moved = [np.moveaxis(a, 0, -1) for a in _batch(arguments)]
+    function = api.vmap(lambda *args: program(api, *args), in_axes=-1, out_axes=-1)
+    return [np.moveaxis(v, -1, 0) for v in arrays(function(*moved))]
+
+
+# -- derivatives -----------------------------------------------------------------------
+
+
+def _loss(api: Api, program: Program, arguments: Sequence[Any]) -> Any:
+    """The program as a function of its real arguments to one number."""
+    places = [i for i, a in enumerate(arguments) if a.dtype.kind == "f"]
+
+    def loss(*given: Any) -> Any:
+        filled = list(arguments)
+        for i, value in zip(places, given):
+            filled[i] = value
+        total = api.np.zeros((), "float64")
+        for result in program(api, *filled):
+            if np.dtype(result.dtype).kind in "fc":
+                weights = np.cos(np.arange(float(result.size))).reshape(result.shape)
+                total = total + api.np.sum(api.np.real(result) * weights)
+        return total
+
+    return loss, [arguments[i] for i in places]
+
+
+def _gradient(wrap: Callable[[Api, Any, tuple[int, ...]], Any]) -> Way:
+    def way(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+        loss, given = _loss(api, program, arguments)
+        return arrays(wrap(api, loss, tuple(range(len(given))))(*given))
+
+    return way
+
+
+def _directions(given: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(
+        np.cos(np.arange(float(g.size))).reshape(g.shape).astype(g.dtype) for g in given
+    )
+
+
+def forwards(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+    """The derivative in one direction, by `jvp`."""
+    loss, given = _loss(api, program, arguments)
+    return arrays([api.jvp(loss, tuple(given), _directions(given))[1]])
+
+
+def backwards(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+    """The same direction, from the gradient."""
+    slopes = gradient(api, program, arguments)
+    pairs = zip(slopes, _directions(slopes))
+    return [np.asarray(sum(np.sum(s.astype(float) * d) for s, d in pairs))]
+
+
+def differences(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+    """The same direction, by the difference of two values."""
+    loss, given = _loss(api, program, arguments)
+    step = 1e-6
+    ends = [
+        float(loss(*(g + sign * step * d for g, d in zip(given, _directions(given)))))
+        for sign in (1, -1)
+    ]
+    return [np.asarray((ends[0] - ends[1]) / (2 * step))]
+
+
+gradient = _gradient(lambda api, f, n: api.grad(f, n))
+gradient_compiled = _gradient(lambda api, f, n: api.jit(api.grad(f, n)))
+gradient_of_compiled = _gradient(lambda api, f, n: api.grad(api.jit(f), n))
+gradient_of_checkpoint = _gradient(
+    lambda api, f, n: api.jit(api.grad(api.checkpoint(f), n))
+)
+
+
+# -- devices ---------------------------------------------------------------------------
+
+
+def _laid_out(api: Api, program: Program, arguments: Sequence[Any]) -> list[Any]:
+    """The arguments over eight devices, divided along axes that the seed picks."""
+    rng = np.random.default_rng(program.seed)
+    mesh = api.root.make_mesh((2, 4), ("a", "b"))
+    placed = []
+    for argument in arguments:
+        spec: list[Any] = [None] * argument.ndim
+        names = {"a": 2, "b": 4}
+        for axis in rng.permutation(argument.ndim):
+            fitting = [n for n, s in names.items() if argument.shape[axis] % s == 0]
+            if fitting and rng.random() < 0.8:
+                spec[axis] = fitting[int(rng.integers(len(fitting)))]
+                del names[spec[axis]]
+        while spec and spec[-1] is None and rng.random() < 0.5:
+            spec.pop()  # one layout has several spellings
+        sharding = api.root.NamedSharding(mesh, api.root.P(*spec))
+        placed.append(api.root.device_put(argument, sharding))
+    return placed
+
+
+def sharded(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+    """The whole program compiled, over eight devices."""
+    return compiled(api, program, _laid_out(api, program, arguments))
+
+
+def sharded_eager(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+    """One operation after the other, over eight devices."""
+    return eager(api, program, _laid_out(api, program, arguments))
+
+
+#: Each way with the way whose answer is right.
+WAYS: dict[str, tuple[Way, Way]] = {
+    "compiled": (compiled, eager),
+    "eager xla": (eager_xla, eager),
+    "vectorised": (vectorised, loop),
+    "vectorised last": (vectorised_last, loop),
+    "gradient compiled": (gradient_compiled, gradient),
+    "gradient of compiled": (gradient_of_compiled, gradient),
+    "gradient of checkpoint": (gradient_of_checkpoint, gradient),
+    "forwards": (forwards, backwards),
+    "differences": (differences, forwards),
+    "sharded": (sharded, eager),
+    "sharded eager": (sharded_eager, eager),
+}
+#: What JAX is asked for.
+PEER = {"jax": (compiled, eager), "jax gradient": (gradient_compiled, gradient)}
+
+
+def applies(way: str, program: Program) -> bool:
+    """Whether a program can be run this way, and has a right answer then."""
+    names = {step.name for step in program.steps}
+    backward = "gradient" in way or way == "forwards"
+    if backward and names & FORWARD_ONLY:
+        return False
+    bodies = {b for step in program.steps for b in step.parameters.get("bodies", ())}
+    if way in ("forwards", "differences") and bodies & BACKWARD_ONLY:
+        return False
+    # Infinities and ties have no slope: rules differ in what they take for it.
+    smooth = all(one.values == "ordinary" for one in program.inputs)
+    if way in ("forwards", "jax gradient"):
+        return smooth
+    return way != "differences" or (smooth and not uses_narrow_floats(program))
+
+
+def drawn_ways(program: Program, whole: bool = False) -> list[str]:
+    """The ways for a program: compiled, and two more drawn by its seed (or all)."""
+    possible = [way for way in WAYS if applies(way, program)]
+    if whole:
+        return possible
+    rng = np.random.default_rng(program.seed + 1)
+    others = rng.permutation([way for way in possible if way != "compiled"])
+    return ["compiled", *map(str, others[:2])]
+
+
+@contextlib.contextmanager
+def wide(api: Api) -> Any:
+    """64 bits are the default within: rounding is then far from what is looked for."""
+    if api.name == "fxflow":
+        with api.root.config.override(x64=True):
+            yield
+    else:  # JAX is told by its environment, when it starts
+        yield
