@@ -2,9 +2,9 @@
 
     python -m tests.programs.child JOB.json
 
-The job says which library, which programs, and in which ways; a line of JSON is printed
-before each way (`{"seed": 3, "way": "compiled"}`) and one with what was found after each
-program (`{"seed": 3, "found": [["compiled", "result 0: …"]]}`).
+The job says which library, which programs, and in which ways; a line of JSON is
+printed before each way (`{"seed": 3, "way": "compiled"}`) and one with what was found
+after each program (`{"seed": 3, "found": [["compiled", "result 0: …"]]}`).
 """
 
 from __future__ import annotations
