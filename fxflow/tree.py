@@ -11,6 +11,7 @@ from fxflow.core.tree import (
     all_leaves,
     broadcast,
     broadcast_prefix,
+    flatten,
     flatten_one_level,
     flatten_one_level_with_keys,
     flatten_up_to,
@@ -37,7 +38,6 @@ from fxflow.core.tree import (
     treedef_tuple,
     unflatten,
 )
-from fxflow.core.tree import flatten_tree as flatten
 
 __all__ = [
     "DictKey",

@@ -9,9 +9,8 @@ from fxflow.core import tree as core
 def test_names() -> None:
     assert fxflow.tree.__all__ == sorted(fxflow.tree.__all__)
     for name in fxflow.tree.__all__:
-        inner = "flatten_tree" if name == "flatten" else name
-        assert getattr(fxflow.tree, name) is getattr(core, inner)
-    assert set(core.__all__) - set(fxflow.tree.__all__) == {"flatten_tree"}
+        assert getattr(fxflow.tree, name) is getattr(core, name)
+    assert set(core.__all__) == set(fxflow.tree.__all__)
 
 
 def test_flatten_takes_is_leaf_by_name() -> None:

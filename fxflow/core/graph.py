@@ -257,6 +257,29 @@ def evaluate(graph: Graph, args: Iterable[Any]) -> list[Any]:
     return [a.array if type(a) is Literal else env[a] for a in graph.outputs]
 
 
+# -- what is passed through ------------------------------------------------------
+
+
+def forwarded(graph: Graph) -> list[int | None]:
+    """Returns for each output the position of the input that it is, or None.
+
+    It is found through the calls, loops and branches of the graph, too.
+    """
+    known: list[int | None] | None = graph.memo.get("forwarded")
+    if known is None:
+        origin = {var: i for i, var in enumerate(graph.inputs)}
+        for node in graph.nodes:
+            operands = node.primitive.forwarded(**node.params)
+            for var, position in zip(node.outputs, operands, strict=False):
+                atom = None if position is None else node.inputs[position]
+                if type(atom) is Var and atom in origin:
+                    origin[var] = origin[atom]
+        known = graph.memo["forwarded"] = [
+            origin.get(a) if type(a) is Var else None for a in graph.outputs
+        ]
+    return known
+
+
 # -- pruning -------------------------------------------------------------------
 
 

@@ -334,6 +334,13 @@ class Primitive:
         """Returns the parameters as they are to be printed."""
         return params
 
+    def forwarded(self, **params: Any) -> list[int | None]:
+        """Returns for each result the operand that it is, or None.
+
+        Empty: no result is an operand.
+        """
+        return []
+
     def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:
         """Returns an estimate: `flops` and `bytes`."""
         outs = self.out_avals(avals, params)

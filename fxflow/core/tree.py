@@ -4,11 +4,8 @@ A *tree* is built of tuples, lists, dicts, namedtuples, `None` (an empty contain
 dataclasses and other classes that were registered; all else is a *leaf*. Taking trees
 apart and putting them together is done by jaxlib in C++, on a registry of our own; here
 are the functions on top of it. Registration is in `tree_nodes`, key paths and the
-errors that say where two trees differ are in `tree_paths`; this module has it all.
-
-`flatten` is the bound C++ method itself, because every call of a compiled function
-passes through it: its second argument goes by position. `fxflow.tree.flatten` is
-`flatten_tree`, the same with the argument's name.
+errors that say where two trees differ are in `tree_paths`, taking apart is in
+`tree_flatten`; this module has it all.
 
 `None` is a container without children. To see it as a leaf, say so:
 `is_leaf=lambda x: x is None`.
@@ -21,7 +18,9 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from fxflow.core import tree_flatten
 from fxflow.core.errors import ArgumentError, TreeError
+from fxflow.core.tree_flatten import IsLeaf, flatten
 from fxflow.core.tree_nodes import (
     Partial,
     register_dataclass,
@@ -32,7 +31,14 @@ from fxflow.core.tree_nodes import (
     register_static,
     static,
 )
-from fxflow.core.tree_paths import KeyPath, describe, difference, keys_of, keystr
+from fxflow.core.tree_paths import (
+    KeyPath,
+    begins_alike,
+    describe,
+    difference,
+    keys_of,
+    keystr,
+)
 from fxflow.devices import trees
 from fxflow.devices.trees import (
     DictKey,
@@ -57,7 +63,6 @@ __all__ = [
     "flatten",
     "flatten_one_level",
     "flatten_one_level_with_keys",
-    "flatten_tree",
     "flatten_up_to",
     "flatten_with_path",
     "is_tree_node",
@@ -83,34 +88,9 @@ __all__ = [
     "unflatten",
 ]
 
-IsLeaf = Callable[[Any], bool] | None
-
 _MISSING = object()
 
 # -- taking apart and putting together ---
-
-flatten = trees.flatten
-
-
-def flatten_tree(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
-    """Take a tree apart.
-
-    Args:
-        tree: any tree.
-        is_leaf: called with each subtree; True makes it a leaf.
-
-    Returns:
-        The leaves from left to right (dicts in the order of their sorted keys), and
-        the structure.
-
-    Raises:
-        ValueError: the keys of a dict cannot be sorted.
-
-    Example:
-        >>> flatten_tree({"b": 1, "a": (2, None)})
-        ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
-    """
-    return flatten(tree, is_leaf)
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
@@ -199,12 +179,10 @@ def flatten_with_path(
         >>> [(keystr(path), leaf) for path, leaf in pairs]
         [("['w'][0]", 1), ("['w'][1]", 2)]
     """
-    predicate: Callable[[Any, Any], bool] | None = None
-    if is_leaf is not None:
-        test = is_leaf
-        predicate = test if is_leaf_takes_path else lambda path, x: test(x)
-    pairs, treedef = registry.flatten_with_path(tree, predicate)
-    return pairs, treedef
+    if is_leaf is None or is_leaf_takes_path:
+        return tree_flatten.flatten_with_path(tree, is_leaf)
+    test = is_leaf
+    return tree_flatten.flatten_with_path(tree, lambda _, x: test(x))
 
 
 def leaves_with_path(
@@ -460,14 +438,31 @@ def transpose(
         A tree with `inner_treedef` outside and `outer_treedef` inside.
 
     Raises:
-        TreeError: the tree has not that structure.
+        TreeError: the tree has not that structure. Of containers that flatten what they
+            hold, and so have other children in the tree than in `outer_treedef`, the
+            number of leaves is compared.
 
     Example:
         >>> transpose(structure([0, 0]), structure((0, 0, 0)), [(1, 2, 3), (4, 5, 6)])
         ([1, 4], [2, 5], [3, 6])
     """
     name = "tree.transpose"
-    subtrees = flatten_up_to(outer_treedef, pytree_to_transpose, name=name)
+    try:
+        subtrees = flatten_up_to(outer_treedef, pytree_to_transpose, name=name)
+    except TreeError:
+        values = leaves(pytree_to_transpose)
+        if (
+            inner_treedef is None
+            or len(values) != outer_treedef.num_leaves * inner_treedef.num_leaves
+            or not begins_alike(outer_treedef, pytree_to_transpose)
+        ):
+            raise
+        # A container that flattens what it holds: all leaves are its children.
+        step = max(inner_treedef.num_leaves, 1)
+        subtrees = [
+            inner_treedef.unflatten(values[i : i + step])
+            for i in range(0, len(values), step)
+        ]
     if inner_treedef is None:
         if not subtrees:
             raise TreeError(

@@ -231,12 +231,13 @@ def static(**kwargs: Any) -> Any:
     """Return a dataclass field that belongs to the structure, not to the leaves.
 
     Args:
-        **kwargs: what `dataclasses.field` takes.
+        **kwargs: what `dataclasses.field` takes. A `"static"` in `metadata` has the
+            last word.
 
     Returns:
         A field for `register_dataclass`.
     """
-    metadata = {**(kwargs.pop("metadata", None) or {}), "static": True}
+    metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
     return dataclasses.field(metadata=metadata, **kwargs)
 
 
@@ -269,7 +270,8 @@ def register_static(cls: C) -> C:
 def _check_new(cls: Any, name: str) -> None:
     if not isinstance(cls, type):
         raise ArgumentError(f"{name}: expected a class, got {describe(cls)}")
-    if registry.is_node(cls):
+    # Every namedtuple is a container until its class is made one of its own kind.
+    if registry.is_node(cls) and not hasattr(cls, "_fields"):
         raise ValueError(f"{name}: {cls.__name__} is a container already")
 
 

@@ -81,7 +81,7 @@ def difference(treedef: PyTreeDef, tree: Any, path: KeyPath = ()) -> str | None:
         return _at(path, *_key_difference(aux, found[1]))
     if len(children) != len(expected):
         return _at(path, _describe_node(kind, aux, len(expected)), describe(tree))
-    is_plain = kind in _NAMED or tree is None or hasattr(kind, "_fields")
+    is_plain = kind in _NAMED or tree is None or _is_plain_namedtuple(tree)
     if not is_plain and aux != found[1]:
         return _at(
             path,
@@ -93,6 +93,30 @@ def difference(treedef: PyTreeDef, tree: Any, path: KeyPath = ()) -> str | None:
         if inside is not None:
             return inside
     return None
+
+
+def begins_alike(treedef: PyTreeDef, tree: Any) -> bool:
+    """Return whether a tree has the containers of a structure.
+
+    What a registered container holds is its own affair and is not looked at.
+
+    Args:
+        treedef: the structure.
+        tree: the tree.
+    """
+    data = treedef.node_data()
+    if data is None:
+        return True
+    kind = data[0]
+    if type(tree) is not kind:
+        return False
+    if kind not in _NAMED:
+        return True
+    children, keys = registry.flatten_one_level(tree)
+    if kind is dict and list(data[1]) != list(keys):
+        return False
+    expected = treedef.children()
+    return len(expected) == len(children) and all(map(begins_alike, expected, children))
 
 
 def _at(path: KeyPath, expected: str, got: str) -> str:
@@ -151,8 +175,15 @@ def keys_of(tree: Any) -> list[Any]:
     Returns:
         One key for each child.
     """
-    fields = getattr(type(tree), "_fields", None)
-    if fields is not None and isinstance(tree, tuple):
-        return [GetAttrKey(name) for name in fields]
+    if _is_plain_namedtuple(tree):
+        return [GetAttrKey(name) for name in type(tree)._fields]
     pairs, _ = registry.flatten_one_level_with_keys(tree)
     return [key for key, _ in pairs]
+
+
+def _is_plain_namedtuple(tree: Any) -> bool:
+    """Whether a tree is a namedtuple whose class was not registered by itself."""
+    if not isinstance(tree, tuple) or not hasattr(type(tree), "_fields"):
+        return False
+    found = registry.flatten_one_level(tree)
+    return found is not None and found[1] is type(tree)

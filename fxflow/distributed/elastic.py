@@ -253,7 +253,7 @@ class _Program(NamedTuple):
 
     def leaves(self, state: Any) -> list[Any]:
         """Return a state's leaves, and check that it is a tree like the initial one."""
-        leaves, structure = trees.flatten_tree(state)
+        leaves, structure = trees.flatten(state)
         expected = trees.structure(self.state)
         if structure != expected:
             raise ArgumentError(

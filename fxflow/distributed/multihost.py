@@ -86,7 +86,7 @@ def broadcast_one_to_all(
         TreeError: the source's tree has another structure.
     """
     coordination = _coordination()
-    leaves, structure = trees.flatten_tree(in_tree)
+    leaves, structure = trees.flatten(in_tree)
     if coordination is None:
         return structure.unflatten([from_host(to_host(leaf)) for leaf in leaves])
     if is_source is None:
@@ -130,7 +130,7 @@ def process_allgather(
         DistributedError: somebody did not come in time or is lost.
         ArgumentError: shapes or dtypes differ between processes.
     """
-    leaves, structure = trees.flatten_tree(in_tree)
+    leaves, structure = trees.flatten(in_tree)
     whole = [is_global(leaf) for leaf in leaves]
     own = [
         to_host(gathered(leaf) if is_whole else leaf)

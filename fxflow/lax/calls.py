@@ -8,7 +8,7 @@ from typing import Any
 from fxflow.core.arith import instantiate
 from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_graph
-from fxflow.core.graph import Graph, Literal, Node, Var, prune, used_inputs
+from fxflow.core.graph import Graph, Literal, Node, Var, forwarded, prune, used_inputs
 from fxflow.core.jvp import jvp_graph
 from fxflow.core.linearize import linearize_graph
 from fxflow.core.memories import Rewritten, settled
@@ -125,6 +125,10 @@ class JitCall(Primitive):
         return Rewritten(wanted, outs, {"graph": graph})
 
     axis_params = ("graph",)
+
+    def forwarded(self, *, graph: Graph) -> list[int | None]:
+        """The graph's."""
+        return forwarded(graph)
 
     def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
         """Calls a pruned graph."""

@@ -10,7 +10,7 @@ import numpy as np
 from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_graph
 from fxflow.core.effects import TOKEN
-from fxflow.core.graph import Graph, Node, Var, prune, used_inputs
+from fxflow.core.graph import Graph, Node, Var, forwarded, prune, used_inputs
 from fxflow.core.higher_order import (
     HigherOrder,
     append_zeros,
@@ -88,6 +88,11 @@ class Cond(HigherOrder):
         derived = tuple(layout.place(b, rest, outs).graph for b in branches)
         return Rewritten([None, *rest], outs, {"branches": derived})
 
+    def forwarded(self, *, branches: Graphs) -> list[int | None]:
+        """What all branches give alike."""
+        each = zip(*map(forwarded, branches), strict=True)
+        return [None if f is None or {f, *rest} != {f} else 1 + f for f, *rest in each]
+
     # -- derivatives ---------------------------------------------------------------
 
     def jvp(
@@ -152,7 +157,10 @@ class Cond(HigherOrder):
         *,
         branches: Graphs,
     ) -> tuple[list[Any], list[bool]]:
-        """Vectorised branches; if the index is mapped, all of them and a selection."""
+        """Vectorised branches; if the index is mapped, all of them and a selection.
+
+        There is nothing to select where all branches pass on the same operand.
+        """
         index, *operands = args
         flags = list(mapped[1:])
         if not mapped[0]:
@@ -164,12 +172,17 @@ class Cond(HigherOrder):
                 batch_graph(b, size, flags, out_mapped, axis_name)[0] for b in branches
             )
             return self.bind(index, *operands, branches=derived), out_mapped
+        same = self.forwarded(branches=branches)
+        force = [s is None for s in same]
         results = []
         for branch in branches:
-            graph, _ = batch_graph(branch, size, flags, True, axis_name)
+            graph, _ = batch_graph(branch, size, flags, force, axis_name)
             results.append(graph.evaluate(*operands))
-        outs = [select_cases(index, cases) for cases in zip(*results, strict=True)]
-        return outs, [True] * len(outs)
+        outs = [
+            select_cases(index, cases) if s is None else args[s]
+            for s, cases in zip(same, zip(*results, strict=True), strict=True)
+        ]
+        return outs, [s is None or mapped[s] for s in same]
 
     def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
         """Prunes the branches, and drops operands that none of them uses."""

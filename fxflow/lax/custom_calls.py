@@ -9,7 +9,7 @@ from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_graph
 from fxflow.core.convert import typeof
 from fxflow.core.errors import NotDifferentiableError
-from fxflow.core.graph import Graph, Node, Var
+from fxflow.core.graph import Graph, Node, Var, forwarded
 from fxflow.core.higher_order import (
     HigherOrder,
     carries_tangent,
@@ -28,6 +28,7 @@ from fxflow.lax.custom_rules import (
     BatchedVJPRule,
     JVPRule,
     VJPRule,
+    rule_name,
 )
 
 
@@ -116,6 +117,50 @@ class CustomCall(HigherOrder):
         wanted = [*wanted[:first], *kinds[first:stop], *wanted[first:]]
         return Rewritten(wanted, outs, {**params, "graph": graph})
 
+    def batch_with(
+        self,
+        make: type[BatchedJVPRule | BatchedVJPRule],
+        axis_name: Any,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        *,
+        graph: Graph,
+        num_consts: int,
+        num_rule_consts: int,
+        rule: Any,
+    ) -> tuple[list[Any], list[bool]]:
+        """The vectorised function with the vectorised rule, which `make` makes."""
+        first = num_consts + num_rule_consts
+        used = [*mapped[:num_consts], *mapped[first:]]
+        key = (self.name, rule, size, tuple(mapped), axis_name)
+        batched = graph.memo.get(key)
+        if batched is None:
+            _, have = batch_graph(graph, size, used, axis_name=axis_name)
+            batched = make(rule, size, mapped[num_consts:], axis_name, have)
+            avals = [typeof(a) for a in args[num_consts:]]
+            if batched.settle(graph, avals, num_rule_consts):
+                graph.memo[key] = batched
+        out_mapped = batched.out_mapped
+        derived, _ = batch_graph(graph, size, used, out_mapped, axis_name)
+        outs = self.bind(
+            *args,
+            graph=derived,
+            num_consts=num_consts,
+            num_rule_consts=num_rule_consts,
+            rule=batched,
+        )
+        return outs, out_mapped
+
+    def forwarded(
+        self, *, graph: Graph, num_consts: int, num_rule_consts: int, rule: Any
+    ) -> list[int | None]:
+        """The graph's."""
+        return [
+            f if f is None or f < num_consts else f + num_rule_consts
+            for f in forwarded(graph)
+        ]
+
     def require_constants(self, graph: Graph, tangents: Sequence[Any]) -> None:
         """Checks that nothing the function captured is being differentiated.
 
@@ -132,13 +177,7 @@ class CustomCall(HigherOrder):
 
     def show(self, params: dict[str, Any]) -> dict[str, Any]:
         """The rule by its name."""
-        return {"graph": params["graph"], "rule": _rule_name(params["rule"])}
-
-
-def _rule_name(rule: Any) -> str:
-    while hasattr(rule, "rule"):
-        rule = rule.rule
-    return str(getattr(rule, "name", type(rule).__name__))
+        return {"graph": params["graph"], "rule": rule_name(params["rule"])}
 
 
 @register
@@ -184,23 +223,17 @@ class CustomJVPCall(CustomCall):
         rule: JVPRule,
     ) -> tuple[list[Any], list[bool]]:
         """The vectorised function with the vectorised rule."""
-        first = num_consts + num_rule_consts
-        used = [*mapped[:num_consts], *mapped[first:]]
-        key = ("custom_jvp", rule, size, tuple(mapped), axis_name)
-        batched = graph.memo.get(key)
-        if batched is None:
-            batched = graph.memo[key] = BatchedJVPRule(
-                rule, size, mapped[num_consts:], axis_name
-            )
-        derived, out_mapped = batch_graph(graph, size, used, True, axis_name)
-        outs = self.bind(
-            *args,
-            graph=derived,
+        return self.batch_with(
+            BatchedJVPRule,
+            axis_name,
+            size,
+            args,
+            mapped,
+            graph=graph,
             num_consts=num_consts,
             num_rule_consts=num_rule_consts,
-            rule=batched,
+            rule=rule,
         )
-        return outs, out_mapped
 
 
 @register
@@ -271,23 +304,17 @@ class CustomVJPCall(CustomCall):
         rule: VJPRule,
     ) -> tuple[list[Any], list[bool]]:
         """The vectorised function with the vectorised rule."""
-        first = num_consts + num_rule_consts
-        used = [*mapped[:num_consts], *mapped[first:]]
-        key = ("custom_vjp", rule, size, tuple(mapped), axis_name)
-        batched = graph.memo.get(key)
-        if batched is None:
-            batched = graph.memo[key] = BatchedVJPRule(
-                rule, size, mapped[num_consts:], axis_name
-            )
-        derived, out_mapped = batch_graph(graph, size, used, True, axis_name)
-        outs = self.bind(
-            *args,
-            graph=derived,
+        return self.batch_with(
+            BatchedVJPRule,
+            axis_name,
+            size,
+            args,
+            mapped,
+            graph=graph,
             num_consts=num_consts,
             num_rule_consts=num_rule_consts,
-            rule=batched,
+            rule=rule,
         )
-        return outs, out_mapped
 
 
 def _no_forward(name: str) -> NotDifferentiableError:

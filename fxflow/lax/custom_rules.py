@@ -9,6 +9,7 @@ are values that the rule captured, if it was traced.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -16,16 +17,20 @@ from fxflow.core import arith
 from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_flat, materialize
 from fxflow.core.convert import typeof
-from fxflow.core.graph import Graph
+from fxflow.core.graph import Graph, forwarded
 from fxflow.core.higher_order import (
     carries_tangent,
     chosen,
     live_flags,
+    split_at,
     spread,
     with_consts,
 )
 from fxflow.core.primitive import Zero
 from fxflow.core.staging import trace_flat
+from fxflow.lax.padding import pad
+from fxflow.lax.reshaping import expand_dims
+from fxflow.lax.slicing import index_in_dim
 
 Backward = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
@@ -52,28 +57,109 @@ class VJPRule(Protocol):
 
 
 class BatchedJVPRule:
-    """A JVP rule on whole batches; all its results are mapped.
+    """A JVP rule on whole batches.
 
     Args:
       rule: of one slice.
       size: length of the mapped axis.
       mapped: which of consts and primals are mapped; a tangent is if its primal is.
       axis_name: name of the axis, or None.
+      out_mapped: which results the function has mapped.
+
+    Attributes:
+      out_mapped: which results are mapped; a tangent is if its result is.
     """
 
     def __init__(
-        self, rule: JVPRule, size: int, mapped: Sequence[bool], axis_name: Any
+        self,
+        rule: JVPRule,
+        size: int,
+        mapped: Sequence[bool],
+        axis_name: Any,
+        out_mapped: Sequence[bool],
     ) -> None:
         self.rule, self.size, self.axis_name = rule, size, axis_name
         self.mapped = list(mapped)
+        self.out_mapped = list(out_mapped)
+
+    def settle(self, graph: Graph, avals: Sequence[Aval], num_consts: int) -> bool:
+        """Has those results mapped too whose tangents are.
+
+        Only the rule can tell: a function may be constant with a derivative that is
+        not. So it is traced, unless all results are mapped anyway.
+
+        Args:
+          graph: of the function of one slice.
+          avals: types of consts and primals on whole batches.
+          num_consts: how many of them are consts.
+
+        Returns:
+          Whether it is known for good. While the rule of another function is traced
+          for this purpose, all results are mapped: rules may refer to ever new ones.
+        """
+        if all(self.out_mapped):
+            return True
+        identity = getattr(_innermost(self.rule), "key", self.rule)
+        key = identity, self.size, self.mapped, self.axis_name, list(avals)
+        for known, rule in _settling.rules:
+            if known == key:
+                self.out_mapped = rule.out_mapped
+                return False
+        if _settling.rules:
+            self.out_mapped = [True] * len(self.out_mapped)
+            return False
+        _settling.rules.append((key, self))
+        try:
+            found: list[bool] = []
+            while found != self.out_mapped:
+                found = self.out_mapped
+                have = self._tangents_mapped(avals, num_consts)
+                self.out_mapped = [a or b for a, b in zip(found, have, strict=True)]
+        finally:
+            _settling.rules.pop()
+        return True
+
+    def _tangents_mapped(self, avals: Sequence[Aval], num_consts: int) -> list[bool]:
+        """Returns which tangents are mapped, by tracing the rule."""
+        found: list[bool] = []
+        tangent_avals = [a.tangent() for a in avals[num_consts:]]
+        active = [carries_tangent(a) for a in tangent_avals]
+
+        def run(*values: Any) -> list[Any]:
+            consts, primals, given = split_at(values, num_consts, len(active))
+            tangents = spread(given, active, tangent_avals)
+            _, have, has = self._run(consts, primals, tangents)
+            rest = iter(have[len(has) :])
+            found[:] = [live and next(rest) for live in has]
+            return []
+
+        try:
+            trace_flat(run, [*avals, *chosen(tangent_avals, active)], name="rule")
+        except Exception:
+            # It may never be asked for; if it is, it will say what is wrong.
+            return [True] * len(self.out_mapped)
+        return found
 
     def __call__(
         self, consts: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
         """See `JVPRule`."""
+        results, have, has = self._run(consts, primals, tangents)
+        wanted = [*self.out_mapped, *chosen(self.out_mapped, has)]
+        full = [
+            _mapped_as(r, self.size, m, w)
+            for r, m, w in zip(results, have, wanted, strict=True)
+        ]
+        outs = full[: len(has)]
+        zeros = [typeof(o).tangent() for o in outs]
+        return outs, spread(full[len(has) :], has, zeros)
+
+    def _run(
+        self, consts: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[bool], list[bool]]:
+        """Returns results and tangents, which are mapped, and which have a tangent."""
         first, count = len(consts), len(consts) + len(primals)
         live = live_flags(tangents)
-        avals: list[Aval] = []
         has: list[bool] = []
 
         def one(*values: Any) -> list[Any]:
@@ -85,28 +171,38 @@ class BatchedJVPRule:
             ]
             outs, out_tangents = self.rule(values[:first], values[first:count], slices)
             has[:] = live_flags(out_tangents)
-            avals[:] = [typeof(o) for o in outs]
             return [*outs, *(t for t in out_tangents if type(t) is not Zero)]
 
         mapped = self.mapped + chosen(self.mapped[first:], live)
         args = [*consts, *primals, *(t for t in tangents if type(t) is not Zero)]
         results, have = batch_flat(one, self.size, args, mapped, self.axis_name)
-        full = [
-            materialize(r, self.size, m) for r, m in zip(results, have, strict=True)
-        ]
-        outs = full[: len(avals)]
-        zeros = [typeof(o).tangent() for o in outs]
-        return outs, spread(full[len(avals) :], has, zeros)
+        return results, have, has
 
 
 class BatchedVJPRule:
     """A VJP rule on whole batches; see `BatchedJVPRule`."""
 
     def __init__(
-        self, rule: VJPRule, size: int, mapped: Sequence[bool], axis_name: Any
+        self,
+        rule: VJPRule,
+        size: int,
+        mapped: Sequence[bool],
+        axis_name: Any,
+        out_mapped: Sequence[bool],
     ) -> None:
         self.rule, self.size, self.axis_name = rule, size, axis_name
         self.mapped = list(mapped)
+        self.out_mapped = list(out_mapped)
+        self.collected = [False] * len(self.out_mapped)
+
+    def settle(self, graph: Graph, avals: Sequence[Aval], num_consts: int) -> bool:
+        """Notes which results are what all slices have collected.
+
+        Which are mapped is known: cotangents are as their results.
+        """
+        if self.axis_name is not None:
+            self.collected = [f is None for f in forwarded(graph)]
+        return True
 
     def forward(
         self, consts: Sequence[Any], primals: Sequence[Any], active: Sequence[bool]
@@ -114,31 +210,30 @@ class BatchedVJPRule:
         """See `VJPRule`."""
         first = len(consts)
         backwards: list[Backward] = []
-        counts: list[int] = []
 
         def one(*values: Any) -> list[Any]:
             outs, residuals, backward = self.rule.forward(
                 values[:first], values[first:], active
             )
             backwards.append(backward)
-            counts.append(len(outs))
             return [*outs, *residuals]
 
         results, have = batch_flat(
             one, self.size, [*consts, *primals], self.mapped, self.axis_name
         )
-        count = counts[0]
+        count = len(self.out_mapped)
         outs = [
-            materialize(r, self.size, m)
-            for r, m in zip(results[:count], have[:count], strict=True)
+            _mapped_as(r, self.size, m, w)
+            for r, m, w in zip(results, have, self.out_mapped, strict=False)
         ]
         backward = BatchedBackward(
             backwards[0],
             self.size,
             have[count:],
-            [True] * count,
+            self.out_mapped,
             self.mapped[first:],
             self.axis_name,
+            self.collected,
         )
         return outs, results[count:], backward
 
@@ -153,6 +248,9 @@ class BatchedBackward:
       cotangents_mapped: which cotangents are mapped.
       primals_mapped: which primals were; the cotangents of the others are summed.
       axis_name: name of the axis, or None.
+      collected: which results that are not mapped are a collective's: each slice has
+        the whole cotangent. That of any other is the first slice's, as if the result
+        had been taken from there.
     """
 
     def __init__(
@@ -163,10 +261,12 @@ class BatchedBackward:
         cotangents_mapped: Sequence[bool],
         primals_mapped: Sequence[bool],
         axis_name: Any,
+        collected: Sequence[bool] = (),
     ) -> None:
         self.backward, self.size, self.axis_name = backward, size, axis_name
         self.residuals_mapped = list(residuals_mapped)
         self.cotangents_mapped = list(cotangents_mapped)
+        self.collected = list(collected) or [False] * len(self.cotangents_mapped)
         self.primals_mapped = list(primals_mapped)
 
     def __call__(
@@ -174,6 +274,15 @@ class BatchedBackward:
     ) -> list[Any]:
         """Returns a cotangent for each primal."""
         count = len(residuals)
+        ways = zip(cotangents, self.cotangents_mapped, self.collected, strict=True)
+        alone = [not (m or c or type(ct) is Zero) for ct, m, c in ways]
+        cotangents = [
+            self._in_first(ct) if a else ct
+            for ct, a in zip(cotangents, alone, strict=True)
+        ]
+        cts_mapped = [
+            a or b for a, b in zip(self.cotangents_mapped, alone, strict=True)
+        ]
         live = live_flags(cotangents)
         zeros: list[Zero | None] = []
 
@@ -181,13 +290,13 @@ class BatchedBackward:
             given = iter(values[count:])
             slices = [
                 Zero(_row(ct.aval, m)) if type(ct) is Zero else next(given)
-                for ct, m in zip(cotangents, self.cotangents_mapped, strict=True)
+                for ct, m in zip(cotangents, cts_mapped, strict=True)
             ]
             cts = self.backward(values[:count], slices)
             zeros[:] = [ct if type(ct) is Zero else None for ct in cts]
             return [ct for ct in cts if type(ct) is not Zero]
 
-        mapped = self.residuals_mapped + chosen(self.cotangents_mapped, live)
+        mapped = self.residuals_mapped + chosen(cts_mapped, live)
         args = [*residuals, *(ct for ct in cotangents if type(ct) is not Zero)]
         results, have = batch_flat(one, self.size, args, mapped, self.axis_name)
         rest = iter(zip(results, have, strict=True))
@@ -201,6 +310,43 @@ class BatchedBackward:
             value = materialize(value, self.size, have_axis)
             out.append(value if is_mapped else arith.reduce_sum(value, (0,)))
         return out
+
+    def _in_first(self, cotangent: Any) -> Any:
+        """Returns a batch of zeros, but for the first slice."""
+        row = expand_dims(cotangent, (0,))
+        config = [(0, 0, 0)] * typeof(row).ndim
+        config[0] = (0, self.size - 1, 0)
+        return pad(row, arith.constant(0, typeof(row).dtype), config)
+
+
+def _mapped_as(value: Any, size: int, is_mapped: bool, wanted: bool) -> Any:
+    """Returns a rule's result mapped as the function's, which it is equal to."""
+    if is_mapped and not wanted:
+        return index_in_dim(value, 0, keepdims=False)
+    return materialize(value, size, is_mapped) if wanted else value
+
+
+def _innermost(rule: Any) -> Any:
+    """Returns the rule that others were made of."""
+    while hasattr(rule, "rule"):
+        rule = rule.rule
+    return rule
+
+
+def rule_name(rule: Any) -> str:
+    """Returns the name of a rule."""
+    rule = _innermost(rule)
+    return str(getattr(rule, "name", type(rule).__name__))
+
+
+class _Settling(threading.local):
+    """The rules that this thread is tracing to see what they have mapped."""
+
+    def __init__(self) -> None:
+        self.rules: list[tuple[Any, BatchedJVPRule]] = []
+
+
+_settling = _Settling()
 
 
 def _row(aval: Aval, mapped: bool) -> Aval:

@@ -156,16 +156,35 @@ class LinearSolve(HigherOrder):
         transpose_solve: Graph | None,
         num_consts: int,
     ) -> tuple[list[Any], list[bool]]:
-        """The vectorised graphs; `b` and `x` are mapped."""
+        """The vectorised graphs; a part of `x` is mapped if that of `b` is."""
         consts, rhs = split_at(args, num_consts)
-        flags = [*mapped[:num_consts], *[True] * len(rhs)]
+        fixed, have = split_at(mapped, num_consts)
+        solvers = [g for g in (solve, transpose_solve) if g is not None]
+        # What the solvers return beside `x` may be mapped by one of them alone.
+        extra = [False] * (len(solve.outputs) - len(rhs))
+        flags = list(have)
+        while True:
+            given = [*fixed, *flags]
+            found = [
+                batch_graph(matvec, size, given, flags, axis_name)[1],
+                *(
+                    batch_graph(g, size, given, [*flags, *extra], axis_name)[1]
+                    for g in solvers
+                ),
+            ]
+            wider = [any(f) for f in zip(*(f[: len(rhs)] for f in found), strict=True)]
+            extra = [any(f) for f in zip(*(f[len(rhs) :] for f in found[1:]))]
+            if wider == flags:
+                break
+            flags = wider
         rhs = [
-            materialize(b, size, m)
-            for b, m in zip(rhs, mapped[num_consts:], strict=True)
+            materialize(b, size, m) if wanted else b
+            for b, m, wanted in zip(rhs, have, flags, strict=True)
         ]
 
         def vectorised(graph: Graph) -> Graph:
-            return batch_graph(graph, size, flags, True, axis_name)[0]
+            force = [*flags, *extra][: len(graph.outputs)]
+            return batch_graph(graph, size, given, force, axis_name)[0]
 
         outs = self.bind(
             *consts,
@@ -177,7 +196,7 @@ class LinearSolve(HigherOrder):
             else vectorised(transpose_solve),
             num_consts=num_consts,
         )
-        return outs, [True] * len(outs)
+        return outs, [*flags, *extra]
 
 
 @boundary

@@ -13,7 +13,16 @@ from typing import Any, NamedTuple
 
 from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_graph
-from fxflow.core.graph import Graph, Literal, Node, Var, live_nodes, prune, used_inputs
+from fxflow.core.graph import (
+    Graph,
+    Literal,
+    Node,
+    Var,
+    forwarded,
+    live_nodes,
+    prune,
+    used_inputs,
+)
 from fxflow.core.higher_order import (
     HigherOrder,
     chosen,
@@ -147,6 +156,10 @@ class Checkpoint(HigherOrder):
         """The graph's."""
         graph, wanted, outs = layout.call(node.params["graph"], kinds)
         return Rewritten(wanted, outs, {**node.params, "graph": graph})
+
+    def forwarded(self, *, graph: Graph, **params: Any) -> list[int | None]:
+        """The graph's."""
+        return forwarded(graph)
 
     # -- derivatives ---------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import numpy as np
 from fxflow.core import arith
 from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_graph, materialize
-from fxflow.core.graph import Graph, Node, Var, prune, used_inputs
+from fxflow.core.graph import Graph, Node, Var, forwarded, prune, used_inputs
 from fxflow.core.higher_order import (
     HigherOrder,
     carry_flow,
@@ -134,6 +134,14 @@ class Scan(HigherOrder):
             # Written out, the outputs would be joined: computed in host memory.
             changed["unroll"] = 1
         return Rewritten([*wanted[: first + count], *xs], outs, changed)
+
+    def forwarded(
+        self, *, graph: Graph, num_consts: int, num_carry: int, **params: Any
+    ) -> list[int | None]:
+        """The parts of the carry that the body leaves as they are."""
+        outs = forwarded(graph)
+        carry = [f if f == num_consts + i else None for i, f in enumerate(outs)]
+        return [*carry[:num_carry], *[None] * (len(outs) - num_carry)]
 
     # -- derivatives ---------------------------------------------------------------
 
@@ -334,16 +342,13 @@ class Scan(HigherOrder):
         stop = num_consts + num_carry
         num_ys = len(graph.outputs) - num_carry
         while True:
-            carried = carry_flow(graph, flags, num_consts, num_carry)
-            flags[num_consts:stop] = carried
+            carried = flags[num_consts:stop]
             derived, out_mapped = batch_graph(
                 graph, size, flags, [*carried, *[False] * num_ys], axis_name
             )
             if out_mapped[:num_carry] == carried:
                 break
-            flags[num_consts:stop] = [
-                a or b for a, b in zip(carried, out_mapped, strict=False)
-            ]
+            flags[num_consts:stop] = out_mapped[:num_carry]
         consts, carry, xs = split_at(args, num_consts, num_carry)
         carry = [
             materialize(a, size, have) if want else a

@@ -12,7 +12,7 @@ from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_graph, materialize
 from fxflow.core.convert import typeof
 from fxflow.core.errors import NotDifferentiableError
-from fxflow.core.graph import Graph, Node, Var, prune, used_inputs
+from fxflow.core.graph import Graph, Node, Var, forwarded, prune, used_inputs
 from fxflow.core.higher_order import (
     HigherOrder,
     carries_tangent,
@@ -127,6 +127,20 @@ class While(HigherOrder):
         changed = {**params, "condition": condition, "body": body}
         return Rewritten([*fixed, *wanted], outs, changed)
 
+    def forwarded(
+        self,
+        *,
+        condition: Graph,
+        body: Graph,
+        num_condition: int,
+        num_body: int,
+    ) -> list[int | None]:
+        """The parts of the carry that the body leaves as they are."""
+        return [
+            num_condition + f if f == num_body + i else None
+            for i, f in enumerate(forwarded(body))
+        ]
+
     # -- derivatives ---------------------------------------------------------------
 
     def jvp(
@@ -205,22 +219,18 @@ class While(HigherOrder):
         fixed_c, fixed_b, carry = split_at(args, num_condition, num_body)
         flags_c, flags_b, start = split_at(mapped, num_condition, num_body)
         flags = list(start)
+        changes = [f != num_body + i for i, f in enumerate(forwarded(body))]
         while True:
-            flags = carry_flow(body, [*flags_b, *flags], num_body, len(carry))
             test, (test_mapped,) = batch_graph(
                 condition, size, [*flags_c, *flags], axis_name=axis_name
             )
+            step, found = batch_graph(body, size, [*flags_b, *flags], flags, axis_name)
             if test_mapped:
-                flags = [True] * len(carry)
-                test, _ = batch_graph(
-                    condition, size, [*flags_c, *flags], True, axis_name
-                )
-            step, out_mapped = batch_graph(
-                body, size, [*flags_b, *flags], flags, axis_name
-            )
-            if out_mapped == flags:
+                # Each slice stops at a step of its own.
+                found = [f or c for f, c in zip(found, changes, strict=True)]
+            if found == flags:
                 break
-            flags = [a or b for a, b in zip(flags, out_mapped, strict=True)]
+            flags = found
         carry = [
             materialize(a, size, have) if want else a
             for a, have, want in zip(carry, start, flags, strict=True)
@@ -228,7 +238,7 @@ class While(HigherOrder):
         extra: list[Any] = []
         if test_mapped:
             extra = fixed_c
-            test, step = _masked(test, step, num_condition, num_body)
+            test, step = _masked(test, step, num_condition, num_body, changes)
         outs = self.bind(
             *fixed_c,
             *extra,
@@ -308,12 +318,17 @@ def _with_unused(condition: Graph, derived: Graph, carried: Sequence[bool]) -> G
 
 
 def _masked(
-    test: Graph, step: Graph, num_condition: int, num_body: int
+    test: Graph,
+    step: Graph,
+    num_condition: int,
+    num_body: int,
+    changes: Sequence[bool],
 ) -> tuple[Graph, Graph]:
     """Returns a condition and a body for slices that stop at different times.
 
     The condition holds while any slice goes on; the body, whose first constants are
-    those of the condition, changes only the slices that go on.
+    those of the condition, changes only the slices that go on, and of the carry only
+    what `changes` at all.
     """
     key = ("while_masked", step, num_condition, num_body)
     known = test.memo.get(key)
@@ -329,7 +344,10 @@ def _masked(
         fixed_c, fixed_b, carry = split_at(values, num_condition, num_body)
         (going,) = test.evaluate(*fixed_c, *carry)
         new = step.evaluate(*fixed_b, *carry)
-        return [select_rows(going, n, o) for n, o in zip(new, carry, strict=True)]
+        return [
+            select_rows(going, n, o) if c else o
+            for n, o, c in zip(new, carry, changes, strict=True)
+        ]
 
     new_test, consts = trace_flat(any_goes_on, test.in_avals, name=test.name)
     avals = [*test.in_avals[:num_condition], *step.in_avals]

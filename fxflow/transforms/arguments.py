@@ -22,11 +22,28 @@ def name_of(function: Any) -> str:
 
 
 def require_callable(function: Any, transform: str) -> None:
-    """Checks that a transform is given a function.
+    """Checks that a transform is given a function that returns its result.
 
     Raises:
-      ArgumentError: it is something else (the usual mistake: its result).
+      ArgumentError: it is something else (the usual mistake: its result), or a function
+        that a call does not run: a generator or coroutine function.
     """
+    if isinstance(function, staticmethod | classmethod):
+        kind = type(function).__name__
+        raise ArgumentError(
+            f"{transform} takes a function, got a {kind}: put @{kind} outside, above "
+            f"@{transform}"
+        )
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ArgumentError(
+            f"{transform} takes a function that returns its result, got the generator "
+            f"function {name_of(function)}: return a list or a tuple"
+        )
+    if inspect.iscoroutinefunction(function):
+        raise ArgumentError(
+            f"{transform} takes a function that returns its result, got the coroutine "
+            f"function {name_of(function)}: await outside of it"
+        )
     if not callable(function):
         raise ArgumentError(
             f"{transform} takes a function, got {type(function).__name__} "
@@ -63,6 +80,24 @@ def as_indices(value: Any, what: str) -> tuple[int, ...]:
         raise ArgumentError(
             f"{what} takes an int or a sequence of ints, got {value!r}"
         ) from None
+
+
+def require_axes(axes: Any, what: str) -> None:
+    """Checks that a pytree of mapped axes holds ints and Nones.
+
+    Args:
+      axes: an int, None, or a pytree of them.
+      what: names the option in messages.
+
+    Raises:
+      ArgumentError: it holds something else.
+    """
+    for axis in tree.leaves(axes):
+        if not isinstance(axis, int) or isinstance(axis, bool):
+            raise ArgumentError(
+                f"{what} must be an int, None, or a pytree of them, got {axis!r} of "
+                f"type {type(axis).__name__}"
+            )
 
 
 def as_names(value: Any, what: str) -> tuple[str, ...]:

@@ -197,6 +197,8 @@ class UserJVPRule:
         self.jvp, self.name, self.fixed = jvp, name, fixed
         self.in_tree, self.out_tree = in_tree, out_tree
         self.out_avals, self.symbolic_zeros = list(out_avals), symbolic_zeros
+        # Equal for the rule of each trace of the function.
+        self.key = (jvp, *map(id, fixed))
 
     def __call__(
         self, consts: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any]

@@ -21,8 +21,10 @@ from fxflow.core.execute import buffer_at
 from fxflow.core.placed import Placed, placed_on
 from fxflow.core.source import without_own_frames
 from fxflow.core.trace import state
+from fxflow.core.tree_flatten import failed
 from fxflow.devices import RuntimeFailure
 from fxflow.devices.callbacks import raise_original
+from fxflow.devices.trees import flatten
 from fxflow.transforms.explain import Signature
 from fxflow.transforms.stages import Compiled, Traced
 
@@ -117,7 +119,10 @@ class CachedCall:
             caches = self._caches
             if self._plain:
                 # No call without keywords has a list there.
-                leaves, key = tree.flatten([args, kwargs] if kwargs else args)
+                try:
+                    leaves, key = flatten([args, kwargs] if kwargs else args)
+                except Exception as error:
+                    raise failed(error, [args, kwargs] if kwargs else args) from None
             else:
                 leaves, treedef, statics = self._split(args, kwargs)
                 key = (treedef, statics)

@@ -42,6 +42,7 @@ from fxflow.transforms.arguments import (
     as_indices,
     leaf_labels,
     name_of,
+    require_axes,
     require_callable,
 )
 from fxflow.transforms.dispatch import CachedCall, new_caches
@@ -155,6 +156,8 @@ def pmap(
     require_callable(fun, "pmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    require_axes(in_axes, "pmap: in_axes")
+    require_axes(out_axes, "pmap: out_axes")
     static = as_indices(static_broadcasted_argnums, "static_broadcasted_argnums")
     donated = as_indices(donate_argnums, "donate_argnums")
     return PmapFunction(

@@ -8,12 +8,17 @@ from typing import Any
 
 from fxflow.core import tree
 from fxflow.core.batching import batch_flat, materialize
-from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError, TreeError
 from fxflow.core.source import boundary
 from fxflow.devices.meshes import names_of
 from fxflow.lax.axis_order import transpose
-from fxflow.transforms.arguments import leaf_labels, name_of, require_callable
+from fxflow.transforms.arguments import (
+    leaf_labels,
+    name_of,
+    require_axes,
+    require_callable,
+)
 from fxflow.transforms.flat import FlatFunction
 
 
@@ -36,7 +41,7 @@ def flat_axes(axes: Any, structure: Any, what: str, name: str) -> list[int | Non
       name: of the function, for messages.
 
     Raises:
-      ArgumentError: `axes` is no prefix of the tree, or holds something else.
+      ArgumentError: `axes` is no prefix of the tree.
     """
     if axes is None or isinstance(axes, int):
         return [axes] * structure.num_leaves
@@ -54,12 +59,6 @@ def flat_axes(axes: Any, structure: Any, what: str, name: str) -> list[int | Non
             f"{'the arguments' if what == 'in_axes' else 'the result'} of {name}: "
             f"{structure}: {error}"
         ) from None
-    for axis in found:
-        if axis is not None and (not isinstance(axis, int) or isinstance(axis, bool)):
-            raise ArgumentError(
-                f"vmap: {what} holds ints and Nones, got {axis!r} of type "
-                f"{type(axis).__name__}"
-            )
     return found
 
 
@@ -124,7 +123,8 @@ def vmap(
       fun: function of arrays or pytrees of them.
       in_axes: an int, None (not mapped), or a tuple with an entry for each positional
         argument, each an int, None or a pytree of them that is a prefix of the
-        argument. Keyword arguments are mapped over axis 0.
+        argument. Keyword arguments are mapped over axis 0. What is not mapped may be
+        anything, a function say.
       out_axes: where the mapped axis goes in the results: an int, None (only for
         results that do not depend on mapped arguments) or a pytree prefix of the
         result.
@@ -155,6 +155,8 @@ def vmap(
             "vmap: in_axes is an int, None or a tuple with one entry for each "
             f"positional argument, got {in_axes!r}"
         )
+    require_axes(in_axes, "vmap: in_axes")
+    require_axes(out_axes, "vmap: out_axes")
     name = name_of(fun)
     spmd = () if spmd_axis_name is None else names_of(spmd_axis_name)
 
@@ -168,11 +170,11 @@ def vmap(
             )
         leaves, in_tree = tree.flatten((args, kwargs))
         labels = leaf_labels(fun, args, kwargs)
-        for leaf, label in zip(leaves, labels, strict=True):
-            if not is_arraylike(leaf):
-                raise not_an_array(leaf, f"vmap: argument {label} of {name} is")
         axes = flat_axes(in_axes, tree.structure(args), "in_axes", name)
         axes += [0] * (len(leaves) - len(axes))
+        for leaf, axis, label in zip(leaves, axes, labels, strict=True):
+            if axis is not None and not is_arraylike(leaf):
+                raise not_an_array(leaf, f"vmap: argument {label} of {name} is")
         axes = [
             None
             if axis is None
@@ -200,7 +202,7 @@ def vmap(
                         f"vmap: out_axes is None for a result of {name} that depends "
                         "on mapped arguments: give it an axis"
                     )
-                placed.append(out)
+                placed.append(as_array(out))
                 continue
             full = materialize(out, size, is_mapped)
             aval = typeof(full)

@@ -9,7 +9,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import io_callback, jit, lax, make_graph
+from fxflow import checkpoint, io_callback, jit, lax, make_graph
 from fxflow.core import graph as graph_module
 from fxflow.core.aval import Aval
 from fxflow.core.errors import GraphError, ShapeError
@@ -300,3 +300,25 @@ def test_memo_lives_with_the_graph():
     assert graph_module._letters(0) == "a"
     assert graph_module._letters(26) == "aa"
     assert graph_module._letters(26 + 26 * 26) == "aaa"
+
+
+def test_forwarded() -> None:
+    def f(x, y, z):
+        call = jit(lambda a, b: (b, a + 1.0))(x, y)
+        branch = lax.cond(x > 0, lambda a, b: (a, b), lambda a, b: (a, -b), y, z)
+        loop = lax.while_loop(
+            lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1], c[2] * 2.0), (0, y, z)
+        )
+        scanned = lax.scan(lambda c, _: ((c[0], c[1] + x), c[0]), (y, z), length=2)
+        again = checkpoint(lambda a: (a, fnp.sin(a)))(branch[0])
+        return z, 1.0, *call, *branch, *loop, *scanned[0], scanned[1], *again
+
+    graph = make_graph(f)(1.0, 2.0, 3.0).graph
+    assert graph_module.forwarded(graph) == [
+        *(2, None),
+        *(1, None),
+        *(1, None),
+        *(None, 1, None),
+        *(1, None, None),
+        *(1, None),
+    ]

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from fxflow.core import tree
 from fxflow.core.errors import ArgumentError, TreeError
-from fxflow.devices import trees
 
 Point = collections.namedtuple("Point", "x y")
 
@@ -100,10 +99,9 @@ def test_where_trees_differ_agrees_with_the_registry(x: Any, y: Any) -> None:
 # -- functions ---
 
 
-def test_flatten_is_the_method_of_the_registry() -> None:
-    assert tree.flatten is trees.flatten
+def test_flatten_takes_a_predicate() -> None:
     assert tree.flatten([1, None], is_none)[0] == [1, None]
-    assert tree.flatten_tree([1, None], is_leaf=is_none)[0] == [1, None]
+    assert tree.flatten([1, None], is_leaf=is_none)[0] == [1, None]
 
 
 def test_is_leaf_everywhere() -> None:
@@ -170,6 +168,41 @@ def test_transpose() -> None:
     assert tree.transpose(outer, inner, x) == expected
     assert tree.transpose(outer, None, x) == expected
     assert tree.transpose(tree.structure([]), inner, []) == ([], [[]])
+
+
+class Flat:
+    """Its children are the leaves of what it holds."""
+
+    def __init__(self, children, treedef) -> None:
+        self.children, self.treedef = children, treedef
+
+    def __eq__(self, other) -> bool:
+        return type(other) is Flat and self.tree_flatten() == other.tree_flatten()
+
+    def tree_flatten(self):
+        return self.children, self.treedef
+
+    @classmethod
+    def of(cls, held):
+        return cls(*tree.flatten(held))
+
+    @classmethod
+    def tree_unflatten(cls, treedef, children):
+        return cls(list(children), treedef)
+
+
+tree.register_pytree_node_class(Flat)
+
+
+def test_transpose_of_containers_that_flatten_what_they_hold() -> None:
+    outer, inner = tree.structure(Flat.of({"a": 0, "b": 0})), tree.structure([0, 0])
+    got = tree.transpose(outer, inner, Flat.of({"a": [1, 2], "b": [3, 4]}))
+    assert got == [Flat([1, 3], outer.node_data()[1]), Flat([2, 4], got[1].treedef)]
+    with pytest.raises(TreeError, match="expected a Flat of 2, got a Flat of 3"):
+        tree.transpose(outer, inner, Flat.of({"a": [1, 2], "b": [3]}))
+    nested = tree.structure({"a": Flat.of({"a": 0, "b": 0})})
+    with pytest.raises(TreeError, match="expected a list of 2"):
+        tree.transpose(tree.structure([0, 0]), nested, (1, 2, 3, 4))
 
 
 def test_transpose_errors() -> None:

@@ -1,5 +1,6 @@
 """How a class becomes a container, and functions that are trees."""
 
+import collections
 import dataclasses
 import functools
 import pickle
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from fxflow.core import tree
-from fxflow.core.errors import ArgumentError
+from fxflow.core.errors import ArgumentError, TreeError
 
 
 def paths(x: Any) -> dict[str, Any]:
@@ -113,6 +114,25 @@ def test_registration_errors() -> None:
         tree.register_dataclass("a")
 
 
+def test_a_namedtuple_becomes_a_container_of_its_own_kind() -> None:
+    pair = collections.namedtuple("pair", "value name")
+    assert paths(pair(1, 2)) == {".value": 1, ".name": 2}
+    before = tree.structure(pair(1, 2))
+    tree.register_pytree_with_keys(
+        pair,
+        lambda p: ([("v", p.value)], p.name),
+        lambda name, children: pair(*children, name),
+    )
+    assert tree.leaves(pair(1, "n")) == [1]
+    assert tree.map(lambda x: 2 * x, pair(1, "n")) == pair(2, "n")
+    assert [path for path, _ in tree.leaves_with_path(pair(1, "n"))] == [("v",)]
+    assert tree.structure(pair(1, "n")) not in (before, tree.structure(pair(1, "m")))
+    with pytest.raises(TreeError, match="auxiliary data 'n', got one with 'm'"):
+        tree.map(lambda x, y: x, pair(1, "n"), pair(1, "m"))
+    with pytest.raises(ValueError, match="pair"):
+        tree.register_static(pair)
+
+
 # -- dataclasses ---
 
 
@@ -124,10 +144,11 @@ def test_register_dataclass_infers() -> None:
         b: Any = 0.0
         name: str = tree.static(default="", metadata={"doc": "d"})
         size: int = dataclasses.field(default=1, metadata={"static": True})
+        scale: Any = tree.static(metadata={"static": False}, default=None)  # noqa: RUF009
 
-    x = Layer([1, 2], 3, "n")
-    assert paths(x) == {".w[0]": 1, ".w[1]": 2, ".b": 3}
-    assert tree.map(lambda y: 2 * y, x) == Layer([2, 4], 6, "n")
+    x = Layer([1, 2], 3, "n", scale=4)
+    assert paths(x) == {".w[0]": 1, ".w[1]": 2, ".b": 3, ".scale": 4}
+    assert tree.map(lambda y: 2 * y, x) == Layer([2, 4], 6, "n", scale=8)
     assert tree.structure(x) != tree.structure(Layer([1, 2], 3, "m"))
     assert dataclasses.fields(Layer)[2].metadata["doc"] == "d"
     with pytest.raises(ValueError, match="Layer is a container already"):

@@ -38,7 +38,7 @@ def product_rule(consts, primals, tangents):
 
 
 def test_batched_jvp_rule():
-    rule = BatchedJVPRule(product_rule, 3, [False, True, False], None)
+    rule = BatchedJVPRule(product_rule, 3, [False, True, False], None, [True])
     outs, tangents = rule([Y], [XS, Y], [XS, Zero(SCALAR)])
     assert outs[0].tolist() == [0.0, 4.0, 8.0]
     assert tangents[0].tolist() == [0.0, 4.0, 8.0]
@@ -64,7 +64,7 @@ class ProductVJP:
 
 
 def test_batched_vjp_rule():
-    rule = BatchedVJPRule(ProductVJP(), 3, [True, False], None)
+    rule = BatchedVJPRule(ProductVJP(), 3, [True, False], None, [True])
     outs, residuals, backward = rule.forward([], [XS, Y], [True, True])
     assert outs[0].tolist() == [0.0, 2.0, 4.0]
     by_x, by_y = backward(residuals, [as_array(np.ones(3, np.float32))])

@@ -1,7 +1,10 @@
 """Names, positions and labels of arguments."""
 
+import functools
+
 import pytest
 
+import fxflow
 from fxflow.core.errors import ArgumentError
 from fxflow.transforms.arguments import (
     as_indices,
@@ -10,6 +13,7 @@ from fxflow.transforms.arguments import (
     name_of,
     normalize_indices,
     parameter_names,
+    require_axes,
 )
 
 
@@ -18,8 +22,6 @@ def fun(a, b=1, *rest, k=2):
 
 
 def test_names_and_labels():
-    import functools
-
     assert name_of(fun) == "fun"
     assert name_of(functools.partial(fun, 1)) == "fun"
     assert name_of(lambda x: x) == "lambda_"
@@ -42,3 +44,38 @@ def test_positions():
         as_names([1], "names")
     with pytest.raises(ArgumentError, match="out of range"):
         normalize_indices((3,), 3, "argnums", "f")
+
+
+def test_functions_that_a_call_does_not_run():
+    def generator(x):
+        yield x
+
+    async def coroutine(x):
+        return x
+
+    async def both(x):
+        yield x
+
+    for transform in (fxflow.jit, fxflow.vmap, fxflow.grad, fxflow.checkpoint):
+        for bad, words in [
+            (generator, "the generator function generator: return a list"),
+            (functools.partial(generator, 1), "generator function generator"),
+            (both, "generator function both"),
+            (coroutine, "the coroutine function coroutine"),
+            (staticmethod(lambda x: x), "got a staticmethod: put @staticmethod out"),
+            (classmethod(lambda x: x), "got a classmethod"),
+        ]:
+            with pytest.raises(ArgumentError, match=words):
+                transform(bad)
+
+
+def test_axes():
+    require_axes((0, None, {"a": -1}), "in_axes")
+    for bad in (False, (0, True), 1.0, "a"):
+        with pytest.raises(ArgumentError, match="in_axes must be an int, None, or a"):
+            require_axes(bad, "in_axes")
+    for transform in (fxflow.vmap, fxflow.pmap):
+        with pytest.raises(ArgumentError, match=r"in_axes must be .* got False"):
+            transform(abs, in_axes=False)
+        with pytest.raises(ArgumentError, match=r"out_axes must be .* got True"):
+            transform(abs, out_axes=(0, True))

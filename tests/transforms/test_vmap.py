@@ -76,6 +76,203 @@ def test_unmapped_traced_scalars():
     assert float(jit(g)(2.0)) == 3.0
 
 
+def test_unmapped_arguments_may_be_anything():
+    x = fnp.arange(3.0)
+    got = vmap(lambda f, options, x: f(x) * options["b"], in_axes=(None, None, 0))(
+        fnp.exp, {"a": "text", "b": 2.0}, x
+    )
+    np.testing.assert_allclose(got, 2 * np.exp(x), rtol=1e-6)
+    with pytest.raises(ArgumentError, match=r"argument options\['a'\] of .* 'text'"):
+        vmap(lambda f, options, x: x, in_axes=(None, 0, 0))(fnp.exp, {"a": "text"}, x)
+
+
+def self_calling(fun, rule):
+    f = fxflow.custom_jvp(fun)
+    f.defjvp(lambda primals, tangents: (f(*primals), rule(f, primals, tangents)))
+    return f
+
+
+def with_vjp(fun):
+    f = fxflow.custom_vjp(fun)
+    f.defvjp(
+        lambda *args: (fun(*args), None),
+        lambda _, cts: cts if isinstance(cts, tuple) else (cts,),
+    )
+    return f
+
+
+def pair(x, w):
+    return 2.0 * x, w
+
+
+UNCHANGED = {
+    "call": jit(pair),
+    "checkpoint": fxflow.checkpoint(pair),
+    "cond": lambda x, w: lax.cond(x.sum() < 1, lambda x, w: (x, w), pair, x, w),
+    "cond of jit": lambda x, w: lax.cond(x.sum() < 1, jit(pair), pair, x, w),
+    "switch": lambda x, w: lax.switch(
+        fnp.int32(x.sum()), [pair, lambda x, w: (x, w), jit(pair)], x, w
+    ),
+    "while": lambda x, w: lax.while_loop(
+        lambda c: c[0].sum() < 9, lambda c: jit(pair)(c[0] + 1.0, c[1]), (x, w)
+    ),
+    "while of cond": lambda x, w: lax.while_loop(
+        lambda c: c[0].sum() < 9,
+        lambda c: lax.cond(c[0].sum() < 5, pair, pair, c[0] + 1.0, c[1]),
+        (x, w),
+    ),
+    "fori": lambda x, w: lax.fori_loop(0, 2, lambda _, c: pair(*c), (x, w)),
+    "scan": lambda x, w: lax.scan(
+        lambda c, _: (jit(pair)(*c), None), (x, w), None, length=2
+    )[0],
+    "scanned": lambda x, w: lax.scan(lambda c, _: pair(c, w), x, None, length=1),
+    "custom_jvp": self_calling(pair, lambda f, p, t: (2.0 * t[0], t[1])),
+    "custom_vjp": with_vjp(pair),
+    "linear solve": lambda x, w: lax.custom_linear_solve(
+        lambda v: (x * v[0], 2.0 * v[1]),
+        (x, w),
+        lambda _, b: (b[0] / x, b[1] / 2.0),
+        lambda _, b: (b[0] / x, b[1] / 2.0),
+    ),
+    "root": lambda x, w: (
+        x,
+        lax.custom_root(lambda v: v - 2.0, w, lambda f, v: v, lambda g, y: y),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNCHANGED)
+@pytest.mark.parametrize("through", ["", "jit", "vmap"])
+def test_what_is_passed_on_stays_unmapped(name, through):
+    fun = UNCHANGED[name]
+    x, w = fnp.array([0.5, 2.0, 3.5]), fnp.array([1.0, 2.0])
+    mapped = vmap(fun, in_axes=(0, None), out_axes=(0, None))
+    if through == "jit":
+        mapped = jit(mapped)
+    if through == "vmap":
+        mapped = vmap(mapped, in_axes=(0, None), out_axes=(0, None))
+        x = fnp.stack([x, 2 * x])
+    first, second = mapped(x, w)
+    rows = [fun(v, w) for v in np.asarray(x).ravel()]
+    np.testing.assert_allclose(first.ravel(), [row[0] for row in rows], rtol=1e-6)
+    assert second.shape == rows[0][1].shape or name == "scanned"
+    np.testing.assert_allclose(second.ravel(), np.ravel(rows[0][1]), rtol=1e-6)
+
+
+COLLECTED = {
+    "call": jit(lambda x: lax.psum(x, "i")),
+    "while": lambda x: lax.while_loop(
+        lambda c: c < 50.0, lambda c: c + lax.psum(x, "i"), 1.0
+    ),
+    "scan": lambda x: lax.scan(
+        lambda c, _: (c + lax.psum(x, "i"), None), 0.0, None, length=2
+    )[0],
+    "cond": lambda x: (
+        lax.cond(lax.psum(x, "i") > 1, lambda x: lax.psum(x, "i"), lambda x: 0.0 * x, x)
+        + lax.psum(x, "i")
+    ),
+    "custom_jvp": self_calling(
+        lambda x: lax.psum(x, "i"), lambda f, primals, tangents: f(*tangents)
+    ),
+    "custom_vjp": with_vjp(lambda x: lax.psum(x, "i")),
+}
+
+
+@pytest.mark.parametrize("name", [n for n in COLLECTED if n != "cond"])
+def test_what_is_collected_is_unmapped(name):
+    mapped = vmap(COLLECTED[name], out_axes=None, axis_name="i")
+    x = fnp.arange(3.0)
+    expected = vmap(COLLECTED[name], axis_name="i")(x)
+    assert mapped(x).shape == ()
+    np.testing.assert_allclose(np.full(3, mapped(x)), expected)
+    np.testing.assert_allclose(jit(mapped)(x), mapped(x))
+
+
+def test_a_constant_whose_derivative_is_mapped():
+    @fxflow.custom_jvp
+    def through(x):
+        return fnp.ones(())
+
+    @through.defjvp
+    def rule(primals, tangents):
+        return through(*primals), 3.0 * tangents[0]
+
+    x = fnp.arange(3.0)
+    with pytest.raises(ArgumentError, match="out_axes is None"):
+        vmap(through, out_axes=None)(x)
+    got = grad(lambda x: vmap(through)(x).sum())(x)
+    assert got.tolist() == [3.0, 3.0, 3.0]
+    assert vmap(grad(through))(x).tolist() == [3.0, 3.0, 3.0]
+    assert fxflow.jacfwd(vmap(through))(x).tolist() == (3 * np.eye(3)).tolist()
+
+
+def test_rules_that_fail_or_go_on_for_ever_are_only_asked_for_derivatives():
+    @fxflow.custom_jvp
+    def failing(x):
+        return fnp.ones(())
+
+    @failing.defjvp
+    def rule(primals, tangents):
+        raise ValueError("no derivative")
+
+    assert vmap(failing)(fnp.arange(3.0)).tolist() == [1.0, 1.0, 1.0]
+    with pytest.raises(ValueError, match="no derivative"):
+        grad(lambda x: vmap(failing)(x).sum())(fnp.arange(3.0))
+    made = []
+
+    def nth(n):
+        made.append(n)
+        f = fxflow.custom_jvp(lambda x, w: (w, made and w))
+        f.defjvp(lambda p, t: (f(*p), (n * nth(n + 1)(*p)[0] * t[1], t[1])))
+        return f
+
+    outs = vmap(nth(1), in_axes=(0, None), out_axes=(0, None))(fnp.ones(2), 3.0)
+    assert outs[0].tolist() == [3.0, 3.0]
+    assert len(made) < 5
+
+
+def test_derivatives_of_what_is_passed_on():
+    x, w = fnp.array([0.5, 2.0, 3.5]), fnp.array([1.0, 2.0])
+    for name, fun in UNCHANGED.items():
+        if name in ("while", "while of cond"):
+            continue
+
+        def loss(x, w, fun=fun):
+            first, second = vmap(fun, in_axes=(0, None), out_axes=(0, None))(x, w)
+            return first.sum() + (second**2).sum()
+
+        def rows(x, w, fun=fun):
+            outs = [fun(v, w) for v in x]
+            return sum(o[0].sum() for o in outs) + (outs[0][1] ** 2).sum()
+
+        for one, other in zip(
+            grad(loss, (0, 1))(x, w), grad(rows, (0, 1))(x, w), strict=True
+        ):
+            np.testing.assert_allclose(one, other, rtol=1e-5, err_msg=name)
+
+
+def test_cotangents_of_what_is_the_same_for_all_slices():
+    @fxflow.custom_vjp
+    def scaled(x, w):
+        return x * w, w
+
+    scaled.defvjp(
+        lambda x, w: (scaled(x, w), (x, w)),
+        lambda r, cts: (cts[0] * r[1], cts[0] * r[0] + cts[1]),
+    )
+    x = fnp.array([1.0, 2.0, 3.0])
+
+    def loss(w, axis):
+        first, second = vmap(scaled, (0, None), (0, axis))(x, w)
+        return first.sum() + 5.0 * (second if axis is None else second[1])
+
+    assert float(grad(loss)(2.0, None)) == 11.0
+    assert float(grad(loss)(2.0, 0)) == 11.0
+    total = with_vjp(lambda x: lax.psum(x, "i"))
+    each = grad(lambda x: 2.0 * vmap(total, out_axes=None, axis_name="i")(x))
+    assert each(x).tolist() == [2.0, 2.0, 2.0]
+
+
 def test_named_axes():
     x = fnp.arange(6.0).reshape(3, 2)
 
