@@ -22,6 +22,7 @@ import numpy as np
 from fxflow.core import dtypes
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.errors import ArgumentError, DeletedArrayError
+from fxflow.core.source import at_fault
 from fxflow.core.placed import Placed, placed_on
 from fxflow.devices import DeletedBufferError, buffers, dlpack
 
@@ -288,14 +289,14 @@ class Array(ArrayInterface):
     def __bool__(self) -> bool:
         if self.aval.size != 1:
             raise ValueError(
-                f"the truth value of {self.aval} is ambiguous: use .any() or .all()"
+                f"{at_fault(self)}the truth value of {self.aval} is ambiguous: use .any() or .all()"
             )
         return bool(self._value().reshape(()))
 
     def _one(self, what: str) -> np.ndarray[Any, Any]:
         if self.aval.size != 1 or self.aval.ndim:
             raise ArgumentError(
-                f"{what} takes a 0-d array, not {self.aval}: index it or use .item()"
+                f"{at_fault(self)}{what} takes a 0-d array, not {self.aval}: index it or use .item()"
             )
         return self._value()
 
@@ -311,7 +312,7 @@ class Array(ArrayInterface):
     def __index__(self) -> int:
         if not dtypes.is_integer(self.aval.dtype):
             raise ArgumentError(
-                f"an index must be a 0-d integer array, not {self.aval}"
+                f"{at_fault(self)}an index must be a 0-d integer array, not {self.aval}"
             )
         return int(self._one("an index"))
 

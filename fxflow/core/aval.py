@@ -12,10 +12,13 @@ import weakref
 from typing import Any
 
 from fxflow.core import dtypes
+from fxflow.core.errors import ShapeError
+from fxflow.core.source import at_fault
 
 Shape = tuple[int, ...]
 Axes = frozenset[Any]
 NOWHERE: Axes = frozenset()
+MOST_BYTES = 2**63 - 1
 
 
 class Aval:
@@ -50,6 +53,9 @@ class Aval:
           dtype: a canonical dtype (`dtypes.dtype` makes one).
           weak_type: see the class.
           vma: see the class.
+
+        Raises:
+          ShapeError: the elements are more than can be addressed.
         """
         key = (shape, dtype, weak_type, vma)
         reference = _table.get(key)
@@ -57,6 +63,13 @@ class Aval:
             known = reference()
             if known is not None:
                 return known
+        # XLA ends the process where the number of bytes does not fit 63 bits.
+        if math.prod(shape) * max(int(dtype.itemsize), 1) > MOST_BYTES:
+            dims = ",".join(map(str, shape))
+            raise ShapeError(
+                f"{at_fault()}an array {dtypes.short_name(dtype)}[{dims}] is larger "
+                "than any memory: it has 2^63 bytes or more"
+            )
         self = object.__new__(cls)
         self.shape, self.dtype, self.weak_type = shape, dtype, weak_type
         self.vma = vma

@@ -10,6 +10,7 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array, put_host
 from fxflow.core.aval import Aval
 from fxflow.core.errors import ArgumentError
+from fxflow.core.source import at_fault
 
 _SCALARS = (bool, int, float, complex)
 
@@ -21,17 +22,36 @@ def is_arraylike(value: Any) -> bool:
     )
 
 
-def not_an_array(value: Any, where: str) -> ArgumentError:
-    """Returns the error for a value that is no array."""
-    shown = repr(value)
+def not_an_array(value: Any, where: str = "") -> ArgumentError:
+    """Returns the error for a value that is no array.
+
+    Args:
+      value: what was given.
+      where: how the message begins, such as `f: x is`; nothing: the public function
+        and its argument are looked up.
+    """
+    try:
+        shown = repr(value)
+    except Exception:  # the user's class: its own error would hide ours
+        shown = "a value"
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    hint = (
-        "convert it with fnp.asarray"
-        if isinstance(value, list | tuple)
-        else "pass an array, a number or a NumPy array"
-    )
+    if isinstance(value, list | tuple):
+        hint = "convert it with fnp.asarray"
+    elif hasattr(value, "__dlpack__") and not isinstance(value, type):
+        hint = (
+            "share its memory with fxflow.numpy.from_dlpack, or copy it with "
+            "fnp.asarray"
+        )
+    elif hasattr(value, "__array__") and not isinstance(value, type):
+        hint = "copy it with fnp.asarray"
+    else:
+        hint = "pass an array, a number or a NumPy array"
+    kind = type(value)
+    foreign = kind.__module__.partition(".")[0] not in ("builtins", "__main__")
+    name = f"{kind.__module__}.{kind.__name__}" if foreign else kind.__name__
     return ArgumentError(
-        f"{where} {shown} of type {type(value).__name__}, which is not an array: {hint}"
+        f"{where or at_fault(value) + 'got'} {shown} of type {name}, which is not an "
+        f"array: {hint}"
     )
 
 
@@ -61,7 +81,7 @@ def typeof(value: Any) -> Aval:
     convert = getattr(value, "__fxflow_array__", None)
     if convert is not None:
         return typeof(convert())
-    raise not_an_array(value, "got")
+    raise not_an_array(value)
 
 
 def like_type(value: Any) -> Aval:
@@ -112,4 +132,4 @@ def as_array(value: Any) -> Array:
     convert = getattr(value, "__fxflow_array__", None)
     if convert is not None:
         return as_array(convert())
-    raise not_an_array(value, "got")
+    raise not_an_array(value)

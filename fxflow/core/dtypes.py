@@ -22,7 +22,8 @@ import ml_dtypes
 import numpy as np
 
 from fxflow._config import config
-from fxflow.core.errors import DtypeError
+from fxflow.core.errors import ArgumentError, DtypeError
+from fxflow.core.source import at_fault
 
 # -- abstract kinds beyond NumPy's ---
 
@@ -259,30 +260,30 @@ def _resolve(x: Any) -> DType:
         if x in _by_name:
             return _by_name[x]
     elif isinstance(x, (bool, int, float, complex, np.generic, np.ndarray)):
-        raise DtypeError(f"expected a dtype, got the value {x!r}; pass its .dtype")
+        raise DtypeError(f"{at_fault(x)}expected a dtype, got the value {x!r}; pass its .dtype")
     elif x is None:
-        raise DtypeError("expected a dtype, got None; leave the argument out instead")
+        raise DtypeError(f"{at_fault()}expected a dtype, got None; leave the argument out instead")
     elif not isinstance(x, (type, np.dtype)):
         inner = getattr(x, "dtype", None)
         if isinstance(inner, (np.dtype, KeyDtype)):
             if hasattr(x, "shape"):
                 raise DtypeError(
-                    f"expected a dtype, got an array of {short_name(inner)}; "
+                    f"{at_fault(x)}expected a dtype, got an array of {short_name(inner)}; "
                     "pass its .dtype"
                 )
             return inner if isinstance(inner, KeyDtype) else _native(inner)
-        raise DtypeError(f"expected a dtype, got {x!r} of type {type(x).__name__}")
+        raise DtypeError(f"{at_fault(x)}expected a dtype, got {x!r} of type {type(x).__name__}")
     elif isinstance(x, type) and x in _ABSTRACT:
         raise DtypeError(
-            f"expected a concrete dtype, got the abstract kind {x.__name__}; "
+            f"{at_fault(x)}expected a concrete dtype, got the abstract kind {x.__name__}; "
             "say which one, such as float32"
         )
     try:
         made = np.dtype(x)
     except (TypeError, ValueError) as error:
-        raise DtypeError(f"expected a dtype, got {x!r}: {error}") from None
+        raise DtypeError(f"{at_fault(x)}expected a dtype, got {x!r}: {error}") from None
     if isinstance(x, type) and made.kind == "O" and x is not object:
-        raise DtypeError(f"expected a dtype, got the class {x.__name__}")
+        raise DtypeError(f"{at_fault(x)}expected a dtype, got the class {x.__name__}")
     return _native(made)
 
 
@@ -291,7 +292,7 @@ def _native(x: np.dtype[Any]) -> np.dtype[Any]:
     if found is None:
         found = _canonical.get(x.newbyteorder("="))
     if found is None:
-        raise DtypeError(f"dtype {x} is not supported: {_why_not(x)}")
+        raise DtypeError(f"{at_fault(x)}dtype {x} is not supported: {_why_not(x)}")
     return found
 
 
@@ -393,7 +394,7 @@ def of_python(value: Any, dtype: Any = None, /) -> np.dtype[Any]:
                 break
         else:
             raise DtypeError(
-                f"expected a Python scalar, got {value!r} of type "
+                f"{at_fault(value)}expected a Python scalar, got {value!r} of type "
                 f"{type(value).__name__}"
             )
     chosen = found if dtype is None else dtype
@@ -402,7 +403,7 @@ def of_python(value: Any, dtype: Any = None, /) -> np.dtype[Any]:
         if not low <= value <= high:
             hint = _overflow_hint(value, dtype is None)
             raise OverflowError(
-                f"Python int {value} does not fit {chosen.name} ({low} to {high}){hint}"
+                f"{at_fault(value)}Python int {value} does not fit {chosen.name} ({low} to {high}){hint}"
             )
     return chosen
 
@@ -436,11 +437,13 @@ def of_host(x: Any, dtype: Any = None, /) -> np.dtype[Any]:
     Raises:
         OverflowError: 64-bit integers do not fit 32 bits and no dtype was given.
         DtypeError: XLA has no such element type.
+        ArgumentError: `x` is a masked array.
 
     Example:
         >>> of_host(np.arange(3)), of_host(np.ones(2, "f8"), float64)
         (dtype('int32'), dtype('float64'))
     """
+    require_unmasked(x)
     own = _canonical.get(x.dtype)
     if own is None:
         own = _native(x.dtype)
@@ -456,11 +459,24 @@ def of_host(x: Any, dtype: Any = None, /) -> np.dtype[Any]:
             bad = most if most > high else least
             dims = ",".join(map(str, x.shape))
             raise OverflowError(
-                f"the value {bad} in {_short[own]}[{dims}] from NumPy does not fit "
+                f"{at_fault(x)}the value {bad} in {_short[own]}[{dims}] from NumPy does not fit "
                 f"{chosen.name}, the default here; pass dtype={own.name} to keep 64 "
                 "bits, or set fxflow.config.x64 = True"
             )
     return chosen
+
+
+def require_unmasked(x: Any, /) -> None:
+    """Refuse a masked array, whose mask would be lost.
+
+    Raises:
+        ArgumentError: it is one.
+    """
+    if type(x) is not np.ndarray and hasattr(x, "mask") and hasattr(x, "filled"):
+        raise ArgumentError(
+            f"{at_fault(x)}got a masked array of NumPy, whose mask would be lost: pass "
+            "x.filled(value), or x.data and where=~x.mask where a function takes it"
+        )
 
 
 def host_dtype(x: Any, /) -> np.dtype[Any]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from fxflow.core.aval import Aval
-from fxflow.devices import buffers
+from fxflow.core.source import at_fault
+from fxflow.devices import OutOfMemoryError, buffers, memory
 
 
 class Placed:
@@ -28,6 +29,12 @@ class Placed:
     _handler: Any
 
     def __init__(self, aval: Aval, placement: Any, committed: bool) -> None:
+        if placement.is_host and 0 < memory.host_memory() < aval.nbytes:
+            # The system would lend the memory, and end the process when it is written.
+            raise OutOfMemoryError(
+                f"{at_fault()}{aval} takes {aval.nbytes:,} bytes, more than the "
+                f"{memory.host_memory():,} that this machine has"
+            )
         self.aval, self.placement, self.committed = aval, placement, committed
 
     @property
@@ -52,6 +59,9 @@ def placed_on(aval: Aval, placement: Any = None, committed: bool = False) -> Pla
       aval: the type.
       placement: the place; None is the default device.
       committed: whether operations must stay there.
+
+    Raises:
+      OutOfMemoryError: the machine does not have the memory for it.
     """
     if placement is None:
         placement = buffers.default_placement()

@@ -8,6 +8,7 @@ formatting a stack for each operation is what makes tracing slow elsewhere.
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -88,6 +89,63 @@ def user_line() -> str:
     if frame is None:
         return "unknown line"
     return describe((frame.f_code, frame.f_lasti))
+
+
+def at_fault(value: Any = None) -> str:
+    """Says which public function was called, and which argument holds a value.
+
+    Errors raised deep inside begin with it. It costs nothing before there is an error.
+
+    Args:
+      value: what is wrong.
+
+    Returns:
+      `linspace: num: `, or `linspace: ` if no argument or more than one is `value`, or
+      nothing if the user called an operator or a method of Python's.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    frames = []
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frames.append(frame)
+        frame = frame.f_back
+    for frame in reversed(frames):
+        name, arguments = _call(frame)
+        if name and not name.startswith("_"):
+            found = [key for key, given in arguments.items() if _holds(given, value)]
+            named = len(found) == 1 and value is not None
+            return f"{name}: {found[0]}: " if named else f"{name}: "
+    return ""
+
+
+def _call(frame: FrameType) -> tuple[str, dict[str, Any]]:
+    """Returns the name and the arguments of the function that a frame runs."""
+    code, values = frame.f_code, frame.f_locals
+    if code.co_name == "call" and callable(values.get("function")):  # a decorator's
+        function = values["function"]
+        try:
+            bound = inspect.signature(function).bind_partial(
+                *values.get("args", ()), **values.get("kwargs", {})
+            )
+        except (TypeError, ValueError):
+            return function.__name__, {}
+        return function.__name__, dict(bound.arguments)
+    if "<locals>" in code.co_qualname:
+        return "", {}
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & inspect.CO_VARARGS)
+    arguments = {n: values[n] for n in code.co_varnames[:count] if n in values}
+    owner = arguments.pop("self", arguments.pop("cls", None))
+    name = code.co_name
+    if name in ("__call__", "__init__", "__new__"):
+        kind = owner if isinstance(owner, type) else type(owner)
+        name = str(getattr(owner, "__name__", kind.__name__))
+    return name, arguments
+
+
+def _holds(given: Any, value: Any) -> bool:
+    return given is value or (
+        type(given) in (list, tuple) and any(item is value for item in given)
+    )
 
 
 def without_own_frames(traceback: TracebackType | None) -> TracebackType | None:

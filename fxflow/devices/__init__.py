@@ -31,7 +31,13 @@ from .clients import (
     set_default_device,
 )
 from .doctor import doctor
-from .errors import BackendError, CompileError, DeletedBufferError, PlacementError
+from .errors import (
+    BackendError,
+    CompileError,
+    DeletedBufferError,
+    OutOfMemoryError,
+    PlacementError,
+)
 from .memory import memory_stats
 
 __all__ = [
@@ -58,6 +64,7 @@ __all__ = [
     "BackendError",
     "CompileError",
     "DeletedBufferError",
+    "OutOfMemoryError",
     "RuntimeFailure",
     "PlacementError",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BackendError", "CompileError", "DeletedBufferError", "PlacementError"]
+__all__ = ["BackendError", "CompileError", "DeletedBufferError", "OutOfMemoryError", "PlacementError"]
 
 
 class BackendError(RuntimeError):
@@ -21,6 +21,10 @@ class CompileError(RuntimeError):
 
 class DeletedBufferError(RuntimeError):
     """A buffer was used after it was deleted or donated."""
+
+
+class OutOfMemoryError(MemoryError):
+    """An array, or what a program needs besides, does not fit a device's memory."""
 
 
 class PlacementError(ValueError):

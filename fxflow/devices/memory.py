@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import re
 
 from ._jaxlib import Device, parts_of
+from .callbacks import on_failure
+from .errors import OutOfMemoryError
 
-__all__ = ["memory_stats"]
+__all__ = ["host_memory", "memory_stats"]
 
 
 def memory_stats(device: Device) -> dict[str, int]:
@@ -39,12 +43,30 @@ def memory_stats(device: Device) -> dict[str, int]:
     return {
         "bytes_in_use": sum(sizes.values()),
         "num_allocs": len(sizes),
-        "bytes_limit": _host_memory(),
+        "bytes_limit": host_memory(),
     }
 
 
-def _host_memory() -> int:
+@functools.cache
+def host_memory() -> int:
+    """Return the bytes of memory that the machine has; 0 if it does not say."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # not on this system
         return 0
+
+
+def _explained(error: BaseException) -> BaseException:
+    text = str(error)
+    if "RESOURCE_EXHAUSTED" not in text:
+        return error
+    wanted = re.search(r"allocating (\d+) bytes", text)
+    needs = f"{int(wanted[1]):,} bytes" if wanted else "what it needs"
+    return OutOfMemoryError(
+        f"a device cannot allocate {needs} for a program: use smaller arrays or "
+        "batches, donate arguments (donate_argnums), recompute with "
+        "fxflow.checkpoint, or divide the arrays over more devices"
+    )
+
+
+on_failure(_explained)

@@ -158,6 +158,7 @@ def host_operand(value: Any, dtype: Any) -> Array:
 
     64-bit data that meets a 64-bit array is converted from the original values.
     """
+    dtypes.require_unmasked(value)
     if dtypes.is_wide(dtype) or not dtypes.is_wide(dtypes.dtype(value.dtype)):
         host = np.array(value).astype(dtype)
     else:

@@ -95,9 +95,9 @@ def _holds_arrays(data: Any) -> bool:
                 return True
         elif isinstance(item, Array) or hasattr(item, "__fxflow_array__"):
             return True
-        elif not isinstance(
-            item, np.ndarray | np.generic | bool | int | float | complex
-        ):
+        elif isinstance(item, np.ndarray):
+            dtypes.require_unmasked(item)
+        elif not isinstance(item, np.generic | bool | int | float | complex):
             raise not_an_array(item, "array: a list holds")
     return False
 
@@ -280,6 +280,7 @@ def _array(a: Any, dtype: Any, copy: bool | None, ndmin: int, device: Any) -> Ar
                 out = wrap_host(np.asarray(a).astype(chosen))
     elif isinstance(a, np.ndarray | np.generic):
         _refuse_no_copy(copy, a)
+        dtypes.require_unmasked(a)
         if chosen is None:
             found = own_dtype(np.asarray(a))
             out = wrap_host(np.array(a) if found is a else found)
