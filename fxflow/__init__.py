@@ -11,6 +11,7 @@ from typing import Any
 
 from fxflow._config import config
 from fxflow._version import __version__
+from fxflow.core.boundary import guarded
 
 # Public name -> module it lives in.
 _PLACES = {
@@ -104,6 +105,7 @@ def __getattr__(name: str) -> Any:
     if place is None:
         raise AttributeError(f"module 'fxflow' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"fxflow.{place}"), name)
+    value = guarded(value, "fxflow", name)
     globals()[name] = value
     return value
 

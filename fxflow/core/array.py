@@ -22,8 +22,8 @@ import numpy as np
 from fxflow.core import dtypes
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.errors import ArgumentError, DeletedArrayError
-from fxflow.core.source import at_fault
 from fxflow.core.placed import Placed, placed_on
+from fxflow.core.source import at_fault
 from fxflow.devices import DeletedBufferError, buffers, dlpack
 
 if TYPE_CHECKING:
@@ -238,7 +238,8 @@ class Array(ArrayInterface):
         """Returns the elements as a read-only NumPy array."""
         if dtypes.is_key(self.aval.dtype):
             raise ArgumentError(
-                f"{self.aval} holds PRNG keys, which have no plain value: use "
+                f"{at_fault(self)}{self.aval} holds PRNG keys, which have no plain "
+                "value: use "
                 "fxflow.random.key_data to see their bits"
             )
         host = host_of(self)
@@ -289,14 +290,16 @@ class Array(ArrayInterface):
     def __bool__(self) -> bool:
         if self.aval.size != 1:
             raise ValueError(
-                f"{at_fault(self)}the truth value of {self.aval} is ambiguous: use .any() or .all()"
+                f"{at_fault(self)}the truth value of {self.aval} is ambiguous: use "
+                ".any() or .all()"
             )
         return bool(self._value().reshape(()))
 
     def _one(self, what: str) -> np.ndarray[Any, Any]:
         if self.aval.size != 1 or self.aval.ndim:
             raise ArgumentError(
-                f"{at_fault(self)}{what} takes a 0-d array, not {self.aval}: index it or use .item()"
+                f"{at_fault(self)}{what} takes a 0-d array, not {self.aval}: index it "
+                "or use .item()"
             )
         return self._value()
 
@@ -318,14 +321,14 @@ class Array(ArrayInterface):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError(f"len() of a 0-d array ({self.aval})")
+            raise TypeError(f"{at_fault(self)}len() of a 0-d array ({self.aval})")
         return self.shape[0]
 
     def __hash__(self) -> int:
         raise TypeError(
-            f"arrays are not hashable (this one is {self.aval}): use a tuple of Python "
-            "numbers as key, or, for a static argument of jit, pass the value as an "
-            "ordinary argument"
+            f"{at_fault(self)}arrays are not hashable (this one is {self.aval}): use "
+            "a tuple of Python numbers as key, or, for a static argument of jit, pass "
+            "the value as an ordinary argument"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

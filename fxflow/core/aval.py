@@ -63,8 +63,9 @@ class Aval:
             known = reference()
             if known is not None:
                 return known
-        # XLA ends the process where the number of bytes does not fit 63 bits.
-        if math.prod(shape) * max(int(dtype.itemsize), 1) > MOST_BYTES:
+        # XLA ends the process where the number of bytes does not fit 63 bits, and
+        # multiplies the other lengths even if one is 0.
+        if math.prod(n or 1 for n in shape) * (dtype.itemsize or 1) > MOST_BYTES:
             dims = ",".join(map(str, shape))
             raise ShapeError(
                 f"{at_fault()}an array {dtypes.short_name(dtype)}[{dims}] is larger "

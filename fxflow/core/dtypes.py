@@ -260,22 +260,30 @@ def _resolve(x: Any) -> DType:
         if x in _by_name:
             return _by_name[x]
     elif isinstance(x, (bool, int, float, complex, np.generic, np.ndarray)):
-        raise DtypeError(f"{at_fault(x)}expected a dtype, got the value {x!r}; pass its .dtype")
+        raise DtypeError(
+            f"{at_fault(x)}expected a dtype, got the value {x!r}; pass its .dtype"
+        )
     elif x is None:
-        raise DtypeError(f"{at_fault()}expected a dtype, got None; leave the argument out instead")
+        raise DtypeError(
+            f"{at_fault()}expected a dtype, got None; leave the argument out instead"
+        )
     elif not isinstance(x, (type, np.dtype)):
         inner = getattr(x, "dtype", None)
         if isinstance(inner, (np.dtype, KeyDtype)):
             if hasattr(x, "shape"):
                 raise DtypeError(
-                    f"{at_fault(x)}expected a dtype, got an array of {short_name(inner)}; "
+                    f"{at_fault(x)}expected a dtype, got an array of "
+                    f"{short_name(inner)}; "
                     "pass its .dtype"
                 )
             return inner if isinstance(inner, KeyDtype) else _native(inner)
-        raise DtypeError(f"{at_fault(x)}expected a dtype, got {x!r} of type {type(x).__name__}")
+        raise DtypeError(
+            f"{at_fault(x)}expected a dtype, got {x!r} of type {type(x).__name__}"
+        )
     elif isinstance(x, type) and x in _ABSTRACT:
         raise DtypeError(
-            f"{at_fault(x)}expected a concrete dtype, got the abstract kind {x.__name__}; "
+            f"{at_fault(x)}expected a concrete dtype, got the abstract kind "
+            f"{x.__name__}; "
             "say which one, such as float32"
         )
     try:
@@ -403,7 +411,8 @@ def of_python(value: Any, dtype: Any = None, /) -> np.dtype[Any]:
         if not low <= value <= high:
             hint = _overflow_hint(value, dtype is None)
             raise OverflowError(
-                f"{at_fault(value)}Python int {value} does not fit {chosen.name} ({low} to {high}){hint}"
+                f"{at_fault(value)}Python int {value} does not fit {chosen.name} "
+                f"({low} to {high}){hint}"
             )
     return chosen
 
@@ -459,7 +468,8 @@ def of_host(x: Any, dtype: Any = None, /) -> np.dtype[Any]:
             bad = most if most > high else least
             dims = ",".join(map(str, x.shape))
             raise OverflowError(
-                f"{at_fault(x)}the value {bad} in {_short[own]}[{dims}] from NumPy does not fit "
+                f"{at_fault(x)}the value {bad} in {_short[own]}[{dims}] from NumPy "
+                "does not fit "
                 f"{chosen.name}, the default here; pass dtype={own.name} to keep 64 "
                 "bits, or set fxflow.config.x64 = True"
             )

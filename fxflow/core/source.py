@@ -7,17 +7,14 @@ formatting a stack for each operation is what makes tracing slow elsewhere.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from fxflow._config import config
 
-F = TypeVar("F", bound=Callable[..., Any])
 Source = tuple[CodeType, int]
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -166,21 +163,3 @@ def without_own_frames(traceback: TracebackType | None) -> TracebackType | None:
     for entry in reversed(kept):
         result = TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return result
-
-
-def boundary(function: F) -> F:
-    """Makes a public function raise errors without fxflow's own frames in between.
-
-    Args:
-      function: one that calls the user's functions.
-    """
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except Exception as error:
-            error.__traceback__ = without_own_frames(error.__traceback__)
-            raise
-
-    return cast(F, call)

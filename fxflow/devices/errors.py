@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["BackendError", "CompileError", "DeletedBufferError", "OutOfMemoryError", "PlacementError"]
+__all__ = [
+    "BackendError",
+    "CompileError",
+    "DeletedBufferError",
+    "OutOfMemoryError",
+    "PlacementError",
+]
 
 
 class BackendError(RuntimeError):

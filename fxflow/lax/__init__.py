@@ -5,6 +5,7 @@ constants. `fxflow.numpy` is made of them.
 """
 
 from fxflow.core import eager as _eager  # noqa: F401 (operations run once it is here)
+from fxflow.core.boundary import public as _public
 from fxflow.lax import linalg
 from fxflow.lax.approximate import (
     approx_max_k,
@@ -479,3 +480,5 @@ __all__ = [
     # wide_products
     "mulhi",
 ]
+
+_public(globals(), __all__)

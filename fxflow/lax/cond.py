@@ -11,12 +11,12 @@ from fxflow._config import config
 from fxflow.core import arith, dtypes, tree
 from fxflow.core.aval import Aval
 from fxflow.core.bodies import Body, trace_body
+from fxflow.core.boundary import boundary
 from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.graph import Graph
 from fxflow.core.higher_order import with_consts
 from fxflow.core.primitive import table
-from fxflow.core.source import boundary
 from fxflow.core.trace import Tracer
 from fxflow.core.varying import cast
 from fxflow.lax.carry import (

@@ -14,6 +14,7 @@ from fxflow.core import arith, tree
 from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_graph, materialize
 from fxflow.core.bodies import trace_body
+from fxflow.core.boundary import boundary
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, NotDifferentiableError, ShapeError
 from fxflow.core.graph import Graph, Var
@@ -29,7 +30,6 @@ from fxflow.core.higher_order import (
 from fxflow.core.jvp import jvp_graph
 from fxflow.core.linearize import linearize_flat, tape_to_graph
 from fxflow.core.primitive import Zero, register
-from fxflow.core.source import boundary
 from fxflow.core.transpose import backward_with_values, transpose_graph
 from fxflow.lax.carry import leaves_of, name_of, require_callable, require_structure
 from fxflow.lax.custom_calls import CustomJVPCall

@@ -7,9 +7,9 @@ from typing import Any
 
 from fxflow.core import tree
 from fxflow.core.batching import batch_flat, materialize
+from fxflow.core.boundary import boundary
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError
-from fxflow.core.source import boundary
 from fxflow.lax.carry import leaves_of, require_callable
 from fxflow.lax.joining import concatenate
 from fxflow.lax.reshaping import reshape

@@ -9,9 +9,9 @@ from fxflow._config import config
 from fxflow.core import tree
 from fxflow.core.aval import Aval
 from fxflow.core.bodies import Body, trace_body
+from fxflow.core.boundary import boundary
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.core.source import boundary
 from fxflow.core.varying import with_outputs_varying
 from fxflow.lax.carry import (
     as_type,

@@ -11,10 +11,10 @@ from fxflow._config import config
 from fxflow.core import arith, dtypes, tree
 from fxflow.core.aval import Aval
 from fxflow.core.bodies import trace_body
+from fxflow.core.boundary import boundary
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.core.primitive import table
-from fxflow.core.source import boundary
 from fxflow.core.trace import Tracer
 from fxflow.lax.carry import as_type, leaves_of, name_of, require_callable
 from fxflow.lax.comparison import lt

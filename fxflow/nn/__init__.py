@@ -1,5 +1,6 @@
 """Functions that neural networks are made of: activations, softmax, attention."""
 
+from fxflow.core.boundary import public as _public
 from fxflow.nn import initializers
 from fxflow.nn.activations import (
     celu,
@@ -69,3 +70,5 @@ __all__ = [
     "standardize",
     "tanh",
 ]
+
+_public(globals(), __all__)

@@ -1,6 +1,7 @@
 """NumPy's functions on fxflow arrays: `import fxflow.numpy as fnp`."""
 
 from fxflow.core.array import Array as ndarray
+from fxflow.core.boundary import public as _public
 from fxflow.numpy import array_methods as _array_methods  # noqa: F401 (operators, methods)
 from fxflow.numpy import fft, linalg
 from fxflow.numpy import ufunc_methods as _ufunc_methods  # noqa: F401 (reduce, …)
@@ -484,3 +485,5 @@ __all__ = [
         "csingle", "cdouble",
 ]
 # fmt: on
+
+_public(globals(), __all__)

@@ -6,6 +6,7 @@ updates, state = optimizer.update(gradients, state, params)
 params = optim.apply_updates(params, updates)
 """
 
+from fxflow.core.boundary import public as _public
 from fxflow.optim import losses
 from fxflow.optim.adams import (
     adabelief,
@@ -225,3 +226,5 @@ __all__ = [
     "with_extra_args_support",
     "zero_nans",
 ]
+
+_public(globals(), __all__)

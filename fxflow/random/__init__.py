@@ -8,6 +8,7 @@ device and however they are partitioned. Numbers are those of JAX.
     x = random.normal(used, (3, 4))
 """
 
+from fxflow.core.boundary import public as _public
 from fxflow.random.basic import bits, randint, uniform
 from fxflow.random.counts import binomial, multinomial, poisson
 from fxflow.random.discrete import bernoulli, categorical, geometric, rademacher
@@ -102,3 +103,5 @@ __all__ = [
     "weibull_min",
     "wrap_key_data",
 ]
+
+_public(globals(), __all__)

@@ -8,11 +8,11 @@ from typing import Any
 
 from fxflow.core import dtypes, tree
 from fxflow.core.bodies import trace_body
+from fxflow.core.boundary import boundary
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.eager import EvalTrace
 from fxflow.core.errors import ArgumentError
 from fxflow.core.primitive import Primitive, table
-from fxflow.core.source import boundary
 from fxflow.core.trace import state
 from fxflow.lax.remat import Checkpoint, Name, Offload
 from fxflow.transforms.arguments import (

@@ -7,11 +7,11 @@ from typing import Any
 
 from fxflow.core import arith, tree
 from fxflow.core.aval import Aval
+from fxflow.core.boundary import boundary
 from fxflow.core.convert import typeof
 from fxflow.core.eager import EvalTrace
 from fxflow.core.errors import ArgumentError
 from fxflow.core.primitive import Zero
-from fxflow.core.source import boundary
 from fxflow.core.trace import state
 from fxflow.lax.custom_calls import CustomJVPCall
 from fxflow.lax.custom_rules import JVPRule, TracedJVPRule

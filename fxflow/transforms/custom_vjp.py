@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from fxflow.core import arith, tree
 from fxflow.core.aval import Aval
+from fxflow.core.boundary import boundary
 from fxflow.core.convert import is_arraylike, typeof
 from fxflow.core.eager import EvalTrace
 from fxflow.core.errors import ArgumentError, TreeError
 from fxflow.core.primitive import Zero
-from fxflow.core.source import boundary
 from fxflow.core.trace import state
 from fxflow.core.tree_paths import describe
 from fxflow.lax.custom_calls import CustomVJPCall

@@ -11,11 +11,11 @@ import numpy as np
 from fxflow.core import arith, dtypes, tree
 from fxflow.core.array import put_host
 from fxflow.core.aval import Aval
+from fxflow.core.boundary import boundary
 from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.linearize import linearize_flat
 from fxflow.core.primitive import Zero
-from fxflow.core.source import boundary
 from fxflow.core.transpose import backward
 from fxflow.transforms.arguments import (
     as_indices,

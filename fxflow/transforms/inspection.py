@@ -9,10 +9,10 @@ from typing import Any
 
 from fxflow.core import tree
 from fxflow.core.aval import ShapeDtypeStruct
+from fxflow.core.boundary import boundary
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.eager import interpreter
 from fxflow.core.graph import Graph, format_graph
-from fxflow.core.source import boundary
 from fxflow.core.staging import trace_flat
 from fxflow.core.trace import state
 from fxflow.transforms.arguments import (

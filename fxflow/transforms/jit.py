@@ -15,12 +15,12 @@ from fxflow._config import config
 from fxflow.core import tree
 from fxflow.core.array import Array, forget
 from fxflow.core.aval import ShapeDtypeStruct
+from fxflow.core.boundary import boundary
 from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.eager import EVAL, EvalTrace, options
 from fxflow.core.errors import ArgumentError, NonFiniteError, NonHashableStaticError
 from fxflow.core.execute import check_finite
 from fxflow.core.placed import Placed
-from fxflow.core.source import boundary
 from fxflow.core.staging import trace_flat
 from fxflow.core.trace import Tracer, state
 from fxflow.devices.meshes import current_mesh, note_asked, times_asked

@@ -26,11 +26,11 @@ import numpy as np
 from fxflow._config import config
 from fxflow.core import tree
 from fxflow.core.aval import ShapeDtypeStruct
+from fxflow.core.boundary import boundary
 from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError
 from fxflow.core.execute import Program, check_finite
 from fxflow.core.placed import Placed, placed_on
-from fxflow.core.source import boundary
 from fxflow.core.trace import Tracer
 from fxflow.devices import buffers, clients
 from fxflow.devices.meshes import Mesh, PartitionSpec

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 from fxflow.core import tree
+from fxflow.core.boundary import boundary
 from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.graph import Graph, Literal
-from fxflow.core.source import boundary
 from fxflow.core.staging import trace_flat
 from fxflow.core.varying import with_outputs_varying
 from fxflow.devices.meshes import Mesh, PartitionSpec, get_mesh

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.core import arith, dtypes, tree
+from fxflow.core.boundary import boundary
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError
 from fxflow.core.graph import Graph, Var
 from fxflow.core.linearize import Linearized, linearize_flat, tape_to_graph
-from fxflow.core.source import boundary
 from fxflow.core.staging import trace_flat
 from fxflow.core.transpose import backward, backward_with_values
 from fxflow.transforms.arguments import leaf_labels, name_of, require_callable

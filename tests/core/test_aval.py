@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 import fxflow
+import fxflow.numpy as fnp
 from fxflow import ShapeDtypeStruct
 from fxflow.core import aval as aval_module
 from fxflow.core import dtypes
 from fxflow.core.aval import Aval
+from fxflow.core.errors import ShapeError
 
 F32 = np.dtype(np.float32)
 
@@ -137,3 +139,16 @@ def test_shape_dtype_struct():
 def test_struct_of_something_that_is_no_dtype():
     with pytest.raises(TypeError, match="floof"):
         ShapeDtypeStruct((), "floof")
+
+
+@pytest.mark.parametrize("shape", [(2**62,), (2**40, 2**40), (2**63, 0)])
+def test_what_cannot_be_addressed_is_refused(shape):
+    with pytest.raises(ShapeError, match="larger than any memory"):
+        Aval(shape, dtypes.float32)
+
+
+def test_sizes_are_refused_before_xla_sees_them():
+    with pytest.raises(ShapeError, match=r"^linspace: an array f32"):
+        fnp.linspace(0, 1, 2**62)
+    with pytest.raises(ShapeError, match=r"^histogram2d: an array"):
+        fnp.histogram2d(fnp.ones(3), fnp.ones(3), bins=(2**62, 2**62))

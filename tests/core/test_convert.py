@@ -18,6 +18,7 @@ from fxflow.core.convert import (
     typeof,
     unwrapped,
 )
+from fxflow.core.errors import ArgumentError
 
 
 class Wrapper:
@@ -144,3 +145,33 @@ def test_like_type() -> None:
 
 def test_unwrapped() -> None:
     assert unwrapped(Wrapper(3)) == 3 and unwrapped("text") == "text"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        fnp.array,
+        fnp.asarray,
+        fnp.sin,
+        fxflow.jit(lambda x: x),
+        fxflow.device_put,
+        lambda x: fnp.asarray([x, x]),
+        lambda x: fnp.ones(3) + x,
+        lambda x: fnp.add(1, x),
+        lambda x: fnp.ones(3, "float64") * x,
+    ],
+)
+def test_masked_arrays_are_refused(use):
+    with pytest.raises(ArgumentError, match=r"mask would be lost: pass x.filled"):
+        use(np.ma.masked_array([1.0, 2.0, 3.0], [False, True, False]))
+
+
+def test_arrays_of_other_libraries_are_told_the_way_in():
+    class Foreign:
+        __module__ = "elsewhere.arrays"
+
+        def __dlpack__(self):
+            """Never called."""
+
+    with pytest.raises(ArgumentError, match=r"elsewhere.arrays.Foreign.*from_dlpack"):
+        fnp.sin(Foreign())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+import fxflow
+import fxflow.numpy as fnp
 from fxflow.core.aval import Aval
 from fxflow.core.placed import placed_on
-from fxflow.devices import buffers, local_devices
+from fxflow.devices import OutOfMemoryError, buffers, local_devices
 
 AVAL = Aval((2, 3), np.dtype(np.float32))
 
@@ -26,3 +29,11 @@ def test_parts():
     assert placed.committed
     assert repr(placed).startswith("f32[2,3]@")
     assert placed.handler is placed.handler
+
+
+def test_more_than_the_machine_has_is_refused():
+    with pytest.raises(MemoryError, match=r"^zeros: f32\[1099511627776\] takes"):
+        fnp.zeros(2**40)
+    with pytest.raises(OutOfMemoryError, match="takes"):
+        fxflow.jit(lambda: fnp.zeros(2**40))()
+    assert fxflow.eval_shape(lambda: fnp.zeros(2**40)).shape == (2**40,)

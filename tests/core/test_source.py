@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 
+import numpy as np
 import pytest
 
 import fxflow
@@ -96,3 +97,18 @@ def test_full_tracebacks_on_request():
 
 def test_without_own_frames_of_nothing():
     assert source.without_own_frames(None) is None
+
+
+def test_errors_from_inside_name_function_and_argument():
+    with pytest.raises(TypeError, match=r"^sin: x: got a masked array"):
+        lax.sin(np.ma.masked_array([1.0, 2.0], [True, False]))
+    with pytest.raises(TypeError, match=r"^zeros: dtype: expected a dtype, got 'f7'"):
+        fnp.zeros(3, dtype="f7")
+    with pytest.raises(OverflowError, match=r"^full: fill_value: Python int"):
+        fnp.full((2,), 10**30)
+
+
+def test_what_is_at_fault_is_not_guessed():
+    # Both arguments are the value: the function alone is named.
+    with pytest.raises(TypeError, match=r"^add: got 'a' of type str"):
+        fnp.add("a", "a")

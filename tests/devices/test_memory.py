@@ -2,8 +2,10 @@ import gc
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 
-from fxflow.devices import buffers
+from fxflow.devices import OutOfMemoryError, buffers
+from fxflow.devices.callbacks import raise_original
 from fxflow.devices.memory import memory_stats
 
 
@@ -30,3 +32,12 @@ def test_what_the_runtime_reports_is_passed_on() -> None:
 
     reported = memory_stats(Reporting())  # type: ignore[arg-type]
     assert reported == {"bytes_in_use": 5, "num_allocs": 1, "bytes_limit": 10}
+
+
+def test_what_cannot_be_allocated_is_said_in_words() -> None:
+    failure = RuntimeError(
+        "RESOURCE_EXHAUSTED: Out of memory allocating 4398046 bytes."
+    )
+    with pytest.raises(OutOfMemoryError, match=r"4,398,046 bytes.*donate"):
+        raise_original(failure)
+    raise_original(RuntimeError("INTERNAL: something else"))

@@ -1,5 +1,6 @@
 """Decompositions and solvers of dense linear algebra, over leading batch axes."""
 
+from fxflow.core.boundary import public as _public
 from fxflow.lax.linalg.eig import eig
 from fxflow.lax.linalg.eigh import eigh
 from fxflow.lax.linalg.hessenberg import hessenberg
@@ -29,3 +30,5 @@ __all__ = [
     "tridiagonal",
     "tridiagonal_solve",
 ]
+
+_public(globals(), __all__)

@@ -1,5 +1,6 @@
 """Discrete Fourier transforms: `fnp.fft`."""
 
+from fxflow.core.boundary import public as _public
 from fxflow.numpy.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from fxflow.numpy.fft.one_axis import fft, hfft, ifft, ihfft, irfft, rfft
 from fxflow.numpy.fft.several_axes import (
@@ -33,3 +34,5 @@ __all__ = [
     "rfftfreq",
     "rfftn",
 ]
+
+_public(globals(), __all__)

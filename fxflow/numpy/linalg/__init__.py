@@ -3,6 +3,7 @@
 16-bit floats are computed and returned in 32 bits.
 """
 
+from fxflow.core.boundary import public as _public
 from fxflow.numpy.axis_order import matrix_transpose
 from fxflow.numpy.linalg.decompositions import (
     EighResult,
@@ -75,3 +76,5 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+_public(globals(), __all__)

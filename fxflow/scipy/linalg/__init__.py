@@ -4,6 +4,7 @@ Arguments that only save memory or time in SciPy (`overwrite_a`, `check_finite`,
 accepted and have no effect. Matrices are the last two axes, the others are batch.
 """
 
+from fxflow.core.boundary import public as _public
 from fxflow.numpy.linalg import norm
 from fxflow.scipy.linalg.decompositions import (
     eigh,
@@ -49,3 +50,5 @@ __all__ = [
     "svd",
     "toeplitz",
 ]
+
+_public(globals(), __all__)

@@ -4,6 +4,7 @@ All of them act on each element of their arguments, which are broadcast and conv
 one float dtype, but for `logsumexp`, `softmax` and `log_softmax`.
 """
 
+from fxflow.core.boundary import public as _public
 from fxflow.scipy.special.bessel import i0, i0e, i1, i1e
 from fxflow.scipy.special.entropies import (
     entr,
@@ -73,3 +74,5 @@ __all__ = [
     "xlogy",
     "zeta",
 ]
+
+_public(globals(), __all__)

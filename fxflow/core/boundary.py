@@ -1,0 +1,299 @@
+"""What stands between the user and a public function: clear errors, no own frames.
+
+A call that works pays for one frame of Python. Where a call fails with an error of
+Python's or NumPy's own, such as `'str' object has no attribute 'ndim'`, the arguments
+are compared with the function's signature: its annotations say what each may be. So the
+check is in one place, is never in the way of what works, and cannot disagree with the
+documentation.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import inspect
+import numbers
+import operator
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType, TracebackType
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from fxflow.core import dtypes
+from fxflow.core.array import Array
+from fxflow.core.convert import is_arraylike
+from fxflow.core.errors import ArgumentError, ConcretizationError, FxflowError
+from fxflow.core.source import is_internal, without_own_frames
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def boundary(function: F) -> F:
+    """Makes a public function raise errors that speak of what the user wrote.
+
+    Args:
+      function: a public function, or a method that calls the user's functions.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            if is_internal(sys._getframe(1).f_code.co_filename):
+                raise  # the user called another function of ours, which tells
+            wrong = _wrong_argument(function, args, kwargs, error)
+            if wrong is not None:
+                raise wrong.with_traceback(None) from None
+            error.__traceback__ = without_own_frames(error.__traceback__)
+            raise
+
+    return cast(F, call)
+
+
+def public(namespace: dict[str, Any], names: Iterable[str]) -> None:
+    """Puts a boundary around the functions of a public module.
+
+    Functions without an argument that their annotations say something about stay as
+    they are: those of operands alone, which are also the ones that are called most.
+
+    Args:
+      namespace: the module's `globals()`.
+      names: its public names.
+    """
+    for name in names:
+        namespace[name] = guarded(namespace[name], namespace["__name__"], name)
+
+
+def guarded(value: Any, module: str, name: str) -> Any:
+    """Returns a function of a public module with its boundary; anything else as it is.
+
+    Args:
+      value: what stands in the module.
+      module: its name.
+      name: the public one, where pickle finds the function.
+    """
+    if type(value) is not FunctionType or value.__code__ is _CALL:
+        return value
+    if not any(_checks(str(a)) for a in value.__annotations__.values()):
+        return value
+    function = boundary(value)
+    function.__module__, function.__qualname__ = module, name
+    return function
+
+
+_CALL = boundary(len).__code__  # type: ignore[attr-defined]
+
+
+# -- whose mistake it is -----------------------------------------------------------
+
+# Errors that Python and NumPy raise where an argument is of the wrong kind.
+_OF_KIND = (
+    TypeError,
+    ValueError,
+    AttributeError,
+    LookupError,
+    OverflowError,
+    RuntimeError,
+)
+_LIBRARIES = (
+    os.path.dirname(os.path.abspath(os.__file__)) + os.sep,
+    os.path.dirname(os.path.dirname(os.path.abspath(np.__file__))) + os.sep,
+)
+
+
+def _wrong_argument(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    error: Exception,
+) -> ArgumentError | None:
+    """Returns the error that names the argument at fault, if there is a better one."""
+    if isinstance(error, FxflowError) or not isinstance(error, _OF_KIND):
+        return None
+    if not _is_from_inside(error.__traceback__):
+        return None
+    try:
+        signature = inspect.signature(function)
+        bound = signature.bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        return None  # the number of arguments is wrong, as Python's error says
+    for name, value in bound.items():
+        parameter = signature.parameters[name]
+        if parameter.kind is parameter.VAR_KEYWORD or value is parameter.default:
+            continue
+        values = value if parameter.kind is parameter.VAR_POSITIONAL else (value,)
+        expected = words(str(parameter.annotation), values)
+        if expected:
+            return ArgumentError(
+                f"{function.__name__}: {name} must be {expected}, got {shown(value)}"
+            )
+    return None
+
+
+def _is_from_inside(traceback: TracebackType | None) -> bool:
+    """Returns whether fxflow met an error, rather than it or the user raised it."""
+    entry = traceback
+    while entry is not None:
+        code = entry.tb_frame.f_code
+        if is_internal(code.co_filename):
+            opcode = code.co_code[entry.tb_lasti]
+            raised = dis.opname[opcode] == "RAISE_VARARGS"
+        elif code.co_filename.startswith(_LIBRARIES):
+            raised = False
+        else:
+            return False
+        entry = entry.tb_next
+    return not raised
+
+
+def shown(value: Any) -> str:
+    """Returns what a message shows of an argument."""
+    aval = getattr(value, "aval", None)
+    if aval is not None and isinstance(value, Array):
+        return f"an array {aval}"
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} of shape {value.shape}"
+    try:
+        text = repr(value)
+    except Exception:  # the user's class: its own error would hide ours
+        text = "a value"
+    text = text if len(text) <= 60 else text[:57] + "..."
+    return f"{text} of type {type(value).__name__}"
+
+
+# -- what annotations say ------------------------------------------------------------
+
+
+def _is_bool(value: Any) -> bool:
+    if isinstance(value, Array | np.ndarray):
+        return not value.ndim
+    return True  # anything else has a truth value
+
+
+def _is_int(value: Any) -> bool:
+    try:
+        operator.index(value)
+    except ConcretizationError:
+        return True
+    except TypeError:
+        return False
+    return True
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, Array | np.ndarray):
+        return not value.ndim and not dtypes.is_key(value.dtype)
+    return isinstance(value, numbers.Number)
+
+
+def _is_dtype(value: Any) -> bool:
+    try:
+        dtypes.dtype(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _are(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    def checked(values: Any) -> bool:
+        if isinstance(values, str | bytes | Mapping):
+            return False
+        try:
+            return all(map(check, values))
+        except TypeError:
+            return False
+
+    return checked
+
+
+def _is_any(value: Any) -> bool:
+    return True
+
+
+_INTS = ("a sequence of integers", _are(_is_int))
+_INT = ("an integer", _is_int)
+# What an annotation asks for, in words, and whether a value is that.
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "None": ("None", lambda value: value is None),
+    "bool": ("a bool", _is_bool),
+    "int": _INT,
+    "SupportsIndex": _INT,
+    "float": ("a number", _is_number),
+    "Scalar": ("a number", _is_number),
+    "str": ("a string", lambda value: isinstance(value, str)),
+    "bytes": ("bytes", lambda value: isinstance(value, bytes)),
+    "type": ("a class", lambda value: isinstance(value, type)),
+    "Callable": ("a function", callable),
+    "Mapping": ("a dict", lambda value: isinstance(value, Mapping)),
+    "Sequence[int]": _INTS,
+    "Sequence[SupportsIndex]": _INTS,
+    "tuple[int, int]": (
+        "a pair of integers",
+        lambda value: _are(_is_int)(value) and len(value) == 2,
+    ),
+    "Sequence[str]": ("a sequence of strings", _are(lambda v: isinstance(v, str))),
+    "Sequence": ("a sequence", _are(_is_any)),
+    "Iterable": ("an iterable", _are(_is_any)),
+    "Collection": ("a collection", _are(_is_any)),
+    "ArrayLike": ("an array", is_arraylike),
+    "Array": ("an array", lambda value: isinstance(value, Array)),
+    "DTypeLike": ("a dtype", _is_dtype),
+}
+# Names for several of them.
+_ALIASES = {
+    "Axes": "SupportsIndex | Sequence[SupportsIndex] | None",
+    "ShapeLike": "SupportsIndex | Sequence[SupportsIndex]",
+    "ScalarOrSchedule": "Scalar | Callable",
+    "Schedule": "Callable",
+    "Places": "ArrayLike | None",
+}
+
+
+@functools.cache
+def _checks(annotation: str) -> tuple[tuple[str, Callable[[Any], bool]], ...]:
+    """Returns what the parts of an annotation ask for; nothing if one is unknown."""
+    found = []
+    for part in _parts(annotation):
+        if part in _ALIASES:
+            found += _checks(_ALIASES[part])
+            continue
+        kind = _KINDS.get(part) or _KINDS.get(part.partition("[")[0])
+        if kind is None:
+            return ()
+        found.append(kind)
+    return tuple(found)
+
+
+def _parts(annotation: str) -> list[str]:
+    """Returns the parts of a union, `a | b[c | d]` being two."""
+    parts, depth = [""], 0
+    for letter in annotation:
+        depth += (letter == "[") - (letter == "]")
+        if letter == "|" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def words(annotation: str, values: Iterable[Any]) -> str:
+    """Returns what values should have been, by an annotation; nothing if they are.
+
+    Args:
+      annotation: as it is written in the signature.
+      values: the arguments.
+
+    Example:
+      >>> words("int | None", ["three"])
+      'an integer or None'
+      >>> words("int | None", [3])
+      ''
+    """
+    checks = _checks(annotation)
+    if not checks or all(any(is_(v) for _, is_ in checks) for v in values):
+        return ""
+    return " or ".join(dict.fromkeys(word for word, _ in checks))

@@ -1,0 +1,78 @@
+"""Errors of public functions: they name the argument, and pass the user's own."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import lax, random
+from fxflow.core import boundary
+from fxflow.core.errors import ArgumentError
+
+
+@pytest.mark.parametrize(
+    "annotation, good, bad, words",
+    [
+        ("int", 3, "three", "an integer"),
+        ("int | None", None, 1.5, "an integer or None"),
+        ("bool", True, np.zeros(2), "a bool"),
+        ("Sequence[int]", [1, 2], (1, "b"), "a sequence of integers"),
+        ("Axes", (0, 1), "ab", "an integer or a sequence of integers or None"),
+        ("Callable[..., Any] | None", len, 3, "a function or None"),
+        ("tuple[int, int] | None", (0, 1), (0, 1, 2), "a pair of integers or None"),
+        ("ArrayLike", 1.5, {"a": 1}, "an array"),
+        ("DTypeLike", "int8", "int9", "a dtype"),
+    ],
+)
+def test_what_annotations_say(annotation, good, bad, words):
+    assert boundary.words(annotation, [good]) == ""
+    assert boundary.words(annotation, [good, bad]) == words
+
+
+@pytest.mark.parametrize("annotation", ["Any", "int | Unheard", "Mesh | None"])
+def test_annotations_that_say_nothing(annotation):
+    assert boundary.words(annotation, ["anything"]) == ""
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda: fnp.linspace(0, 1, "a"), "linspace: num must be an integer, got 'a'"),
+        (lambda: lax.iota("int32", None), "iota: size"),
+        (lambda: fnp.fromfunction(3, (2,)), "fromfunction: function must be a funct"),
+        (lambda: fnp.sum(np.ones(3), keepdims=np.ones(3)), "keepdims must be a bool"),
+    ],
+)
+def test_the_argument_is_named(call, text):
+    with pytest.raises(ArgumentError, match=text):
+        call()
+
+
+def test_the_users_own_errors_pass():
+    def mistaken(x):
+        return x.unheard_of
+
+    with pytest.raises(AttributeError, match="unheard_of"):
+        fnp.apply_along_axis(mistaken, 0, np.ones(3))
+
+
+def test_a_wrong_number_of_arguments_is_pythons_error():
+    with pytest.raises(TypeError, match=r"linspace\(\) missing 2 required"):
+        fnp.linspace()
+
+
+def test_no_own_frames():
+    with pytest.raises(TypeError) as caught:
+        fnp.linspace(0, 1, "a")
+    files = [str(entry.path) for entry in caught.traceback]
+    assert files[0].endswith("test_boundary.py")
+    assert len(files) == 2  # the test and the boundary itself
+
+
+@pytest.mark.parametrize("function", [fnp.sum, lax.reshape, random.normal, fxflow.jit])
+def test_public_functions_pickle(function):
+    assert pickle.loads(pickle.dumps(function)) is function
