@@ -651,6 +651,24 @@ def is_key(dtype: Any, /) -> bool:
     return type(dtype) is KeyDtype
 
 
+def host_kind(dtype: Any, /) -> str:
+    """Return the kind of a dtype as NumPy computes with it, as one letter.
+
+    `b`, `i`, `u`, `f`, `c` as `numpy.dtype.kind` (keys are their words: `u`); and `n`,
+    narrow: integers below 8 bits, which do not wrap around there, and floats below 16
+    bits, of which not all have a zero, an infinity or a sign.
+    """
+    return _host_kinds[dtype]
+
+
+_host_kinds: dict[Any, str] = {float0: "b", key_fry: "u", bool_: "b"}
+_host_kinds |= dict.fromkeys(_COMPLEX, "c")
+_host_kinds |= {d: "n" if _bits[d] < 16 else "f" for d in _FLOATS}
+_host_kinds |= {
+    d: "n" if _bits[d] < 8 else "i" if _ranges[d][0] < 0 else "u" for d in _INTEGERS
+}
+
+
 def finfo(x: Any, /) -> Any:
     """Return limits of a float dtype (of the parts, for a complex one).
 

@@ -173,7 +173,7 @@ def runs_on_host(graph: Graph, placement: Any) -> bool:
         primitive = node.primitive
         if primitive.inlines and runs_on_host(node.params["graph"], placement):
             continue
-        if not primitive.host_safe or node.effects:
+        if node.effects or not primitive.runs_on_host(node):
             return False
         if primitive.is_view:
             continue

@@ -28,7 +28,7 @@ class HigherOrder(Primitive):
     """
 
     multi = True
-    host_safe = False
+    host_kinds = frozenset()
     types_inside = True
     axis_params = ("graphs",)
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from fxflow.core import dtypes
 from fxflow.core.aval import NOWHERE, Aval, Axes
 from fxflow.core.errors import NotDifferentiableError
 from fxflow.core.graph import Node
@@ -58,9 +59,11 @@ class Primitive:
       nondifferentiable: why there is no derivative, or None.
       linear: whether the operation is linear in all its array arguments.
       is_view: whether its NumPy evaluation only makes a view (so size does not matter).
-      host_safe: whether `evaluate` gives what XLA gives and may replace it when eager.
+      host_kinds: of which dtypes `evaluate` gives what XLA gives, special values
+        included, and may replace it when eager: letters of `dtypes.host_kind`.
       host_bytes: bytes in and out above which XLA runs it when eager, if less than
-      usual. inlines: whether it only runs the graph in its parameter `graph`, so that
+        usual.
+      inlines: whether it only runs the graph in its parameter `graph`, so that
         NumPy may run it where it may run that graph.
       axis_params: names of parameters that hold named axes.
       types_inside: whether `abstract` takes the results' types from a graph, `vma`
@@ -72,7 +75,7 @@ class Primitive:
     nondifferentiable: ClassVar[str | None] = None
     linear: ClassVar[bool] = False
     is_view: ClassVar[bool] = False
-    host_safe: ClassVar[bool] = True
+    host_kinds: ClassVar[frozenset[str]] = frozenset("biuf")
     host_bytes: ClassVar[int | None] = None
     inlines: ClassVar[bool] = False
     axis_params: ClassVar[tuple[str, ...]] = ()
@@ -175,6 +178,14 @@ class Primitive:
           **params: as bound.
         """
         raise NotImplementedError
+
+    def runs_on_host(self, node: Node) -> bool:
+        """Returns whether `evaluate` may run it when eager, whatever its size."""
+        known = self.host_kinds
+        return bool(known) and all(
+            dtypes.host_kind(atom.aval.dtype) in known
+            for atom in (*node.inputs, *node.outputs)
+        )
 
     def host_function(self, **params: Any) -> Callable[..., Any]:
         """Returns the cheapest callable that computes `evaluate` with these params."""

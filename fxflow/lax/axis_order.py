@@ -20,7 +20,7 @@ from fxflow.lax.arguments import (
     listed,
     on_words,
 )
-from fxflow.lax.families import Structural
+from fxflow.lax.families import MOVED, Structural
 
 
 @register
@@ -28,6 +28,7 @@ class Transpose(Structural):
     """The axes in another order. All dtypes. StableHLO: transpose."""
 
     name = "transpose"
+    host_kinds = MOVED
     is_view = True
 
     def abstract(self, x: Aval, *, permutation: tuple[int, ...]) -> Aval:
@@ -114,6 +115,7 @@ class Rev(Structural):
     """The elements in reverse along some axes. All dtypes. StableHLO: reverse."""
 
     name = "rev"
+    host_kinds = MOVED
     is_view = True
 
     def abstract(self, x: Aval, *, dimensions: tuple[int, ...]) -> Aval:

@@ -26,7 +26,7 @@ from fxflow.lax.arguments import (
     shape_tuple,
 )
 from fxflow.lax.axis_order import transpose
-from fxflow.lax.families import Structural
+from fxflow.lax.families import MOVED, Structural
 from fxflow.lax.reshaping import Reshape, reshape
 from fxflow.lax.transfer import laid_out
 
@@ -39,6 +39,7 @@ class BroadcastInDim(Structural):
     """
 
     name = "broadcast_in_dim"
+    host_kinds = MOVED
     is_view = True
 
     def abstract(

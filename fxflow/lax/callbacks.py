@@ -48,7 +48,7 @@ class PythonCallback(Primitive):
 
     name = "python_callback"
     multi = True
-    host_safe = False
+    host_kinds = frozenset()
     nondifferentiable = (
         "Python code has no derivative: wrap it with fxflow.custom_jvp or "
         "fxflow.custom_vjp"

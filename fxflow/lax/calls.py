@@ -26,7 +26,7 @@ class JitCall(Primitive):
 
     name = "jit"
     multi = True
-    host_safe = False
+    host_kinds = frozenset()
     types_inside = True
 
     def abstract(self, *avals: Aval, graph: Graph) -> list[Aval]:

@@ -206,7 +206,7 @@ class Collective(Primitive):
     """
 
     axis_params = ("axes",)
-    host_safe = False
+    host_kinds = frozenset()
 
     def lower(self, ctx: Any, *operands: str, **params: Any) -> Any:
         """A collective of StableHLO between the devices of a `shard_map`."""

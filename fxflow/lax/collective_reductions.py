@@ -37,7 +37,7 @@ from fxflow.lax.complex import imag, real
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import mul
-from fxflow.lax.families import ANY, NUMERIC, Kinds, Linear, require_kind
+from fxflow.lax.families import ANY, MOVED, NUMERIC, Kinds, Linear, require_kind
 from fxflow.lax.joining import concatenate
 from fxflow.lax.reduction import reduce_max, reduce_min, reduce_sum
 from fxflow.lax.reshaping import reshape
@@ -215,6 +215,7 @@ class PCast(Linear):
     """
 
     name = "pcast"
+    host_kinds = MOVED
     is_view = True
     axis_params = ("axes",)
 

@@ -18,7 +18,7 @@ from fxflow.core.errors import DtypeError
 from fxflow.core.primitive import register, table
 from fxflow.lax._operands import operands
 from fxflow.lax.broadcasting import broadcast_in_dim, broadcast_shapes
-from fxflow.lax.families import ANY, FLOAT, ORDERED, Elementwise, kind
+from fxflow.lax.families import ANY, FLOAT, MOVED, ORDERED, Elementwise, kind
 
 _COMPARE_TYPE = {
     "b": "UNSIGNED",
@@ -38,6 +38,7 @@ class Comparison(Elementwise):
     """
 
     kinds = ORDERED
+    host_kinds = MOVED
     nondifferentiable = "a comparison is piecewise constant"
     direction: ClassVar[str]
     total: ClassVar[bool] = False
@@ -145,6 +146,7 @@ class EqTo(Comparison):
     name = "eq_to"
     kinds = FLOAT
     direction = "EQ"
+    host_kinds = ORDERED
     total = True
     numpy = _in_total_order(np.equal)
 
@@ -156,6 +158,7 @@ class LeTo(Comparison):
     name = "le_to"
     kinds = FLOAT
     direction = "LE"
+    host_kinds = ORDERED
     total = True
     numpy = _in_total_order(np.less_equal)
 
@@ -167,6 +170,7 @@ class LtTo(Comparison):
     name = "lt_to"
     kinds = FLOAT
     direction = "LT"
+    host_kinds = ORDERED
     total = True
     numpy = _in_total_order(np.less)
 

@@ -19,7 +19,14 @@ from fxflow.core.errors import DtypeError
 from fxflow.core.graph import Var
 from fxflow.core.primitive import Zero, register
 from fxflow.lax._operands import operands
-from fxflow.lax.families import COMPLEX, INEXACT, Elementwise, Linear, require_kind
+from fxflow.lax.families import (
+    ADDED,
+    COMPLEX,
+    INEXACT,
+    Elementwise,
+    Linear,
+    require_kind,
+)
 
 
 class _Part(Linear, Elementwise):
@@ -45,6 +52,7 @@ class Real(_Part):
     """Real part. dtypes: complex. StableHLO: real."""
 
     name = "real"
+    host_kinds = ADDED
     hlo = "stablehlo.real"
     numpy = _host_real
 
@@ -59,6 +67,7 @@ class Imag(_Part):
     """Imaginary part. dtypes: complex. StableHLO: imag."""
 
     name = "imag"
+    host_kinds = ADDED
     hlo = "stablehlo.imag"
     numpy = _host_imag
 
@@ -80,6 +89,7 @@ class Complex(Elementwise):
     """re + i im. dtypes: f32, f64. StableHLO: complex."""
 
     name = "complex"
+    host_kinds = ADDED
     kinds = frozenset("f")
     hlo = "stablehlo.complex"
     numpy = _host_complex
@@ -133,6 +143,7 @@ class Conj(Linear, Elementwise):
     """
 
     name = "conj"
+    host_kinds = ADDED
     kinds = INEXACT
     numpy = _host_conj
 

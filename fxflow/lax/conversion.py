@@ -14,7 +14,7 @@ from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.errors import DtypeError
 from fxflow.core.primitive import Primitive, Zero, register
-from fxflow.lax.families import kind
+from fxflow.lax.families import MOVED, kind
 
 
 def saturated(x: Any, dtype: Any) -> Any:
@@ -34,6 +34,16 @@ def saturated(x: Any, dtype: Any) -> Any:
     return inside.astype(dtype)
 
 
+def _cast(x: Any, dtype: Any) -> Any:
+    """`astype`, also between small dtypes that ml_dtypes does not cast directly."""
+    if x.dtype.itemsize == dtype.itemsize == 1 and x.dtype != dtype:
+        if dtypes.is_integer(x.dtype):
+            x = x.astype(np.int16)
+        elif dtypes.is_floating(x.dtype):
+            x = x.astype(np.float32)
+    return x.astype(dtype)
+
+
 def host_converter(dtype: Any) -> Callable[[Any], Any]:
     """Returns a function that converts NumPy arrays to a dtype as XLA does."""
     if dtypes.is_complex(dtype):
@@ -45,7 +55,7 @@ def host_converter(dtype: Any) -> Callable[[Any], Any]:
             x = np.real(x)
         if to_integer and kind(x.dtype) == "f":
             return saturated(x, dtype)
-        return x.astype(dtype)
+        return _cast(x, dtype) if dtype.itemsize == 1 else x.astype(dtype)
 
     return convert
 
@@ -59,6 +69,7 @@ class ConvertElementType(Primitive):
     """
 
     name = "convert_element_type"
+    host_kinds = MOVED
 
     def abstract(self, *avals: Aval, **params: Any) -> Aval:
         """The shape of the operand, with the dtype asked for."""
@@ -85,6 +96,16 @@ class ConvertElementType(Primitive):
             aval = part
             if aval.dtype == out.dtype:
                 return x
+        if dtypes.is_bool(aval.dtype) and dtypes.is_inexact(out.dtype):
+            # A product with a `convert` XLA makes a `select`, and False times nan 0.
+            one, zero = (
+                ctx.constant(np.asarray(v).astype(out.dtype), out) for v in (1, 0)
+            )
+            return str(
+                ctx.emit(
+                    f"stablehlo.select {x}, {one}, {zero} : {aval.mlir}, {out.mlir}"
+                )
+            )
         if dtypes.is_bool(out.dtype):
             zero = ctx.constant(np.zeros((), aval.dtype), aval)
             how = {"f": "FLOAT", "i": "SIGNED", "u": "UNSIGNED"}[kind(aval.dtype)]
@@ -94,6 +115,11 @@ class ConvertElementType(Primitive):
                     f"({aval.mlir}, {aval.mlir}) -> {out.mlir}"
                 )
             )
+        if aval.dtype == dtypes.float4_e2m1fn and dtypes.is_integer(out.dtype):
+            # XLA takes its largest number, 6, for out of every integer's range.
+            wide = aval.update(dtype=dtypes.float32)
+            x = ctx.emit(f"stablehlo.convert {x} : ({aval.mlir}) -> {wide.mlir}")
+            aval = wide
         return str(ctx.emit(f"stablehlo.convert {x} : ({aval.mlir}) -> {out.mlir}"))
 
     def evaluate(self, *values: Any, **params: Any) -> Any:

@@ -59,7 +59,7 @@ class ConvGeneralDilated(Bilinear):
     """
 
     name = "conv_general_dilated"
-    host_safe = False
+    host_kinds = frozenset()
 
     def abstract(
         self,

@@ -13,7 +13,7 @@ from fxflow.core.aval import Aval
 from fxflow.core.graph import Node, Var
 from fxflow.core.memories import kept
 from fxflow.core.primitive import Primitive, Zero, register
-from fxflow.lax.families import Linear
+from fxflow.lax.families import MOVED, Linear
 
 
 @register
@@ -21,6 +21,7 @@ class Copy(Linear):
     """The same values in memory of their own. dtypes: any, keys included."""
 
     name = "copy"
+    host_kinds = MOVED
 
     def abstract(self, *avals: Aval, **params: Any) -> Aval:
         """The same type."""
@@ -72,6 +73,7 @@ class OptimizationBarrier(Primitive):
     """
 
     name = "optimization_barrier"
+    host_kinds = MOVED
     multi = True
     linear = True
 

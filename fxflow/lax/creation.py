@@ -16,7 +16,7 @@ from fxflow.core.primitive import Primitive, register, table
 from fxflow.lax.arguments import axis_index, is_words, shape_tuple
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.conversion import convert
-from fxflow.lax.families import NUMERIC, require_kind
+from fxflow.lax.families import MOVED, NUMERIC, require_kind
 from fxflow.lax.transfer import laid_out, with_sharding_constraint
 
 
@@ -25,6 +25,7 @@ class Iota(Primitive):
     """0, 1, 2, ... along one axis. dtypes: numeric. StableHLO: iota."""
 
     name = "iota"
+    host_kinds = MOVED
     nondifferentiable = "it has no operand"
 
     def abstract(self, *, dtype: Any, shape: Shape, dimension: int) -> Aval:

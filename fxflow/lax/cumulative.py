@@ -21,6 +21,7 @@ from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.primitive import Primitive, register
+from fxflow.lax import _extrema_host
 from fxflow.lax.arguments import axis_index
 from fxflow.lax.comparison import eq
 from fxflow.lax.conversion import convert_element_type
@@ -28,6 +29,7 @@ from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import add, max, min, mul, sub
 from fxflow.lax.exponential import exp, log1p
 from fxflow.lax.families import (
+    ADDED,
     FLOAT,
     NUMERIC,
     ORDERED,
@@ -197,6 +199,7 @@ class CumSum(Cumulative, Linear):
     """Running sum along an axis. dtypes: numeric. 16-bit floats: in 32 bits."""
 
     name = "cumsum"
+    host_kinds = ADDED
     hlo = "stablehlo.add"
     ufunc = np.add
     jvp = Linear.jvp
@@ -241,6 +244,25 @@ class CumExtremum(Cumulative):
     """Running extremum along one axis."""
 
     kinds = ORDERED
+
+    def host_function(self, *, axis: int, reverse: bool) -> Callable[..., Any]:
+        """The ufunc's `accumulate`, and the right one of two zeros."""
+        extrema = super().host_function(axis=axis, reverse=reverse)
+        larger = self.name == "cummax"
+        flip = (slice(None),) * axis + (slice(None, None, -1),)
+
+        def call(operand: Any) -> Any:
+            out = extrema(operand)
+            if not _extrema_host.may_hold_zeros(out):
+                return out
+            won = _extrema_host.winners(operand, larger)
+            if reverse:
+                won = np.logical_or.accumulate(won[flip], axis)[flip]
+            else:
+                won = np.logical_or.accumulate(won, axis)
+            return _extrema_host.settled(out, won, larger)
+
+        return call
 
     def partials(self, before: Any, x: Any, out: Any) -> tuple[Any, Any]:
         """One for the winner; a half for each of two equals."""

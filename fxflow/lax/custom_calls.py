@@ -341,7 +341,7 @@ class CustomLinear(Primitive):
 
     name = "custom_vjp_linear"
     multi = True
-    host_safe = False
+    host_kinds = frozenset()
     types_inside = True
 
     def abstract(

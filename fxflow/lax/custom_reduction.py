@@ -52,7 +52,7 @@ class Reduce(Primitive):
 
     name = "reduce"
     multi = True
-    host_safe = False
+    host_kinds = frozenset()
 
     def abstract(self, *avals: Aval, graph: Graph, axes: tuple[int, ...]) -> list[Aval]:
         """The types of the arrays without the axes."""

@@ -19,6 +19,7 @@ from fxflow.core.graph import Node, Var
 from fxflow.core.memories import part, written
 from fxflow.core.primitive import Primitive, Zero, register
 from fxflow.lax.arguments import listed
+from fxflow.lax.families import MOVED
 from fxflow.lax.gather import Gather
 from fxflow.lax.joining import concatenate
 from fxflow.lax.places import (
@@ -71,6 +72,7 @@ class DynamicSlice(Primitive):
     """
 
     name = "dynamic_slice"
+    host_kinds = MOVED
     is_view = True
 
     def abstract(self, x: Aval, *starts: Aval, slice_sizes: Shape) -> Aval:
@@ -176,6 +178,7 @@ class DynamicUpdateSlice(Primitive):
     """
 
     name = "dynamic_update_slice"
+    host_kinds = MOVED
 
     def abstract(self, x: Aval, update: Aval, *starts: Aval) -> Aval:
         """The type of the array."""

@@ -15,12 +15,13 @@ from fxflow.core import arith, dtypes
 from fxflow.core.convert import typeof
 from fxflow.core.graph import Var
 from fxflow.core.primitive import Zero, register
+from fxflow.lax import _extrema_host
 from fxflow.lax._operands import operands
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
 from fxflow.lax.comparison import eq, ge, gt, lt, ne
 from fxflow.lax.complex import complex as complex_
 from fxflow.lax.complex import conj, imag, real
-from fxflow.lax.families import ANY, NUMERIC, REAL, Elementwise, kind
+from fxflow.lax.families import ADDED, ANY, NUMERIC, REAL, Elementwise, kind
 from fxflow.lax.select import select
 
 # -- linear ------------------------------------------------------------------------
@@ -31,6 +32,7 @@ class Neg(Elementwise):
     """Minus x. dtypes: numeric. StableHLO: negate. Integers wrap."""
 
     name = "neg"
+    host_kinds = ADDED
     kinds = NUMERIC
     hlo = "stablehlo.negate"
     numpy = np.negative
@@ -47,6 +49,7 @@ class Add(Elementwise):
     """x + y. dtypes: numeric. StableHLO: add. Integers wrap."""
 
     name = "add"
+    host_kinds = ADDED
     kinds = NUMERIC
     hlo = "stablehlo.add"
     numpy = np.add
@@ -63,6 +66,7 @@ class Sub(Elementwise):
     """x - y. dtypes: numeric. StableHLO: subtract. Integers wrap."""
 
     name = "sub"
+    host_kinds = ADDED
     kinds = NUMERIC
     hlo = "stablehlo.subtract"
     numpy = np.subtract
@@ -288,7 +292,7 @@ class Max(_Extremum):
 
     name = "max"
     hlo = "stablehlo.maximum"
-    numpy = np.maximum
+    numpy = _extrema_host.maximum
 
 
 @register
@@ -300,4 +304,4 @@ class Min(_Extremum):
 
     name = "min"
     hlo = "stablehlo.minimum"
-    numpy = np.minimum
+    numpy = _extrema_host.minimum

@@ -20,7 +20,7 @@ from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.complex import conj
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.elementwise import mul
-from fxflow.lax.families import Linear
+from fxflow.lax.families import ADDED, Linear
 
 
 class FftType(enum.IntEnum):
@@ -57,6 +57,7 @@ class Fft(Linear):
     """
 
     name = "fft"
+    host_kinds = ADDED
 
     def abstract(
         self, x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]

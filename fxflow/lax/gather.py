@@ -20,6 +20,7 @@ from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.primitive import Primitive, Zero, register, table
 from fxflow.lax.arguments import check, is_words, listed, on_words, shape_tuple
+from fxflow.lax.families import MOVED
 from fxflow.lax.places import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -37,6 +38,7 @@ class Gather(Primitive):
     """Slices at computed places. All dtypes; integer indices. StableHLO: gather."""
 
     name = "gather"
+    host_kinds = MOVED
 
     def abstract(
         self,

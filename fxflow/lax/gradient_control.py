@@ -9,7 +9,7 @@ import numpy as np
 from fxflow.core import dtypes, tree
 from fxflow.core.convert import is_arraylike, typeof
 from fxflow.core.primitive import register
-from fxflow.lax.families import ANY, Elementwise
+from fxflow.lax.families import ANY, MOVED, Elementwise
 
 
 @register
@@ -17,6 +17,7 @@ class StopGradient(Elementwise):
     """The operand, with derivative zero. dtypes: any. Lowered to nothing."""
 
     name = "stop_gradient"
+    host_kinds = MOVED
     kinds = ANY
     numpy = np.asarray
     partials = (None,)

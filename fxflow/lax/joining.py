@@ -23,7 +23,7 @@ from fxflow.lax.arguments import (
     on_words,
     shape_tuple,
 )
-from fxflow.lax.families import Linear
+from fxflow.lax.families import MOVED, Linear
 from fxflow.lax.reshaping import expand_dims, squeeze
 
 
@@ -32,6 +32,7 @@ class Concatenate(Linear):
     """Arrays one behind the other along an axis. All dtypes. StableHLO: concatenate."""
 
     name = "concatenate"
+    host_kinds = MOVED
 
     def abstract(self, *avals: Aval, dimension: int) -> Aval:
         """The lengths along the axis added up."""
@@ -172,6 +173,7 @@ class Split(Linear):
     """Consecutive pieces along an axis. All dtypes. StableHLO: slice, one for each."""
 
     name = "split"
+    host_kinds = MOVED
     multi = True
     is_view = True
 

@@ -23,7 +23,7 @@ from fxflow.lax.arguments import (
     on_words,
 )
 from fxflow.lax.broadcasting import BroadcastInDim
-from fxflow.lax.families import Linear
+from fxflow.lax.families import MOVED, Linear
 
 Padding = tuple[tuple[int, int, int], ...]
 
@@ -36,6 +36,7 @@ class Pad(Linear):
     """
 
     name = "pad"
+    host_kinds = MOVED
 
     def abstract(self, x: Aval, value: Aval, *, padding_config: Padding) -> Aval:
         """Each length with what is put around and between."""

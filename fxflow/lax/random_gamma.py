@@ -41,7 +41,7 @@ class RandomGamma(Primitive):
     """
 
     name = "random_gamma"
-    host_safe = False
+    host_kinds = frozenset()
 
     def abstract(self, *avals: Aval, log_space: bool) -> Aval:
         """The parameters' type."""

@@ -37,7 +37,7 @@ class LinearRecurrence(Primitive):
     """
 
     name = "linear_recurrence"
-    host_safe = False
+    host_kinds = frozenset()
 
     def abstract(self, a: Aval, u: Aval, *, axis: int, reverse: bool) -> Aval:
         """The type of both operands."""

@@ -17,12 +17,14 @@ from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import typeof
 from fxflow.core.jvp import jvp_flat
 from fxflow.core.primitive import Primitive, Zero, register, table
+from fxflow.lax import _extrema_host
 from fxflow.lax.arguments import axis_indices
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.elementwise import div, mul
 from fxflow.lax.families import (
+    ADDED,
     ANY,
     BITS,
     NUMERIC,
@@ -114,6 +116,8 @@ class Reduction(Primitive):
 
     def host_function(self, *, axes: tuple[int, ...]) -> Callable[..., Any]:
         """The ufunc's `reduce` with the axes filled in."""
+        if not axes:
+            return lambda operand: operand  # NumPy would add it to zero
         reduce_ = self.ufunc.reduce
         identity = self.identity
 
@@ -151,6 +155,7 @@ class ReduceSum(Reduction, Linear):
     """Sum along axes. dtypes: numeric. StableHLO: reduce, add. Of nothing: 0."""
 
     name = "reduce_sum"
+    host_kinds = ADDED
     hlo = "stablehlo.add"
     ufunc = np.add
 
@@ -198,6 +203,20 @@ class Extremum(Reduction):
     """Greatest or least element along axes."""
 
     kinds = ANY
+
+    def host_function(self, *, axes: tuple[int, ...]) -> Callable[..., Any]:
+        """The ufunc's `reduce`, and the right one of two zeros."""
+        extremum = super().host_function(axes=axes)
+        larger = self.name == "reduce_max"
+
+        def call(operand: Any) -> Any:
+            out = extremum(operand)
+            if axes and _extrema_host.may_hold_zeros(out):
+                won = np.logical_or.reduce(_extrema_host.winners(operand, larger), axes)
+                return _extrema_host.settled(out, won, larger)
+            return out
+
+        return call
 
     def lower(self, ctx: Any, *operands: str, axes: tuple[int, ...]) -> str:
         """`reduce`; of complex numbers with an order of our own, as XLA has none."""

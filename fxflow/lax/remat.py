@@ -38,7 +38,7 @@ from fxflow.core.memories import kept as kept_where
 from fxflow.core.primitive import Zero, register, table
 from fxflow.core.transpose import transpose_graph
 from fxflow.lax.calls import JitCall
-from fxflow.lax.families import Structural
+from fxflow.lax.families import MOVED, Structural
 
 
 class Offload(NamedTuple):
@@ -61,6 +61,7 @@ class Name(Structural):
     """Gives a value a name for policies of `checkpoint`. dtypes: any. No operation."""
 
     name = "name"
+    host_kinds = MOVED
     is_view = True
 
     def abstract(self, aval: Aval, *, label: str) -> Aval:

@@ -27,7 +27,7 @@ from fxflow.lax.arguments import (
     on_words,
 )
 from fxflow.lax.axis_order import transpose
-from fxflow.lax.families import Structural
+from fxflow.lax.families import MOVED, Structural
 from fxflow.lax.transfer import laid_out
 
 
@@ -39,6 +39,7 @@ class Reshape(Structural):
     """
 
     name = "reshape"
+    host_kinds = MOVED
     is_view = True
 
     def abstract(self, x: Aval, *, new_sizes: Shape) -> Aval:

@@ -83,6 +83,11 @@ class Round(Elementwise):
         return np.rint if even else _host_round_away
 
 
+def _host_nextafter(x: Any, y: Any) -> Any:
+    # The next float is y itself where they are equal, also of zeros of two signs.
+    return np.where(np.equal(x, y), y, np.nextafter(x, y))
+
+
 @register
 class Nextafter(Elementwise):
     """Next float after x in the direction of y. dtypes: float. CHLO: next_after."""
@@ -90,7 +95,7 @@ class Nextafter(Elementwise):
     name = "nextafter"
     kinds = FLOAT
     hlo = "chlo.next_after"
-    numpy = np.nextafter
+    numpy = _host_nextafter
     nondifferentiable = "it steps from one float to the next"
 
 

@@ -21,6 +21,7 @@ from fxflow.lax.arguments import check, is_words, on_words
 from fxflow.lax.comparison import eq
 from fxflow.lax.creation import iota
 from fxflow.lax.elementwise import add
+from fxflow.lax.families import MOVED
 from fxflow.lax.places import (
     GatherScatterMode,
     ScatterDimensionNumbers,
@@ -40,6 +41,7 @@ class Scatter(Scattering):
     """Writes slices. All dtypes; integer indices. StableHLO: scatter."""
 
     name = "scatter"
+    host_kinds = MOVED
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any

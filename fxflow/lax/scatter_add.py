@@ -13,7 +13,7 @@ from fxflow.core.aval import Aval
 from fxflow.core.graph import Var
 from fxflow.core.primitive import Zero, register
 from fxflow.lax.elementwise import neg
-from fxflow.lax.families import NUMERIC
+from fxflow.lax.families import ADDED, NUMERIC
 from fxflow.lax.places import (
     GatherScatterMode,
     ScatterDimensionNumbers,
@@ -31,6 +31,7 @@ class ScatterAdd(Scattering):
     """Adds updates to slices. dtypes: numeric; integer indices. StableHLO: scatter."""
 
     name = "scatter_add"
+    host_kinds = ADDED
     kinds = NUMERIC
     combiner = "stablehlo.add"
     ufunc = np.add

@@ -41,7 +41,7 @@ class ScatterApply(Primitive):
         "a place may be named several times; gather the elements, apply the function "
         "and scatter the results instead"
     )
-    host_safe = False
+    host_kinds = frozenset()
 
     def abstract(
         self, x: Aval, indices: Aval, *, update_shape: Shape, **params: Any

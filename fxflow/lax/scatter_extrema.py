@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from fxflow.core import arith
 from fxflow.core.array import Array
 from fxflow.core.convert import typeof
 from fxflow.core.primitive import Zero, register
+from fxflow.lax import _extrema_host
 from fxflow.lax.comparison import eq
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.elementwise import div
@@ -25,6 +26,7 @@ from fxflow.lax.scattering import (
     combined,
     kept_where,
     read_back,
+    scattered_on_host,
 )
 
 
@@ -32,6 +34,21 @@ class _Extremum(Scattering):
     """Keeps the smaller or the larger of slices and updates."""
 
     kinds = ORDERED
+
+    def host_function(self, **params: Any) -> Callable[..., Any]:
+        """`ufunc.at`, and the right one of two zeros."""
+        extrema = super().host_function(**params)
+        any_at = scattered_on_host(np.logical_or, **params)
+        larger = self.name == "scatter_max"
+
+        def call(x: Any, indices: Any, updates: Any) -> Any:
+            out = extrema(x, indices, updates)
+            if not _extrema_host.may_hold_zeros(out):
+                return out
+            won = [_extrema_host.winners(v, larger) for v in (x, updates)]
+            return _extrema_host.settled(out, any_at(won[0], indices, won[1]), larger)
+
+        return call
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any

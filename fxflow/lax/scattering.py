@@ -108,24 +108,7 @@ class Scattering(Primitive):
 
     def host_function(self, **params: Any) -> Callable[..., Any]:
         """A copy of the array, changed at the positions of the updates."""
-        numbers: ScatterDimensionNumbers = params["dimension_numbers"]
-        clip = params["mode"] is GatherScatterMode.CLIP
-        ufunc = self.ufunc
-
-        def call(x: Any, indices: Any, updates: Any) -> Any:
-            out = np.array(x)
-            index, values = scatter_positions(numbers, x, indices, updates, clip)
-            if not values.size:
-                return out
-            # `at` needs an axis to index.
-            target = out if out.ndim else out.reshape(1)
-            if ufunc is None:
-                target[index] = values
-            else:
-                ufunc.at(target, index, values)
-            return out
-
-        return call
+        return scattered_on_host(self.ufunc, **params)
 
     def batch(
         self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
@@ -142,6 +125,32 @@ class Scattering(Primitive):
             **params,
         )
         return out, True
+
+
+def scattered_on_host(ufunc: np.ufunc | None, **params: Any) -> Callable[..., Any]:
+    """Returns a function of NumPy arrays that combines slices with updates.
+
+    Args:
+      ufunc: combines them; None: takes the update.
+      **params: of a `Scattering`.
+    """
+    numbers: ScatterDimensionNumbers = params["dimension_numbers"]
+    clip = params["mode"] is GatherScatterMode.CLIP
+
+    def call(x: Any, indices: Any, updates: Any) -> Any:
+        out = np.array(x)
+        index, values = scatter_positions(numbers, x, indices, updates, clip)
+        if not values.size:
+            return out
+        # `at` needs an axis to index.
+        target = out if out.ndim else out.reshape(1)
+        if ufunc is None:
+            target[index] = values
+        else:
+            ufunc.at(target, index, values)
+        return out
+
+    return call
 
 
 def check_scatter(

@@ -15,10 +15,11 @@ from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.graph import Var
 from fxflow.core.primitive import Primitive, Zero, register, table
 from fxflow.core.trace import Tracer, state
+from fxflow.lax import _extrema_host
 from fxflow.lax._operands import PYTHON_SCALARS, broadcast, constant_like, operands
 from fxflow.lax.bitwise import bitwise_and
 from fxflow.lax.comparison import gt, lt
-from fxflow.lax.families import REAL, Elementwise, must_repeat
+from fxflow.lax.families import MOVED, REAL, Elementwise, must_repeat
 
 
 @register
@@ -30,6 +31,7 @@ class SelectN(Primitive):
     """
 
     name = "select_n"
+    host_kinds = MOVED
 
     def abstract(self, *avals: Aval, **params: Any) -> Aval:
         """The type of the cases."""
@@ -261,7 +263,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Array:
 
 
 def _host_clamp(low: Any, x: Any, high: Any) -> Any:
-    return np.minimum(np.maximum(x, low), high)
+    return _extrema_host.minimum(_extrema_host.maximum(x, low), high)
 
 
 def _above(low: Any, x: Any, high: Any) -> Any:

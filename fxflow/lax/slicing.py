@@ -23,7 +23,7 @@ from fxflow.lax.arguments import (
     is_words,
     on_words,
 )
-from fxflow.lax.families import Structural
+from fxflow.lax.families import MOVED, Structural
 from fxflow.lax.padding import Pad
 from fxflow.lax.reshaping import squeeze
 
@@ -36,6 +36,7 @@ class Slice(Structural):
     """
 
     name = "slice"
+    host_kinds = MOVED
     is_view = True
 
     def abstract(

@@ -23,7 +23,7 @@ from fxflow.core.primitive import Primitive, Zero, register
 from fxflow.lax.arguments import axis_index, integer, listed
 from fxflow.lax.comparison import total_order_key
 from fxflow.lax.creation import broadcasted_iota
-from fxflow.lax.families import ANY, ORDERED, kind, require_kind
+from fxflow.lax.families import ANY, MOVED, ORDERED, kind, require_kind
 from fxflow.lax.gather import take_along
 
 _COMPARE = {"b": "UNSIGNED", "u": "UNSIGNED", "i": "SIGNED", "f": "TOTALORDER"}
@@ -81,6 +81,7 @@ class Sort(Primitive):
     """
 
     name = "sort"
+    host_kinds = MOVED
     multi = True
 
     def abstract(

@@ -27,7 +27,7 @@ class Special(Elementwise):
     """A function that NumPy lacks: always compiled."""
 
     kinds = FLOAT
-    host_safe = False
+    host_kinds = frozenset()
 
 
 @register

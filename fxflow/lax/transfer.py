@@ -67,7 +67,7 @@ class DevicePut(Structural):
     """
 
     name = "device_put"
-    host_safe = False
+    host_kinds = frozenset()
 
     def abstract(self, x: Aval, *, to: Sharding | None, memory: Memory) -> Aval:
         """The operand's type."""

@@ -60,7 +60,7 @@ class WindowReduction(Primitive):
     kinds: ClassVar[Kinds] = ANY
     hlo: ClassVar[str]
     ufunc: ClassVar[np.ufunc]
-    host_safe = False
+    host_kinds = frozenset()
 
     def identity(self, dtype: Any) -> Any:
         """Returns what padding is made of."""
@@ -245,7 +245,7 @@ class ReduceWindow(Primitive):
 
     name = "reduce_window"
     multi = True
-    host_safe = False
+    host_kinds = frozenset()
 
     def abstract(self, *avals: Aval, graph: Graph, window: Window) -> list[Aval]:
         """As many elements as windows."""

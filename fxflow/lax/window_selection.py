@@ -94,7 +94,7 @@ class SelectAndGatherAdd(_Selection):
     """
 
     name = "select_and_gather_add"
-    host_safe = False
+    host_kinds = frozenset()
 
     def abstract(
         self, tangents: Aval, operand: Aval, *, greatest: bool, window: Window
@@ -174,7 +174,7 @@ class SelectAndScatterAdd(_Selection):
     """
 
     name = "select_and_scatter_add"
-    host_safe = False
+    host_kinds = frozenset()
 
     def abstract(
         self, source: Aval, operand: Aval, *, greatest: bool, window: Window

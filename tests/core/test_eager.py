@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -395,3 +396,23 @@ def test_arrays_where_static_values_are_expected() -> None:
     for _ in range(2):  # the second time, a plan could be found
         assert fnp.sum(x, fnp.array(0)).shape == (3,)
         assert fnp.sum(x, fnp.array(1)).shape == (2,)
+
+
+def test_only_dtypes_of_which_numpy_agrees_run_on_the_host():
+    z, narrow = np.ones(3, np.complex64), np.ones(3, ml_dtypes.int4)
+    assert on_host(lambda x: [lax.add(x, x)], z)
+    assert not on_host(lambda x: [lax.mul(x, x)], z)
+    assert not on_host(lambda x: [lax.abs(x)], z)
+    assert not on_host(lambda x: [lax.add(x, x)], narrow)
+    assert on_host(lambda x: [lax.reshape(x, (3, 1))], narrow)
+    assert on_host(lambda x: [lax.convert_element_type(x, np.int8)], narrow)
+
+
+def test_narrow_integers_wrap():
+    assert (-fnp.array([1], fnp.uint4)).tolist() == [15]
+    assert (~fnp.array([1], fnp.uint4)).tolist() == [14]
+    assert (-fnp.array([-8], fnp.int4)).tolist() == [-8]
+    assert (fnp.array([3], fnp.int4) ** 2).astype(int).tolist() == [-7]
+    assert fnp.left_shift(fnp.array([7], "int4"), fnp.array([1], "int4")) == -2
+    assert fnp.right_shift(fnp.array([-8], "int4"), fnp.array([1], "int4")) == -4
+    assert fnp.array([9], fnp.uint4).astype(fnp.int4).tolist() == [-7]

@@ -9,8 +9,10 @@ func.func public @main() -> (tensor<5xi32>, tensor<2x2xf32>, tensor<2x2xf32>, te
 %6 = stablehlo.constant dense<0> : tensor<i32>
 %7 = stablehlo.broadcast_in_dim %6, dims = [] : (tensor<i32>) -> tensor<2x2xi32>
 %8 = stablehlo.compare EQ, %5, %7, SIGNED : (tensor<2x2xi32>, tensor<2x2xi32>) -> tensor<2x2xi1>
-%9 = stablehlo.convert %8 : (tensor<2x2xi1>) -> tensor<2x2xf32>
-%10 = stablehlo.constant dense<0.10000000149011612> : tensor<f32>
-return %0, %2, %9, %10 : tensor<5xi32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<f32>
+%9 = stablehlo.constant dense<1.0> : tensor<2x2xf32>
+%10 = stablehlo.constant dense<0.0> : tensor<2x2xf32>
+%11 = stablehlo.select %8, %9, %10 : tensor<2x2xi1>, tensor<2x2xf32>
+%12 = stablehlo.constant dense<0.10000000149011612> : tensor<f32>
+return %0, %2, %11, %12 : tensor<5xi32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<f32>
 }
 }

@@ -7,6 +7,7 @@ import pytest
 
 import fxflow
 from fxflow import lax
+from fxflow.core import dtypes
 from fxflow.core.errors import DtypeError
 
 
@@ -64,3 +65,33 @@ def test_errors() -> None:
         lax.convert_element_type(1.0, object)
     with pytest.raises(OverflowError, match="300 does not fit uint8"):
         lax.convert_element_type(300, "uint8")
+
+
+@pytest.mark.parametrize("source", [d for d in dtypes.ALL if d.itemsize == 1])
+def test_small_dtypes_convert_eagerly_as_compiled(source) -> None:
+    values = np.arange(-8, 9)
+    if dtypes.is_unsigned(source) or source == dtypes.bool_ or "e8m0" in source.name:
+        values = np.abs(values)
+    x = fxflow.numpy.asarray(values.astype(np.float32).astype(source))
+    targets = [d for d in dtypes.ALL if d.itemsize == 1]
+    together = fxflow.jit(lambda x: [lax.convert_element_type(x, d) for d in targets])
+    for compiled, d in zip(together(x), targets, strict=True):
+        eager = np.asarray(lax.convert_element_type(x, d))
+        assert eager.dtype == d
+        # float4 has no nan: what becomes of one has either sign.
+        np.testing.assert_array_equal(eager.astype("f4"), np.asarray(compiled, "f4"))
+
+
+def test_float4_to_integers_is_in_range_when_compiled() -> None:
+    x = fxflow.numpy.asarray(np.array([6, -6, 1.5], "f4"), "float4_e2m1fn")
+    for d in ("int8", "int32", "uint4"):
+        out = fxflow.jit(lambda x, d=d: lax.convert_element_type(x, d))(x)
+        assert np.asarray(out).astype(int).tolist() == [6, -6 if d[0] == "i" else 0, 1]
+
+
+def test_false_times_nan_is_nan_when_compiled() -> None:
+    x = np.array([np.nan, np.inf, 2], "f4")
+    masked = fxflow.jit(lambda m, x: lax.convert_element_type(m, x.dtype) * x)
+    np.testing.assert_array_equal(
+        masked(np.array([False, False, True]), x), [np.nan, np.nan, 2]
+    )

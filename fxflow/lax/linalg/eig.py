@@ -52,7 +52,7 @@ class Eig(Primitive):
 
     name = "eig"
     multi = True
-    host_safe = False
+    host_kinds = frozenset()
 
     def abstract(self, x: Aval, *, left: bool, right: bool) -> list[Aval]:
         """Complex vectors and matrices."""

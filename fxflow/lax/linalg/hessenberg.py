@@ -30,7 +30,7 @@ class Condensed(Primitive):
     """Square matrices to packed ones and some vectors: Hessenberg or tridiagonal."""
 
     multi = True
-    host_safe = False
+    host_kinds = frozenset()
     nondifferentiable = "the reflectors are not determined by the matrix"
 
     def each(self, x: Any, outs: list[Any], name: str, **options: Any) -> list[Any]:

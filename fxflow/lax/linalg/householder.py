@@ -50,7 +50,7 @@ class Geqrf(Primitive):
 
     name = "geqrf"
     multi = True
-    host_safe = False
+    host_kinds = frozenset()
     nondifferentiable = _WHOLE
 
     def abstract(self, x: Aval) -> list[Aval]:
@@ -121,7 +121,7 @@ class HouseholderProduct(Primitive):
     """First columns of a product of Householder reflectors. LAPACK orgqr, ungqr."""
 
     name = "householder_product"
-    host_safe = False
+    host_kinds = frozenset()
     nondifferentiable = _WHOLE
 
     def abstract(self, a: Aval, taus: Aval) -> Aval:
@@ -184,7 +184,7 @@ class Ormqr(Primitive):
     """
 
     name = "ormqr"
-    host_safe = False
+    host_kinds = frozenset()
     nondifferentiable = (
         "multiply with lax.linalg.qr's Q instead, which can be differentiated"
     )
@@ -293,7 +293,7 @@ class Geqp3(Primitive):
 
     name = "geqp3"
     multi = True
-    host_safe = False
+    host_kinds = frozenset()
     nondifferentiable = "differentiate lax.linalg.qr(pivoting=True)"
 
     def abstract(self, x: Aval) -> list[Aval]:

@@ -48,7 +48,7 @@ class Lu(Primitive):
 
     name = "lu"
     multi = True
-    host_safe = False
+    host_kinds = frozenset()
 
     def abstract(self, x: Aval) -> list[Aval]:
         """Matrices of the same shape, min(m, n) pivots, m rows."""

@@ -45,7 +45,7 @@ class Qr(Primitive):
 
     name = "qr"
     multi = True
-    host_safe = False
+    host_kinds = frozenset()
 
     def abstract(self, x: Aval, *, full_matrices: bool) -> list[Aval]:
         """Q [m, k] and R [k, n], with k = m or min(m, n)."""
@@ -145,7 +145,7 @@ class PivotedQr(Primitive):
 
     name = "pivoted_qr"
     multi = True
-    host_safe = False
+    host_kinds = frozenset()
 
     def abstract(self, x: Aval, *, full_matrices: bool) -> list[Aval]:
         """Q [m, k], R [k, n] and p [n], with k = m or min(m, n)."""

@@ -36,7 +36,7 @@ class Schur(Primitive):
 
     name = "schur"
     multi = True
-    host_safe = False
+    host_kinds = frozenset()
     nondifferentiable = (
         "T and Z are not determined by the matrix: signs and the order of eigenvalues "
         "are free; use the derivative of what is computed from them instead"

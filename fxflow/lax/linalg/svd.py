@@ -59,7 +59,7 @@ class Svd(Primitive):
 
     name = "svd"
     multi = True
-    host_safe = False
+    host_kinds = frozenset()
 
     def abstract(self, x: Aval, *, full_matrices: bool, compute_uv: bool) -> list[Aval]:
         """Vectors of min(m, n) singular values, and matrices."""

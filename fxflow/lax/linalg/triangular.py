@@ -43,7 +43,7 @@ class Cholesky(Primitive):
     """
 
     name = "cholesky"
-    host_safe = False
+    host_kinds = frozenset()
 
     def abstract(self, x: Aval) -> Aval:
         """The type of x."""
@@ -138,7 +138,7 @@ class TriangularSolve(Primitive):
     """
 
     name = "triangular_solve"
-    host_safe = False
+    host_kinds = frozenset()
 
     def abstract(self, a: Aval, b: Aval, **params: Any) -> Aval:
         """The type of b."""

@@ -116,7 +116,7 @@ class TridiagonalSolve(Primitive):
     """
 
     name = "tridiagonal_solve"
-    host_safe = False
+    host_kinds = frozenset()
 
     def abstract(self, dl: Aval, d: Aval, du: Aval, b: Aval) -> Aval:
         """The type of b."""

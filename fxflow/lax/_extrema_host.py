@@ -1,0 +1,69 @@
+"""Extrema in NumPy, with the zeros that XLA gives.
+
+To XLA +0 is larger than -0, as in IEEE 754-2019's `maximum`; which of the two NumPy
+takes depends on the loop that it happens to run. Results without a zero, and integers,
+cost one look.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+# Up to this size `count_nonzero` takes less time than a reduction, which is vectorised.
+_SMALL = 4096
+
+
+def may_hold_zeros(x: Any) -> bool:
+    """Returns whether an array is of floats and has a zero."""
+    if x.dtype.kind in "biu":
+        return False
+    if x.size <= _SMALL:
+        return int(np.count_nonzero(x)) < x.size
+    return not np.logical_and.reduce(x, None)
+
+
+def winners(x: Any, larger: bool) -> Any:
+    """Returns where x is the zero that wins: +0 as the larger, -0 as the smaller."""
+    return np.equal(x, 0) & (np.signbit(x) != larger)
+
+
+def settled(out: Any, won: Any, larger: bool) -> Any:
+    """Returns an extremum whose zeros have the sign they should have.
+
+    Args:
+      out: the extremum, with zeros of any sign.
+      won: where one of the elements was the zero that wins.
+      larger: whether it is a maximum.
+    """
+    zero = np.zeros((), out.dtype)
+    plus, minus = zero, np.negative(zero)
+    chosen = np.where(won, plus, minus) if larger else np.where(won, minus, plus)
+    return np.where(np.equal(out, 0), chosen, out)
+
+
+def maximum(x: Any, y: Any) -> Any:
+    """Returns the larger of two."""
+    out = np.maximum(x, y)
+    if may_hold_zeros(out):
+        return _settled_pair(out, x, y, True)
+    return out
+
+
+def minimum(x: Any, y: Any) -> Any:
+    """Returns the smaller of two."""
+    out = np.minimum(x, y)
+    if may_hold_zeros(out):
+        return _settled_pair(out, x, y, False)
+    return out
+
+
+def _settled_pair(out: Any, x: Any, y: Any, larger: bool) -> Any:
+    for constant in (y, x):
+        if not constant.ndim:
+            if constant != 0:
+                return out
+            if larger and not np.signbit(constant):  # as of every relu
+                return np.add(out, constant)
+    return settled(out, winners(x, larger) | winners(y, larger), larger)
