@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from fxflow.core import tree
 from fxflow.core.errors import ArgumentError
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def name_of(function: Any) -> str:
@@ -19,6 +22,21 @@ def name_of(function: Any) -> str:
         )
         return name_of(inner) if inner is not None else type(function).__name__
     return "lambda_" if name == "<lambda>" else str(name)
+
+
+def transformed(function: Any, transform: str) -> Callable[[F], F]:
+    """Returns a decorator for what a transform makes of a function.
+
+    The result has the function's text and signature, and a name that tells what it is:
+    `grad(bump)` is what graphs, profiles and tracebacks call it.
+    """
+
+    def decorate(made: F) -> F:
+        functools.update_wrapper(made, function)
+        made.__name__ = made.__qualname__ = f"{transform}({name_of(function)})"
+        return made
+
+    return decorate
 
 
 def require_callable(function: Any, transform: str) -> None:

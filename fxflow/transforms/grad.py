@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from fxflow.transforms.arguments import (
     name_of,
     normalize_indices,
     require_callable,
+    transformed,
 )
 from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.jvp import jvp
@@ -144,7 +144,7 @@ def value_and_grad(
     single = not isinstance(argnums, Sequence)
     name = name_of(fun)
 
-    @functools.wraps(fun)
+    @transformed(fun, "value_and_grad")
     @boundary
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
         chosen_indices = normalize_indices(indices, len(args), "argnums", name)
@@ -234,7 +234,7 @@ def grad(
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
     @boundary
-    @functools.wraps(fun)
+    @transformed(fun, "grad")
     def grad_fun(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
@@ -321,7 +321,7 @@ def jacfwd(
     """
     require_callable(fun, "jacfwd")
 
-    @functools.wraps(fun)
+    @transformed(fun, "jacfwd")
     @boundary
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _prepare(
@@ -379,7 +379,7 @@ def jacrev(
     """
     require_callable(fun, "jacrev")
 
-    @functools.wraps(fun)
+    @transformed(fun, "jacrev")
     @boundary
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = _prepare(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from fxflow.transforms.arguments import (
     name_of,
     require_axes,
     require_callable,
+    transformed,
 )
 from fxflow.transforms.flat import FlatFunction
 
@@ -160,7 +160,7 @@ def vmap(
     name = name_of(fun)
     spmd = () if spmd_axis_name is None else names_of(spmd_axis_name)
 
-    @functools.wraps(fun)
+    @transformed(fun, "vmap")
     @boundary
     def vmapped(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):

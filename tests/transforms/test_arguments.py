@@ -31,6 +31,14 @@ def test_names_and_labels():
     assert labels == ["a['b'][0]", "a['b'][1]", "a['w']", "k[0]"]
 
 
+def test_transformed_functions_say_what_they_are():
+    twice = fxflow.vmap(fxflow.grad(lambda x: x * fun(x)))
+    assert twice.__name__ == "vmap(grad(lambda_))"
+    graph = fxflow.make_graph(fxflow.grad(lambda x: fun(x)))(1.0)
+    assert str(graph).startswith("graph grad(lambda_)(a: f32[]")
+    assert fxflow.grad(fun).__doc__ == fun.__doc__
+
+
 def test_positions():
     assert as_indices(None, "argnums") == ()
     assert as_indices(2, "argnums") == (2,)
