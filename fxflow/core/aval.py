@@ -12,8 +12,9 @@ import weakref
 from typing import Any
 
 from fxflow.core import dtypes
-from fxflow.core.errors import ShapeError
+from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.source import at_fault
+from fxflow.devices.shardings import Sharding
 
 Shape = tuple[int, ...]
 Axes = frozenset[Any]
@@ -159,7 +160,12 @@ class ShapeDtypeStruct:
       shape: lengths of the axes.
       dtype: anything `fxflow.numpy.dtype` takes.
       weak_type: whether the dtype yields in promotion.
-      sharding: where it would be, for `jit(f).lower`; None leaves that open.
+      sharding: the `Sharding` it would have, for `jit(f).lower` and functions such as
+        `zeros_like`; None leaves that open.
+
+    Raises:
+      ArgumentError: `sharding` is none.
+      PlacementError: an array of that shape cannot be laid out so.
 
     Example:
       >>> ShapeDtypeStruct((3, 4), "float32")
@@ -178,6 +184,14 @@ class ShapeDtypeStruct:
     ) -> None:
         self.sharding = sharding
         self.aval = Aval(tuple(map(int, shape)), dtypes.dtype(dtype), weak_type)
+        if sharding is None:
+            return
+        if not isinstance(sharding, Sharding):
+            raise ArgumentError(
+                f"ShapeDtypeStruct: sharding must be a Sharding, got {sharding!r}: use "
+                "NamedSharding(mesh, spec) or SingleDeviceSharding(device)"
+            )
+        sharding.shard_shape(self.shape)
 
     @property
     def shape(self) -> Shape:
@@ -214,10 +228,14 @@ class ShapeDtypeStruct:
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and self.aval is other.aval
+        return (
+            isinstance(other, ShapeDtypeStruct)
+            and self.aval is other.aval
+            and self.sharding == other.sharding
+        )
 
     def __hash__(self) -> int:
-        return hash((ShapeDtypeStruct, self.aval))
+        return hash((ShapeDtypeStruct, self.aval, self.sharding))
 
     def __len__(self) -> int:
         if not self.shape:

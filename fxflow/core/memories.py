@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 from fxflow.core.graph import Graph, Node, Var, any_node, any_within
 from fxflow.core.primitive import table
+from fxflow.devices.shardings import Sharding
 
 
 class Part(NamedTuple):
@@ -53,16 +54,29 @@ UNKNOWN = Origin()
 """Of values that were moved where nobody could ask: taken for the device's own."""
 
 
+class Home(NamedTuple):
+    """Where a concrete array was before it was put somewhere else.
+
+    Attributes:
+      sharding: there.
+      committed: whether it had to stay.
+    """
+
+    sharding: Sharding
+    committed: bool
+
+
 class Going(NamedTuple):
     """Where a value is to go.
 
     Attributes:
       to: kind of memory (None: the device's own).
-      back: where its cotangent goes, likewise; an `Origin`, where that is noted.
+      back: where its cotangent goes, likewise; an `Origin`, where that is noted; the
+        `Home` of a value that was in no program.
     """
 
     to: str | Back | None
-    back: str | Origin | Back | None = UNKNOWN
+    back: str | Origin | Back | Home | None = UNKNOWN
 
     def turned(self) -> Going:
         """Returns where the cotangent is to go."""

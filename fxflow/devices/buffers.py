@@ -236,6 +236,11 @@ def placement_for(sharding: Sharding) -> Placement:
             return placement(sharding.devices[0])
         if not isinstance(sharding, Sharding):
             raise TypeError(f"expected a Sharding, got {type(sharding).__name__}")
+        if not sharding.devices:
+            raise PlacementError(f"{sharding} has no devices")
+        # Equal shardings may be written differently, and the first one asked for must
+        # fit the arrays of all.
+        sharding = sharding.canonical()
         known = _placements.setdefault(sharding, Placement(sharding.devices, sharding))
     return known
 
@@ -539,7 +544,7 @@ def copy_to(aval: ArrayType, buffer: Buffer, placement: Placement) -> Buffer:
         DeletedBufferError: the buffer was deleted or donated.
     """
     check_alive(buffer)
-    device = buffer._sharding._devices[0]
+    device = placement_of(buffer).device
     if device.client is placement.device.client:
         return batched_copy_array_to_devices_with_sharding(
             [buffer],

@@ -48,8 +48,10 @@ class PartitionSpec(tuple[Any, ...]):
     """For each axis of an array, the mesh axes that it is split over.
 
     An entry is the name of a mesh axis, a tuple of names (the first is the slowest), or
-    None: not split. Axes beyond the entries are not split. In constraints
-    `PartitionSpec.UNCONSTRAINED` leaves an axis to the compiler.
+    None: not split. Axes beyond the entries are not split, so specs that differ by None
+    at the end are equal; an array keeps the shorter one. In constraints
+    `PartitionSpec.UNCONSTRAINED` leaves an axis to the compiler. There can be no
+    subclass: nothing would keep it.
 
     Example:
       >>> PartitionSpec("x", None, ("y", "z"))
@@ -66,6 +68,9 @@ class PartitionSpec(tuple[Any, ...]):
             return "PartitionSpec.UNCONSTRAINED"
 
     UNCONSTRAINED: Any = _Unconstrained()
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError("PartitionSpec cannot be subclassed")
 
     def __new__(cls, *entries: Any) -> PartitionSpec:
         """Makes a spec; lists become tuples, tuples of one name that name."""

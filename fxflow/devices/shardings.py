@@ -118,6 +118,13 @@ class Sharding:
                 )
         return tuple(n // c for n, c in zip(shape, counts, strict=True))
 
+    def require_rank(self, ndim: int) -> None:
+        """Makes sure that it is for arrays of `ndim` axes.
+
+        Raises:
+          PlacementError: it is for arrays of more.
+        """
+
     def devices_indices_map(
         self, global_shape: Sequence[int]
     ) -> Mapping[Device, Index]:
@@ -156,6 +163,10 @@ class Sharding:
     def with_memory_kind(self, kind: str | None) -> Sharding:
         """Returns the same layout in another kind of memory."""
         raise NotImplementedError
+
+    def canonical(self) -> Sharding:
+        """Returns the one of all equal shardings that arrays have."""
+        return self
 
 
 def local_part(devices: Sequence[Device]) -> list[Device]:
@@ -282,18 +293,22 @@ class NamedSharding(Sharding):
         """Whether no axis is split."""
         return all(self.mesh.length(names_of(entry)) == 1 for entry in self.spec)
 
+    def require_rank(self, ndim: int) -> None:
+        """See `Sharding`."""
+        if len(self.spec) > ndim:
+            raise PlacementError(
+                f"{self.spec} is for arrays of at least {len(self.spec)} axes, got one "
+                f"of {ndim}"
+            )
+
     def padded(self, ndim: int) -> tuple[tuple[Any, ...], ...]:
         """Returns the mesh axes of each of `ndim` axes.
 
         Raises:
           PlacementError: the spec has more entries.
         """
+        self.require_rank(ndim)
         names = self.spec.names()
-        if len(self.spec.canonical()) > ndim:
-            raise PlacementError(
-                f"{self.spec} is for arrays of at least {len(self.spec.canonical())} "
-                f"axes, got one of {ndim}"
-            )
         return names[:ndim] + ((),) * (ndim - len(names))
 
     def tiles(self, ndim: int) -> tuple[Shape, list[Shape]]:
@@ -333,6 +348,13 @@ class NamedSharding(Sharding):
         return HloSharding.iota_tile(
             dims, list(mesh.axis_sizes), [*order, *rest], types
         )
+
+    def canonical(self) -> NamedSharding:
+        """See `Sharding`: the spec ends with an entry that says something."""
+        entries = self.spec.canonical()
+        if len(entries) == len(self.spec):
+            return self
+        return self.with_spec(PartitionSpec(*entries))
 
     def with_spec(self, spec: PartitionSpec) -> NamedSharding:
         """Returns another layout over the same mesh."""
@@ -455,8 +477,7 @@ def describe(mesh: Mesh, hlo: HloSharding, ndim: int) -> Sharding:
         if names is None:
             return GSPMDSharding(mesh.flat, hlo)
         entries.append(names)
-    spec = PartitionSpec(*PartitionSpec(*entries).canonical())
-    found = NamedSharding(mesh, spec)
+    found = NamedSharding(mesh, PartitionSpec(*entries)).canonical()
     if found.tiles(ndim) != (counts, places):
         return GSPMDSharding(mesh.flat, hlo)
     return found

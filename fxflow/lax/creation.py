@@ -17,7 +17,7 @@ from fxflow.lax.arguments import axis_index, is_words, shape_tuple
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.conversion import convert
 from fxflow.lax.families import MOVED, NUMERIC, require_kind
-from fxflow.lax.transfer import laid_out, with_sharding_constraint
+from fxflow.lax.transfer import laid_out, place_like, with_sharding_constraint
 
 
 @register
@@ -188,7 +188,8 @@ def full_like(
       fill_value: 0-d array or number.
       dtype: of the result (None: that of `x`).
       shape: of the result (None: that of `x`).
-      sharding: as for `full`.
+      sharding: as for `full` (None: where `x` was put; a layout over several devices
+        only if the shape stays).
 
     Returns:
       `dtype[shape]`.
@@ -209,6 +210,8 @@ def full_like(
     )
     wanted = aval.shape if shape is None else shape_tuple("full_like", shape)
     out = broadcast_in_dim(scalar, wanted, ())
+    if sharding is None:
+        sharding = place_like(x, wanted)
     return out if sharding is None else with_sharding_constraint(out, sharding)
 
 

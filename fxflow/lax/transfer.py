@@ -5,24 +5,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from fxflow.core import tree
 from fxflow.core.array import Array, buffer_of, from_host, host_of
-from fxflow.core.aval import Aval
-from fxflow.core.convert import as_array
+from fxflow.core.aval import Aval, ShapeDtypeStruct
+from fxflow.core.batching import BatchTracer
+from fxflow.core.convert import as_array, typeof
 from fxflow.core.errors import ArgumentError
 from fxflow.core.execute import buffer_at
 from fxflow.core.graph import Node
-from fxflow.core.memories import UNKNOWN, Back, Going, Move, Origin, Rewritten
-from fxflow.core.partition import spec_text
+from fxflow.core.jvp import JVPTracer
+from fxflow.core.linearize import LinearizeTracer
+from fxflow.core.memories import (
+    UNKNOWN,
+    Back,
+    Going,
+    Home,
+    Move,
+    Origin,
+    Rewritten,
+)
+from fxflow.core.partition import mesh_of, spec_text
 from fxflow.core.placed import placed_on
 from fxflow.core.primitive import register
 from fxflow.core.trace import Tracer, state
 from fxflow.devices import Device, buffers
+from fxflow.devices.errors import PlacementError
 from fxflow.devices.meshes import PartitionSpec, get_mesh
 from fxflow.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from fxflow.lax.families import Structural
 
 Memory = Going | Move | None
+Place = Sharding | Home | None
 
 
 def put_array(array: Array, placement: Any, committed: bool = True) -> Array:
@@ -47,10 +62,15 @@ def put_array(array: Array, placement: Any, committed: bool = True) -> Array:
     return Array(buffer_at(array, placement), placed)
 
 
-def copy_buffer(array: Array) -> Any:
-    """Returns a buffer with the values of a concrete array in new memory."""
-    placement = array._placed.placement
-    return buffers.move(array.aval.physical, buffer_of(array), placement, placement)
+def copied(array: Array) -> Array:
+    """Returns a concrete array with the same values in new memory."""
+    placed = array._placed
+    if not hasattr(array, "_buffer"):
+        return from_host(np.array(host_of(array)), placed)
+    where = placed.placement
+    return Array(
+        buffers.move(array.aval.physical, array._buffer, where, where), placed
+    )
 
 
 @register
@@ -62,6 +82,7 @@ class DevicePut(Structural):
 
     Params:
       to: a sharding, whose spec may leave axes to the compiler; None: the same layout.
+        Of a cotangent that goes back, a `Home`.
       memory: a `Going`, or None: the same memory in a program, that of `to` outside; a
         `Move` is what becomes of a `Going` when a program is lowered.
     """
@@ -69,20 +90,21 @@ class DevicePut(Structural):
     name = "device_put"
     host_kinds = frozenset()
 
-    def abstract(self, x: Aval, *, to: Sharding | None, memory: Memory) -> Aval:
+    def abstract(self, x: Aval, *, to: Place, memory: Memory) -> Aval:
         """The operand's type."""
-        if to is not None:
-            to.shard_shape(x.shape)
+        if isinstance(to, Sharding):
+            to.require_rank(x.ndim)
         return x
 
     def mesh(self, params: dict[str, Any]) -> Any:
         """That of the sharding."""
-        return getattr(params["to"], "mesh", None)
+        return getattr(_layout(params["to"]), "mesh", None)
 
-    def lower(self, ctx: Any, x: str, *, to: Sharding | None, memory: Memory) -> str:
+    def lower(self, ctx: Any, x: str, *, to: Place, memory: Memory) -> str:
         """A constraint, where there are several devices, and a move to the memory."""
         if type(memory) is Move and memory.kind is None:
             x = _annotated(ctx, x, "device")
+        to = _layout(to)
         if isinstance(to, NamedSharding):
             (aval,) = ctx.avals_in
             module = ctx.module
@@ -94,7 +116,7 @@ class DevicePut(Structural):
             x = _annotated(ctx, x, memory.kind)
         return x
 
-    def evaluate(self, x: Any, *, to: Sharding | None, memory: Memory) -> Any:
+    def evaluate(self, x: Any, *, to: Place, memory: Memory) -> Any:
         """The operand."""
         return x
 
@@ -103,6 +125,8 @@ class DevicePut(Structural):
         (placed,) = placeds
         to, memory = params["to"], params["memory"]
         committed = to is not None or placed.committed
+        if type(to) is Home:
+            to, committed = to
         to = to or placed.placement.sharding
         if memory is not None:
             to = to.with_memory_kind(None if type(memory.to) is Back else memory.to)
@@ -112,7 +136,7 @@ class DevicePut(Structural):
 
     def show(self, params: dict[str, Any]) -> dict[str, Any]:
         """The layout and the memory, each if it says something."""
-        to, memory = params["to"], params["memory"]
+        to, memory = _layout(params["to"]), params["memory"]
         shown = {} if to is None else {"to": to}
         if memory is None:
             return shown
@@ -136,7 +160,7 @@ class DevicePut(Structural):
     def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
         """Where it goes to; the layout is changed in the device's own memory."""
         (here,) = kinds
-        to, memory = node.params["to"], node.params["memory"]
+        to, memory = _layout(node.params["to"]), node.params["memory"]
         if memory is None:
             goal = here
         else:
@@ -158,40 +182,94 @@ class DevicePut(Structural):
         primals: Sequence[Any],
         tangents: Sequence[Any],
         *,
-        to: Sharding | None,
+        to: Place,
         memory: Memory,
     ) -> tuple[Any, Any]:
         """The tangent goes there too; its cotangent will go where `x` was."""
         (x,), (tangent,) = primals, tangents
-        if type(memory) is not Going:
+        out = None
+        if type(memory) is not Going or type(memory.back) is not Home:
+            home = _home(x)
+            if home is not None:
+                out = self.bind(x, to=to, memory=memory)
+                memory = _turning(to, memory, home)
+            elif type(memory) is Going and memory.back is UNKNOWN:
+                back = Origin()
+                out = self.bind(x, to=to, memory=memory._replace(back=back))
+                memory = memory._replace(back=Back(back))
+        if out is None:
             out = self.bind(x, to=to, memory=memory)
-            return out, self.bind(tangent, to=to, memory=memory)
-        back = memory.back
-        if back is UNKNOWN:
-            traced = isinstance(x, Tracer)
-            back = Origin() if traced else as_array(x)._placed.placement.offloaded
-            memory = memory._replace(back=back)
-        out = self.bind(x, to=to, memory=memory)
-        if type(back) is Origin:
-            memory = memory._replace(back=Back(back))
+            if type(memory) is Going and type(memory.back) is Origin:
+                memory = memory._replace(back=Back(memory.back))
         return out, self.bind(tangent, to=to, memory=memory)
 
     def transpose(
-        self, cotangent: Any, *args: Any, to: Sharding | None, memory: Memory
+        self, cotangent: Any, *args: Any, to: Place, memory: Memory
     ) -> Sequence[Any]:
-        """The cotangent goes to the same devices, and the memory of the operand."""
+        """The cotangent goes to the memory of the operand, and its devices if known."""
         if type(memory) is Going:
-            memory = memory.turned()
+            home = memory.back
+            if type(home) is Home:
+                there = _layout(to) or home.sharding
+                there = there.with_memory_kind(memory.to)
+                to, memory = home, Going(home.sharding.offloaded, Home(there, True))
+            else:
+                memory = memory.turned()
         return [DevicePut.bind(cotangent, to=to, memory=memory)]
 
     def batched_params(
-        self, value: Any, size: int, *, to: Sharding | None, memory: Memory
+        self, value: Any, size: int, *, to: Place, memory: Memory
     ) -> dict[str, Any]:
         """The new axis is divided as `vmap` was told, or as the compiler likes."""
-        if isinstance(to, NamedSharding):
-            spec = PartitionSpec(state.spmd or PartitionSpec.UNCONSTRAINED, *to.spec)
-            to = NamedSharding(to.mesh, spec, memory_kind=to.offloaded)
-        return {"to": to, "memory": memory}
+        if type(memory) is Going and type(memory.back) is Home:
+            memory = memory._replace(back=_batched(memory.back))
+        return {"to": _batched(to), "memory": memory}
+
+
+def _layout(to: Place) -> Sharding | None:
+    return to.sharding if isinstance(to, Home) else to
+
+
+def _home(x: Any) -> Home | None:
+    """Returns where a value lies, None if it is one of a program being traced."""
+    behind = 0
+    while isinstance(x, Tracer):
+        if isinstance(x, LinearizeTracer | JVPTracer):
+            x = x.primal
+        elif isinstance(x, BatchTracer):
+            x, behind = x.value, behind + 1
+        else:
+            return None
+    placed = as_array(x)._placed
+    sharding = placed.placement.sharding
+    if behind and len(placed.placement.devices) > 1:
+        entries: Sequence[Any] = ()
+        if isinstance(sharding, NamedSharding):
+            entries = sharding.spec[behind:]
+        mesh, kind = mesh_of(placed.placement), sharding.offloaded
+        sharding = NamedSharding(mesh, PartitionSpec(*entries), memory_kind=kind)
+    return Home(sharding, placed.committed)
+
+
+def _turning(to: Place, memory: Memory, home: Home) -> Going:
+    """Returns how a tangent goes where its value goes, and back to `home`."""
+    if type(memory) is not Going:
+        there = _layout(to)
+        return Going(None if there is None else there.offloaded, home)
+    if memory.back is not UNKNOWN and not isinstance(memory.back, Origin | Back):
+        kept = home.sharding.with_memory_kind(memory.back)
+        home = home._replace(sharding=kept)
+    return Going(memory.to, home)
+
+
+def _batched(to: Any) -> Any:
+    """Returns a place for arrays with one more axis in front."""
+    if isinstance(to, Home):
+        return to._replace(sharding=_batched(to.sharding))
+    if isinstance(to, NamedSharding):
+        spec = PartitionSpec(state.spmd or PartitionSpec.UNCONSTRAINED, *to.spec)
+        return NamedSharding(to.mesh, spec, memory_kind=to.offloaded)
+    return to
 
 
 def _annotated(ctx: Any, x: str, kind: str) -> str:
@@ -206,9 +284,13 @@ def _annotated(ctx: Any, x: str, kind: str) -> str:
     )
 
 
+def _is_open(spec: PartitionSpec) -> bool:
+    return PartitionSpec.UNCONSTRAINED in tuple(spec)
+
+
 def _decided(to: Sharding) -> Sharding:
     """Returns a sharding without open axes: eagerly, these stay whole."""
-    if isinstance(to, NamedSharding) and PartitionSpec.UNCONSTRAINED in tuple(to.spec):
+    if isinstance(to, NamedSharding) and _is_open(to.spec):
         entries = [None if e is PartitionSpec.UNCONSTRAINED else e for e in to.spec]
         return to.with_spec(PartitionSpec(*entries))
     return to
@@ -244,6 +326,49 @@ def as_sharding(where: Any, what: str) -> Sharding:
     )
 
 
+def require_fit(where: Sharding, aval: Aval, what: str) -> None:
+    """Makes sure that an array can lie as a sharding says.
+
+    Args:
+      where: the sharding.
+      aval: type of the array.
+      what: the argument of a function that says so, for messages.
+
+    Raises:
+      PlacementError: the spec has too many entries, one that leaves an axis to the
+        compiler, or an axis cannot be divided evenly.
+    """
+    if isinstance(where, NamedSharding) and _is_open(where.spec):
+        raise PlacementError(
+            f"{what} is {where.spec}, which leaves an axis of {aval} to the compiler: "
+            "only a constraint may do that; None leaves the whole array to it"
+        )
+    try:
+        where.shard_shape(aval.shape)
+    except PlacementError as error:
+        raise PlacementError(f"{what}: {error}") from None
+
+
+def place_like(x: Any, shape: Sequence[int]) -> Sharding | None:
+    """Returns where an array like another one belongs.
+
+    Args:
+      x: array-like, or a `ShapeDtypeStruct`.
+      shape: of the new array. A mesh is for arrays of the shape of `x` only.
+
+    Returns:
+      Where `x` was put, or would be; None: anywhere.
+    """
+    sharding: Sharding | None = None
+    if type(x) is Array:
+        sharding = x.sharding if x.committed else None
+    elif isinstance(x, ShapeDtypeStruct):
+        sharding = x.sharding
+    if sharding is None or isinstance(sharding, SingleDeviceSharding):
+        return sharding
+    return sharding if tuple(shape) == x.shape else None
+
+
 def is_place(value: Any) -> bool:
     """Returns whether a node of a tree of shardings is one (specs are tuples)."""
     return value is None or isinstance(value, PartitionSpec | Sharding)
@@ -263,7 +388,9 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """Says how an array is laid over devices, inside a jitted function.
 
     Outside of one it moves the array, as `device_put` does. Inside, an array stays in
-    the memory it lies in, unless a sharding names another kind than the devices' own.
+    the memory it lies in, unless a sharding names another kind than the devices' own,
+    and an axis need not be divisible: the compiler pads the parts (results come out
+    whole then).
 
     Args:
       x: array-like or pytree of them.
@@ -275,7 +402,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
       The same arrays.
 
     Raises:
-      PlacementError: an axis cannot be divided evenly, or the mesh has no such axis.
+      PlacementError: a spec has more entries than the array has axes, or outside of
+        jitted functions an axis cannot be divided evenly.
 
     Source: Shardy's `sdy.sharding_constraint`.
 
@@ -318,6 +446,8 @@ def laid_out(name: str, array: Any, out_sharding: Any) -> Array:
       ArgumentError: `out_sharding` is neither.
       PlacementError: an axis cannot be divided evenly, or the mesh has no such axis.
     """
-    where = as_sharding(out_sharding, f"{name}: out_sharding")
+    what = f"{name}: out_sharding"
+    where = as_sharding(out_sharding, what)
+    require_fit(where, typeof(array), what)
     result: Array = _constrained(array, where)
     return result

@@ -16,7 +16,7 @@ from fxflow.core.placed import placed_on
 from fxflow.core.trace import Tracer, state
 from fxflow.devices.meshes import PartitionSpec
 from fxflow.devices.shardings import Sharding
-from fxflow.lax.transfer import as_sharding
+from fxflow.lax.transfer import as_sharding, place_like
 from fxflow.numpy._operands import (
     ArrayLike,
     DTypeLike,
@@ -243,8 +243,8 @@ def _full_like(
     if out_sharding is not None:
         device = place_of(name, device, out_sharding)
     lengths, chosen, weak = _like(name, a, dtype, shape)
-    if device is None and shape is None and type(a) is Array and a.committed:
-        device = a.sharding
+    if device is None:
+        device = place_like(a, lengths)
     if type(value) is int and value in (0, 1) and not weak:
         return _filled(name, lengths, value, chosen, device)
     made = (
@@ -269,7 +269,8 @@ def zeros_like(
       a: array-like, or anything with shape and dtype.
       dtype: of the result (default: that of `a`).
       shape: of the result (default: that of `a`).
-      device: where to put it (default: where `a` was put, if it keeps its shape).
+      device: where to put it (default: where `a` was put; a layout over several
+        devices only if the shape stays).
       out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
         a `PartitionSpec` over the current mesh.
 
@@ -299,7 +300,8 @@ def ones_like(
       a: array-like, or anything with shape and dtype.
       dtype: of the result (default: that of `a`).
       shape: of the result (default: that of `a`).
-      device: where to put it (default: where `a` was put, if it keeps its shape).
+      device: where to put it (default: where `a` was put; a layout over several
+        devices only if the shape stays).
       out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
         a `PartitionSpec` over the current mesh.
 
@@ -328,8 +330,8 @@ def empty_like(
       prototype: array-like, or anything with shape and dtype.
       dtype: of the result (default: that of `prototype`).
       shape: of the result (default: that of `prototype`).
-      device: where to put it (default: where `prototype` was put, if it keeps its
-        shape).
+      device: where to put it (default: where `prototype` was put; a layout over
+        several devices only if the shape stays).
 
     Returns:
       Array.
@@ -358,7 +360,8 @@ def full_like(
       fill_value: array-like that broadcasts to the shape.
       dtype: of the result (default: that of `a`).
       shape: of the result (default: that of `a`).
-      device: where to put it (default: where `a` was put, if it keeps its shape).
+      device: where to put it (default: where `a` was put; a layout over several
+        devices only if the shape stays).
       out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
         a `PartitionSpec` over the current mesh.
 

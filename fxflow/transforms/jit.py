@@ -25,7 +25,7 @@ from fxflow.core.staging import trace_flat
 from fxflow.core.trace import Tracer, state
 from fxflow.devices.meshes import current_mesh, note_asked, times_asked
 from fxflow.lax.calls import JitCall
-from fxflow.lax.transfer import as_sharding, is_place, put_traced
+from fxflow.lax.transfer import as_sharding, is_place, put_traced, require_fit
 from fxflow.transforms.arguments import (
     as_indices,
     as_names,
@@ -169,9 +169,13 @@ class JitFunction(CachedCall):
             donated=bound.donated(),
             keep_unused=self._keep_unused,
             options=self._options,
-            in_shardings=self._argument_shardings(bound),
+            in_shardings=self._argument_shardings(bound, avals),
             out_shardings=_prefixed(
-                self._out_shardings, flat.out_tree, "out_shardings", self._name
+                self._out_shardings,
+                flat.out_tree,
+                graph.out_avals,
+                "out_shardings",
+                self._name,
             ),
         )
         traced.asks_mesh = times_asked() > asked
@@ -179,7 +183,7 @@ class JitFunction(CachedCall):
             caches.traced[key] = traced
         return traced
 
-    def _argument_shardings(self, bound: _Bound) -> list[Any]:
+    def _argument_shardings(self, bound: _Bound, avals: Sequence[Any]) -> list[Any]:
         """Returns where each leaf of the arguments is to be, or None."""
         wanted = self._in_shardings
         if wanted is None:
@@ -192,7 +196,7 @@ class JitFunction(CachedCall):
                 f"{', '.join(sorted(bound.named()))} by position"
             )
         structure = tree.structure(bound.dynamic())
-        return _prefixed(wanted, structure, "in_shardings", self._name)
+        return _prefixed(wanted, structure, avals, "in_shardings", self._name)
 
     def _compiled(
         self, bound: _Bound, traced: Traced, placeds: Sequence[Placed]
@@ -366,12 +370,15 @@ def _frozen(shardings: Any) -> Any:
     return (tuple(leaves), treedef)
 
 
-def _prefixed(wanted: Any, structure: Any, what: str, name: str) -> list[Any]:
+def _prefixed(
+    wanted: Any, structure: Any, avals: Sequence[Any], what: str, name: str
+) -> list[Any]:
     """Returns a sharding or None for each leaf of a structure.
 
     Args:
       wanted: pytree of shardings, specs or None: a prefix.
       structure: of the arguments or the results.
+      avals: their types.
       what: `in_shardings` or `out_shardings`.
       name: of the function.
     """
@@ -381,7 +388,11 @@ def _prefixed(wanted: Any, structure: Any, what: str, name: str) -> list[Any]:
     label = f"jit({name}): {what}"
     full = structure.unflatten(range(count))
     given = tree.broadcast_prefix(wanted, full, is_leaf=is_place, name=label)
-    return [None if w is None else as_sharding(w, label) for w in given]
+    places = [None if w is None else as_sharding(w, label) for w in given]
+    for where, aval in zip(places, avals, strict=True):
+        if where is not None:
+            require_fit(where, aval, label)
+    return places
 
 
 def _placed_at(array: Array, where: Any, bound: _Bound, i: int) -> Array:

@@ -33,6 +33,7 @@ from fxflow.core.execute import Program, check_finite
 from fxflow.core.placed import Placed, placed_on
 from fxflow.core.trace import Tracer
 from fxflow.devices import buffers, clients
+from fxflow.devices.errors import PlacementError
 from fxflow.devices.meshes import Mesh, PartitionSpec
 from fxflow.devices.shardings import NamedSharding
 from fxflow.lax.copying import optimization_barrier
@@ -131,6 +132,7 @@ def pmap(
 
     Raises:
       ArgumentError: nothing is mapped, or there are too few devices.
+      PlacementError: `devices` is empty, or names one twice.
       ShapeError: the mapped axes of the arguments have different lengths.
       AxisError: an axis is out of range.
 
@@ -154,6 +156,10 @@ def pmap(
             donate_argnums=donate_argnums,
         )
     require_callable(fun, "pmap")
+    if devices is not None and not len(devices):
+        raise PlacementError(
+            f"pmap({name_of(fun)}): devices is empty; None means all of the platform"
+        )
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     require_axes(in_axes, "pmap: in_axes")

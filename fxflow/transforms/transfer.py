@@ -12,7 +12,7 @@ from fxflow.core.trace import Tracer
 from fxflow.devices import buffers
 from fxflow.devices.memory_kinds import HOST, Space, kind_of
 from fxflow.devices.shardings import Sharding
-from fxflow.lax.transfer import DevicePut, as_sharding, copy_buffer, is_place
+from fxflow.lax.transfer import DevicePut, as_sharding, copied, is_place
 
 HERE = Going(None)
 
@@ -22,8 +22,8 @@ def device_put(
     device: Any = None,
     *,
     src: Any = None,
-    donate: bool = False,
-    may_alias: bool | None = None,
+    donate: Any = False,
+    may_alias: Any = None,
 ) -> Any:
     """Puts arrays on devices.
 
@@ -35,16 +35,18 @@ def device_put(
         device.
       src: where from, likewise. An array knows where it is, and so does a program; it
         only says where the cotangent goes, if that is to be another memory.
-      donate: whether the arrays given are not needed any more; they are deleted if they
-        had to be copied.
-      may_alias: whether the result may share memory with `x` (False: always a copy).
+      donate: whether an array given is not needed any more; it is deleted if it had to
+        be copied. A bool, or a pytree prefix of `x`.
+      may_alias: whether the result may share memory with `x`, likewise (False: always a
+        copy; None and True: it may).
 
     Returns:
       The same structure with arrays there. With a `device` they are *committed*:
       operations on them run there. In a jitted function a sharding over a mesh becomes
       a constraint (see `lax.with_sharding_constraint`), and another kind of memory a
       copy to it. What operations read from host memory is copied to the device's own
-      first; results are there. The cotangent goes back to the memory `x` came from.
+      first; results are there. The cotangent goes back to the memory `x` came from,
+      and outside of jitted functions to its devices.
 
     Raises:
       ArgumentError: a leaf is no array, or `device` is no device.
@@ -57,42 +59,50 @@ def device_put(
     """
     leaves, treedef = tree.flatten(x)
     places = tree.broadcast_prefix(device, x, is_leaf=is_place, name="device_put")
-
-    def put(leaf: Any, where: Any, source: Any = None) -> Any:
-        if not is_arraylike(leaf):
-            raise not_an_array(leaf, "device_put: got")
-        array = as_array(leaf)
-        if where is None:
-            return array
-        to, kind = where, None
-        if type(where) is Space:
-            to, kind = None, _kind(where, array, "device_put")
-        else:
-            if not isinstance(where, Sharding):
-                to = as_sharding(where, "device_put")
-            kind = to.offloaded
-        memory = HERE if kind is None else Going(kind)
-        if source is not None:
-            memory = Going(kind, _kind(source, array, "device_put: src"))
-        result = DevicePut.bind(array, to=to, memory=memory)
-        if not donate and may_alias is not False:
-            return result
-        if isinstance(array, Tracer) or isinstance(result, Tracer):
-            return result
-        shared = getattr(result, "_buffer", 0) is getattr(array, "_buffer", 1) or (
-            hasattr(result, "_host") and result._host is getattr(array, "_host", None)
-        )
-        if may_alias is False and shared:
-            result = Array(copy_buffer(result), result._placed)
-            shared = False
-        if donate and not shared and array is leaf:
-            array.delete()
-        return result
-
-    if src is None:
-        return treedef.unflatten(map(put, leaves, places))
+    if src is None and donate is False and may_alias is None:
+        return treedef.unflatten(map(_put, leaves, places))
     sources = tree.broadcast_prefix(src, x, is_leaf=is_place, name="device_put: src")
-    return treedef.unflatten(map(put, leaves, places, sources))
+    gives = tree.broadcast_prefix(donate, x, name="device_put: donate")
+    aliases = tree.broadcast_prefix(
+        may_alias, x, is_leaf=is_place, name="device_put: may_alias"
+    )
+    outs = list(map(_put, leaves, places, sources))
+    return treedef.unflatten(map(_owned, leaves, outs, gives, aliases))
+
+
+def _put(leaf: Any, where: Any, source: Any = None) -> Any:
+    """Returns a leaf at a place."""
+    if not is_arraylike(leaf):
+        raise not_an_array(leaf, "device_put: got")
+    array = as_array(leaf)
+    if where is None:
+        return array
+    to, kind = where, None
+    if type(where) is Space:
+        to, kind = None, _kind(where, array, "device_put")
+    else:
+        if not isinstance(where, Sharding):
+            to = as_sharding(where, "device_put")
+        kind = to.offloaded
+        to.shard_shape(array.shape)
+    memory = HERE if kind is None else Going(kind)
+    if source is not None:
+        memory = Going(kind, _kind(source, array, "device_put: src"))
+    return DevicePut.bind(array, to=to, memory=memory)
+
+
+def _owned(leaf: Any, result: Any, donate: Any, may_alias: Any) -> Any:
+    """Returns what became of a leaf, not sharing its memory if that was asked for."""
+    if isinstance(result, Tracer) or not isinstance(leaf, Array):
+        return result
+    source, target = leaf._placed.placement, result._placed.placement
+    stays = source.same_layout(target, len(leaf.aval.physical.shape))
+    # Host memory may be taken over by the devices it is divided among.
+    if may_alias is False and (stays or hasattr(leaf, "_host")):
+        result, stays = copied(result), False
+    if donate and not stays and not leaf.is_deleted():
+        leaf.delete()
+    return result
 
 
 def _kind(where: Any, array: Any, what: str) -> str | None:

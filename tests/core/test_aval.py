@@ -17,7 +17,8 @@ from fxflow import ShapeDtypeStruct
 from fxflow.core import aval as aval_module
 from fxflow.core import dtypes
 from fxflow.core.aval import Aval
-from fxflow.core.errors import ShapeError
+from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.devices import PlacementError
 
 F32 = np.dtype(np.float32)
 
@@ -152,3 +153,17 @@ def test_sizes_are_refused_before_xla_sees_them():
         fnp.linspace(0, 1, 2**62)
     with pytest.raises(ShapeError, match=r"^histogram2d: an array"):
         fnp.histogram2d(fnp.ones(3), fnp.ones(3), bins=(2**62, 2**62))
+
+
+def test_structs_with_shardings():
+    mesh = fxflow.make_mesh((2,), ("x",))
+    split = fxflow.NamedSharding(mesh, fxflow.P("x"))
+    struct = ShapeDtypeStruct((4,), "float32", sharding=split)
+    assert struct != ShapeDtypeStruct((4,), "float32")
+    assert struct == ShapeDtypeStruct((4,), "float32", sharding=split)
+    with pytest.raises(PlacementError, match="cannot be divided into 2"):
+        ShapeDtypeStruct((5,), "float32", sharding=split)
+    with pytest.raises(PlacementError, match="at least 1 axes"):
+        struct.update(shape=())
+    with pytest.raises(ArgumentError, match=r"must be a Sharding, got PartitionSpec"):
+        ShapeDtypeStruct((4,), "float32", sharding=fxflow.P("x"))

@@ -158,3 +158,10 @@ def test_axis_types() -> None:
     for wrong in [(auto, AxisType.Explicit), (auto,)]:
         with pytest.raises(PlacementError, match=r"must be 2 times AxisType\.Auto"):
             make_mesh((2, 2), ("a", "b"), axis_types=wrong)
+
+
+def test_specs_have_no_subclasses() -> None:
+    with pytest.raises(TypeError, match="cannot be subclassed"):
+
+        class Spec(P):
+            pass

@@ -159,8 +159,32 @@ def test_kinds_of_memory() -> None:
             lambda m: fxflow.device_put(1.0, NamedSharding(m, P("x"))),
             "for arrays of at least 1 axes, got one of 0",
         ),
+        (
+            lambda m: fxflow.device_put(1.0, NamedSharding(m, P(None))),
+            "for arrays of at least 1 axes, got one of 0",
+        ),
+        (
+            lambda m: fxflow.device_put(1.0, NamedSharding(Mesh([], "x"), P())),
+            "has no devices",
+        ),
     ],
 )
 def test_errors(make, words) -> None:
     with pytest.raises(PlacementError, match=words):
         make(make_mesh((2, 4), ("x", "y")))
+
+
+def test_one_of_equal_shardings() -> None:
+    mesh = make_mesh((2, 4), ("x", "y"))
+    long, short = NamedSharding(mesh, P("x", None)), NamedSharding(mesh, P("x"))
+    assert long == short and hash(long) == hash(short)
+    assert long.canonical().spec == P("x") and len(long.canonical().spec) == 1
+    assert short.canonical() is short
+    there = long.with_memory_kind("pinned_host")
+    assert there.canonical().memory_kind == "pinned_host"
+    one = SingleDeviceSharding("cpu")
+    assert one.canonical() is one
+    assert buffers.placement_for(long) is buffers.placement_for(short)
+    assert len(buffers.placement_for(long).sharding.spec) == 1
+    with pytest.raises(PlacementError, match="at least 2 axes"):
+        long.shard_shape((8,))

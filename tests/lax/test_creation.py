@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import fxflow
+import fxflow.numpy as fnp
 from fxflow import lax
 from fxflow.core.errors import AxisError, DtypeError, ShapeError
 from tests.lax.test_shape import keys, words
@@ -85,3 +87,26 @@ def test_keys_of_one_integer() -> None:
         lax.full((2,), -1, keys(1).dtype)
     with pytest.raises(DtypeError, match="cannot become key<fry>"):
         lax.full((2,), 1.5, keys(1).dtype)
+
+
+@pytest.mark.parametrize("module", [lax, fnp])
+def test_where_what_is_like_another_lies(module) -> None:
+    first, device = (fxflow.SingleDeviceSharding(fxflow.devices()[i]) for i in (0, 1))
+    mesh = fxflow.make_mesh((2, 4), ("x", "y"))
+    split = fxflow.NamedSharding(mesh, fxflow.P("x", None))
+    functions = [lambda x, **k: module.full_like(x, 3, **k)]
+    if module is fnp:
+        functions += [fnp.zeros_like, fnp.ones_like, fnp.empty_like]
+    for where in (device, split):
+        put = fxflow.device_put(np.ones((4, 6), np.float32), where)
+        struct = fxflow.ShapeDtypeStruct((4, 6), np.float32, sharding=where)
+        for like in (put, struct):
+            for function in functions:
+                assert function(like).sharding == where
+                assert function(like, dtype="int32").sharding == where
+                assert function(like, shape=(4, 6)).sharding == where
+                # A mesh is for arrays of one shape.
+                other = function(like, shape=(2, 6)).sharding
+                assert other == (device if where is device else first)
+            assert module.full_like(like, put[0, 0]).sharding == where
+    assert not module.full_like(fnp.ones(3), 2).committed

@@ -112,7 +112,54 @@ def test_constraints(array) -> None:
     slope = fxflow.grad(lambda a: fnp.sum(f(a) * HOST))(array)
     np.testing.assert_allclose(slope, 2 * HOST)
     with pytest.raises(PlacementError, match="cannot be divided into 4"):
-        fxflow.jit(lambda a: lax.with_sharding_constraint(a, on("x")))(np.ones(3))
+        lax.with_sharding_constraint(np.ones(3), on("x"))
+
+
+@pytest.mark.parametrize(
+    ("shape", "spec"), [((7, 5), P(("x", "y"))), ((3, 2, 5), P("y", None, "x"))]
+)
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x + 1,
+        lambda x: fnp.sum(x, 0),
+        lambda x: fnp.sort(x, 0)[::-1],
+        lambda x: fnp.cumsum(x, 1) / 3,
+        lambda x: fxflow.nn.softmax(x, axis=1).T,
+        fxflow.grad(lambda x: fnp.sum(x**3)),
+        lambda x: lax.scan(lambda c, v: (c + v, c), x[0] * 0, x)[1],
+    ],
+)
+def test_constraints_pad_what_does_not_divide(function, shape, spec) -> None:
+    x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    def inside(x):
+        x = lax.with_sharding_constraint(x, NamedSharding(MESH, spec))
+        return lax.with_sharding_constraint(function(x * 2), on("y"))
+
+    got = fxflow.jit(inside)(x)
+    np.testing.assert_allclose(got, fxflow.jit(function)(2 * x), rtol=1e-5, atol=1e-5)
+    assert got.sharding.shard_shape(got.shape)
+
+
+def test_specs_that_end_in_none_are_shorter_ones() -> None:
+    mesh = make_mesh((2,), ("x",))
+    long, short = NamedSharding(mesh, P("x", None)), NamedSharding(mesh, P("x"))
+    two = fxflow.device_put(np.ones((8, 2), np.float32), long)
+    one = fxflow.device_put(np.ones(8, np.float32), short)
+    assert two.sharding == long and one.sharding == short
+    assert len(one.sharding.spec) == len(two.sharding.spec) == 1
+    # What the first of equal shardings is like must not count for the others.
+    for function in (lambda a: a + 1, fxflow.jit(lambda a: fnp.concatenate([a, 2 * a]))):
+        for array in (two, one):
+            np.testing.assert_array_equal(function(array), function(np.array(array)))
+    for given in (long, short):
+        f = fxflow.jit(lambda a: 2 * a, in_shardings=given, out_shardings=given)
+        assert f(two).sharding == short
+        assert lax.with_sharding_constraint(two, given).sharding == short
+    assert fxflow.jit(lambda a: 2 * a, in_shardings=two.sharding)(one).sharding == short
+    scalar = fxflow.device_put(1.0, NamedSharding(mesh, P()))
+    fxflow.device_put(one, NamedSharding(mesh, P(None)))
+    assert (scalar + 1).tolist() == 2.0 and scalar.sharding.spec == P()
 
 
 def test_bare_specs_mean_the_current_mesh() -> None:
@@ -368,3 +415,50 @@ def test_arrays_of_one_value(array):
     ] * 2
     with pytest.raises(PlacementError, match="cannot be divided into 4"):
         fnp.zeros((7,), device=on("x"))
+
+
+OPEN = P(P.UNCONSTRAINED)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda x: fxflow.jit(lambda x: x, in_shardings=on(None, None))(x),
+            "in_shardings: .*at least 2 axes, got one of 1",
+        ),
+        (
+            lambda x: fxflow.jit(lambda x: [x, x], out_shardings=[None, on(None, None)])(
+                x
+            ),
+            "out_shardings: .*at least 2 axes, got one of 1",
+        ),
+        (
+            lambda x: fxflow.jit(lambda x: x, out_shardings=on(*OPEN))(x),
+            "out_shardings is .*leaves an axis of f32",
+        ),
+        (
+            lambda x: fxflow.jit(lambda x: x, in_shardings=on(*OPEN))(x),
+            "in_shardings is .*leaves an axis of f32",
+        ),
+        (
+            lambda x: fxflow.jit(lambda x: x[:7], out_shardings=on("x"))(x),
+            "out_shardings: axis 0 .*cannot be divided into 4",
+        ),
+        (
+            lambda x: fxflow.jit(fxflow.jit(lambda x: x[:7], out_shardings=on("x")))(x),
+            "out_shardings: axis 0 .*cannot be divided into 4",
+        ),
+        (
+            lambda x: fxflow.jit(lambda x: fxflow.device_put(x[:7], on("x")))(x),
+            "axis 0 .*cannot be divided into 4",
+        ),
+        (
+            lambda x: lax.with_sharding_constraint(x, on(None, None)),
+            "at least 2 axes, got one of 1",
+        ),
+    ],
+)
+def test_what_shardings_cannot_say(call, words) -> None:
+    with pytest.raises(PlacementError, match=words):
+        call(np.ones(8, np.float32))

@@ -294,6 +294,7 @@ def test_traces_once():
             "axis_size=3, but the arguments have 8",
         ),
         (lambda: pmap(3), ArgumentError, "pmap"),
+        (lambda: pmap(lambda x: x, devices=[])(X), ValueError, "devices is empty"),
     ],
 )
 def test_errors(call, error, words):

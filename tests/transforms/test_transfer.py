@@ -5,7 +5,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import device_get, device_put
+from fxflow import device_get, device_put, lax
 from fxflow.memory import Space
 
 
@@ -67,6 +67,111 @@ def test_src_says_where_the_cotangent_goes():
     assert gradient(there, src=fxflow.devices()[0]) == "device"
     with pytest.raises(TypeError, match=r"device_put: src: expected.*got 7"):
         device_put(x, Space.Device, src=7)
+
+
+def test_donation_is_for_each_leaf():
+    mesh = fxflow.make_mesh((4,), ("x",))
+    split, whole = (fxflow.NamedSharding(mesh, fxflow.P(*s)) for s in (["x"], []))
+    for flags in ((True, False), (False, True), (False, False), True):
+        x, y = (device_put(np.arange(8.0), split) for _ in range(2))
+        a, b = device_put((x, y), whole, donate=flags)
+        gone = flags if isinstance(flags, tuple) else (flags, flags)
+        assert (x.is_deleted(), y.is_deleted()) == gone
+        assert a.tolist() == b.tolist() == list(range(8))
+    x = device_put(np.arange(8.0), split)
+    a, b = device_put((x, x), whole, donate=True)
+    assert x.is_deleted() and a.tolist() == b.tolist() == list(range(8))
+    x = device_put(np.arange(8.0), split)
+    assert device_put(x, split, donate=True).tolist() == list(range(8))
+    with pytest.raises(ValueError, match="device_put: donate"):
+        device_put((x, x), whole, donate=(True, False, True))
+
+
+def pointers(x):
+    return {shard.data.unsafe_buffer_pointer() for shard in x.addressable_shards}
+
+
+@pytest.mark.parametrize("source", range(5))
+@pytest.mark.parametrize("target", range(5))
+def test_memory_is_not_shared_unless_it_may_be(source, target):
+    mesh, one = fxflow.make_mesh((4,), ("x",)), fxflow.make_mesh((1,), ("x",))
+    places = [
+        None,
+        fxflow.devices()[0],
+        fxflow.NamedSharding(mesh, fxflow.P("x")),
+        fxflow.NamedSharding(mesh, fxflow.P()),
+        fxflow.NamedSharding(one, fxflow.P()),
+    ]
+    for x in (fnp.arange(64.0) + 1, fxflow.jit(lambda x: x + 1)(fnp.arange(64.0))):
+        x = device_put(x, places[source])
+        y, z = device_put((x, x), places[target], may_alias=(False, None))
+        assert not pointers(x) & pointers(y)
+        np.testing.assert_array_equal(x, y)
+        np.testing.assert_array_equal(x, z)
+        x.delete()
+        assert y[3] == 4
+
+
+def where(x):
+    return x.sharding, x.committed
+
+
+@pytest.mark.parametrize("goal", ["device", "mesh", "other mesh", "here"])
+@pytest.mark.parametrize("start", ["anywhere", "device", "mesh"])
+def test_cotangents_go_back_to_their_devices(start, goal):
+    wide = fxflow.make_mesh((2, 4), ("x", "y"))
+    narrow = fxflow.make_mesh((2,), ("x",))
+    places = {
+        "anywhere": None,
+        "device": fxflow.devices()[2],
+        "mesh": fxflow.NamedSharding(wide, fxflow.P("y")),
+        "other mesh": fxflow.NamedSharding(narrow, fxflow.P("x")),
+        "here": fxflow.devices()[0],
+    }
+    x = device_put(np.arange(4, dtype=np.float32), places[start])
+    goal = places[goal]
+
+    def cubed(x):
+        y = device_put(x**2, goal)
+        return fnp.sum(y * device_put(x, goal))
+
+    for gradient in (
+        fxflow.grad(cubed),
+        lambda x: fxflow.vjp(cubed, x)[1](np.float32(1))[0],
+        fxflow.grad(lambda x: fnp.sum(lax.with_sharding_constraint(cubed(x), whole))),
+    ):
+        whole = fxflow.NamedSharding(wide, fxflow.P())
+        slope = gradient(x)
+        np.testing.assert_allclose(slope, 3 * np.arange(4) ** 2)
+        assert where(slope) == where(x)
+    second = fxflow.grad(lambda x: fnp.sum(fxflow.grad(cubed)(x) * 2))(x)
+    np.testing.assert_allclose(second, 12 * np.arange(4))
+    assert where(second) == where(x)
+    np.testing.assert_allclose(
+        fxflow.hessian(cubed)(x), np.diag(6 * np.arange(4)), rtol=1e-6
+    )
+    tangent = fxflow.jvp(cubed, (x,), (x,))[1]
+    np.testing.assert_allclose(tangent, 3 * np.sum(np.arange(4) ** 3))
+
+
+def test_cotangents_of_slices_go_back():
+    wide = fxflow.make_mesh((2, 4), ("x", "y"))
+    rows = np.arange(16, dtype=np.float32).reshape(4, 4)
+    target = fxflow.NamedSharding(fxflow.make_mesh((2,), ("x",)), fxflow.P("x"))
+    squared = lambda x: fnp.sum(device_put(x, target) ** 2)
+    for place in (
+        fxflow.devices()[2],
+        fxflow.NamedSharding(wide, fxflow.P("x", "y")),
+        fxflow.NamedSharding(wide, fxflow.P("y")),
+    ):
+        x = device_put(rows, place)
+        for gradient in (
+            fxflow.vmap(fxflow.grad(squared)),
+            fxflow.grad(lambda x: fnp.sum(fxflow.vmap(squared)(x))),
+        ):
+            slopes = gradient(x)
+            np.testing.assert_allclose(slopes, 2 * rows)
+            assert slopes.devices() == x.devices()
 
 
 def test_errors():
