@@ -68,9 +68,7 @@ def copied(array: Array) -> Array:
     if not hasattr(array, "_buffer"):
         return from_host(np.array(host_of(array)), placed)
     where = placed.placement
-    return Array(
-        buffers.move(array.aval.physical, array._buffer, where, where), placed
-    )
+    return Array(buffers.move(array.aval.physical, array._buffer, where, where), placed)
 
 
 @register

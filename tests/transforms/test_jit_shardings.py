@@ -132,6 +132,7 @@ def test_constraints(array) -> None:
 )
 def test_constraints_pad_what_does_not_divide(function, shape, spec) -> None:
     x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+
     def inside(x):
         x = lax.with_sharding_constraint(x, NamedSharding(MESH, spec))
         return lax.with_sharding_constraint(function(x * 2), on("y"))
@@ -149,7 +150,7 @@ def test_specs_that_end_in_none_are_shorter_ones() -> None:
     assert two.sharding == long and one.sharding == short
     assert len(one.sharding.spec) == len(two.sharding.spec) == 1
     # What the first of equal shardings is like must not count for the others.
-    for function in (lambda a: a + 1, fxflow.jit(lambda a: fnp.concatenate([a, 2 * a]))):
+    for function in (lambda a: a + 1, fxflow.jit(lambda a: fnp.tile(a, 2))):
         for array in (two, one):
             np.testing.assert_array_equal(function(array), function(np.array(array)))
     for given in (long, short):
@@ -428,9 +429,7 @@ OPEN = P(P.UNCONSTRAINED)
             "in_shardings: .*at least 2 axes, got one of 1",
         ),
         (
-            lambda x: fxflow.jit(lambda x: [x, x], out_shardings=[None, on(None, None)])(
-                x
-            ),
+            lambda x: fxflow.jit(lambda x: [x], out_shardings=[on(None, None)])(x),
             "out_shardings: .*at least 2 axes, got one of 1",
         ),
         (

@@ -128,6 +128,7 @@ def test_cotangents_go_back_to_their_devices(start, goal):
         "other mesh": fxflow.NamedSharding(narrow, fxflow.P("x")),
         "here": fxflow.devices()[0],
     }
+    whole = fxflow.NamedSharding(wide, fxflow.P())
     x = device_put(np.arange(4, dtype=np.float32), places[start])
     goal = places[goal]
 
@@ -140,7 +141,6 @@ def test_cotangents_go_back_to_their_devices(start, goal):
         lambda x: fxflow.vjp(cubed, x)[1](np.float32(1))[0],
         fxflow.grad(lambda x: fnp.sum(lax.with_sharding_constraint(cubed(x), whole))),
     ):
-        whole = fxflow.NamedSharding(wide, fxflow.P())
         slope = gradient(x)
         np.testing.assert_allclose(slope, 3 * np.arange(4) ** 2)
         assert where(slope) == where(x)
