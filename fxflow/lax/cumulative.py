@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
@@ -30,9 +31,9 @@ from fxflow.lax.elementwise import add, max, min, mul, sub
 from fxflow.lax.exponential import exp, log1p
 from fxflow.lax.families import (
     ADDED,
+    ANY,
     FLOAT,
     NUMERIC,
-    ORDERED,
     Kinds,
     Linear,
     kind,
@@ -75,6 +76,10 @@ class Cumulative(Primitive):
         """Returns two values combined, by operations of `lax`."""
         raise NotImplementedError
 
+    def combiner(self, aval: Aval) -> str:
+        """Returns the StableHLO operation that does it, or "" if there is none."""
+        return self.hlo
+
     def partials(self, before: Any, x: Any, out: Any) -> tuple[Any, Any]:
         """Returns the derivatives of `out = combine(before, x)` by both."""
         raise NotImplementedError
@@ -96,7 +101,9 @@ class Cumulative(Primitive):
             operand = convert_text(ctx, operand, aval, wide)
         if ctx.platform == "cpu":
             out = loop(ctx, [operand], wide, self._step, axis, reverse)
-        elif self.hlo and (ctx.platform == "tpu" or aval.shape[axis] <= _GPU_WINDOW):
+        elif self.combiner(wide) and (
+            ctx.platform == "tpu" or aval.shape[axis] <= _GPU_WINDOW
+        ):
             out = self._window(ctx, operand, wide, axis, reverse)
         else:
             (out,) = ctx.compose(
@@ -109,8 +116,9 @@ class Cumulative(Primitive):
         return out if wide is aval else convert_text(ctx, out, wide, aval)
 
     def _step(self, ctx: Any, row: Aval, last: str, x: str) -> str:
-        if self.hlo:
-            return str(ctx.emit(f"{self.hlo} {last}, {x} : {row.mlir}"))
+        combiner = self.combiner(row)
+        if combiner:
+            return str(ctx.emit(f"{combiner} {last}, {x} : {row.mlir}"))
         (out,) = ctx.compose(self.combine, [last, x], [row, row])
         return str(out)
 
@@ -243,7 +251,11 @@ class CumProd(Cumulative):
 class CumExtremum(Cumulative):
     """Running extremum along one axis."""
 
-    kinds = ORDERED
+    kinds = ANY
+
+    def combiner(self, aval: Aval) -> str:
+        """Complex numbers have an order of our own."""
+        return "" if dtypes.is_complex(aval.dtype) else self.hlo
 
     def host_function(self, *, axis: int, reverse: bool) -> Callable[..., Any]:
         """The ufunc's `accumulate`, and the right one of two zeros."""
@@ -275,7 +287,7 @@ class CumExtremum(Cumulative):
 
 @register
 class CumMax(CumExtremum):
-    """Running maximum along an axis. dtypes: bool, real. From a NaN on: NaN."""
+    """Running maximum along an axis. dtypes: any. From a NaN on: NaN."""
 
     name = "cummax"
     hlo = "stablehlo.maximum"
@@ -292,7 +304,7 @@ class CumMax(CumExtremum):
 
 @register
 class CumMin(CumExtremum):
-    """Running minimum along an axis. dtypes: bool, real. From a NaN on: NaN."""
+    """Running minimum along an axis. dtypes: any. From a NaN on: NaN."""
 
     name = "cummin"
     hlo = "stablehlo.minimum"
@@ -402,7 +414,7 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """Takes the greatest of the elements up to each one along an axis.
 
     Args:
-      operand: real[...].
+      operand: any dtype[...].
       axis: along which.
       reverse: whether to start from the end.
 
@@ -411,10 +423,10 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
 
     Raises:
       AxisError: the axis is out of range.
-      DtypeError: the array is complex.
 
     Special cases:
-      From a NaN on the result is NaN.
+      From a NaN on the result is NaN. Complex numbers are ordered by real part, then
+      by imaginary part.
 
     Example:
       >>> import numpy as np
@@ -432,7 +444,7 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """Takes the least of the elements up to each one along an axis.
 
     Args:
-      operand: real[...].
+      operand: any dtype[...].
       axis: along which.
       reverse: whether to start from the end.
 
@@ -441,10 +453,10 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
 
     Raises:
       AxisError: the axis is out of range.
-      DtypeError: the array is complex.
 
     Special cases:
-      From a NaN on the result is NaN.
+      From a NaN on the result is NaN. Complex numbers are ordered by real part, then
+      by imaginary part.
 
     Example:
       >>> import numpy as np

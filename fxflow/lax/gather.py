@@ -345,8 +345,8 @@ def gather(
       unique_indices: a promise that no two index vectors are equal; it makes the
         derivative cheaper.
       indices_are_sorted: a promise that index vectors come in order.
-      mode: what happens to a slice that does not lie inside: `"clip"`, `"fill"` (the
-        default) or `"promise_in_bounds"`.
+      mode: what happens to a slice that does not lie inside: `"clip"`, `"fill"` or
+        `"promise_in_bounds"`; None: "fill" with a `fill_value`, else "clip".
       fill_value: a number for mode `"fill"` (None: nan for inexact dtypes, the smallest
         signed, the largest unsigned integer, True for bool).
 
@@ -377,6 +377,8 @@ def gather(
             "gather: dimension_numbers must be GatherDimensionNumbers, got "
             f"{dimension_numbers!r}"
         )
+    if mode is None and fill_value is None:
+        mode = GatherScatterMode.CLIP
     chosen = GatherScatterMode.from_any(mode)
     params = {
         "dimension_numbers": dimension_numbers,

@@ -311,6 +311,8 @@ def hard_tanh(x: ArrayLike) -> Array:
 
     Source: Collobert 2004.
     """
+    if not dtypes.is_inexact(typeof(x).dtype):
+        return fnp.clip(x, -1, 1)
     return fnp.where(fnp.greater(x, 1), 1, fnp.where(fnp.less(x, -1), -1, x))
 
 
@@ -505,7 +507,13 @@ def squareplus(x: ArrayLike, b: Any = 4) -> Array:
     Source: Barron 2021.
     """
     x = _inexact("squareplus", x)
-    return fnp.divide(fnp.add(x, fnp.sqrt(fnp.add(fnp.square(x), b))), 2)
+    root = fnp.sqrt(fnp.add(fnp.square(x), b))
+    if dtypes.is_complex(typeof(x).dtype):
+        return fnp.divide(fnp.add(x, root), 2)
+    # Below 0 the sum would cancel.
+    above = fnp.add(root, fnp.abs(x))
+    below = fnp.divide(b, above)
+    return fnp.divide(fnp.where(fnp.less(x, 0), below, above), 2)
 
 
 @library()

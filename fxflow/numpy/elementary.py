@@ -151,7 +151,8 @@ def _log_sum(x: Array, y: Array, base: float | None) -> Array:
         first = lax.select(lax.ge(lax.real(x), lax.real(y)), x, y)
         other = lax.sub(lax.add(x, y), first)
         rest = lax.exp(lax.mul(lax.sub(other, first), scale))
-        return lax.add(first, lax.div(lax.log1p(rest), scale))
+        out = lax.add(first, lax.div(lax.log1p(rest), scale))
+        return lax.complex(lax.real(out), _principal(lax.imag(out), scale))
     most = lax.max(x, y)
     # Not -|x - y|, whose slope at a tie is not the 0 that symmetry asks for.
     gap = lax.sub(lax.min(x, y), most)
@@ -162,11 +163,19 @@ def _log_sum(x: Array, y: Array, base: float | None) -> Array:
     return lax.select(same, lax.add(x, y), total)
 
 
+def _principal(angle: Array, scale: float) -> Array:
+    """Returns the imaginary part of a logarithm, less multiples of 2π / scale."""
+    turned = lax.mul(angle, scale)
+    inside = lax.div(lax.atan2(lax.sin(turned), lax.cos(turned)), scale)
+    return lax.select(lax.gt(lax.abs(turned), math.pi), inside, angle)
+
+
 @binary(
     "`log(exp(x1) + exp(x2))`.",
     identity=-math.inf,
-    returns="Float array of the broadcast shape.",
-    special="two infinities of one sign → that infinity.",
+    returns="Float or complex array of the broadcast shape.",
+    special="two infinities of one sign → that infinity. The imaginary part of a "
+    "complex result is in [-π, π].",
     promotion=float_pair,
 )
 def logaddexp(x: Array, y: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from fxflow import lax
@@ -9,7 +10,7 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ShapeError
-from fxflow.numpy._operands import ArrayLike, array_of, no_out
+from fxflow.numpy._operands import ArrayLike, array_of, no_out, repeated
 from fxflow.numpy.axes import canonical_axis
 
 
@@ -18,6 +19,8 @@ def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
     array = array_of(a, name)
     ndim = array.aval.ndim
     find = lax.argmax if name == "argmax" else lax.argmin
+    if dtypes.is_complex(array.aval.dtype):
+        find = functools.partial(_complex_place, name)
     if axis is None:
         flat = lax.reshape(array, (array.aval.size,))
         _require_elements(name, flat.aval, 0)
@@ -27,6 +30,13 @@ def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
     _require_elements(name, array.aval, place)
     index = find(array, place, dtypes.default_int())
     return lax.expand_dims(index, (place,)) if keepdims else index
+
+
+def _complex_place(name: str, x: Array, axis: int, dtype: Any) -> Array:
+    """Returns where the extremum by real, then imaginary part is, or the first nan."""
+    best = (lax.reduce_max if name == "argmax" else lax.reduce_min)(x, (axis,))
+    hits = lax.eq(x, repeated(lax.expand_dims(best, (axis,)), x.aval.shape))
+    return lax.argmax(lax.bitwise_or(hits, lax.ne(x, x)), axis, dtype)
 
 
 def _require_elements(name: str, aval: Any, axis: int) -> None:
@@ -57,7 +67,8 @@ def argmax(
       ShapeError: there are no elements.
 
     Special cases:
-      The first of equal elements; the first nan if there is one.
+      The first of equal elements; the first nan if there is one. Complex numbers are
+      ordered by real part, then by imaginary part.
 
     Example:
       >>> import numpy as np
@@ -92,7 +103,8 @@ def argmin(
       ShapeError: there are no elements.
 
     Special cases:
-      The first of equal elements; the first nan if there is one.
+      The first of equal elements; the first nan if there is one. Complex numbers are
+      ordered by real part, then by imaginary part.
 
     Example:
       >>> import numpy as np

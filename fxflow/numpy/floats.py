@@ -267,6 +267,9 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     Raises:
       ArgumentError: `z` is not an array.
 
+    Special cases:
+      -0 is a negative number: its angle is π.
+
     Source: `numpy.angle`.
     """
     (x,) = promote_inexact("angle", z)
@@ -274,7 +277,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
         out = lax.atan2(lax.imag(x), lax.real(x))
     else:
         zero, half = constant(0, x.aval.dtype), constant(math.pi, x.aval.dtype)
-        out = choose_between(lax.ge(x, 0), zero, half)
+        out = choose_between(signbit.function(x), half, zero)
         out = choose_between(lax.ne(x, x), x, out)
     return lax.mul(out, 180 / math.pi) if deg else out
 
@@ -334,8 +337,18 @@ nextafter = primitive_binary(
 )
 
 
+# Bits of the mantissa and bias of the exponent; IEEE 754-2019, table 3.5.
+_LAYOUT = {
+    dtypes.float16: (10, 15),
+    dtypes.bfloat16: (7, 127),
+    dtypes.float32: (23, 127),
+    dtypes.float64: (52, 1023),
+}
+
+
 @unary(
-    "Distance to the next float away from zero, with the sign of `x`.",
+    "Distance to the next float away from zero, with the sign of `x`; of `float16` to "
+    "the next larger one, which is positive.",
     kind="float",
     special="±inf, nan → nan.",
 )
@@ -344,19 +357,31 @@ def spacing(x: Array) -> Array:
     if dtypes.is_complex(x.aval.dtype):
         raise DtypeError(f"spacing: takes real numbers, got {x.aval}")
     x = promote_inexact("spacing", x)[0]
-    away = lax.select(signbit.function(x), *_infinities(x))
-    step = lax.sub(lax.nextafter(x, away), x)
-    tiny = float(dtypes.finfo(x.aval.dtype).smallest_subnormal)
-    step = lax.select(lax.eq(x, 0), tiny, step)
+    dtype = x.aval.dtype
+    if dtype not in _LAYOUT:
+        raise DtypeError(f"spacing: takes floats of 16 bits or more, got {x.aval}")
+    if dtype == dtypes.float16:  # NumPy computes it apart, and otherwise
+        step = lax.sub(lax.nextafter(x, lax.full_like(x, math.inf)), x)
+    else:
+        step = copysign.function(_last_place(x), lax.select(lax.eq(x, 0), 0.0, x))
     return lax.select(lax.is_finite(x), step, math.nan)
 
 
-def _infinities(x: Array) -> tuple[Array, Array]:
-    low, high = (
-        lax.broadcast_in_dim(constant(v, x.aval.dtype), x.aval.shape, ())
-        for v in (-math.inf, math.inf)
-    )
-    return low, high
+def _last_place(x: Array) -> Array:
+    """Returns the value of the last bit of floats, by bits: the least are subnormal."""
+    dtype = x.aval.dtype
+    mantissa_bits, _ = _LAYOUT[dtype]
+    bits = dtypes.bits(dtype)
+    word = lax.bitcast_convert_type(x, np.dtype(f"int{bits}"))
+    mask = (1 << (bits - 1 - mantissa_bits)) - 1
+    exponent = lax.bitwise_and(lax.shift_right_logical(word, mantissa_bits), mask)
+    normal = lax.shift_left(lax.sub(exponent, mantissa_bits), mantissa_bits)
+    one = lax.full_like(exponent, 1)
+    subnormal = lax.shift_left(one, lax.max(lax.sub(exponent, 1), 0))
+    step = lax.select(lax.gt(exponent, mantissa_bits), normal, subnormal)
+    out = lax.bitcast_convert_type(step, dtype)
+    largest = lax.eq(lax.abs(x), float(dtypes.finfo(dtype).max))
+    return lax.select(largest, math.inf, out)
 
 
 @unary(
@@ -375,14 +400,6 @@ def modf(x: Array) -> tuple[Array, Array]:
 
 
 modf.nout, modf.nargs = 2, 3
-
-# Bits of the mantissa and bias of the exponent; IEEE 754-2019, table 3.5.
-_LAYOUT = {
-    dtypes.float16: (10, 15),
-    dtypes.bfloat16: (7, 127),
-    dtypes.float32: (23, 127),
-    dtypes.float64: (52, 1023),
-}
 
 
 @unary(

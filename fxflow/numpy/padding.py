@@ -265,7 +265,7 @@ def _summary(x: Any, axis: int, mode: str) -> Any:
             low = lax.index_in_dim(ordered, (n - 1) // 2, axis, keepdims=False)
             high = lax.index_in_dim(ordered, n // 2, axis, keepdims=False)
             out = lax.div(lax.add(low, high), 2.0)
-        if not dtypes.is_inexact(dtype):
+        if dtypes.is_integer(dtype):  # of booleans any True counts, as in NumPy
             out = lax.round(out, lax.RoundingMethod.TO_NEAREST_EVEN)
     return convert(lax.reshape(out, shape), dtype)
 

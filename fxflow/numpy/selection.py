@@ -10,6 +10,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
+from fxflow.core.convert import is_arraylike, typeof
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.core.primitive import table
@@ -223,7 +224,6 @@ def _choose(which: Any, cases: Sequence[Any], mode: str) -> Array:
 # -- bounds ----------------------------------------------------------------------------
 
 
-@library()
 def clip(
     arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None
 ) -> Array:
@@ -239,10 +239,13 @@ def clip(
 
     Raises:
       DtypeError: an operand is complex.
+      OverflowError: no number of the integer dtype of `arr` is inside of a bound that
+        is a Python number.
       ShapeError: the shapes do not broadcast together.
 
     Special cases:
-      nan, in the array or a bound, gives nan.
+      nan, in the array or a bound, gives nan. A bound that is a Python number outside
+      of the range of the integer dtype of `arr` is none: -1 of unsigned integers.
 
     Example:
       >>> clip(np.array([-1, 0, 5]), 0, 3)
@@ -250,6 +253,28 @@ def clip(
 
     Source: `numpy.clip`.
     """
+    if type(min) is int or type(max) is int:
+        min, max = _reachable(arr, min, False), _reachable(arr, max, True)
+    return _clipped(arr, min, max)
+
+
+def _reachable(x: Any, bound: Any, upper: bool) -> Any:
+    """Returns a bound, or None for a number beyond all those of an integer dtype."""
+    if type(bound) is not int or not is_arraylike(x):
+        return bound
+    dtype = typeof(x).dtype
+    if not dtypes.is_integer(dtype):
+        return bound
+    limits = dtypes.iinfo(dtype)
+    beyond = bound > limits.max if upper else bound < limits.min
+    if beyond:
+        return None
+    dtypes.of_python(bound, dtype)
+    return bound
+
+
+@library()
+def _clipped(arr: Any, min: Any, max: Any) -> Array:
     given = [a for a in (arr, min, max) if a is not None]
     x, *bounds = promote_dtypes("clip", *given)
     if dtypes.is_complex(x.aval.dtype):

@@ -58,10 +58,17 @@ def test_reverse_is_the_mirror_image(values: list[int], reverse: bool) -> None:
     [
         (lambda: lax.cumsum(X, 2), AxisError, "cumsum: axis 2 is out of range"),
         (lambda: lax.cumprod(X > 1), DtypeError, r"cumprod: takes .* bool\[2,3\]"),
-        (lambda: lax.cummax(X * 1j), DtypeError, "cummax: takes"),
         (lambda: lax.cumlogsumexp(X.astype("i4")), DtypeError, "cumlogsumexp: takes"),
     ],
 )
 def test_errors(call, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_complex_extrema_by_real_then_imaginary_part() -> None:
+    z = np.array([1 + 2j, 1 + 1j, 0, 1 + 3j, np.nan, 5], np.complex64)
+    np.testing.assert_array_equal(
+        np.asarray(lax.cummax(z))[:4], np.maximum.accumulate(z)[:4]
+    )
+    assert np.isnan(np.asarray(lax.cummax(z))[4:]).all()

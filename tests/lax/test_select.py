@@ -110,3 +110,13 @@ def test_clamp_with_crossed_bounds_and_nan() -> None:
 def test_errors(call, error, message) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_clamp_keeps_the_sign_of_zero_that_xla_gives() -> None:
+    zeros = np.array([0.0, -0.0, 0.0, -0.0] * 5, np.float32)
+    other = np.array([0.0, 0.0, -0.0, -0.0] * 5, np.float32)
+    for low, x, high in ((zeros, other, 1.0), (-1.0, zeros, other)):
+        args = [np.broadcast_to(np.float32(a), (20,)) for a in (low, x, high)]
+        np.testing.assert_array_equal(
+            np.signbit(lax.clamp(*args)), np.signbit(fxflow.jit(lax.clamp)(*args))
+        )

@@ -130,3 +130,21 @@ def test_log1mexp() -> None:
 def test_keys_are_refused() -> None:
     with pytest.raises(DtypeError, match=r"silu: takes numbers, got key<fry>\[\]"):
         nn.silu(fxflow.random.key(0))
+
+
+def test_squareplus_of_negative_numbers_does_not_cancel() -> None:
+    for dtype in ("float16", "float32"):
+        x = np.array([-100.5, -30, -2, 0, 3], dtype)
+        wide = x.astype(float)
+        expected = (wide + np.sqrt(wide**2 + 4)) / 2
+        for run in (nn.squareplus, fxflow.jit(nn.squareplus)):
+            np.testing.assert_allclose(run(x), expected, rtol=2e-3)
+    np.testing.assert_allclose(
+        fxflow.grad(nn.squareplus)(-100.0), (1 - 100 / np.sqrt(10004)) / 2, rtol=1e-4
+    )
+
+
+def test_hard_tanh_of_unsigned_integers() -> None:
+    x = np.array([0, 5], np.uint8)
+    for run in (nn.hard_tanh, fxflow.jit(nn.hard_tanh)):
+        assert run(x).tolist() == [0, 1] and run(x).dtype == np.uint8

@@ -105,3 +105,15 @@ def test_logaddexp_shares_its_slope_at_a_tie(name):
     for x in (0.0, 1.5, -3.0):
         slopes = fxflow.grad(lambda a, b: function(a, b), argnums=(0, 1))(x, x)
         assert [float(s) for s in slopes] == pytest.approx([0.5, 0.5])
+
+
+@pytest.mark.parametrize("name", ("logaddexp", "logaddexp2"))
+def test_complex_sums_of_exponentials_stay_on_the_principal_branch(name) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (rng.uniform(-1, 1, 50) + 1j * rng.uniform(-20, 20, 50) for _ in range(2))
+    base = np.exp(1) if name == "logaddexp" else 2.0
+    expected = np.log(base**x + base**y) / np.log(base)
+    function = getattr(fnp, name)
+    for run in (function, fxflow.jit(function)):
+        out = np.asarray(run(fnp.array(x, "complex128"), fnp.array(y, "complex128")))
+        np.testing.assert_allclose(out, expected, rtol=1e-12)

@@ -20,3 +20,13 @@ def test_places(name: str) -> None:
     check(name, np.array([2, 2, 1, 1]))
     with pytest.raises(ShapeError, match="empty"):
         getattr(fnp, name)(np.zeros((0,)))
+
+
+@pytest.mark.parametrize("name", ("argmax", "argmin", "nanargmax"))
+def test_complex_numbers(name) -> None:
+    z = np.array([[1 + 2j, 1 + 3j, -2, 1 + 3j], [0, -2 - 1j, -2, 1]], np.complex64)
+    for axis in (None, 0, 1):
+        check(name, z, axis=axis)
+    if name != "nanargmax":
+        z[0, 1] = complex(0, np.nan)
+        check(name, z, axis=1)

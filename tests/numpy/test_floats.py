@@ -107,3 +107,18 @@ def test_divisors() -> None:
     check("gcd", a[:, None], b[:2], compiled=False)
     with pytest.raises(DtypeError, match="gcd: takes integers"):
         fnp.gcd(1.0, 2)
+
+
+def test_angle_of_minus_zero() -> None:
+    check("angle", np.array([-0.0, 0.0, -1, 1, np.inf, -np.inf, np.nan], np.float32))
+
+
+@pytest.mark.parametrize("dtype", ("float16", "float32", "float64"))
+def test_spacing_of_special_values(dtype) -> None:
+    info = np.finfo(dtype)
+    ends = [info.max, info.min, info.tiny, -info.tiny, np.inf, -np.inf, np.nan]
+    x = np.array([1, -1, 0, -0.0, 3, -3, 4, -4, 1000, -1000, *ends], dtype)
+    with np.errstate(all="ignore"):
+        expected = np.spacing(x)
+    for run in (fnp.spacing, fxflow.jit(fnp.spacing)):
+        np.testing.assert_array_equal(np.asarray(run(fnp.array(x, dtype))), expected)

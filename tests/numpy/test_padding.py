@@ -95,3 +95,9 @@ def test_values_in_arrays(values: Any, kind: Any) -> None:
     assert same(ramp, fnp.pad(X, 2, mode="linear_ramp", end_values=kind(values)))
     traced = fxflow.jit(lambda x, v: fnp.pad(x, 1, constant_values=v))
     assert same(want, traced(X, kind(values)))
+
+
+@pytest.mark.parametrize("mode", ("mean", "median", "maximum", "minimum"))
+def test_statistics_of_booleans(mode) -> None:
+    for x in ([True, False, False], [False, False], [True, False, False, True]):
+        check("pad", np.array(x), 1, mode=mode)

@@ -103,3 +103,16 @@ def test_nan_to_num() -> None:
     check("nan_to_num", bad, nan=1.0, posinf=2.0, neginf=3.0)
     check("nan_to_num", pairs, compiled=False)
     assert fnp.nan_to_num(V) is not None and same(V, fnp.nan_to_num(V))
+
+
+@pytest.mark.parametrize("dtype", ("int8", "uint8", "uint4", "int32"))
+def test_clip_by_numbers_that_the_dtype_does_not_hold(dtype) -> None:
+    x = fnp.array([0, 5], dtype)
+    for low, high in ((-1, 1), (-(2**40), 2**40), (None, 2**40), (-(2**40), None)):
+        inside = np.clip(np.array([0, 5]), low, high)
+        for run in (fnp.clip, fxflow.jit(lambda x, a=low, b=high: fnp.clip(x, a, b))):
+            out = run(x, low, high) if run is fnp.clip else run(x)
+            assert out.dtype == x.dtype and out.astype(int).tolist() == inside.tolist()
+    for bounds in ((2**40, None), (None, -(2**40))):
+        with pytest.raises(OverflowError, match=f"does not fit {dtype}"):
+            fnp.clip(x, *bounds)

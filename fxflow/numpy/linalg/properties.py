@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from fxflow.numpy.linalg._matrices import matrices, precision_of
 from fxflow.numpy.linalg.decompositions import svd
 from fxflow.numpy.linalg.solving import inv
 from fxflow.numpy.norms import norm
-from fxflow.numpy.reductions import max, prod, sum
+from fxflow.numpy.reductions import any, max, prod, sum
 from fxflow.numpy.selection import choose_between
 
 
@@ -51,6 +52,10 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     Raises:
       ShapeError: the matrices are not square.
       ArgumentError: there is no such method.
+
+    Special cases:
+      A zero on the diagonal of the factors: sign 0 and -inf, whatever the others are.
+      Where the determinant is nan, so is the sign.
 
     Example:
       >>> slogdet(np.array([[1.0, 0.0], [0.0, -1.0]]))
@@ -83,7 +88,10 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
         signs = along / convert(safe, along.aval.dtype)
     else:
         signs = lax.sign(along)
-    return SlogdetResult(turns * prod(signs, axis=-1), sum(lax.log(size), axis=-1))
+    total = sum(lax.log(size), axis=-1)
+    singular = any(zero, axis=-1)
+    total = choose_between(singular, lax.full_like(total, -math.inf), total)
+    return SlogdetResult(turns * prod(signs, axis=-1), total)
 
 
 def _parity(pivots: Any, dtype: Any) -> Array:

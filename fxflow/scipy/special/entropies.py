@@ -17,18 +17,17 @@ def expit(x: ArrayLike) -> Array:
     """Logistic function: 1 / (1 + exp(-x)).
 
     Args:
-      x: real array-like.
+      x: float or complex array-like.
 
     Returns:
-      Float array of the broadcast shape.
+      Float or complex array of the broadcast shape.
 
     Raises:
       ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
 
     Source: `scipy.special.expit`.
     """
-    (x,) = operands("expit", x)
+    (x,) = operands("expit", x, real=False)
     return lax.logistic(x)
 
 
@@ -80,19 +79,18 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """Product x log(y), 0 where `x` is 0.
 
     Args:
-      x: real array-like.
-      y: real array-like.
+      x: float or complex array-like.
+      y: float or complex array-like.
 
     Returns:
-      Float array of the broadcast shape.
+      Float or complex array of the broadcast shape.
 
     Raises:
       ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
 
     Source: `scipy.special.xlogy`.
     """
-    x, y = operands("xlogy", x, y)
+    x, y = operands("xlogy", x, y, real=False)
     zero = x == 0
     value = x * lax.log(choose_between(zero, filled(y, 1), y))
     return choose_between(zero, filled(value, 0), value)
@@ -103,19 +101,18 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """Product x log(1 + y), 0 where `x` is 0.
 
     Args:
-      x: real array-like.
-      y: real array-like.
+      x: float or complex array-like.
+      y: float or complex array-like.
 
     Returns:
-      Float array of the broadcast shape.
+      Float or complex array of the broadcast shape.
 
     Raises:
       ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
 
     Source: `scipy.special.xlog1py`.
     """
-    x, y = operands("xlog1py", x, y)
+    x, y = operands("xlog1py", x, y, real=False)
     zero = x == 0
     value = x * lax.log1p(choose_between(zero, filled(y, 0), y))
     return choose_between(zero, filled(value, 0), value)

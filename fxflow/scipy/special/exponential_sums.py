@@ -96,7 +96,7 @@ def softmax(x: ArrayLike, axis: Axes = None) -> Array:
 
     Source: `scipy.special.softmax`.
     """
-    (x,) = operands("softmax", x)
+    (x,) = operands("softmax", x, real=False)
     top = stop_gradient(max(x, axis=axis, keepdims=True, initial=-math.inf))
     terms = lax.exp(x - top)
     return terms / sum(terms, axis=axis, keepdims=True)
@@ -123,7 +123,7 @@ def log_softmax(x: ArrayLike, axis: Axes = None) -> Array:
 
     Source: `scipy.special.log_softmax`.
     """
-    (x,) = operands("log_softmax", x)
+    (x,) = operands("log_softmax", x, real=False)
     apart = x - stop_gradient(max(x, axis=axis, keepdims=True, initial=-math.inf))
     out: Array = apart - lax.log(sum(lax.exp(apart), axis=axis, keepdims=True))
     return out

@@ -62,8 +62,8 @@ def recurrences(rng: np.random.Generator) -> list[Sample]:
 SAMPLES = {
     "cumsum": running("float64", "bfloat16", "float16", "int32", "uint8", "complex64"),
     "cumprod": running("float64", "bfloat16", "float16", "int32", "uint8", "complex64"),
-    "cummax": running("float64", "bfloat16", "float16", "int32", "uint8"),
-    "cummin": running("float64", "bfloat16", "float16", "int32", "uint8"),
+    "cummax": running("float64", "bfloat16", "float16", "int32", "uint8", "complex64"),
+    "cummin": running("float64", "bfloat16", "float16", "int32", "uint8", "complex64"),
     "cumlogsumexp": running("float64", "bfloat16", "float16"),
     "linear_recurrence": recurrences,
 }

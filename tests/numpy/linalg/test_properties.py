@@ -44,3 +44,11 @@ def test_cond_of_nothing(shape) -> None:
     assert L.cond(np.zeros((0, 2, 2))).shape == (0,)
     with pytest.raises(ShapeError, match="no condition number"):
         L.cond(np.zeros((0, 0)), 1)
+
+
+def test_slogdet_of_singular_matrices_with_infinities() -> None:
+    for diagonal in ([np.inf, 0, 2], [0, 1], [np.inf, 1, -2]):
+        x = np.diag(np.array(diagonal, "f4"))
+        assert [float(v) for v in fnp.linalg.slogdet(x)] == [
+            float(v) for v in np.linalg.slogdet(x)
+        ]

@@ -34,8 +34,9 @@ def one_argument(name: str, x: Any) -> None:
         got = fxflow.vmap(fxflow.grad(function))(x)
         scale = np.maximum(1, np.abs(slope))
         assert same(slope / scale, np.asarray(got) / scale, 5e-3)
-    with pytest.raises(DtypeError):
-        function(x * 1j)
+    if name != "expit":  # which takes complex numbers, unlike SciPy's
+        with pytest.raises(DtypeError):
+            function(x * 1j)
 
 
 def two_arguments(name: str, x: Any, y: Any) -> None:

@@ -2,8 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy.special
 
+import fxflow
+from fxflow.scipy import special
 from tests.scipy.special import suite
 from tests.scipy.special.suite import P, U, X
 
@@ -34,3 +38,22 @@ def test_two_arguments(name: str) -> None:
 @pytest.mark.parametrize("name", ["expit", "logit", "entr"])
 def test_edges(name: str) -> None:
     suite.edges(name)
+
+
+@pytest.mark.parametrize("name", ("xlogy", "xlog1py"))
+def test_complex_products_with_logarithms(name: str) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (
+        (rng.normal(size=9) + 1j * rng.normal(size=9)).astype("complex64")
+        for _ in range(2)
+    )
+    x[0] = 0
+    expected = getattr(scipy.special, name)(x, y)
+    for run in (getattr(special, name), fxflow.jit(getattr(special, name))):
+        np.testing.assert_allclose(run(x, y), expected, rtol=1e-4)
+
+
+def test_complex_logistic_function() -> None:
+    z = np.array([1 + 2j, -30 - 1j, 0, 50j], "complex64")
+    for run in (special.expit, fxflow.jit(special.expit)):
+        np.testing.assert_allclose(run(z), 1 / (1 + np.exp(-z)), rtol=1e-4)

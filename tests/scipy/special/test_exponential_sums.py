@@ -43,3 +43,12 @@ def test_softmax() -> None:
         assert same(want, special.log_softmax(a, axis), 1e-5)
     with pytest.raises(AxisError):
         special.softmax(a, 2)
+
+
+@pytest.mark.parametrize("name", ("softmax", "log_softmax"))
+def test_complex_softmax(name: str) -> None:
+    z = (RNG.normal(size=(3, 4)) + 1j * RNG.normal(size=(3, 4))).astype("complex64")
+    expected = getattr(scipy.special, name)(z, axis=1)
+    function = getattr(special, name)
+    for run in (function, fxflow.jit(function, static_argnames="axis")):
+        np.testing.assert_allclose(run(z, axis=1), expected, rtol=1e-4)
