@@ -242,6 +242,8 @@ class Array(ArrayInterface):
                 "value: use "
                 "fxflow.random.key_data to see their bits"
             )
+        if self.aval.dtype == dtypes.float0:
+            return np.zeros(self.aval.shape, dtypes.float0)
         host = host_of(self)
         if host.flags.writeable:
             # What a view is a view of decides whether it can be made writable again.
@@ -333,7 +335,7 @@ class Array(ArrayInterface):
 
     def __reduce__(self) -> tuple[Any, ...]:
         weak = self.aval.weak_type
-        if dtypes.is_key(self.aval.dtype):
+        if self.aval.dtype != self.aval.physical.dtype:
             return _restore, (host_of(self), weak, self.aval.dtype)
         return _restore, (np.array(self._value()), weak, None)
 
@@ -471,6 +473,8 @@ def forget(array: Array) -> None:
 def _restore(value: np.ndarray[Any, Any], weak_type: bool, dtype: Any) -> Array:
     if dtype is not None and dtypes.is_key(dtype):
         aval = Aval(value.shape[: value.ndim - len(dtype.suffix)], dtype)
+    elif dtype == dtypes.float0:
+        aval = Aval(value.shape, dtype)
     else:
         aval = Aval(value.shape, value.dtype, weak_type)
     placed = placed_on(aval)

@@ -91,10 +91,12 @@ class Aval:
 
     @property
     def physical(self) -> Aval:
-        """The type as the compiler sees it: keys are vectors of u32."""
+        """The type as the compiler sees it: keys are vectors of u32, float0 is bool."""
         if dtypes.is_key(self.dtype):
             shape = self.shape + self.dtype.suffix
             return Aval(shape, self.dtype.base, vma=self.vma)
+        if self.dtype == dtypes.float0:
+            return Aval(self.shape, dtypes.bool_, vma=self.vma)
         return self
 
     @property

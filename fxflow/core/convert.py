@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes
+from fxflow.core import dtypes, tree
 from fxflow.core.array import Array, put_host
 from fxflow.core.aval import Aval
 from fxflow.core.errors import ArgumentError
@@ -123,6 +123,9 @@ def as_array(value: Any) -> Array:
     if isinstance(value, Array):
         return value
     if isinstance(value, np.ndarray | np.generic):
+        if value.dtype == dtypes.float0:
+            aval = Aval(value.shape, dtypes.float0)
+            return put_host(np.zeros(aval.shape, aval.physical.dtype), aval)
         host = np.array(dtypes.host_array(value))
         return put_host(host, Aval(host.shape, host.dtype))
     if isinstance(value, _SCALARS):
@@ -133,3 +136,12 @@ def as_array(value: Any) -> Array:
     if convert is not None:
         return as_array(convert())
     raise not_an_array(value)
+
+
+def read_only(values: Any) -> Any:
+    """Returns a pytree with NumPy arrays made arrays, which nobody can write to.
+
+    For functions that are run as they are (`config.disable_jit`): `x += 1` in them must
+    not change what the caller has.
+    """
+    return tree.map(lambda x: as_array(x) if isinstance(x, np.ndarray) else x, values)

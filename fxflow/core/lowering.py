@@ -245,7 +245,9 @@ class Context:
         array = np.asarray(value)
         if aval is None:
             aval = Aval(array.shape, array.dtype)
-        return self.emit(f"stablehlo.constant {dense(array, aval.dtype)} : {aval.mlir}")
+        return self.emit(
+            f"stablehlo.constant {dense(array, aval.physical.dtype)} : {aval.mlir}"
+        )
 
     def broadcast(self, name: str, aval: Aval, shape: tuple[int, ...]) -> str:
         """Repeats a 0-d operand to a shape."""

@@ -7,7 +7,7 @@ caused it, and effects of one program come before those of the next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from fxflow.core.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.effects import DEBUG, IO, ORDERED, TOKEN
 from fxflow.core.errors import ArgumentError
 from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.core.tree_paths import keys_of
 from fxflow.devices import Device
 from fxflow.devices.callbacks import HostCallback, custom_call
 from fxflow.devices.meshes import Mesh
@@ -314,18 +315,55 @@ def _flatten(
         out = callback(*call_args, **call_kwargs)
         if not specs:
             return []
+        found = _leaves_like(out_tree, out)
+        if found is not None:
+            return found
         out_leaves, treedef = tree.flatten(out)
-        one = len(specs) == 1 and out is not None and not hasattr(out, "aval")
-        if treedef != out_tree and not one:
+        if len(specs) != 1 or out is None or hasattr(out, "aval"):
             raise ValueError(
                 f"callback {name_of(callback)} returned the structure {treedef}, "
                 f"expected {out_tree}"
             )
-        # A list or number in the place of one array is that array.
-        return [out] if treedef != out_tree else out_leaves
+        # A list or number in the place of one array is that array, or holds it.
+        if isinstance(out, list | tuple) and len(out_leaves) == 1:
+            return out_leaves if np.shape(out) != out_avals[0].shape else [out]
+        return [out]
 
     flat.__name__ = name_of(callback)
     return flat, out_avals, out_tree, leaves
+
+
+def _leaves_like(treedef: Any, value: Any) -> list[Any] | None:
+    """Returns the leaves of a value in the order of a structure, or None.
+
+    Its sequences may be others (a list for a tuple), and so may its mappings.
+    """
+    if tree.structure(value) == treedef:
+        return tree.leaves(value)
+    data = treedef.node_data()
+    if data is None:
+        return None
+    dummy = treedef.unflatten(range(treedef.num_leaves))
+    parts: list[Any]
+    if isinstance(dummy, Mapping) and isinstance(value, Mapping):
+        keys = [getattr(key, "key", None) for key in keys_of(dummy)]
+        if set(keys) != set(value):
+            return None
+        parts = [value[key] for key in keys]
+    elif isinstance(dummy, tuple | list) and isinstance(value, tuple | list):
+        parts = list(value)
+    else:
+        return None
+    children = treedef.children()
+    if len(children) != len(parts):
+        return None
+    found = []
+    for child, part in zip(children, parts, strict=True):
+        leaves = _leaves_like(child, part)
+        if leaves is None:
+            return None
+        found += leaves
+    return found
 
 
 def pure_callback(
@@ -342,7 +380,8 @@ def pure_callback(
 
     Args:
       callback: takes arrays in the structure of the arguments; returns array-likes of
-        the declared structure, shapes and dtypes.
+        the declared structure, shapes and dtypes (a list for a tuple will do, and any
+        mapping of the same keys for a dict).
       result_shape_dtypes: pytree of arrays or `ShapeDtypeStruct`s.
       *args: arrays or pytrees of them.
       sharding: of one device (or that device): which one calls, in a program for

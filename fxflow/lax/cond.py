@@ -12,7 +12,13 @@ from fxflow.core import arith, dtypes, tree
 from fxflow.core.aval import Aval
 from fxflow.core.bodies import Body, trace_body
 from fxflow.core.boundary import boundary
-from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
+from fxflow.core.convert import (
+    as_array,
+    is_arraylike,
+    not_an_array,
+    read_only,
+    typeof,
+)
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.graph import Graph
 from fxflow.core.higher_order import with_consts
@@ -153,7 +159,7 @@ def _branch(
 ) -> Any:
     """Runs the function that an index (an int, or a traced i32[], in range) names."""
     if config.disable_jit and isinstance(index, int):
-        return functions[index](*operands)
+        return functions[index](*read_only(tuple(operands)))
     leaves, in_tree = leaves_of(tuple(operands), f"{operation}: operands")
     avals = [typeof(x) for x in leaves]
     bodies = [

@@ -7,6 +7,7 @@ An iterative solver should not be differentiated through its iterations: the sol
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,6 +31,8 @@ from fxflow.core.higher_order import (
 from fxflow.core.jvp import jvp_graph
 from fxflow.core.linearize import linearize_flat, tape_to_graph
 from fxflow.core.primitive import Zero, register
+from fxflow.core.staging import trace_flat
+from fxflow.core.trace import Tracer
 from fxflow.core.transpose import backward_with_values, transpose_graph
 from fxflow.lax.carry import leaves_of, name_of, require_callable, require_structure
 from fxflow.lax.custom_calls import CustomJVPCall
@@ -336,7 +339,7 @@ def custom_root(
       initial_guess: where to start; a pytree of arrays.
       solve: called as `solve(f, initial_guess)`; returns the root.
       tangent_solve: called as `tangent_solve(g, y)` with a linear `g`; returns the
-        solution of `g(x) = y`.
+        solution of `g(x) = y`. May use traced values from outside, too.
       has_aux: whether `solve` returns `(root, aux)`; `aux` is not differentiated.
 
     Returns:
@@ -382,12 +385,14 @@ def custom_root(
         tangent_solve,
         len(consts),
     )
+    captured = rule.trace(avals)
     outs = CustomJVPCall.bind(
+        *captured,
         *consts,
         *leaves,
         graph=graph,
         num_consts=0,
-        num_rule_consts=0,
+        num_rule_consts=len(captured),
         rule=rule,
     )
     return solved.out_tree.unflatten(outs)
@@ -408,6 +413,55 @@ class _RootRule:
     ) -> None:
         self.equation, self.solver, self.treedef = equation, solver, treedef
         self.tangent_solve, self.count = tangent_solve, count
+        self.traced: tuple[Graph, Graph] | None = None
+
+    def trace(self, avals: Sequence[Aval]) -> list[Any]:
+        """Traces the solution of linear systems if it refers to traced values.
+
+        Later, when there is something to differentiate, these may be out of reach.
+
+        Args:
+          avals: types of the root's leaves.
+
+        Returns:
+          The values it refers to, which are to be operands.
+        """
+        types = [*self.equation.in_avals, *avals]
+
+        def traced(solve: Callable[..., list[Any]]) -> tuple[Graph, list[Any]]:
+            return trace_flat(solve, types, name="tangent_solve")
+
+        graph, consts = traced(functools.partial(self._solved, False))
+        if not any(isinstance(c, Tracer) for c in consts):
+            return []
+        back, more = traced(functools.partial(self._solved, True))
+        both = list({id(c): c for c in (*consts, *more)}.values())
+        self.traced = with_consts(graph, consts, both), with_consts(back, more, both)
+        return both
+
+    def _solved(self, transposed: bool, *values: Any) -> list[Any]:
+        """Solves `(∂f/∂x) x = y`, given the captured values, the root, and `y`."""
+        given, root, y = split_at(values, self.count, self.treedef.num_leaves)
+        linear, residuals = self._linear(given, root)
+        known = dict(zip(linear.inputs, residuals, strict=False))
+
+        def apply(x: Any) -> Any:
+            values = tree.leaves(x)
+            if transposed:
+                inputs = linear.inputs[len(residuals) :]
+                outs = backward_with_values(linear, known, inputs, values)
+            else:
+                outs = linear.evaluate(*residuals, *values)
+            return self.treedef.unflatten(map(arith.instantiate, outs))
+
+        return tree.leaves(self.tangent_solve(apply, self.treedef.unflatten(y)))
+
+    def _linear(
+        self, given: Sequence[Any], root: Sequence[Any]
+    ) -> tuple[Graph, list[Any]]:
+        """Returns `∂f/∂x` at the root: a graph, and its first inputs."""
+        lin = linearize_flat(lambda *x: self.equation.evaluate(*given, *x), root)
+        return tape_to_graph(lin, "root_linear")
 
     def __call__(
         self, consts: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any]
@@ -415,10 +469,11 @@ class _RootRule:
         """See `custom_rules.JVPRule`; the guess has no influence on the root."""
         given = list(primals[: self.count])
         outs = CustomJVPCall.bind(
+            *consts,
             *primals,
             graph=self.solver,
             num_consts=0,
-            num_rule_consts=0,
+            num_rule_consts=len(consts),
             rule=self,
         )
         size = self.treedef.num_leaves
@@ -434,17 +489,19 @@ class _RootRule:
         moved = spread(results[size:], has, avals[:size])
         rhs = [arith.neg(arith.instantiate(m)) for m in moved]
 
-        lin = linearize_flat(lambda *x: self.equation.evaluate(*given, *x), root)
-        graph, residuals = tape_to_graph(lin, "root_linear")
+        linear, residuals = self._linear(given, root)
 
-        def linear(x: Any) -> Any:
-            return self.treedef.unflatten(graph.evaluate(*residuals, *tree.leaves(x)))
+        def apply(x: Any) -> Any:
+            return self.treedef.unflatten(linear.evaluate(*residuals, *tree.leaves(x)))
 
-        solution = custom_linear_solve(
-            linear,
-            self.treedef.unflatten(rhs),
-            self.tangent_solve,
-            self.tangent_solve,
-        )
+        def solver(graph: Graph) -> Callable[[Any, Any], Any]:
+            return lambda _, y: self.treedef.unflatten(
+                graph.evaluate(*consts, *given, *root, *tree.leaves(y))
+            )
+
+        solvers: Sequence[Callable[..., Any]] = [self.tangent_solve] * 2
+        if self.traced is not None:
+            solvers = [*map(solver, self.traced)]
+        solution = custom_linear_solve(apply, self.treedef.unflatten(rhs), *solvers)
         zeros = [Zero(a) for a in avals[size:]]
         return outs, [*tree.leaves(solution), *zeros]

@@ -10,7 +10,7 @@ from fxflow.core import tree
 from fxflow.core.aval import Aval
 from fxflow.core.bodies import Body, trace_body
 from fxflow.core.boundary import boundary
-from fxflow.core.convert import typeof
+from fxflow.core.convert import read_only, typeof
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.varying import with_outputs_varying
 from fxflow.lax.carry import (
@@ -80,7 +80,7 @@ def scan(
             f"scan: unroll must be a positive int or a bool, got {unroll!r}"
         )
     if config.disable_jit and length:
-        return _python_scan(f, init, xs, length, reverse)
+        return _python_scan(f, read_only(init), xs, length, reverse)
     x_avals = []
     for x in slices:
         aval = typeof(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from fxflow.core import arith, dtypes, tree
 from fxflow.core.aval import Aval
 from fxflow.core.bodies import trace_body
 from fxflow.core.boundary import boundary
-from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.convert import is_arraylike, not_an_array, read_only, typeof
 from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.core.primitive import table
 from fxflow.core.trace import Tracer
@@ -54,7 +55,7 @@ def while_loop(
     require_callable(body_fun, "while_loop: body_fun")
     carry, treedef = leaves_of(init_val, "while_loop: init_val")
     if config.disable_jit:
-        known, result = _python_while(cond_fun, body_fun, init_val)
+        known, result = _python_while(cond_fun, body_fun, read_only(init_val))
         if known:
             return result
     avals = [typeof(c) for c in carry]
@@ -118,25 +119,26 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
 ) -> Any:
-    """Applies a function for each integer of a range.
+    """Applies a function for each number of a range: `lower, lower + 1, …`.
 
-    With bounds that are Python ints it is a `scan`, so it can be differentiated in both
-    directions; else it is a `while_loop`.
+    With bounds that are known when tracing (Python numbers) it is a `scan`, so it can
+    be differentiated in both directions; else it is a `while_loop`.
 
     Args:
-      lower: first integer.
-      upper: the integer after the last one.
-      body_fun: takes an integer (of the bounds' dtype) and the carry; returns the next
+      lower: first number, usually an int.
+      upper: what all numbers are less than.
+      body_fun: takes a number (of the bounds' dtype) and the carry; returns the next
         carry (same structure, shapes, dtypes).
       init_val: the first carry; a pytree of arrays.
       unroll: how many steps to write out in each round (True: all); only with bounds
-        that are Python ints.
+        that are known.
 
     Returns:
       The last carry (`init_val` if the range is empty).
 
     Raises:
-      ArgumentError: a bound is no integer, or `unroll` is given for traced bounds.
+      ArgumentError: a bound is no real number or not finite, or `unroll` is given for
+        traced bounds.
       DtypeError: the bounds' dtypes differ.
       ShapeError, DtypeError, TreeError: the carry changes its type.
 
@@ -151,9 +153,9 @@ def fori_loop(
     avals = [_bound(lower, "lower"), _bound(upper, "upper")]
     first, second = avals
     if first.dtype != second.dtype:
-        if first.weak_type:
+        if _yields(first, second):
             lower, first = arith.cast(lower, second.dtype), second
-        elif second.weak_type:
+        elif _yields(second, first):
             upper = arith.cast(upper, first.dtype)
         else:
             raise DtypeError(
@@ -162,7 +164,11 @@ def fori_loop(
             )
     dtype = first.dtype
     if not (isinstance(lower, Tracer) or isinstance(upper, Tracer)):
-        start, stop = int(np.asarray(lower)), int(np.asarray(upper))
+        start, stop = np.asarray(lower).item(), np.asarray(upper).item()
+        if not math.isfinite(start) or not math.isfinite(stop):
+            raise ArgumentError(
+                f"fori_loop: bounds must be finite, got lower {start} and upper {stop}"
+            )
         weak = avals[0].weak_type and avals[1].weak_type
         return _counted(start, stop, dtype, weak, body_fun, init_val, unroll)
     if unroll is not None and unroll is not False and unroll != 1:
@@ -187,19 +193,27 @@ def _bound(value: Any, what: str) -> Aval:
     """Returns the type of a bound.
 
     Raises:
-      ArgumentError: it is no 0-d integer.
+      ArgumentError: it is no 0-d real number.
     """
     if not is_arraylike(value):
         raise not_an_array(value, f"fori_loop: {what} is")
     aval = typeof(value)
-    if aval.shape or not dtypes.is_integer(aval.dtype):
-        raise ArgumentError(f"fori_loop: {what} must be an integer, got {aval}")
+    real = dtypes.is_integer(aval.dtype) or dtypes.is_floating(aval.dtype)
+    if aval.shape or not real:
+        raise ArgumentError(f"fori_loop: {what} must be a real number, got {aval}")
     return aval
 
 
+def _yields(a: Aval, b: Aval) -> bool:
+    """Returns whether a bound takes the dtype of the other."""
+    return a.weak_type and not (
+        dtypes.is_floating(a.dtype) and dtypes.is_integer(b.dtype)
+    )
+
+
 def _counted(
-    start: int,
-    stop: int,
+    start: float,
+    stop: float,
     dtype: Any,
     weak: bool,
     body_fun: Callable[[Any, Any], Any],
@@ -207,10 +221,11 @@ def _counted(
     unroll: int | bool | None,
 ) -> Any:
     """Runs a loop whose bounds are known."""
-    length = max(stop - start, 0)
+    length = max(math.ceil(stop - start), 0)
     if config.disable_jit:
-        for i in range(start, start + length):
-            init_val = body_fun(i, init_val)
+        init_val = read_only(init_val)
+        for i in range(length):
+            init_val = body_fun(start + i, init_val)
         return init_val
 
     def body(carry: Any, i: Any) -> tuple[Any, None]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith
+from fxflow.core import arith, dtypes
 from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_graph, materialize
 from fxflow.core.convert import typeof
@@ -371,7 +371,7 @@ def select_cases(index: Any, cases: Sequence[Any]) -> Any:
       cases: arrays `[n, ...]` of one type.
     """
     aval = typeof(cases[0])
-    if aval.dtype != aval.physical.dtype:
+    if dtypes.is_key(aval.dtype):
         unwrap = table["random_unwrap"]
         data = select_cases(index, [unwrap.bind(case) for case in cases])
         return table["random_wrap"].bind(data, dtype=aval.dtype)

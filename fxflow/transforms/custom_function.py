@@ -95,6 +95,9 @@ class CustomFunction:
     ) -> tuple[Any, ...]:
         """Returns all arguments by position, defaults included.
 
+        What can only be given by keyword is left to its default, or to the `partial`
+        that has fixed it.
+
         Raises:
           ArgumentError: a keyword-only argument is given.
         """
@@ -109,10 +112,11 @@ class CustomFunction:
             return args
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        if bound.kwargs:
+        named = [name for name in bound.kwargs if name in kwargs]
+        if named:
             raise ArgumentError(
                 f"{self.kind}: arguments of {self.name} must have positions, but "
-                f"{', '.join(bound.kwargs)} can only be given by keyword"
+                f"{', '.join(named)} can only be given by keyword"
             )
         return bound.args
 

@@ -16,7 +16,13 @@ from fxflow.core import tree
 from fxflow.core.array import Array, forget
 from fxflow.core.aval import ShapeDtypeStruct
 from fxflow.core.boundary import boundary
-from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
+from fxflow.core.convert import (
+    as_array,
+    is_arraylike,
+    not_an_array,
+    read_only,
+    typeof,
+)
 from fxflow.core.eager import EVAL, EvalTrace, options
 from fxflow.core.errors import ArgumentError, NonFiniteError, NonHashableStaticError
 from fxflow.core.execute import check_finite
@@ -100,6 +106,7 @@ class JitFunction(CachedCall):
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
+            args, kwargs = read_only((args, kwargs))
             return self._fun(*args, **kwargs)
         bound = _Bound(self, args, kwargs)
         arrays = [as_array(leaf) for leaf in bound.leaves]

@@ -46,9 +46,16 @@ def require_linear(graph: Graph, consts: Sequence[Any], name: str) -> None:
     """
     values = [_UNKNOWN if isinstance(c, Tracer) else c for c in consts]
     values += [_LINEAR] * (len(graph.inputs) - len(values))
+    arguments = graph.in_avals[len(consts) :]
+    whole = any(dtypes.is_integer(a.dtype) for a in arguments)
     with ensure_compile_time_eval():
         outs = _followed(graph, values, name)
-        if not all(out is _LINEAR or _is_zero(out) for out in outs):
+        found = [
+            out is _LINEAR or _is_zero(out)
+            for out, aval in zip(outs, graph.out_avals, strict=True)
+            if whole or dtypes.is_inexact(aval.dtype)
+        ]
+        if not all(found):
             raise _not_linear(name, "it returns a constant that is not zero")
 
 
@@ -108,6 +115,9 @@ def _adds(node: Node, operands: Sequence[Any]) -> bool:
 
 def _is_zero(value: Any) -> bool:
     """Returns whether a value is zero everywhere, or has none that is known."""
-    if value is _UNKNOWN or not dtypes.is_inexact(typeof(value).dtype):
+    if value is _UNKNOWN:
+        return True
+    dtype = typeof(value).dtype
+    if not (dtypes.is_inexact(dtype) or dtypes.is_integer(dtype)):
         return True
     return not np.any(np.asarray(value))

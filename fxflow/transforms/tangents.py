@@ -17,7 +17,14 @@ from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.primitive import Zero
 
 
-def checked_tangent(value: Any, aval: Aval, what: str, *, numbers: bool = False) -> Any:
+def checked_tangent(
+    value: Any,
+    aval: Aval,
+    what: str,
+    *,
+    numbers: bool = False,
+    integers: bool = False,
+) -> Any:
     """Returns a tangent or cotangent of a value, or `Zero`.
 
     Args:
@@ -26,6 +33,8 @@ def checked_tangent(value: Any, aval: Aval, what: str, *, numbers: bool = False)
       what: names it in messages.
       numbers: whether any Python number is taken, and anything for an integer, which
         has no directions: so do backward passes, where `return 0, g` is common.
+      integers: whether integers are taken for an integer's cotangent, and not looked
+        at: so do functions that `vjp` gives.
 
     Returns:
       `value` with the tangent dtype of `aval`, or `Zero`.
@@ -43,7 +52,10 @@ def checked_tangent(value: Any, aval: Aval, what: str, *, numbers: bool = False)
     if given.shape != expected.shape:
         raise ShapeError(_message(what, aval, given))
     if expected.dtype == dtypes.float0:
-        if given.dtype != dtypes.float0:
+        ignored = integers and (
+            dtypes.is_integer(given.dtype) or dtypes.is_bool(given.dtype)
+        )
+        if given.dtype != dtypes.float0 and not ignored:
             raise DtypeError(
                 f"{_message(what, aval, given)}: integers have no directions; give "
                 "np.zeros(shape, fxflow.float0)"
@@ -62,6 +74,33 @@ def checked_tangent(value: Any, aval: Aval, what: str, *, numbers: bool = False)
     if given.weak_type:
         hint = "write 1.0 for 1" if real else "the directions of real numbers are real"
     raise DtypeError(f"{_message(what, aval, given)}: {hint}")
+
+
+def checked_cotangent(value: Any, aval: Aval, what: str) -> Any:
+    """Returns a cotangent of what a linear function gives; of integers, integers.
+
+    Args:
+      value: what the user gave.
+      aval: the type of the result.
+      what: names it in messages.
+
+    Raises:
+      ArgumentError, ShapeError, DtypeError: as `checked_tangent`.
+    """
+    if not dtypes.is_integer(aval.dtype):
+        return checked_tangent(value, aval, what)
+    if not is_arraylike(value):
+        raise not_an_array(value, f"{what} is")
+    given = typeof(value)
+    if given.shape != aval.shape:
+        raise ShapeError(f"{what} must be {aval.strong()}, got {given}")
+    if given.weak_type and dtypes.is_integer(given.dtype):
+        return arith.cast(value, aval.dtype)
+    if given.dtype != aval.dtype:
+        raise DtypeError(
+            f"{what} must be {aval.strong()}, got {given}: convert it with .astype(...)"
+        )
+    return value
 
 
 def _message(what: str, aval: Aval, given: Aval) -> str:

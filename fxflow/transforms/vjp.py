@@ -16,7 +16,7 @@ from fxflow.core.transpose import backward, backward_with_values
 from fxflow.transforms.arguments import leaf_labels, name_of, require_callable
 from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.linearity import require_linear
-from fxflow.transforms.tangents import checked_tangent
+from fxflow.transforms.tangents import checked_cotangent, checked_tangent
 
 
 class VJPFunction:
@@ -69,7 +69,7 @@ class VJPFunction:
                 f"its result, {self._out_tree}, got {treedef}"
             )
         cts = [
-            checked_tangent(ct, aval, f"a cotangent of {self.name}")
+            checked_tangent(ct, aval, f"a cotangent of {self.name}", integers=True)
             for ct, aval in zip(leaves, self._avals, strict=True)
         ]
         if self._lin is not None:
@@ -124,7 +124,8 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     Returns:
       `(result, vjp_fun)`, or `(result, vjp_fun, aux)`. `vjp_fun` takes cotangents of
       the structure of the result and returns a tuple of cotangents of the arguments.
-      The cotangent of an integer argument has dtype float0.
+      The cotangent of an integer argument has dtype float0. That of an integer result
+      may have it too, or be any integers, which are ignored.
 
     Raises:
       ArgumentError: an argument or result is no array.
@@ -229,7 +230,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
     The function is not evaluated, but for what does not depend on its arguments.
 
     Args:
-      fun: a function that is linear in all its arguments.
+      fun: a function that is linear in all its arguments, which may be integers.
       *primals: arrays or `ShapeDtypeStruct`s: the types of the arguments.
 
     Returns:
@@ -263,7 +264,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
                 f"{flat.out_tree}, got {treedef}"
             )
         cts = [
-            checked_tangent(ct, aval, f"a cotangent of {name}")
+            checked_cotangent(ct, aval, f"a cotangent of {name}")
             for ct, aval in zip(given, graph.out_avals, strict=True)
         ]
         constants = dict(zip(graph.inputs[:count], consts, strict=True))

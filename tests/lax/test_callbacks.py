@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from fxflow import (
     jvp,
     lax,
     pure_callback,
+    tree,
     vmap,
 )
 from fxflow.core.errors import ArgumentError, NotDifferentiableError
@@ -352,6 +355,24 @@ def test_results_other_than_declared(wrap, returned, words):
 
     with pytest.raises((ValueError, TypeError), match=words):
         wrap(lambda: pure_callback(culprit, TWO))()
+
+
+@BOTH
+def test_results_in_other_containers(wrap):
+    pair = collections.namedtuple("pair", "a b")
+    declared = {"a": F32, "b": (F32, pair(F32, F32))}
+    one, two, three, four = (np.float32(i) for i in range(1, 5))
+    for returned in (
+        {"a": one, "b": [two, (three, four)]},
+        collections.OrderedDict(b=(two, [three, four]), a=one),
+    ):
+        out = wrap(lambda r=returned: pure_callback(lambda: r, declared))()
+        assert tree.structure(out) == tree.structure(declared)
+        assert [float(x) for x in tree.leaves(out)] == [1.0, 2.0, 3.0, 4.0]
+    assert float(wrap(lambda: pure_callback(lambda: [one], F32))()) == 1.0
+    for returned in ({"a": one, "c": [two, (three, four)]}, {"a": one, "b": [two]}):
+        with pytest.raises(ValueError, match="returned the structure"):
+            wrap(lambda r=returned: pure_callback(lambda: r, declared))()
 
 
 def test_the_culprit_is_named():

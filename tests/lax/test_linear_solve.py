@@ -99,6 +99,50 @@ def test_root():
     np.testing.assert_allclose(vmap(fxflow.grad(square_root))(xs), [0.5, 0.25])
 
 
+def test_root_whose_linear_solver_uses_what_is_differentiated():
+    def root(a):
+        return lax.custom_root(
+            lambda x: lax.sub(lax.mul(x, x), a),
+            1.0,
+            lambda f, x: lax.sqrt(a),
+            lambda g, y: lax.div(y, lax.mul(2.0, lax.sqrt(a))),
+        )
+
+    xs = np.array([1.0, 4.0], np.float32)
+    for one in (root, jit(root), fxflow.checkpoint(root)):
+        assert float(fxflow.jvp(one, (4.0,), (1.0,))[1]) == 0.25
+        assert float(fxflow.grad(one)(4.0)) == 0.25
+        assert float(jit(fxflow.grad(one))(4.0)) == 0.25
+        assert float(fxflow.grad(fxflow.grad(one))(4.0)) == -1 / 32
+        np.testing.assert_allclose(vmap(fxflow.grad(one))(xs), [0.5, 0.25])
+        np.testing.assert_allclose(fxflow.jacrev(vmap(one))(xs), np.diag([0.5, 0.25]))
+
+
+def test_transposed_root_whose_linear_solver_uses_what_is_differentiated():
+    matrix = np.array([[2.0, 1.0], [0.0, 4.0]], np.float32)
+
+    def root(a):
+        def solve(g, y):
+            # By elimination on the matrix of whatever map is given.
+            (p, q), (r, s) = fxflow.jacfwd(g)(y)
+            det = lax.mul(lax.sub(lax.mul(p, s), lax.mul(q, r)), lax.div(a, a))
+            x0 = lax.div(lax.sub(lax.mul(s, y[0]), lax.mul(q, y[1])), det)
+            x1 = lax.div(lax.sub(lax.mul(p, y[1]), lax.mul(r, y[0])), det)
+            return fxflow.numpy.stack([x0, x1])
+
+        b = lax.mul(a, np.array([1.0, 2.0], np.float32))
+        return lax.custom_root(
+            lambda x: lax.sub(dot(matrix, x), b),
+            np.zeros(2, np.float32),
+            lambda f, x: np.linalg.solve(matrix, [1.0, 2.0]).astype(np.float32) * a,
+            solve,
+        )
+
+    expected = np.linalg.solve(matrix, [1.0, 2.0])
+    np.testing.assert_allclose(fxflow.jacfwd(root)(3.0), expected, rtol=1e-6)
+    np.testing.assert_allclose(fxflow.jacrev(root)(3.0), expected, rtol=1e-6)
+
+
 def test_root_with_aux():
     def run(a):
         return lax.custom_root(

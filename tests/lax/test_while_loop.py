@@ -102,6 +102,50 @@ def test_while_weak_carry() -> None:
     assert float(out) == 4.5
 
 
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [(0.0, 3.0), (0.5, 3.2), (0, 2.5), (-1.5, 2), (2.0, 1.0), (1.0, 1.0)],
+)
+def test_float_bounds(lower: float, upper: float, traced: bool) -> None:
+    expected, i = [], float(lower)
+    while i < upper:
+        expected.append(i)
+        i += 1
+
+    def run(lower, upper):
+        return lax.fori_loop(
+            lower, upper, lambda i, c: (c[0] + i, c[1] + 1), (np.float32(0), 0)
+        )
+
+    if traced:
+        run = jit(run)
+    total, steps = run(float(lower), upper) if traced else run(lower, upper)
+    assert (float(total), int(steps)) == (sum(expected), len(expected))
+    if not traced:
+        with config.override(disable_jit=True):
+            total, steps = run(lower, upper)
+        assert (float(total), int(steps)) == (sum(expected), len(expected))
+
+
+def test_without_jit_the_callers_array_stays() -> None:
+    def change(x):
+        x += 1
+        return x
+
+    given = np.zeros(2)
+    with config.override(disable_jit=True):
+        for run in (
+            lambda: lax.while_loop(lambda x: x[0] < 3, change, given),
+            lambda: lax.fori_loop(0, 3, lambda _, x: change(x), given),
+            lambda: lax.scan(lambda x, _: (change(x), None), given, length=3)[0],
+            lambda: lax.cond(True, change, change, given + 2),
+            lambda: jit(change)(given) + 2,
+        ):
+            assert run().tolist() == [3.0, 3.0]
+            assert given.tolist() == [0.0, 0.0]
+
+
 def test_disable_jit() -> None:
     seen: list[float] = []
 
@@ -176,9 +220,19 @@ def test_fori_gradient() -> None:
         ),
         (lambda: lax.while_loop(1, 2, 3), ArgumentError, "cond_fun must be a function"),
         (
-            lambda: lax.fori_loop(0.0, 3, lambda i, c: c, X),
+            lambda: lax.fori_loop(0j, 3, lambda i, c: c, X),
             ArgumentError,
-            r"lower must be an integer, got f32\[\]",
+            r"lower must be a real number, got c64\[\]",
+        ),
+        (
+            lambda: lax.fori_loop(0.0, np.inf, lambda i, c: c, X),
+            ArgumentError,
+            "bounds must be finite, got lower 0.0 and upper inf",
+        ),
+        (
+            lambda: lax.fori_loop(0.5, np.int32(3), lambda i, c: c, X),
+            DtypeError,
+            r"bounds must have one dtype, got lower f32\[\]~ and upper i32\[\]",
         ),
         (
             lambda: lax.fori_loop(np.int32(0), np.uint8(3), lambda i, c: c, X),
