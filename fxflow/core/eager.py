@@ -24,6 +24,7 @@ from fxflow._config import config
 from fxflow.core import dtypes, source, tree
 from fxflow.core.array import Array, host_of
 from fxflow.core.convert import as_array
+from fxflow.core.errors import NonFiniteError
 from fxflow.core.execute import check_finite, compile_graph
 from fxflow.core.graph import Graph, Literal, Node, Var
 from fxflow.core.partition import common_place, mesh_in
@@ -381,6 +382,8 @@ def library(*static: str) -> Callable[[F], F]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             if state.trace is not EVAL:
+                if type(state.trace) is EvalTrace:
+                    return _overridden(function, args, kwargs)
                 return function(*args, **kwargs)
             if not kwargs:
                 for a in args:
@@ -430,6 +433,26 @@ def library(*static: str) -> Callable[[F], F]:
         return cast(F, call)
 
     return decorate
+
+
+def _overridden(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Runs a library function under overridden options, operation by operation.
+
+    Of NaN and infinity only those in its results are the caller's.
+    """
+    if not (config.debug_nans or config.debug_infs):
+        return function(*args, **kwargs)
+    with config.override(debug_nans=False, debug_infs=False):
+        out = function(*args, **kwargs)
+    try:
+        arrays = [x for x in tree.leaves(out) if type(x) is Array]
+        check_finite(f"{function.__name__} at {source.user_line()}", arrays)
+    except NonFiniteError:
+        function(*args, **kwargs)  # again, for the operation's name
+        raise
+    return out
 
 
 def _classify(value: Any, key: list[Any], arrays: list[Any]) -> None:

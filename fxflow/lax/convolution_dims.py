@@ -187,7 +187,7 @@ def padtype_to_pads(
         in_shape, window_shape, window_strides, strict=True
     ):
         count = -(-length // stride)
-        total = max(0, (count - 1) * stride + window - length)
+        total = int(max(0, (count - 1) * stride + window - length))
         small, large = total // 2, total - total // 2
         pads.append((small, large) if kind == "SAME" else (large, small))
     return pads

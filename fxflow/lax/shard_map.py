@@ -291,8 +291,9 @@ class ShardMap(HigherOrder):
             stacked = _stacking(primal, count)
             own = [i is None for i in split.residual_inputs]
             unstacked = _unstacking(tangent, own)
+        apart = () if check else _apart(graph, in_specs, axes)
         each = [
-            PartitionSpec(tuple(n for n in axes if n in a.vma or not check))
+            PartitionSpec(tuple(n for n in axes if n in a.vma or n in apart))
             for a in primal.out_avals[count:]
         ]
         outs = self.bind(
@@ -341,6 +342,7 @@ class ShardMap(HigherOrder):
         value_specs = [s for s, lin in zip(in_specs, linear, strict=True) if not lin]
         linear_specs = chosen(in_specs, linear)
         ct_specs = chosen(out_specs, nonzero)
+        apart = () if check else _apart(graph, (*in_specs, *out_specs), axes)
         with manual_axes(mesh, axes, check):
             derived, has = transpose_graph(graph, linear, nonzero)
 
@@ -348,7 +350,7 @@ class ShardMap(HigherOrder):
                 specs: Sequence[PartitionSpec], avals: Sequence[Aval]
             ) -> list[Names]:
                 return [
-                    _missing(spec, aval, mesh, axes, check)
+                    _missing(spec, aval, mesh, axes, apart)
                     for spec, aval in zip(specs, avals, strict=True)
                 ]
 
@@ -473,18 +475,24 @@ def _wholes(graph: Graph, mesh: Mesh, out_specs: Specs, axes: Names) -> list[Ava
     ]
 
 
-def _missing(
-    spec: PartitionSpec, aval: Aval, mesh: Mesh, axes: Names, check: bool
-) -> Names:
-    """Returns the manual axes over which a spec does not divide what differs.
+def _apart(graph: Graph, specs: Specs, axes: Names) -> Names:
+    """Returns the manual axes along which anything may differ, where no type tells.
 
-    Without types that tell (`check`), anything may differ.
+    Along the others, which no spec and no operation names, all devices do the same.
     """
+    divided = frozenset().union(*map(axes_of, specs))
+    return tuple(n for n in axes if n in divided or uses_axis(graph, n))
+
+
+def _missing(
+    spec: PartitionSpec, aval: Aval, mesh: Mesh, axes: Names, apart: Names
+) -> Names:
+    """Returns the manual axes over which a spec does not divide what differs."""
     used = axes_of(spec)
     return tuple(
         n
         for n in axes
-        if n not in used and mesh.shape[n] > 1 and (n in aval.vma or not check)
+        if n not in used and mesh.shape[n] > 1 and (n in aval.vma or n in apart)
     )
 
 

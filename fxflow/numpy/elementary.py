@@ -122,6 +122,7 @@ def sinc(x: Array) -> Array:
 
 @binary(
     "`sqrt(x1² + x2²)` without overflow.",
+    identity=0,
     returns="Float array of the broadcast shape.",
     special="inf if either is infinite, even beside nan.",
     promotion=float_pair,

@@ -16,7 +16,7 @@ import numpy as np
 from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.aval import Aval
-from fxflow.core.eager import EVAL, library, on_forget
+from fxflow.core.eager import EVAL, EvalTrace, library, on_forget
 from fxflow.core.errors import ArgumentError
 from fxflow.core.partition import common_place
 from fxflow.core.placed import Placed, placed_on
@@ -51,8 +51,11 @@ class ufunc(Generic[R]):
         nout: int = 1,
         identity: Any = None,
         doc: str = "",
+        key: Any = None,
     ) -> None:
         self.function = function
+        # What it is equal by, if not by being the same object.
+        self._key = key
         self.nin, self.nout, self.nargs = nin, nout, nin + nout
         self.identity = identity
         self.__name__ = self.__qualname__ = name
@@ -69,7 +72,7 @@ class ufunc(Generic[R]):
             raise ArgumentError(
                 f"{self.__name__} takes {self.nin} arguments, got {len(args)}"
             )
-        if state.trace is EVAL:
+        if isinstance(state.trace, EvalTrace):
             return self._eager(*args)
         return self.function(*args)
 
@@ -111,6 +114,14 @@ class ufunc(Generic[R]):
         ) -> Array:
             """Reduces slices that begin at given places."""
 
+    def __eq__(self, other: object) -> bool:
+        if self is other or type(other) is not type(self):
+            return self is other
+        return self._key is not None and bool(self._key == other._key)
+
+    def __hash__(self) -> int:
+        return id(self) if self._key is None else hash(self._key)
+
     def __repr__(self) -> str:
         return f"<ufunc {self.__name__!r}>"
 
@@ -140,7 +151,7 @@ class Unary(ufunc[R]):
             except (AttributeError, KeyError):
                 plan = self._eager
             return plan(x)
-        return self.function(x)
+        return super().__call__(x)
 
 
 class Binary(ufunc[R]):
@@ -164,7 +175,7 @@ class Binary(ufunc[R]):
     def __call__(self, x: Any, y: Any, /) -> R:
         """Applies the function to each pair of elements."""
         if state.trace is not EVAL:
-            return self.function(x, y)
+            return super().__call__(x, y)
         if self.mixed:
             return self._eager(x, y)
         if type(x) is Array:

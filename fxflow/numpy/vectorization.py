@@ -190,7 +190,7 @@ def frompyfunc(
       identity: what leaves an element unchanged, for reductions of nothing.
 
     Returns:
-      A ufunc.
+      A ufunc; equal to every other one made of the same arguments.
 
     Raises:
       ArgumentError: a number is not positive.
@@ -209,10 +209,13 @@ def frompyfunc(
             f"{func!r}, nin={nin}, nout={nout}"
         )
     name = getattr(func, "__name__", "function")
-    mapped = vectorize(func)
-    if nin == 2 and nout == 1:
-        return Binary(mapped, name=name, identity=identity, doc=func.__doc__ or "")
-    kind = Unary if nin == 1 else ufunc
-    return kind(
-        mapped, name=name, nin=nin, nout=nout, identity=identity, doc=func.__doc__ or ""
+    kinds: dict[tuple[int, int], type[ufunc[Any]]] = {(1, 1): Unary, (2, 1): Binary}
+    return kinds.get((nin, nout), ufunc)(
+        vectorize(func),
+        name=name,
+        nin=nin,
+        nout=nout,
+        identity=identity,
+        doc=func.__doc__ or "",
+        key=(func, nin, nout, identity),
     )

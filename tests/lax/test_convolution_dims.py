@@ -1,5 +1,6 @@
 """Axes and padding of convolutions."""
 
+import numpy as np
 import pytest
 
 from fxflow import lax
@@ -24,6 +25,8 @@ def test_padding() -> None:
     assert lax.padtype_to_pads((5, 6), (3, 3), (1, 2), "same") == [(1, 1), (0, 1)]
     assert lax.padtype_to_pads((6,), (3,), (2,), "SAME_LOWER") == [(1, 0)]
     assert lax.padtype_to_pads((6,), (3,), (2,), "VALID") == [(0, 0)]
+    six, three, two = np.array([[6], [3], [2]])
+    assert type(lax.padtype_to_pads(six, three, two, "SAME")[0][0]) is int
     assert (dilated(3, 2), dilated(0, 2)) == (5, 0)
     assert (strided(7, 3, 2), strided(2, 3, 1)) == (3, 0)
 

@@ -14,6 +14,8 @@ def test_what_a_ufunc_knows() -> None:
     assert isinstance(fnp.add, fnp.ufunc)
     assert (fnp.add.nin, fnp.add.nout, fnp.add.nargs) == (2, 1, 3)
     assert fnp.add.identity == 0 and fnp.maximum.identity is None
+    for name in ("hypot", "logaddexp", "logical_and", "multiply", "subtract"):
+        assert getattr(fnp, name).identity == getattr(np, name).identity, name
     assert fnp.sin.nin == 1 and fnp.divmod.nout == 2
     assert repr(fnp.add) == "<ufunc 'add'>" and fnp.add.__name__ == "add"
     assert "Sum" in fnp.add.__doc__ and "Source: `numpy.add`" in fnp.add.__doc__

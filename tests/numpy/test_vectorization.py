@@ -80,3 +80,14 @@ def test_frompyfunc() -> None:
     assert same((V, -V), pair(V)) and pair.nout == 2
     with pytest.raises(ArgumentError, match="frompyfunc: takes a function"):
         fnp.frompyfunc(3, 1, 1)
+
+
+def test_frompyfunc_of_one_function_is_one_ufunc() -> None:
+    def f(x, y):
+        return x + y
+
+    one, other = (fnp.frompyfunc(f, 2, 1, identity=0) for _ in range(2))
+    assert one == other and hash(one) == hash(other)
+    assert one != fnp.frompyfunc(f, 2, 1)
+    assert one != fnp.frompyfunc(lambda x, y: x + y, 2, 1, identity=0)
+    assert fnp.sin == fnp.sin != fnp.cos

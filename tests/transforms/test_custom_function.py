@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import pytest
 
-from fxflow import jit
+from fxflow import custom_jvp, custom_vjp, grad, jit
 from fxflow.core.aval import Aval
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.core.tree import structure
@@ -28,6 +28,21 @@ def test_positions():
     assert CustomFunction(max).positional((1, 2), {}) == (1, 2)
     with pytest.raises(ArgumentError, match="by position only"):
         CustomFunction(max).positional((1, 2), {"key": None})
+
+
+def test_what_a_partial_has_fixed_by_keyword():
+    def scaled(x, factor=1.0, *, shift=0.0):
+        return x * factor + shift
+
+    f = custom_jvp(functools.partial(scaled, factor=3.0))
+    f.defjvp(lambda primals, tangents: (f(*primals), 7.0 * tangents[0]))
+    g = custom_vjp(functools.partial(scaled, factor=3.0, shift=1.0))
+    g.defvjp(lambda x: (g(x), None), lambda _, ct: (7.0 * ct,))
+    for function, value in ((f, 6.0), (g, 7.0)):
+        assert float(function(2.0)) == float(jit(function)(2.0)) == value
+        assert float(grad(function)(2.0)) == 7.0
+        with pytest.raises(ArgumentError, match="factor can only be given by keyword"):
+            function(2.0, factor=1.0)
 
 
 def test_fixed_arguments():

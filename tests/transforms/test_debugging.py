@@ -4,6 +4,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
+import fxflow.scipy.special as special
 from fxflow import grad, jit
 
 
@@ -53,3 +54,13 @@ def test_leaks():
         jit(leaky)(1.0)
     with fxflow.checking_leaks():
         assert float(jit(lambda x: x + 1)(1.0)) == 2.0
+
+
+def test_infinities_within_a_library_function_are_its_own():
+    with fxflow.debug_infs():
+        found = special.ndtri(fnp.array([0.1, 0.5]))
+        assert abs(float(found[0]) + 1.2815516) < 1e-5
+        with pytest.raises(FloatingPointError, match=r"gave inf in f32\[1\]"):
+            special.ndtri(fnp.zeros(1))
+        with pytest.raises(FloatingPointError, match=r"log at .*test_debugging\.py"):
+            fnp.log(0.0)

@@ -1,13 +1,15 @@
 """jit: caching, static and donated arguments, errors, retraces."""
 
+import copy
 import functools
+import pickle
 
 import numpy as np
 import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import grad, jit, vmap
+from fxflow import grad, jit, lax, vmap
 from fxflow.core.errors import DonationError, RetraceWarning
 
 
@@ -270,3 +272,31 @@ def test_errors_come_without_own_frames():
         jit(grad(inner))(1.0)
     own = [e for e in info.traceback if "fxflow/core" in str(e.path)]
     assert not own
+
+
+def test_float0_comes_in_and_goes_out():
+    none = np.zeros((3,), fxflow.float0)
+
+    def is_none(x, shape=(3,)):
+        return x.dtype == fxflow.float0 == np.asarray(x).dtype and x.shape == shape
+
+    assert is_none(jit(lambda z: z)(none))
+    assert is_none(jit(lambda z: z)(jit(lambda z: z)(none)))
+    assert is_none(jit(lambda: none)())
+    assert is_none(jit(lambda z: z, donate_argnums=0)(jit(lambda z: z)(none)))
+    assert is_none(fxflow.pmap(lambda z: z)(none[None]), (1, 3))
+    assert is_none(fxflow.vmap(jit(lambda z: z), out_axes=1)(none[None]), (3, 1))
+    assert is_none(lax.scan(lambda c, _: (c, None), none, length=2)[0])
+    assert is_none(jit(lambda p: lax.cond(p, lambda z: z, lambda _: none, none))(True))
+    turned = fxflow.vmap(lambda p: lax.cond(p, lambda z: z, lambda _: none, none))
+    assert is_none(turned(fnp.array([True, False])), (2, 3))
+    for copied in (copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
+        assert is_none(copied(jit(lambda z: z)(none)))
+    by = jit(fxflow.grad(lambda x, i: (x * 2.0).sum(), (0, 1), allow_int=True))
+    for _ in range(2):
+        first, second = by(fnp.ones(3), fnp.arange(3))
+        assert first.tolist() == [2.0, 2.0, 2.0] and is_none(second)
+    back = fxflow.vjp(lambda x, y: x + y, np.arange(3), 1)[1]
+    assert is_none(jit(back)(none)[0])
+    with pytest.raises(TypeError, match="float0, the derivative with respect to an"):
+        jit(lambda z: z + 1.0)(none)

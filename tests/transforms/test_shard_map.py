@@ -458,3 +458,20 @@ def test_vectorised_over_and_with_nothing():
     assert [v.shape for v in (e, total, none)] == [(0, 16), (0, 2), (0, 0)]
     e, total, none = fxflow.vmap(f, in_axes=(0, None))(np.zeros((0, 16)), FULL)
     assert e.shape == (0, 16)
+
+
+def test_unchecked_derivatives_leave_axes_that_nothing_names():
+    mesh = fxflow.make_mesh((4, 2), ("x", "y"))
+
+    @fxflow.shard_map(mesh=mesh, in_specs=(P("y"), P()), out_specs=P(), check=False)
+    def total(v, w):
+        return fxflow.lax.psum(fnp.sum(fnp.sin(v) * w), "y")
+
+    a = np.arange(32.0, dtype=np.float32).reshape(8, 4)
+    for wrap in (lambda f: f, fxflow.jit):
+        per = wrap(
+            fxflow.vmap(fxflow.grad(total, (0, 1)), (0, None), spmd_axis_name="x")
+        )
+        by_v, by_w = per(a, np.float32(2))
+        np.testing.assert_allclose(by_v, 2 * np.cos(a), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(by_w, np.sin(a).sum(1), rtol=1e-4, atol=1e-5)

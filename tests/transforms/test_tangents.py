@@ -10,7 +10,7 @@ from fxflow.core import dtypes
 from fxflow.core.aval import Aval
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.primitive import Zero
-from fxflow.transforms.tangents import checked_tangent
+from fxflow.transforms.tangents import checked_cotangent, checked_tangent
 
 F16 = Aval((), np.dtype(np.float16))
 F32 = Aval((2,), np.dtype(np.float32))
@@ -45,6 +45,33 @@ def test_what_fits_is_given_back():
 def test_what_does_not_fit(value, aval, error, words):
     with pytest.raises(error, match=words):
         checked_tangent(value, aval, "a tangent")
+
+
+def test_integers_for_cotangents_of_integers():
+    _, back = vjp(lambda x: (x * 2.0, 3, fnp.array([True])), 2.0)
+    none = np.zeros((), fxflow.float0)
+    for ct in (0, 5, np.int8(0), none):
+        assert float(back((1.0, ct, np.array([False])))[0]) == 2.0
+    with pytest.raises(DtypeError, match="integers have no directions"):
+        back((1.0, 0.0, np.array([False])))
+    with pytest.raises(ShapeError):
+        back((1.0, 0, False))
+    assert type(checked_tangent(0, I32, "t", integers=True)) is Zero
+
+
+def test_cotangents_of_linear_functions():
+    assert checked_cotangent(3, I32, "ct").dtype == np.int32
+    given = np.int32(3)
+    assert checked_cotangent(given, I32, "ct") is given
+    assert checked_cotangent(1.0, F16, "ct").dtype == np.float16
+    for value, error in [
+        (3.0, DtypeError),
+        (np.int8(3), DtypeError),
+        (np.ones(2, "i4"), ShapeError),
+        ("one", ArgumentError),
+    ]:
+        with pytest.raises(error):
+            checked_cotangent(value, I32, "ct")
 
 
 def test_backward_passes_may_return_any_number():

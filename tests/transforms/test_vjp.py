@@ -5,6 +5,7 @@ import pytest
 
 import fxflow.numpy as fnp
 from fxflow import jit, jvp, linear_transpose, linearize, vjp, vmap
+from fxflow.core.errors import NotDifferentiableError
 
 
 def fun(x, y):
@@ -65,6 +66,25 @@ def test_linear_transpose():
     np.testing.assert_allclose(back(fnp.array([1.0, 2.0]))[0], [6.0, 9.0, 12.0])
     with pytest.raises(TypeError, match="not linear"):
         linear_transpose(fnp.sin, 1.0)(1.0)
+
+
+def test_linear_transpose_of_integers():
+    x = np.arange(3)
+    matrix = np.arange(6).reshape(2, 3)
+    for fun, ct, expected in [
+        (lambda x: 2 * x, [1, 2, 4], [2, 4, 8]),
+        (lambda x: x.sum(), 3, [3, 3, 3]),
+        (lambda x: matrix @ x, [1, 2], [6, 9, 12]),
+        (lambda x: x[np.array([0, 2, 2])], [1, 2, 4], [1, 0, 6]),
+        (lambda x: jit(lambda y: -y)(fnp.pad(x, 1)), [1, 2, 3, 4, 5], [-2, -3, -4]),
+        (lambda x: (x, 2.0)[0], [1, 2, 3], [1, 2, 3]),
+    ]:
+        (got,) = linear_transpose(fun, x)(fnp.array(ct))
+        assert got.tolist() == expected and got.dtype == np.int32
+    for wrong in (lambda x: x + 1, lambda x: (x, 1), lambda x: x * x, lambda x: x // 2):
+        with pytest.raises(NotDifferentiableError, match="not linear"):
+            back = linear_transpose(wrong, 1)
+            back(2)
 
 
 @pytest.mark.parametrize(
