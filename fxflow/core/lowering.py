@@ -120,6 +120,14 @@ class Module:
         each = ", ".join(["<@first_device, []>"] * max(count, 1))
         return f"sdy.sharding = #sdy.sharding_per_value<[{each}]>"
 
+    @property
+    def partitioned(self) -> bool:
+        """Whether the partitioner divides what is being written over devices."""
+        if not self.devices or not self.manual:
+            return bool(self.devices)
+        names = {name for name, _ in self.manual}
+        return any(not names.issuperset(mesh.axis_names) for _, mesh in self.manual)
+
     def channel(self) -> int:
         """Returns a number for a collective that no other has."""
         self._channels += 1

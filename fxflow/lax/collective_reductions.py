@@ -7,6 +7,7 @@ the sum of all cotangents.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import copysign, nan
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from fxflow.core.convert import typeof
 from fxflow.core.graph import Node
 from fxflow.core.primitive import register
 from fxflow.core.trace import state
+from fxflow.lax import ordered_bits
 from fxflow.lax.bitcasting import bitcast_convert_type
 from fxflow.lax.bitwise import bitwise_or
 from fxflow.lax.broadcasting import broadcast_in_dim
@@ -264,6 +266,19 @@ class _Extremum(Reduction):
     nondifferentiable = "take the derivative of the element you select instead"
     among: ClassVar[Callable[..., Any]]
     worst: ClassVar[float]
+
+    def across(self, ctx: Any, devices: Groups, x: str, **params: Any) -> str:
+        """As any reduction; of floats on CPUs, as integers of the same order."""
+        (aval,) = ctx.avals_in
+        if not ordered_bits.applies(ctx, aval.dtype):
+            return super().across(ctx, devices, x, **params)
+
+        def by_bits(x: Any) -> Any:
+            bits = ordered_bits.to_ordered_bits(x, copysign(nan, -self.worst))
+            return ordered_bits.from_ordered_bits(self.bind(bits, **params), aval.dtype)
+
+        with devices.scope():
+            return str(ctx.compose(by_bits, [x])[0])
 
     def reduce(self, x: Any, dims: tuple[int, ...]) -> Any:
         """The extremum; of complex numbers with the extreme real part, by the other."""

@@ -17,7 +17,7 @@ from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import typeof
 from fxflow.core.jvp import jvp_flat
 from fxflow.core.primitive import Primitive, Zero, register, table
-from fxflow.lax import _extrema_host
+from fxflow.lax import _extrema_host, ordered_bits
 from fxflow.lax.arguments import axis_indices
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq
@@ -203,6 +203,7 @@ class Extremum(Reduction):
     """Greatest or least element along axes."""
 
     kinds = ANY
+    nan: ClassVar[float]
 
     def host_function(self, *, axes: tuple[int, ...]) -> Callable[..., Any]:
         """The ufunc's `reduce`, and the right one of two zeros."""
@@ -221,6 +222,13 @@ class Extremum(Reduction):
     def lower(self, ctx: Any, *operands: str, axes: tuple[int, ...]) -> str:
         """`reduce`; of complex numbers with an order of our own, as XLA has none."""
         (operand,) = ctx.avals_in
+        if axes and ctx.module.partitioned and ordered_bits.applies(ctx, operand.dtype):
+
+            def by_bits(x: Any) -> Any:
+                found = self.bind(ordered_bits.to_ordered_bits(x, self.nan), axes=axes)
+                return ordered_bits.from_ordered_bits(found, operand.dtype)
+
+            return str(ctx.compose(by_bits, operands)[0])
         if not axes or not dtypes.is_complex(operand.dtype):
             return super().lower(ctx, *operands, axes=axes)
         scalar = Aval((), operand.dtype)
@@ -266,6 +274,7 @@ class ReduceMax(Extremum):
     name = "reduce_max"
     hlo = "stablehlo.maximum"
     ufunc = np.maximum
+    nan = np.nan
 
     def identity(self, dtype: Any) -> Any:
         """The least value."""
@@ -283,6 +292,7 @@ class ReduceMin(Extremum):
     name = "reduce_min"
     hlo = "stablehlo.minimum"
     ufunc = np.minimum
+    nan = -np.nan
 
     def identity(self, dtype: Any) -> Any:
         """The greatest value."""
