@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow.core.array import Array
+from fxflow.core.boundary import public as _public
 from fxflow.core.convert import not_an_array
 from fxflow.core.errors import ArgumentError, ConcretizationError
 from fxflow.core.trace import Tracer
@@ -157,3 +158,6 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
             "jitted function"
         )
     visualize_sharding(arr.shape, arr.sharding, **kwargs)
+
+
+_public(globals(), __all__)

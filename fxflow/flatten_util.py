@@ -10,6 +10,7 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import dtypes, tree
 from fxflow.core.array import Array
+from fxflow.core.boundary import public as _public
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.promotion import result_type
@@ -89,3 +90,6 @@ def _as_dtype(x: Any, dtype: Any) -> Any:
     if dtypes.is_complex(own) and not dtypes.is_complex(dtype):
         x = lax.real(x)
     return lax.convert_element_type(x, dtype)
+
+
+_public(globals(), __all__)

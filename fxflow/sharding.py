@@ -1,5 +1,6 @@
 """Meshes, specs and shardings: how arrays lie over devices."""
 
+from fxflow.core.boundary import public as _public
 from fxflow.devices.meshes import (
     AbstractMesh,
     AxisType,
@@ -31,3 +32,5 @@ __all__ = [
     "make_mesh",
     "set_mesh",
 ]
+
+_public(globals(), __all__)

@@ -1,5 +1,6 @@
 """Pytrees: nested containers of arrays. `fxflow.tree.map(f, tree)` and its family."""
 
+from fxflow.core.boundary import public as _public
 from fxflow.core.tree import (
     DictKey,
     FlattenedIndexKey,
@@ -77,3 +78,5 @@ __all__ = [
     "treedef_tuple",
     "unflatten",
 ]
+
+_public(globals(), __all__)

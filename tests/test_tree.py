@@ -1,5 +1,7 @@
 """The public surface of `fxflow.tree`."""
 
+import inspect
+
 import pytest
 
 import fxflow.tree
@@ -9,7 +11,7 @@ from fxflow.core import tree as core
 def test_names() -> None:
     assert fxflow.tree.__all__ == sorted(fxflow.tree.__all__)
     for name in fxflow.tree.__all__:
-        assert getattr(fxflow.tree, name) is getattr(core, name)
+        assert inspect.unwrap(getattr(fxflow.tree, name)) is getattr(core, name)
     assert set(core.__all__) == set(fxflow.tree.__all__)
 
 

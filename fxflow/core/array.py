@@ -66,6 +66,11 @@ class Array(ArrayInterface):
     __array_priority__ = 100
 
     def __init__(self, buffer: Any, placed: Placed) -> None:
+        if type(placed) is not Placed:
+            raise ArgumentError(
+                "arrays are made of data by fxflow.numpy.array, or of a shape and a "
+                "dtype by fxflow.numpy.zeros or empty, not by the class"
+            )
         self._buffer = buffer
         self._placed = placed
 

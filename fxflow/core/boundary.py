@@ -17,7 +17,7 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from types import FunctionType, TracebackType
+from types import FunctionType, GenericAlias, UnionType
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -37,6 +37,7 @@ def boundary(function: F) -> F:
     Args:
       function: a public function, or a method that calls the user's functions.
     """
+    is_method = "." in function.__qualname__
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -45,9 +46,11 @@ def boundary(function: F) -> F:
         except Exception as error:
             if is_internal(sys._getframe(1).f_code.co_filename):
                 raise  # the user called another function of ours, which tells
-            wrong = _wrong_argument(function, args, kwargs, error)
-            if wrong is not None:
-                raise wrong.with_traceback(None) from None
+            if not is_method and _is_from_inside(error):
+                wrong = _wrong_argument(function, args, kwargs)
+                if wrong is not None:
+                    raise wrong.with_traceback(None) from None
+                _name_call(function, args, kwargs, error)
             error.__traceback__ = without_own_frames(error.__traceback__)
             raise
 
@@ -78,27 +81,26 @@ def guarded(value: Any, module: str, name: str) -> Any:
     """
     if type(value) is not FunctionType or value.__code__ is _CALL:
         return value
-    if not any(_checks(str(a)) for a in value.__annotations__.values()):
+    if value in _guarded:
+        return _guarded[value]
+    kinds = {v for k, v in value.__annotations__.items() if k != "return"}
+    if kinds <= _OPERANDS:
         return value
-    function = boundary(value)
+    function = _guarded[value] = boundary(value)
     function.__module__, function.__qualname__ = module, name
     return function
 
 
+# So that a function is one object under all its names.
+_guarded: dict[FunctionType, Any] = {}
+
+
+_OPERANDS = {"Any", "ArrayLike", "Array"}
 _CALL = boundary(len).__code__  # type: ignore[attr-defined]
 
 
 # -- whose mistake it is -----------------------------------------------------------
 
-# Errors that Python and NumPy raise where an argument is of the wrong kind.
-_OF_KIND = (
-    TypeError,
-    ValueError,
-    AttributeError,
-    LookupError,
-    OverflowError,
-    RuntimeError,
-)
 _LIBRARIES = (
     os.path.dirname(os.path.abspath(os.__file__)) + os.sep,
     os.path.dirname(os.path.dirname(os.path.abspath(np.__file__))) + os.sep,
@@ -109,24 +111,16 @@ def _wrong_argument(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    error: Exception,
 ) -> ArgumentError | None:
-    """Returns the error that names the argument at fault, if there is a better one."""
-    if isinstance(error, FxflowError) or not isinstance(error, _OF_KIND):
-        return None
-    if not _is_from_inside(error.__traceback__):
-        return None
-    try:
-        signature = inspect.signature(function)
-        bound = signature.bind(*args, **kwargs).arguments
-    except (TypeError, ValueError):
-        return None  # the number of arguments is wrong, as Python's error says
-    for name, value in bound.items():
+    """Returns the error for the argument that is not what its annotation says."""
+    signature = inspect.signature(function)
+    for name, value in signature.bind(*args, **kwargs).arguments.items():
         parameter = signature.parameters[name]
         if parameter.kind is parameter.VAR_KEYWORD or value is parameter.default:
             continue
         values = value if parameter.kind is parameter.VAR_POSITIONAL else (value,)
-        expected = words(str(parameter.annotation), values)
+        scope = getattr(inspect.unwrap(function), "__globals__", {})
+        expected = words(str(parameter.annotation), values, scope)
         if expected:
             return ArgumentError(
                 f"{function.__name__}: {name} must be {expected}, got {shown(value)}"
@@ -134,9 +128,28 @@ def _wrong_argument(
     return None
 
 
-def _is_from_inside(traceback: TracebackType | None) -> bool:
+def _name_call(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    error: Exception,
+) -> None:
+    """Makes the message of an error of Python's or NumPy's tell of which call it is."""
+    if type(error) not in (TypeError, ValueError, OverflowError, MemoryError):
+        return
+    given = inspect.signature(function).bind(*args, **kwargs).arguments
+    listed = ", ".join(f"{name}={shown(value, 24)}" for name, value in given.items())
+    error.args = (f"{function.__name__}({listed}): {error}",)
+
+
+def _is_from_inside(error: Exception) -> bool:
     """Returns whether fxflow met an error, rather than it or the user raised it."""
-    entry = traceback
+    if isinstance(error, FxflowError):
+        return False
+    entry = error.__traceback__
+    assert entry is not None
+    entry = entry.tb_next
+    raised = True  # the call itself: Python's error of the number of arguments
     while entry is not None:
         code = entry.tb_frame.f_code
         if is_internal(code.co_filename):
@@ -150,20 +163,22 @@ def _is_from_inside(traceback: TracebackType | None) -> bool:
     return not raised
 
 
-def shown(value: Any) -> str:
-    """Returns what a message shows of an argument."""
+def shown(value: Any, length: int = 60) -> str:
+    """Returns what a message shows of an argument, its text being cut at a length."""
     aval = getattr(value, "aval", None)
     if aval is not None and isinstance(value, Array):
-        return f"an array {aval}"
+        return f"{aval}"
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} of shape {value.shape}"
     try:
         text = repr(value)
     except Exception:  # the user's class: its own error would hide ours
         text = "a value"
-    text = text if len(text) <= 60 else text[:57] + "..."
-    return f"{text} of type {type(value).__name__}"
+    text = text if len(text) <= length else text[: length - 3] + "..."
+    return text if isinstance(value, _PLAIN) else f"{text} ({type(value).__name__})"
 
+
+_PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, type(None), type)
 
 # -- what annotations say ------------------------------------------------------------
 
@@ -231,6 +246,10 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Mapping": ("a dict", lambda value: isinstance(value, Mapping)),
     "Sequence[int]": _INTS,
     "Sequence[SupportsIndex]": _INTS,
+    "Sequence[int | None]": (
+        "a sequence of integers or None",
+        _are(lambda value: value is None or _is_int(value)),
+    ),
     "tuple[int, int]": (
         "a pair of integers",
         lambda value: _are(_is_int)(value) and len(value) == 2,
@@ -249,23 +268,34 @@ _ALIASES = {
     "ShapeLike": "SupportsIndex | Sequence[SupportsIndex]",
     "ScalarOrSchedule": "Scalar | Callable",
     "Schedule": "Callable",
-    "Places": "ArrayLike | None",
 }
 
 
-@functools.cache
-def _checks(annotation: str) -> tuple[tuple[str, Callable[[Any], bool]], ...]:
+Kind = tuple[str, Callable[[Any], bool]]
+
+
+def _checks(annotation: str, scope: Mapping[str, Any]) -> list[Kind]:
     """Returns what the parts of an annotation ask for; nothing if one is unknown."""
     found = []
     for part in _parts(annotation):
+        head = part.partition("[")[0].rpartition(".")[2]
+        meant = None if head == "Any" else scope.get(head)
+        kinds = [kind] if (kind := _KINDS.get(part) or _KINDS.get(head)) else []
         if part in _ALIASES:
-            found += _checks(_ALIASES[part])
-            continue
-        kind = _KINDS.get(part) or _KINDS.get(part.partition("[")[0])
-        if kind is None:
-            return ()
-        found.append(kind)
-    return tuple(found)
+            kinds = _checks(_ALIASES[part], scope)
+        elif not kinds and isinstance(meant, type):
+            kinds = [_instance_of(meant)]
+        elif not kinds and isinstance(meant, GenericAlias | UnionType):
+            kinds = _checks(str(meant), scope)
+        if not kinds:
+            return []
+        found += kinds
+    return found
+
+
+def _instance_of(kind: type) -> Kind:
+    article = "an" if kind.__name__[0] in "AEIOU" else "a"
+    return f"{article} {kind.__name__}", lambda value: isinstance(value, kind)
 
 
 def _parts(annotation: str) -> list[str]:
@@ -280,12 +310,15 @@ def _parts(annotation: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def words(annotation: str, values: Iterable[Any]) -> str:
+def words(
+    annotation: str, values: Iterable[Any], scope: Mapping[str, Any] | None = None
+) -> str:
     """Returns what values should have been, by an annotation; nothing if they are.
 
     Args:
       annotation: as it is written in the signature.
       values: the arguments.
+      scope: the globals of the function, where names of classes mean something.
 
     Example:
       >>> words("int | None", ["three"])
@@ -293,7 +326,7 @@ def words(annotation: str, values: Iterable[Any]) -> str:
       >>> words("int | None", [3])
       ''
     """
-    checks = _checks(annotation)
+    checks = _checks(annotation, scope or {})
     if not checks or all(any(is_(v) for _, is_ in checks) for v in values):
         return ""
     return " or ".join(dict.fromkeys(word for word, _ in checks))

@@ -100,7 +100,35 @@ def at_fault(value: Any = None) -> str:
       `linspace: num: `, or `linspace: ` if no argument or more than one is `value`, or
       nothing if the user called an operator or a method of Python's.
     """
-    frame: FrameType | None = sys._getframe(1)
+    name, arguments = _public_call()
+    if not name:
+        return ""
+    found = [key for key, given in arguments.items() if _holds(given, value)]
+    named = len(found) == 1 and value is not None
+    return f"{name}: {found[0]}: " if named else f"{name}: "
+
+
+def of_rank(ndim: int) -> str:
+    """Says which argument of the public function has `ndim` axes, and of what type.
+
+    Args:
+      ndim: the number of axes that an axis was out of range for.
+
+    Returns:
+      `; a is f32[2,3]`, or nothing if it is none or more than one.
+    """
+    found = []
+    for name, value in _public_call()[1].items():
+        if hasattr(value, "ndim") and hasattr(value, "shape") and value.ndim == ndim:
+            dims = ",".join(map(str, value.shape))
+            aval = getattr(value, "aval", None)
+            found.append(f"; {name} is {aval or f'{value.dtype}[{dims}]'}")
+    return found[0] if len(found) == 1 else ""
+
+
+def _public_call() -> tuple[str, dict[str, Any]]:
+    """Returns the name and the arguments of the function that the user called."""
+    frame: FrameType | None = sys._getframe(2)
     frames = []
     while frame is not None and is_internal(frame.f_code.co_filename):
         frames.append(frame)
@@ -108,10 +136,8 @@ def at_fault(value: Any = None) -> str:
     for frame in reversed(frames):
         name, arguments = _call(frame)
         if name and not name.startswith("_"):
-            found = [key for key, given in arguments.items() if _holds(given, value)]
-            named = len(found) == 1 and value is not None
-            return f"{name}: {found[0]}: " if named else f"{name}: "
-    return ""
+            return name, arguments
+    return "", {}
 
 
 def _call(frame: FrameType) -> tuple[str, dict[str, Any]]:

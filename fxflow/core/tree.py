@@ -38,6 +38,7 @@ from fxflow.core.tree_paths import (
     difference,
     keys_of,
     keystr,
+    written,
 )
 from fxflow.devices import trees
 from fxflow.devices.trees import (
@@ -119,8 +120,8 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     given = list(leaves)
     if len(given) != treedef.num_leaves:
         raise TreeError(
-            f"tree.unflatten: expected {treedef.num_leaves} leaves for {treedef}, got "
-            f"{len(given)}"
+            f"tree.unflatten: expected {treedef.num_leaves} leaves for "
+            f"{written(treedef)}, got {len(given)}"
         )
     return treedef.unflatten(given)
 
@@ -466,8 +467,8 @@ def transpose(
     if inner_treedef is None:
         if not subtrees:
             raise TreeError(
-                f"{name}: inner_treedef is needed, because {outer_treedef} has no leaf "
-                "to take it from"
+                f"{name}: inner_treedef is needed, because "
+                f"{written(outer_treedef)} has no leaf to take it from"
             )
         inner_treedef = structure(subtrees[0])
     rows = []
@@ -475,8 +476,8 @@ def transpose(
         row = flatten_up_to(inner_treedef, subtree, name=f"{name}: subtree {index}")
         if not trees.all_leaves(row):
             raise TreeError(
-                f"{name}: expected each subtree to have structure {inner_treedef}, got "
-                f"{structure(subtree)}"
+                f"{name}: expected each subtree to have structure "
+                f"{written(inner_treedef)}, got {written(structure(subtree))}"
             )
         rows.append(row)
     columns = zip(*rows, strict=True) if rows else [()] * inner_treedef.num_leaves

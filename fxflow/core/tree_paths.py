@@ -187,3 +187,8 @@ def _is_plain_namedtuple(tree: Any) -> bool:
         return False
     found = registry.flatten_one_level(tree)
     return found is not None and found[1] is type(tree)
+
+
+def written(treedef: PyTreeDef) -> str:
+    """Returns a structure as messages show it: `{'a': *}`, each `*` being a leaf."""
+    return str(treedef).removeprefix("PyTreeDef(").removesuffix(")")

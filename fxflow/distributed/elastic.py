@@ -257,8 +257,9 @@ class _Program(NamedTuple):
         expected = trees.structure(self.state)
         if structure != expected:
             raise ArgumentError(
-                f"elastic: step returned a state of structure {structure}, the "
-                f"initial state has {expected}"
+                "elastic: step returned a state of structure "
+                f"{trees.written(structure)}, the initial state has "
+                f"{trees.written(expected)}"
             )
         return leaves
 

@@ -17,6 +17,7 @@ from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
 from fxflow.core.primitive import table
+from fxflow.core.source import of_rank
 from fxflow.core.trace import Tracer
 
 
@@ -92,7 +93,7 @@ def axis_index(name: str, axis: Any, ndim: int, what: str = "axis") -> int:
     hint = f"expected {-ndim} to {ndim - 1}" if ndim else "a 0-d array has no axes"
     raise AxisError(
         f"{name}: {what} {index} is out of range for {ndim} "
-        f"{'axis' if ndim == 1 else 'axes'}: {hint}"
+        f"{'axis' if ndim == 1 else 'axes'}: {hint}{of_rank(ndim)}"
     )
 
 

@@ -321,8 +321,8 @@ def _flatten(
         out_leaves, treedef = tree.flatten(out)
         if len(specs) != 1 or out is None or hasattr(out, "aval"):
             raise ValueError(
-                f"callback {name_of(callback)} returned the structure {treedef}, "
-                f"expected {out_tree}"
+                f"callback {name_of(callback)} returned the structure "
+                f"{tree.written(treedef)}, expected {tree.written(out_tree)}"
             )
         # A list or number in the place of one array is that array, or holds it.
         if isinstance(out, list | tuple) and len(out_leaves) == 1:

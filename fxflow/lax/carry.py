@@ -72,8 +72,10 @@ def require_structure(
       TreeError: they differ.
     """
     if expected != given:
-        where = difference(expected, given.unflatten(leaves))
-        raise TreeError(f"{message} {where or f'expected {expected}, got {given}'}")
+        where = difference(expected, given.unflatten(leaves)) or (
+            f"expected {tree.written(expected)}, got {tree.written(given)}"
+        )
+        raise TreeError(f"{message} {where}")
 
 
 def promoted(ins: Sequence[Aval], outs: Sequence[Aval]) -> list[Aval]:

@@ -201,7 +201,7 @@ def scalar_graph(
         if structure != treedef:
             raise ArgumentError(
                 f"{name}: the computation must return the structure it is given, "
-                f"{treedef}, got {structure}"
+                f"{tree.written(treedef)}, got {tree.written(structure)}"
             )
         return leaves
 
@@ -236,7 +236,7 @@ def checked_operands(
     if treedef != init_tree:
         raise ArgumentError(
             f"{name}: operands and initial values must have one structure, got "
-            f"{treedef} and {init_tree}"
+            f"{tree.written(treedef)} and {tree.written(init_tree)}"
         )
     if not arrays:
         raise ArgumentError(f"{name}: there must be at least one operand")

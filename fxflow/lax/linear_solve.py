@@ -306,7 +306,7 @@ def _require_like(
         if len(children) != 2 or out_tree.node_data()[0] is not tuple:
             raise ArgumentError(
                 f"{name}: has_aux=True needs {what} to return a pair (x, aux), got "
-                f"{out_tree}"
+                f"{tree.written(out_tree)}"
             )
         out_tree = children[0]
     outs = graph.out_avals[: out_tree.num_leaves]

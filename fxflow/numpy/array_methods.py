@@ -86,7 +86,7 @@ def _iterate(self: Array) -> Iterator[Any]:
 
 
 def _contains(self: Array, value: Any) -> bool:
-    """Returns whether any element equals a value."""
+    """Returns whether any element equals a value, which is broadcast as in NumPy."""
     found = comparisons.equal(self, value)
     return bool(lax.reduce_or(found, tuple(range(found.aval.ndim))))
 

@@ -10,27 +10,8 @@ import numpy as np
 from fxflow.core.array import Array
 from fxflow.core.aval import Shape
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError
-
-
-def integer(name: str, what: str, value: Any) -> int:
-    """Returns a number as a Python int.
-
-    Args:
-      name: of the function, for messages.
-      what: of the argument, for messages.
-      value: what the user passed.
-
-    Raises:
-      ArgumentError: it is no integer.
-    """
-    try:
-        return operator.index(value)
-    except TypeError as error:
-        if isinstance(value, Array):
-            raise
-        raise ArgumentError(
-            f"{name}: {what} must be an integer, got {value!r}"
-        ) from error
+from fxflow.core.source import of_rank
+from fxflow.lax.arguments import integer
 
 
 def canonical_axis(name: str, axis: Any, ndim: int, what: str = "axis") -> int:
@@ -51,7 +32,7 @@ def canonical_axis(name: str, axis: Any, ndim: int, what: str = "axis") -> int:
     if not -ndim <= axis < ndim:
         raise AxisError(
             f"{name}: {what} {axis} is out of range for an array of {ndim} "
-            f"ax{'is' if ndim == 1 else 'es'}"
+            f"ax{'is' if ndim == 1 else 'es'}{of_rank(ndim)}"
         )
     return int(axis + ndim if axis < 0 else axis)
 

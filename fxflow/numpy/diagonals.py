@@ -14,8 +14,9 @@ from fxflow.core.convert import as_array, typeof
 from fxflow.core.eager import EVAL, library
 from fxflow.core.errors import AxisError, ShapeError
 from fxflow.core.trace import state
+from fxflow.lax.arguments import integer
 from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, constant, convert
-from fxflow.numpy.axes import canonical_axis, integer
+from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.creation import asarray, to_device, wrap_host
 from fxflow.numpy.finding import nonzero
 from fxflow.numpy.reductions import sum

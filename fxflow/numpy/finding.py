@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any, overload
 
@@ -20,6 +19,7 @@ from fxflow.core.errors import (
     ShapeError,
 )
 from fxflow.core.trace import Tracer
+from fxflow.lax.arguments import integer
 from fxflow.numpy._operands import ArrayLike, array_of, constant, convert, repeated
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.selection import choose_between
@@ -30,7 +30,7 @@ from fxflow.numpy.shapes import ravel
 def _known_size(name: str, mask: Any, size: Any) -> int:
     """Returns how many places are reported: `size`, or as many as there are."""
     if size is not None:
-        return operator.index(size)
+        return integer(name, "size", size)
     if isinstance(mask, Tracer):
         raise ConcretizationError(
             f"{name}: the shape of the result depends on the values, and {mask.aval} "

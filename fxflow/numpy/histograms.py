@@ -326,6 +326,8 @@ def histogramdd(
             )
         columns = [array[:, i] for i in np.arange(array.shape[1]).tolist()]
     count = len(columns)
+    if not count:
+        raise ArgumentError("histogramdd: sample must have one column at least")
     each: Sequence[Any] = bins if isinstance(bins, list | tuple) else [bins] * count
     if not isinstance(bins, list | tuple | int | np.integer):
         each = list(asarray(bins))

@@ -14,7 +14,6 @@ from fxflow.core.convert import as_array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.trace import Tracer
-from fxflow.lax.gather import default_fill
 from fxflow.numpy import index_plans, index_reading
 from fxflow.numpy._operands import (
     ArrayLike,
@@ -68,6 +67,7 @@ def take(
       DtypeError: `indices` are not integers.
       ArgumentError: unknown mode, or `out` is given.
       AxisError: there is no such axis.
+      IndexError: something is taken from an axis of length 0.
 
     Example:
       >>> take(np.array([1.0, 2.0]), np.array([1, 0, 5]))
@@ -115,18 +115,14 @@ def _take(
     if not dtypes.is_integer(indices.aval.dtype):
         raise DtypeError(f"take: indices must be integers, got {indices.aval}")
     length = a.aval.shape[axis]
+    if not length and indices.aval.size:
+        raise index_plans.OutOfRangeError(f"take: axis {axis} of {a.aval} is empty")
     if mode == "wrap":
-        if not length and indices.aval.size:
-            raise index_plans.OutOfRangeError(f"take: axis {axis} of {a.aval} is empty")
         rest = lax.rem(indices, length or 1)
         indices = lax.select(lax.lt(rest, 0), lax.add(rest, length), rest)
         mode = "promise_in_bounds"
     static: tuple[Any, ...] = ((None, None, None),) * axis
     static += (index_plans.ARRAY if indices.aval.ndim else index_plans.SCALAR,)
-    if not length and mode == "fill" and indices.aval.size:
-        shape = a.aval.shape[:axis] + indices.aval.shape + a.aval.shape[axis + 1 :]
-        fill = default_fill(a.aval.dtype) if fill_value is None else fill_value
-        return repeated(convert(array_of(fill, "take"), a.aval.dtype), shape)
     return index_reading.get(
         a, [indices], static, mode, fill_value, unique, sorted_, mode != "clip"
     )

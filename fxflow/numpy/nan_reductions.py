@@ -10,10 +10,10 @@ from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
-from fxflow.core.errors import ShapeError
+from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.numpy import extremum_places, means, reductions
 from fxflow.numpy._operands import ArrayLike, Axes, DTypeLike, array_of
-from fxflow.numpy.comparisons import logical_and, truth
+from fxflow.numpy.comparisons import logical_and
 from fxflow.numpy.floats import isnan
 from fxflow.numpy.selection import choose_between
 
@@ -25,7 +25,10 @@ def _valid(name: str, a: Any, where: Any) -> tuple[Any, Any]:
         return array, where
     mask = lax.bitwise_not(isnan(array))
     if where is not None and where is not True:
-        mask = logical_and(mask, truth(name, where))
+        wanted = array_of(where, name)
+        if not dtypes.is_bool(wanted.aval.dtype):
+            raise DtypeError(f"{name}: where must be a bool array, got {wanted.aval}")
+        mask = logical_and(mask, wanted)
         if mask.aval.shape != array.aval.shape:
             raise ShapeError(
                 f"{name}: where does not broadcast to the array, {array.aval}"

@@ -103,7 +103,13 @@ def arange(
         raise ArgumentError("arange: step must not be 0")
     given = [a for a in (start, stop, step) if a is not None]
     chosen = dtypes.dtype(dtype) if dtype is not None else _common_dtype(given)
-    out = _counted(chosen, first, by, max(0, math.ceil((last - first) / by)))
+    try:
+        length = max(0, math.ceil((last - first) / by))
+    except (ValueError, OverflowError, TypeError):  # nan, infinite, complex
+        raise ArgumentError(
+            f"arange: from {first} to {last} by {by} is no finite number of steps"
+        ) from None
+    out = _counted(chosen, first, by, length)
     return out if device is None else to_device(out, device)
 
 

@@ -19,6 +19,7 @@ from fxflow.core.dtypes import finfo, iinfo, issubdtype
 from fxflow.core.errors import DtypeError
 from fxflow.core.promotion import promote_types, result_type
 from fxflow.numpy._operands import ArrayLike, Axes, DTypeLike
+from fxflow.numpy.axes import canonical_axes
 from fxflow.numpy.creation import asarray
 
 __all__ = [
@@ -259,14 +260,12 @@ def size(a: Any, axis: Axes = None) -> int:
       A Python int.
 
     Raises:
-      IndexError: there is no such axis.
+      AxisError: there is no such axis, or one is named twice.
 
     Source: `numpy.size`.
     """
     lengths = shape(a)
-    if axis is None:
-        return math.prod(lengths)
-    axes = axis if isinstance(axis, tuple) else (axis,)
+    axes = canonical_axes("size", axis, len(lengths))
     return math.prod(lengths[i] for i in axes)
 
 

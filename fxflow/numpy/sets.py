@@ -13,6 +13,7 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError
+from fxflow.lax.arguments import integer
 from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_dtypes, size_of
 from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.axis_order import moveaxis
@@ -89,7 +90,7 @@ def _grouped(rows: Any, equal_nan: bool) -> Any:
 
 def _size(name: str, mask: Any, size: Any) -> int:
     if size is not None:
-        return int(size)
+        return integer(name, "size", size)
     try:
         return int(sum(mask))
     except TypeError as error:

@@ -86,7 +86,13 @@ def cov(
         )
     data = concatenate(rows) if len(rows) == 2 else rows[0]
     if dtype is not None:
-        data = convert(data, dtypes.dtype(dtype))
+        wanted = dtypes.dtype(dtype)
+        if not dtypes.is_inexact(wanted):
+            raise DtypeError(
+                "cov: dtype must be a float or complex one, got "
+                f"{dtypes.short_name(wanted)}"
+            )
+        data = convert(data, wanted)
     if ddof is None:
         ddof = 0 if bias else 1
     n = data.aval.shape[1]

@@ -17,6 +17,7 @@ from fxflow.core.array import Array
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.lax.arguments import int_tuple
 
 MAKE_ONE = "make one of a seed with fxflow.random.key(0)"
 
@@ -88,17 +89,14 @@ def shape_of(name: str, shape: Any) -> Shape:
     try:
         out = (operator.index(shape),)
     except TypeError:
-        if isinstance(shape, Array) or not isinstance(shape, Sequence | np.ndarray):
+        if isinstance(shape, Array | str | bytes) or not isinstance(
+            shape, Sequence | np.ndarray
+        ):
             raise ArgumentError(
                 f"{name}: shape must be a tuple of integers known when tracing, got "
                 f"{shape!r}"
             ) from None
-        try:
-            out = tuple(map(operator.index, shape))
-        except TypeError as error:
-            raise ArgumentError(
-                f"{name}: shape must be a tuple of integers, got {shape!r}: {error}"
-            ) from None
+        out = int_tuple(name, "shape", shape)
     if any(n < 0 for n in out):
         raise ShapeError(f"{name}: lengths must not be negative, got shape {out}")
     return out

@@ -134,7 +134,7 @@ def closure_convert(
         if treedef != in_tree:
             raise TreeError(
                 f"closure_convert: {name_of(fun)} was converted for arguments of the "
-                f"structure {in_tree}, got {treedef}"
+                f"structure {tree.written(in_tree)}, got {tree.written(treedef)}"
             )
         rest = iter(args[count:])
         values = [next(rest) if h else k for h, k in zip(hoisted, kept, strict=True)]

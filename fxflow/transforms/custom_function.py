@@ -267,7 +267,9 @@ def same_structure(expected: Any, value: Any, what: str) -> list[Any]:
     """
     leaves, treedef = tree.flatten(value)
     if treedef != expected:
-        where = difference(expected, value) or f"expected {expected}, got {treedef}"
+        where = difference(expected, value) or (
+            f"expected {tree.written(expected)}, got {tree.written(treedef)}"
+        )
         raise TreeError(f"{what} must have the structure of the result, but {where}")
     return leaves
 

@@ -280,7 +280,8 @@ def matched_leaves(treedef: Any, value: Any, what: str) -> list[Any]:
     parts = [] if tree.all_leaves([value]) else list(tree.flatten_one_level(value)[0])
     if data is None or type(value) is not data[0] or len(parts) != len(children):
         raise TreeError(
-            f"{what} must have the structure of the argument, {treedef}, got {given}"
+            f"{what} must have the structure of the argument, "
+            f"{tree.written(treedef)}, got {tree.written(given)}"
         )
     return [
         leaf

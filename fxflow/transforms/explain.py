@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from fxflow._config import config
-from fxflow.core import source
+from fxflow.core import source, tree
 from fxflow.core.aval import Aval
 from fxflow.core.errors import RetraceWarning
 
@@ -52,7 +52,8 @@ class Signature:
         before_avals = dict(zip(other.labels, other.avals, strict=False))
         if self.structure != other.structure and self.labels == other.labels:
             found.append(
-                f"structure changed from {other.structure} to {self.structure}"
+                f"structure changed from {tree.written(other.structure)} to "
+                f"{tree.written(self.structure)}"
             )
         for label, aval in zip(self.labels, self.avals, strict=False):
             earlier = before_avals.pop(label, None)

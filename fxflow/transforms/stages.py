@@ -359,7 +359,7 @@ class Compiled:
         if treedef != traced.in_tree:
             raise ArgumentError(
                 f"{traced.name} was compiled for arguments of the structure "
-                f"{traced.in_tree}, got {treedef}"
+                f"{tree.written(traced.in_tree)}, got {tree.written(treedef)}"
             )
         arrays = []
         for leaf, aval, label in zip(leaves, self.in_avals, traced.labels, strict=True):

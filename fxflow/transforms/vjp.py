@@ -66,7 +66,8 @@ class VJPFunction:
         if treedef != self._out_tree:
             raise ArgumentError(
                 f"the vjp function of {self.name} takes cotangents of the structure of "
-                f"its result, {self._out_tree}, got {treedef}"
+                f"its result, {tree.written(self._out_tree)}, got "
+                f"{tree.written(treedef)}"
             )
         cts = [
             checked_tangent(ct, aval, f"a cotangent of {self.name}", integers=True)
@@ -211,7 +212,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         if treedef != in_tree:
             raise ArgumentError(
                 f"the derivative of {name} takes tangents of the structure of its "
-                f"arguments, {in_tree}, got {treedef}"
+                f"arguments, {tree.written(in_tree)}, got {tree.written(treedef)}"
             )
         values = [
             arith.instantiate(checked_tangent(t, aval, f"a tangent of {name}"))
@@ -261,7 +262,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
         if treedef != flat.out_tree:
             raise ArgumentError(
                 f"the transpose of {name} takes cotangents of the structure "
-                f"{flat.out_tree}, got {treedef}"
+                f"{tree.written(flat.out_tree)}, got {tree.written(treedef)}"
             )
         cts = [
             checked_cotangent(ct, aval, f"a cotangent of {name}")

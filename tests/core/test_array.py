@@ -390,3 +390,8 @@ def test_constructor_errors():
     with pytest.raises(TypeError):
         Array(fnp.ones(2))
     assert issubclass(ArgumentError, TypeError)
+
+
+def test_arrays_are_not_made_by_the_class():
+    with pytest.raises(TypeError, match=r"fxflow\.numpy\.array, or of a shape"):
+        fnp.ndarray((2,), 3)

@@ -108,6 +108,13 @@ def test_errors_from_inside_name_function_and_argument():
         fnp.full((2,), 10**30)
 
 
+def test_axes_out_of_range_tell_of_what():
+    with pytest.raises(ValueError, match=r"^sum: axis 7 .* a is f32\[2,3\]$"):
+        fnp.sum(fnp.ones((2, 3)), 7)
+    with pytest.raises(ValueError, match=r"^cumsum: .*; operand is f32\[2,3\]$"):
+        jit(lambda x: lax.cumsum(x, 4))(fnp.ones((2, 3)))
+
+
 def test_what_is_at_fault_is_not_guessed():
     # Both arguments are the value: the function alone is named.
     with pytest.raises(TypeError, match=r"^add: got 'a' of type str"):

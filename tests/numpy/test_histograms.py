@@ -83,3 +83,8 @@ def test_histograms_of_points() -> None:
         fnp.histogramdd(points, (2, 2))
     with pytest.raises(ShapeError):
         fnp.histogram2d(X, X[:3])
+
+
+def test_a_sample_of_nothing() -> None:
+    with pytest.raises(TypeError, match="one column at least"):
+        fnp.histogramdd(())

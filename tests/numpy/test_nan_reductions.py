@@ -65,3 +65,10 @@ def test_mistakes() -> None:
         fnp.nansum([1.0])  # type: ignore[arg-type]
     with pytest.raises(ShapeError, match="broadcast"):
         fnp.nanmean(X, where=np.ones((2, 3, 4, 5), bool))
+
+
+@pytest.mark.parametrize("function", [fnp.nansum, fnp.nanmean, fnp.nanvar, fnp.nanstd])
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_a_mask_is_of_bools(function, dtype) -> None:
+    with pytest.raises(TypeError, match="where must be a bool array"):
+        function(np.ones((2, 3), "f4"), where=np.ones((2, 3), dtype))

@@ -93,3 +93,9 @@ def test_logarithmic_spaces() -> None:
 def test_negative_numbers_of_numbers(name: str) -> None:
     with pytest.raises(ArgumentError, match="num must not be negative"):
         getattr(fnp, name)(1, 2, -1)
+
+
+@pytest.mark.parametrize("bounds", [(np.inf,), (np.nan,), (0, 3, np.nan), (1j,)])
+def test_ranges_without_a_length(bounds) -> None:
+    with pytest.raises(TypeError, match="no finite number of steps"):
+        fnp.arange(*bounds)

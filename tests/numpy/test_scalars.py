@@ -84,3 +84,10 @@ def test_what_is_no_dtype() -> None:
         fnp.dtype("float17")
     with pytest.raises(DtypeError):
         fnp.zeros(2, object)
+
+
+def test_size_of_axes_named_twice() -> None:
+    with pytest.raises(ValueError, match="names an axis twice"):
+        fnp.size(np.zeros((2, 3)), (0, -2))
+    with pytest.raises(ValueError, match=r"out of range.*a is float64\[2,3\]"):
+        fnp.size(np.zeros((2, 3)), 5)

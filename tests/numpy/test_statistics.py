@@ -77,3 +77,10 @@ def test_too_few_observations_are_divided_by_nothing() -> None:
     check("cov", x, ddof=5)
     check("cov", x, ddof=2, fweights=np.array([1, 1]))
     check("cov", x, ddof=9, aweights=np.array([1.0, 0.5]))
+
+
+@pytest.mark.parametrize("function", [fnp.cov, fnp.corrcoef])
+@pytest.mark.parametrize("dtype", [int, bool, "uint8"])
+def test_covariances_are_floats(function, dtype) -> None:
+    with pytest.raises(TypeError, match="must be a float or complex one"):
+        function(np.eye(3), dtype=dtype)

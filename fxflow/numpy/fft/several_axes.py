@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from fxflow.core.array import Array
 from fxflow.core.eager import library
-from fxflow.numpy._operands import ArrayLike
+from fxflow.numpy._operands import ArrayLike, Axes
 from fxflow.numpy.fft._machine import full_transform, half_inverse, half_transform
 
 
 @library("s", "axes", "norm")
 def fftn(
-    a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
+    a: ArrayLike,
+    s: Sequence[int | None] | None = None,
+    axes: Axes = None,
+    norm: str | None = None,
 ) -> Array:
     """Transforms along several axes.
 
@@ -44,7 +47,10 @@ def fftn(
 
 @library("s", "axes", "norm")
 def ifftn(
-    a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
+    a: ArrayLike,
+    s: Sequence[int | None] | None = None,
+    axes: Axes = None,
+    norm: str | None = None,
 ) -> Array:
     """Transforms back along several axes.
 
@@ -76,7 +82,10 @@ def ifftn(
 
 @library("s", "axes", "norm")
 def rfftn(
-    a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
+    a: ArrayLike,
+    s: Sequence[int | None] | None = None,
+    axes: Axes = None,
+    norm: str | None = None,
 ) -> Array:
     """Transforms real numbers along several axes.
 
@@ -109,7 +118,10 @@ def rfftn(
 
 @library("s", "axes", "norm")
 def irfftn(
-    a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None
+    a: ArrayLike,
+    s: Sequence[int | None] | None = None,
+    axes: Axes = None,
+    norm: str | None = None,
 ) -> Array:
     """Transforms half of a symmetric spectrum back along several axes.
 
@@ -141,7 +153,10 @@ def irfftn(
 
 @library("s", "axes", "norm")
 def fft2(
-    a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None
+    a: ArrayLike,
+    s: Sequence[int | None] | None = None,
+    axes: Axes = (-2, -1),
+    norm: str | None = None,
 ) -> Array:
     """Transforms along two axes.
 
@@ -149,7 +164,7 @@ def fft2(
       a: array-like[...].
       s: numbers of points: axes are cut or filled up with zeros; None are their
         lengths.
-      axes: which.
+      axes: which; not only two of them, as in NumPy (JAX refuses others).
       norm: which direction is divided by the number of points: "backward" (None is the
         same), "forward", or "ortho": both by its root.
 
@@ -173,7 +188,10 @@ def fft2(
 
 @library("s", "axes", "norm")
 def ifft2(
-    a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None
+    a: ArrayLike,
+    s: Sequence[int | None] | None = None,
+    axes: Axes = (-2, -1),
+    norm: str | None = None,
 ) -> Array:
     """Transforms back along two axes.
 
@@ -181,7 +199,7 @@ def ifft2(
       a: array-like[...].
       s: numbers of points: axes are cut or filled up with zeros; None are their
         lengths.
-      axes: which.
+      axes: which; not only two of them, as in NumPy (JAX refuses others).
       norm: which direction is divided by the number of points: "backward" (None is the
         same), "forward", or "ortho": both by its root.
 
@@ -205,7 +223,10 @@ def ifft2(
 
 @library("s", "axes", "norm")
 def rfft2(
-    a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None
+    a: ArrayLike,
+    s: Sequence[int | None] | None = None,
+    axes: Axes = (-2, -1),
+    norm: str | None = None,
 ) -> Array:
     """Transforms real numbers along two axes.
 
@@ -213,7 +234,7 @@ def rfft2(
       a: real array-like[...].
       s: numbers of points: axes are cut or filled up with zeros; None are their
         lengths.
-      axes: which.
+      axes: which; not only two of them, as in NumPy (JAX refuses others).
       norm: which direction is divided by the number of points: "backward" (None is the
         same), "forward", or "ortho": both by its root.
 
@@ -238,7 +259,10 @@ def rfft2(
 
 @library("s", "axes", "norm")
 def irfft2(
-    a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None
+    a: ArrayLike,
+    s: Sequence[int | None] | None = None,
+    axes: Axes = (-2, -1),
+    norm: str | None = None,
 ) -> Array:
     """Transforms half of a symmetric spectrum back along two axes.
 
@@ -246,7 +270,7 @@ def irfft2(
       a: array-like[...].
       s: numbers of points of the result; None are the lengths of the axes, but
         2 (m - 1) of the last one, m long.
-      axes: which.
+      axes: which; not only two of them, as in NumPy (JAX refuses others).
       norm: which direction is divided by the number of points: "backward" (None is the
         same), "forward", or "ortho": both by its root.
 

@@ -1,0 +1,244 @@
+"""Calls of the public functions that the catalogue leaves out.
+
+They take no arrays, or functions: the sweep of bad arguments puts those in as well.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import optim, tree
+from tests.sweeps.catalogue import Call, call
+
+X = np.linspace(0.1, 0.9, 4, dtype=np.float32)
+SHORT = X[:2]
+MESH = fxflow.make_mesh((1,), ("x",))
+DEVICE = fxflow.devices.devices()[0]
+TREE = {"w": X, "b": (SHORT, 1.0)}
+INNER = optim.sgd(0.1)
+
+
+def first(*args: Any) -> Any:
+    return args[0]
+
+
+def f(name: str, *args: Any, **kwargs: Any) -> Call:
+    return call(name, *args, **kwargs)
+
+
+def each(module: str, names: str, *args: Any, **kwargs: Any) -> list[Call]:
+    return [f(f"{module}.{name}", *args, **kwargs) for name in names.split()]
+
+
+TOP = [
+    f("ShapeDtypeStruct", (2, 3), "float32"),
+    f("checkpoint", first, prevent_cse=True, policy=None, static_argnums=()),
+    f("checkpoint_name", X, "name"),
+    f("closure_convert", first, X),
+    f("custom_gradient", first),
+    f("custom_jvp", first, nondiff_argnums=(), nondiff_argnames=()),
+    f("custom_vjp", first, nondiff_argnums=(), nondiff_argnames=()),
+    f("block_until_ready", X),
+    f("debug_nans", True),
+    f("debug_infs", True),
+    f("disable_jit", True),
+    f("default_device", DEVICE),
+    f("device_count", "cpu"),
+    f("device_get", X),
+    f("device_put", X, DEVICE, src=None, donate=False, may_alias=None),
+    f("eval_shape", first, X),
+    f("grad", first, 0, has_aux=False, holomorphic=False, allow_int=False),
+    f("value_and_grad", first, 0, has_aux=False),
+    f("jacfwd", first, 0),
+    f("jacrev", first, 0),
+    f("hessian", first, 0),
+    f("io_callback", first, fxflow.ShapeDtypeStruct((4,), "f4"), X, ordered=False),
+    f("pure_callback", first, fxflow.ShapeDtypeStruct((4,), "f4"), X),
+    f("jit", first, static_argnums=(), static_argnames=(), donate_argnums=()),
+    f("jvp", first, (X,), (X,), has_aux=False),
+    f("vjp", first, X, has_aux=False),
+    f("linearize", first, X),
+    f("linear_transpose", first, X),
+    f("local_devices", 0, "cpu"),
+    f("local_device_count", "cpu"),
+    f("process_count", "cpu"),
+    f("process_index", "cpu"),
+    f(
+        "make_array_from_callback",
+        (4,),
+        fxflow.SingleDeviceSharding(DEVICE),
+        lambda i: X[i],
+    ),
+    f(
+        "make_array_from_process_local_data",
+        fxflow.SingleDeviceSharding(DEVICE),
+        X,
+        (4,),
+    ),
+    f(
+        "make_array_from_single_device_arrays",
+        (4,),
+        fxflow.SingleDeviceSharding(DEVICE),
+        [fnp.asarray(X)],
+    ),
+    f("make_graph", first, static_argnums=()),
+    f("make_mesh", (1,), ("x",), devices=None),
+    f("named_scope", "name"),
+    f("pmap", first, "x", in_axes=0, out_axes=0, axis_size=None),
+    f("vmap", first, 0, 0, axis_name="x", axis_size=None),
+    f("shard_map", first, mesh=MESH, in_specs=fxflow.P(), out_specs=fxflow.P()),
+    f("typeof", X),
+    f("NamedSharding", MESH, fxflow.P("x")),
+    f("SingleDeviceSharding", DEVICE),
+    f("Mesh", [DEVICE], ("x",)),
+    f("flatten_util.ravel_pytree", TREE),
+    f("debug.print", "{}", X, ordered=False),
+    f("debug.callback", first, X, ordered=False),
+    f("debug.visualize_array_sharding", fnp.asarray(X)),
+    f("debug.visualize_sharding", (4,), fxflow.SingleDeviceSharding(DEVICE)),
+    f("viz.sharding_text", (4,), fxflow.SingleDeviceSharding(DEVICE), scale=1.0),
+    f("devices.memory_stats", DEVICE),
+    f("sharding.AbstractMesh", (2,), ("x",)),
+]
+
+LAX = [
+    f("lax.axis_index", "i"),
+    f("lax.psum", X, "i"),
+    f("lax.conv_dimension_numbers", (1, 2, 5), (3, 2, 2), ("NCW", "OIW", "NCW")),
+    f("lax.conv_general_permutations", ("NCW", "OIW", "NCW")),
+    f("lax.padtype_to_pads", (5,), (2,), (1,), "SAME"),
+    f("lax.reduce_window_shape_tuple", (5,), (2,), (1,), [(0, 0)]),
+    f("lax.with_sharding_constraint", X, fxflow.SingleDeviceSharding(DEVICE)),
+]
+
+NUMPY = [
+    f("numpy.finfo", "float32"),
+    f("numpy.iinfo", "int32"),
+    f("numpy.frombuffer", X.tobytes(), "float32", 2, 4),
+    f("numpy.fromiter", [1.0, 2.0], "float32", 2),
+    f("numpy.fromstring", "1 2", "float32", 2, sep=" "),
+    f("numpy.from_dlpack", X),
+    f("numpy.save", io.BytesIO(), X),
+    f("numpy.frompyfunc", first, 1, 1),
+    f("numpy.vectorize", first, signature="(n)->(n)"),
+    f("numpy.ndarray", (2,), "float32"),
+]
+
+INITIALIZERS = [
+    f("nn.initializers.constant", 1.0, "float32"),
+    f("nn.initializers.delta_orthogonal", 1.0, -1, "float32"),
+    *each(
+        "nn.initializers",
+        "glorot_normal glorot_uniform he_normal he_uniform lecun_normal lecun_uniform",
+        -2,
+        -1,
+        (),
+        "float32",
+    ),
+    f("nn.initializers.normal", 1.0, "float32"),
+    f("nn.initializers.uniform", 1.0, "float32"),
+    f("nn.initializers.orthogonal", 1.0, -1, "float32"),
+    f("nn.initializers.truncated_normal", 1.0, "float32"),
+    f("nn.initializers.variance_scaling", 1.0, "fan_in", "normal", -2, -1),
+]
+
+OPTIM = [
+    *each(
+        "optim",
+        "adabelief adagrad adam adamax adamaxw adamw amsgrad lamb lars lion momentum "
+        "nadam nadamw nesterov radam rmsprop sgd sign_sgd yogi adadelta",
+        0.1,
+    ),
+    *each(
+        "optim",
+        "scale_by_adadelta scale_by_adam scale_by_adamax scale_by_amsgrad "
+        "scale_by_belief scale_by_lion scale_by_param_block_rms scale_by_radam "
+        "scale_by_rms scale_by_rss scale_by_stddev scale_by_trust_ratio scale_by_yogi "
+        "normalize_by_update_norm",
+    ),
+    *each(
+        "optim",
+        "adaptive_grad_clip clip clip_by_block_rms clip_by_global_norm scale "
+        "constant_schedule trace ema scale_by_learning_rate add_decayed_weights",
+        0.5,
+    ),
+    f("optim.MultiSteps", INNER, 2),
+    f("optim.add_noise", 0.1, 0.5, seed=0),
+    f("optim.noisy_sgd", 0.1, seed=0),
+    f("optim.apply_if_finite", INNER, 3),
+    f("optim.apply_updates", TREE, TREE),
+    f("optim.global_norm", TREE),
+    f("optim.chain", INNER, INNER),
+    f("optim.named_chain", ("a", INNER)),
+    f("optim.masked", INNER, True),
+    f("optim.multi_transform", {"a": INNER}, "a"),
+    f("optim.inject_hyperparams", optim.sgd),
+    f("optim.cosine_decay_schedule", 1.0, 10),
+    f("optim.cosine_onecycle_schedule", 10, 1.0),
+    f("optim.exponential_decay", 1.0, 10, 0.9),
+    f("optim.join_schedules", [first, first], [3]),
+    f("optim.linear_onecycle_schedule", 10, 1.0),
+    f("optim.linear_schedule", 1.0, 0.1, 10),
+    f("optim.piecewise_constant_schedule", 1.0, {3: 0.5}),
+    f("optim.piecewise_interpolate_schedule", "linear", 1.0, {3: 0.5}),
+    f("optim.polynomial_schedule", 1.0, 0.1, 2.0, 10),
+    f("optim.scale_by_schedule", first),
+    f(
+        "optim.sgdr_schedule",
+        [{"init_value": 0.1, "peak_value": 1.0, "warmup_steps": 2, "decay_steps": 5}],
+    ),
+    f("optim.stateless", first),
+    f("optim.warmup_constant_schedule", 0.1, 1.0, 3),
+    f("optim.warmup_cosine_decay_schedule", 0.1, 1.0, 3, 10),
+    f("optim.warmup_exponential_decay_schedule", 0.1, 1.0, 3, 10, 0.9),
+    f("optim.with_extra_args_support", INNER),
+    *[
+        f(f"optim.{name}", X, X)
+        for name in optim.__all__
+        if name.endswith(("_loss", "_error", "_entropy", "_similarity", "_distance"))
+    ],
+]
+
+DEFINITION = tree.structure(TREE)
+
+
+class Node:
+    """A class that may be registered; a new one would be for each call."""
+
+
+TREES = [
+    *each(
+        "tree",
+        "flatten flatten_one_level leaves structure flatten_with_path "
+        "leaves_with_path flatten_one_level_with_keys",
+        TREE,
+    ),
+    f("tree.all", {"a": True}),
+    f("tree.all_leaves", [X]),
+    f("tree.broadcast", 1, TREE),
+    f("tree.broadcast_prefix", 1, TREE),
+    f("tree.flatten_up_to", DEFINITION, TREE),
+    f("tree.is_tree_node", dict),
+    f("tree.keystr", (tree.DictKey("a"),), simple=False, separator=""),
+    f("tree.map", first, TREE, TREE),
+    f("tree.map_with_path", first, TREE, TREE),
+    f("tree.reduce", first, TREE),
+    f("tree.reduce_associative", first, TREE, identity=0),
+    f("tree.static", default=1),
+    f("tree.transpose", tree.structure([0]), tree.structure({"a": 0}), [{"a": 1}]),
+    f("tree.treedef_children", DEFINITION),
+    f("tree.treedef_is_leaf", DEFINITION),
+    f("tree.treedef_tuple", [DEFINITION]),
+    f("tree.unflatten", DEFINITION, [X, X, X]),
+    f("tree.register_static", Node),
+    f("tree.register_dataclass", Node, [], []),
+    f("tree.register_pytree_node_class", Node),
+    f("tree.register_pytree_with_keys_class", Node),
+]
+
+OTHER = [c for c in TOP + LAX + NUMPY + INITIALIZERS + OPTIM + TREES if c.name]
