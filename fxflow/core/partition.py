@@ -8,7 +8,7 @@ The partitioner (Shardy) finds the places of everything in between.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.core.aval import Aval
@@ -165,6 +165,60 @@ def spec_text(mesh_name: str, spec: PartitionSpec, ndim: int, closed: bool) -> s
             continue
         parts.append("{" + ", ".join(map(axis_text, names_of(entry))) + "}")
     return f"<{mesh_name}, [{', '.join(parts)}]>"
+
+
+def by_each_device(
+    ctx: Any,
+    operands: Sequence[str],
+    avals: Sequence[Aval],
+    count: int,
+    text: Callable[[Sequence[str]], str],
+) -> list[str]:
+    """Writes an operation with a side effect, which the partitioner cannot repeat.
+
+    Where a `shard_map` leaves axes to the partitioner, it stands in another one over
+    these axes, of whose devices each gets the same.
+
+    Args:
+      ctx: where to write.
+      operands: their names.
+      avals: their types.
+      count: number of results.
+      text: from the operands' names to the operation.
+
+    Returns:
+      The names of the results.
+    """
+    module = ctx.module
+    meshes = dict(module.manual)
+    mesh = next(iter(meshes.values()), None)
+    left = () if mesh is None else [n for n in mesh.axis_names if n not in meshes]
+    if not left:
+        found: list[str] = ctx.emit_many(count, text(operands))
+        return found
+    inside = [f"%m{ctx.number()}" for _ in operands]
+    inner = f"%m{ctx.number()}"
+    outs = [inner] if count == 1 else [f"{inner}#{i}" for i in range(count)]
+    given, made = [a.mlir for a in avals], [a.mlir for a in ctx.avals_out]
+    head = ", ".join(f"{n}: {t}" for n, t in zip(inside, given, strict=True))
+    names = f"{inner}{f':{count}' if count > 1 else ''} = " if count else ""
+    end = f" {', '.join(outs)} : {', '.join(made)}" if count else ""
+
+    def whole(avals: Sequence[Aval]) -> str:
+        symbol, spec = module.mesh(mesh), PartitionSpec()
+        return ", ".join(
+            spec_text(symbol, spec, len(a.physical.shape), True) for a in avals
+        )
+
+    results: list[str] = ctx.emit_many(
+        count,
+        f"sdy.manual_computation({', '.join(operands)}) "
+        f"in_shardings=[{whole(avals)}] out_shardings=[{whole(ctx.avals_out)}] "
+        f"manual_axes={{{', '.join(map(axis_text, left))}}} ({head}) {{\n"
+        f"{names}{text(inside)}\nsdy.return{end}\n}} : "
+        f"({', '.join(given)}) -> ({', '.join(made)})",
+    )
+    return results
 
 
 def memory_attributes(kind: str | None) -> list[str]:

@@ -61,7 +61,8 @@ class State(threading.local):
 
     Attributes:
       trace: the interpreter.
-      axes: the named axes: name, size, and whether it is tracked.
+      axes: the named axes: name, size, whether it is tracked, and the mesh of one that
+        is manual (in `shard_map`), else None.
       tracked: names of the tracked axes; see `core/varying`.
       spmd: while an operation is vectorised, the mesh axes that the mapped axis is to
         be divided over (`vmap(spmd_axis_name=)`).
@@ -69,7 +70,7 @@ class State(threading.local):
     """
 
     trace: Trace
-    axes: tuple[tuple[Any, int, bool], ...] = ()
+    axes: tuple[tuple[Any, int, bool, Any], ...] = ()
     tracked: frozenset[Any] = frozenset()
     spmd: tuple[Any, ...] = ()
     scope: tuple[str, ...] = ()
@@ -100,22 +101,30 @@ def under(trace: Trace, function: Callable[..., Any], *args: Any, **kwargs: Any)
 
 
 @contextmanager
-def named_axis(name: Any, size: int, tracked: bool = False) -> Iterator[None]:
+def named_axis(
+    name: Any, size: int, tracked: bool = False, mesh: Any = None
+) -> Iterator[None]:
     """Declares a named axis within a `with` block.
 
     Args:
       name: of the axis.
       size: its length.
       tracked: whether types tell what differs along it; see `core/varying`.
+      mesh: that it is an axis of, if it is manual.
     """
     previous = state.axes, state.tracked
     others = (axis for axis in state.axes if axis[0] != name)
-    state.axes = (*others, (name, size, tracked))
-    state.tracked = frozenset(n for n, _, is_tracked in state.axes if is_tracked)
+    state.axes = (*others, (name, size, tracked, mesh))
+    state.tracked = frozenset(n for n, _, is_tracked, _ in state.axes if is_tracked)
     try:
         yield
     finally:
         state.axes, state.tracked = previous
+
+
+def manual_meshes() -> dict[Any, Any]:
+    """Returns the manual axes in scope: from name to mesh."""
+    return {name: mesh for name, *_, mesh in state.axes if mesh is not None}
 
 
 def axis_size_of(name: Any) -> int:
@@ -124,7 +133,7 @@ def axis_size_of(name: Any) -> int:
     Raises:
       NameError: no transformation in progress has an axis of this name.
     """
-    for known, size, _ in state.axes:
+    for known, size, *_ in state.axes:
         if known == name:
             return size
     names = ", ".join(repr(known) for known, *_ in state.axes) or "none"

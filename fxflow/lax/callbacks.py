@@ -19,6 +19,7 @@ from fxflow.core.batching import materialize
 from fxflow.core.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.effects import DEBUG, IO, ORDERED, TOKEN
 from fxflow.core.errors import ArgumentError
+from fxflow.core.partition import by_each_device
 from fxflow.core.primitive import Primitive, Zero, register
 from fxflow.core.tree_paths import keys_of
 from fxflow.devices import Device
@@ -111,7 +112,7 @@ class PythonCallback(Primitive):
         def on_host(*values: Any) -> Any:
             arrays = [
                 put_host(np.array(v), a.update(shape=v.shape[: a.ndim]))
-                for v, a in zip(values, in_avals, strict=True)
+                for v, a in zip(values, in_avals, strict=False)
             ]
             return _as_host(function(*arrays), out_avals, function)
 
@@ -121,18 +122,22 @@ class PythonCallback(Primitive):
                 on_host, [(a.shape, a.dtype) for a in out_avals], name_of(function)
             )
         )
-        types = [a.mlir for a in in_avals]
+        names, given = list(operands), list(in_avals)
+        if not names and ctx.module.manual:
+            # What has no operand is nowhere, and the partitioner gives it to all.
+            given = [Aval((), np.dtype(np.bool_))]
+            names = [ctx.constant(np.False_)]
+        types = [a.mlir for a in given]
         results = [a.mlir for a in out_avals]
-        names = list(operands)
         ordered = effect == ORDERED
         if ordered:
             names.append(ctx.token)
             types.append(TOKEN)
             results.append(TOKEN)
         where = _calling(ctx.module, caller, len(results), function)
-        out: list[str] = ctx.emit_many(
-            len(results),
-            custom_call(
+
+        def call(names: Sequence[str]) -> str:
+            return custom_call(
                 index,
                 names,
                 types,
@@ -141,8 +146,13 @@ class PythonCallback(Primitive):
                 has_side_effect=effect is not None,
                 sharding=where,
                 partitioned=caller is EACH,
-            ),
-        )
+            )
+
+        out: list[str]
+        if effect is not None and caller is not EACH:
+            out = by_each_device(ctx, names, given, len(results), call)
+        else:
+            out = ctx.emit_many(len(results), call(names))
         if ordered:
             ctx.token = out.pop()
         if where and out:

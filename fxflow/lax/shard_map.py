@@ -67,7 +67,7 @@ def manual_axes(mesh: Mesh, axes: Names, tracked: bool) -> Iterator[None]:
     """
     with ExitStack() as stack:
         for name in axes:
-            stack.enter_context(named_axis(name, mesh.shape[name], tracked))
+            stack.enter_context(named_axis(name, mesh.shape[name], tracked, mesh))
         yield
 
 
@@ -165,6 +165,13 @@ class ShardMap(HigherOrder):
         in_specs = tuple(chosen(in_specs, held))
         outside, places = module.manual, module.indices
         module.indices = {}
+        for name, place in places.items():
+            if name not in axes and uses_index(graph, name):
+                operands += (place,)
+                module.indices[name] = f"%m{ctx.number()}"
+                parts.append(Aval((1,), np.dtype(np.int32)))
+                wholes.append(parts[-1])
+                in_specs += (PartitionSpec(),)
         if not whole:
             # The number of the device means nothing to the partitioner.
             for name in axes:

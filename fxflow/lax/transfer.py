@@ -29,7 +29,7 @@ from fxflow.core.memories import (
 from fxflow.core.partition import mesh_of, spec_text
 from fxflow.core.placed import placed_on
 from fxflow.core.primitive import register
-from fxflow.core.trace import Tracer, state
+from fxflow.core.trace import Tracer, manual_meshes, state
 from fxflow.devices import Device, buffers
 from fxflow.devices.errors import PlacementError
 from fxflow.devices.meshes import PartitionSpec, get_mesh
@@ -92,6 +92,8 @@ class DevicePut(Structural):
         """The operand's type."""
         if isinstance(to, Sharding):
             to.require_rank(x.ndim)
+        if isinstance(to, NamedSharding):
+            _require_automatic(to)
         return x
 
     def mesh(self, params: dict[str, Any]) -> Any:
@@ -226,6 +228,24 @@ class DevicePut(Structural):
 
 def _layout(to: Place) -> Sharding | None:
     return to.sharding if isinstance(to, Home) else to
+
+
+def _require_automatic(to: NamedSharding) -> None:
+    """Makes sure that a constraint names no axis that is manual here.
+
+    Raises:
+      ArgumentError: it does, or its mesh is another one.
+    """
+    manual = manual_meshes()
+    for name in (name for names in to.spec.names() for name in names):
+        for own, mesh in manual.items():
+            if name == own or mesh != to.mesh:
+                why = "manual" if mesh == to.mesh else f"of another mesh, {to.mesh}"
+                raise ArgumentError(
+                    f"{to.spec} lays an array over the axis {name!r}, which is {why} "
+                    f"inside the shard_map or pmap over {own!r} of {mesh}: there a "
+                    "device has its own part, which only other axes can divide"
+                )
 
 
 def _home(x: Any) -> Home | None:

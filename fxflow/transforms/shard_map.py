@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence, Set
 from typing import Any
 
-from fxflow.core import tree
+from fxflow.core import trace, tree
 from fxflow.core.boundary import boundary
 from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, ShapeError
@@ -47,7 +47,7 @@ def shard_map(
       out_specs: how the results are put together, a pytree prefix of the result. An
         axis that a spec does not name: the devices along it must give the same.
       axis_names: the axes that `f` is written for; the compiler divides the work along
-        the others. Empty: all axes.
+        the others. Empty: all axes, and inside another `shard_map` all that are left.
       check: whether to make sure that what the devices must give alike does not depend
         on the device.
 
@@ -157,6 +157,8 @@ def run(
             # Cotangents of stacked results differ, even where the results do not.
             named = [a.vma | axes_of(s) for a, s in zip(graph.out_avals, results)]
             graph = with_outputs_varying(graph, named)
+    if not axes:  # all are manual around it
+        return flat.result(graph.evaluate(*consts, *arrays))
     outs = ShardMap.bind(
         *consts,
         *arrays,
@@ -181,7 +183,20 @@ def _manual(mesh: Mesh, axis_names: Set[Any], name: str) -> Names:
             f"shard_map({name}): axis_names has {unknown[0]!r}, but the axes of {mesh} "
             f"are {', '.join(map(repr, mesh.axis_names))}"
         )
-    return tuple(n for n in mesh.axis_names if not axis_names or n in axis_names)
+    taken = trace.manual_meshes()
+    for own, other in taken.items():
+        if other != mesh:
+            raise ArgumentError(
+                f"shard_map({name}): inside a shard_map or pmap over {own!r} of "
+                f"{other} the mesh must be the same, got {mesh}"
+            )
+        if own in axis_names:
+            raise ArgumentError(
+                f"shard_map({name}): axis_names has {own!r}, which the shard_map "
+                "around it is manual over already; leave it out"
+            )
+    left = (n for n in mesh.axis_names if n not in taken)
+    return tuple(n for n in left if not axis_names or n in axis_names)
 
 
 def _specs(prefix: Any, full: Any, what: str) -> list[PartitionSpec]:
@@ -206,9 +221,13 @@ def _named(aval: Any, spec: PartitionSpec, mesh: Mesh, axes: Names, what: str) -
         mesh.length(names)
         for name in names:
             if name not in axes:
+                why = (
+                    "the shard_map around it is manual over already"
+                    if name in trace.manual_meshes()
+                    else "axis_names leaves to the compiler"
+                )
                 raise ArgumentError(
-                    f"{what}: {spec} names the axis {name!r}, which axis_names leaves "
-                    "to the compiler"
+                    f"{what}: {spec} names the axis {name!r}, which {why}"
                 )
             if name in seen:
                 raise ArgumentError(f"{what}: {spec} names the axis {name!r} twice")
@@ -291,6 +310,12 @@ def varying_axes(
             out = node.primitive.varying(given, node.params) | extra
             outs = [out] * len(node.outputs)
         env.update(zip(node.outputs, outs, strict=True))
+        passed = node.primitive.forwarded(**node.params)
+        env.update(
+            (var, given[i])
+            for var, i in zip(node.outputs, passed, strict=False)
+            if i is not None
+        )
     return [read(a) for a in graph.outputs]
 
 

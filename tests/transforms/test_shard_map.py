@@ -188,6 +188,15 @@ def test_callbacks_see_the_parts():
     assert set(seen) == {(2, 4)}
 
 
+def passed_on(a):
+    same = lax.psum(a, "x")
+    less = lambda carry: carry[0].sum() < 9
+    more = lambda carry: (carry[0] + 1, carry[1])
+    _, same = lax.while_loop(less, more, (a, same))
+    _, same = lax.cond(a[0, 0] > 0, more, lambda carry: carry, (a, same))
+    return lax.scan(lambda c, v: ((c[0] + v, c[1]), v), (a[0], same), a)[0][1]
+
+
 def test_what_differs_is_found():
     def spec_of(f, **options):
         return shard_map(f, mesh=MESH, in_specs=P("x"), out_specs=P(), **options)
@@ -199,6 +208,7 @@ def test_what_differs_is_found():
         lambda a: fnp.zeros(3),
         lambda a: lax.cond(True, lambda v: lax.psum(v, "x"), fnp.zeros_like, a),
         fxflow.checkpoint(lambda a: lax.pmean(fnp.sin(a), ("x", "y"))),
+        passed_on,
     ]
     for f in same:
         spec_of(f)(A)
