@@ -151,6 +151,11 @@ def full(
 
 def _scalar(name: str, value: Any, dtype: Any, weak_type: bool = False) -> Any:
     """Returns a number or 0-d array as a 0-d array of a dtype."""
+    if isinstance(value, int) and dtype is not None and not weak_type:
+        wanted = dtypes.dtype(dtype)
+        if dtypes.is_integer(wanted):  # which may be wider than the default integer
+            dtypes.of_python(int(value), wanted)
+            return arith.constant(value, wanted)
     aval = typeof(value)
     if aval.ndim:
         raise ShapeError(f"{name}: fill_value must be 0-d, got {aval}")
@@ -168,8 +173,6 @@ def _scalar(name: str, value: Any, dtype: Any, weak_type: bool = False) -> Any:
     if aval.dtype == wanted and aval.weak_type == weak_type:
         return value
     if isinstance(value, bool | int | float | complex | np.generic) and not weak_type:
-        if isinstance(value, int) and dtypes.is_integer(wanted):
-            dtypes.of_python(int(value), wanted)
         return arith.constant(value, wanted)
     return convert(value, wanted, weak_type)
 

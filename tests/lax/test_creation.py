@@ -110,3 +110,11 @@ def test_where_what_is_like_another_lies(module) -> None:
                 assert other == (device if where is device else first)
             assert module.full_like(like, put[0, 0]).sharding == where
     assert not module.full_like(fnp.ones(3), 2).committed
+
+
+def test_integers_wider_than_the_default():
+    big = 2**62
+    assert lax.full((), big, "int64").item() == big
+    assert lax.full_like(lax.full((2,), 1, "int64"), big).tolist() == [big, big]
+    with pytest.raises(OverflowError, match="int8"):
+        lax.full((2,), 300, "int8")
