@@ -186,7 +186,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, type(None), 
 def _is_bool(value: Any) -> bool:
     if isinstance(value, Array | np.ndarray):
         return not value.ndim
-    return True  # anything else has a truth value
+    return isinstance(value, bool | int | np.bool_ | np.integer)
 
 
 def _is_int(value: Any) -> bool:
@@ -215,7 +215,7 @@ def _is_dtype(value: Any) -> bool:
 
 def _are(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
     def checked(values: Any) -> bool:
-        if isinstance(values, str | bytes | Mapping):
+        if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__len__"):
             return False
         try:
             return all(map(check, values))
@@ -229,6 +229,14 @@ def _is_any(value: Any) -> bool:
     return True
 
 
+def _is_iterable(value: Any) -> bool:
+    return hasattr(value, "__iter__") and not isinstance(value, str | bytes)
+
+
+def _is_str(value: Any) -> bool:
+    return isinstance(value, str)
+
+
 _INTS = ("a sequence of integers", _are(_is_int))
 _INT = ("an integer", _is_int)
 # What an annotation asks for, in words, and whether a value is that.
@@ -239,7 +247,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "SupportsIndex": _INT,
     "float": ("a number", _is_number),
     "Scalar": ("a number", _is_number),
-    "str": ("a string", lambda value: isinstance(value, str)),
+    "str": ("a string", _is_str),
     "bytes": ("bytes", lambda value: isinstance(value, bytes)),
     "type": ("a class", lambda value: isinstance(value, type)),
     "Callable": ("a function", callable),
@@ -252,12 +260,15 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
     "tuple[int, int]": (
         "a pair of integers",
-        lambda value: _are(_is_int)(value) and len(value) == 2,
+        lambda value: _INTS[1](value) and len(value) == 2,
     ),
-    "Sequence[str]": ("a sequence of strings", _are(lambda v: isinstance(v, str))),
+    "Sequence[bool]": ("a sequence of bools", _are(_is_bool)),
+    "Sequence[str]": ("a sequence of strings", _are(_is_str)),
+    "tuple[str, ...]": ("a tuple of strings", _are(_is_str)),
+    "tuple": ("a tuple", _are(_is_any)),
     "Sequence": ("a sequence", _are(_is_any)),
-    "Iterable": ("an iterable", _are(_is_any)),
-    "Collection": ("a collection", _are(_is_any)),
+    "Iterable": ("an iterable", _is_iterable),
+    "Collection": ("a collection", _is_iterable),
     "ArrayLike": ("an array", is_arraylike),
     "Array": ("an array", lambda value: isinstance(value, Array)),
     "DTypeLike": ("a dtype", _is_dtype),
@@ -278,8 +289,9 @@ def _checks(annotation: str, scope: Mapping[str, Any]) -> list[Kind]:
     """Returns what the parts of an annotation ask for; nothing if one is unknown."""
     found = []
     for part in _parts(annotation):
-        head = part.partition("[")[0].rpartition(".")[2]
-        meant = None if head == "Any" else scope.get(head)
+        path = part.partition("[")[0]
+        head = path.rpartition(".")[2]
+        meant = None if head == "Any" else _meaning(path, scope)
         kinds = [kind] if (kind := _KINDS.get(part) or _KINDS.get(head)) else []
         if part in _ALIASES:
             kinds = _checks(_ALIASES[part], scope)
@@ -291,6 +303,12 @@ def _checks(annotation: str, scope: Mapping[str, Any]) -> list[Kind]:
             return []
         found += kinds
     return found
+
+
+def _meaning(path: str, scope: Mapping[str, Any]) -> Any:
+    """Returns what a name stands for in a module, or None."""
+    first, *rest = path.split(".")
+    return functools.reduce(lambda at, n: getattr(at, n, None), rest, scope.get(first))
 
 
 def _instance_of(kind: type) -> Kind:

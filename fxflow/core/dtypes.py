@@ -786,5 +786,5 @@ def tangent_dtype(dtype: Any, /) -> np.dtype[Any]:
 def _related(table: dict[Any, np.dtype[Any]], dtype: Any, what: str) -> np.dtype[Any]:
     found = table.get(dtype)
     if found is None:
-        raise DtypeError(f"{short_name(dtype)} has no {what} counterpart")
+        raise DtypeError(f"{at_fault()}{short_name(dtype)} has no {what} counterpart")
     return found

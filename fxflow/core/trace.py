@@ -156,6 +156,10 @@ class Tracer(Array):
     aval: Aval
     _trace: Any
 
+    def __init_subclass__(cls) -> None:
+        # What Python calls it in its own errors ('...' object has no attribute ...).
+        cls.__name__ = "TracedArray"
+
     @property
     def weak_type(self) -> bool:
         """Whether the dtype yields in promotion."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fxflow.core.aval import Aval
 from fxflow.devices.trees import (
     GetAttrKey,
     PyTreeDef,
@@ -151,8 +152,8 @@ def describe(x: Any) -> str:
     if found is not None:
         return _describe_node(type(x), found[1], len(list(found[0])))
     aval = getattr(x, "aval", None)
-    if aval is not None:
-        return f"the leaf {aval}"
+    if aval is not None or isinstance(x, Aval):
+        return f"the leaf {x if aval is None else aval}"
     if isinstance(x, type) or callable(x):
         return f"the leaf {getattr(x, '__name__', type(x).__name__)}"
     if hasattr(x, "shape") and hasattr(x, "dtype"):

@@ -20,9 +20,9 @@ __all__ = ["doctor"]
 
 _KNOWN = ("cuda", "rocm", "tpu")
 _INSTALL = {
-    "cuda": "pip install 'fxflow[cuda13]' (or [cuda12] for older drivers)",
+    "cuda": "pip install -e '.[cuda13]' in its folder (or [cuda12] for older drivers)",
     "rocm": f"install the wheel jax-rocm7-pjrt {jaxlib_version}",
-    "tpu": "pip install 'fxflow[tpu]'",
+    "tpu": "pip install -e '.[tpu]' in its folder",
 }
 
 

@@ -361,8 +361,10 @@ def make_client(
 
 def _how_to_install(platform: str) -> str:
     wheel = {
-        "cuda": "pip install fxflow[cuda13] (or fxflow[cuda12])",
-        "tpu": "pip install fxflow[tpu]",
+        "cuda": "install fxflow with its extra cuda13 (or cuda12), such as pip install "
+        "-e '.[cuda13]' in its folder",
+        "tpu": "install fxflow with its extra tpu, such as pip install -e '.[tpu]' in "
+        "its folder",
         "rocm": "install the wheel jax-rocm7-pjrt of jaxlib's version",
     }.get(platform)
     return f"no plug-in for {platform!r} is installed: " + (

@@ -70,7 +70,7 @@ out_spec=(0, 3, 1, 2))
     if dimension_numbers is None:
         order = tuple(range(ndim))
         return ConvDimensionNumbers(order, order, order)
-    if len(dimension_numbers) != 3:
+    if not isinstance(dimension_numbers, tuple | list) or len(dimension_numbers) != 3:
         raise ArgumentError(
             "conv_general_dilated: dimension_numbers are three, for input, kernel and "
             f"result, got {dimension_numbers!r}"
@@ -135,6 +135,11 @@ def conv_general_permutations(
     Raises:
       ArgumentError: the strings do not fit.
     """
+    if not isinstance(dimension_numbers, tuple | list) or len(dimension_numbers) != 3:
+        raise ArgumentError(
+            "conv_general_permutations: dimension_numbers are three strings, got "
+            f"{dimension_numbers!r}"
+        )
     lhs, rhs, out = dimension_numbers
     return tuple(_from_strings(len(lhs), lhs, rhs, out))  # type: ignore[return-value]
 
@@ -181,6 +186,11 @@ def padtype_to_pads(
         raise ArgumentError(
             f"padding must be 'SAME', 'SAME_LOWER', 'VALID' or a pair for each axis, "
             f"got {padding!r}"
+        )
+    if not len(in_shape) == len(window_shape) == len(window_strides):
+        raise ShapeError(
+            "padtype_to_pads: in_shape, window_shape and window_strides must have one "
+            f"length, got {in_shape}, {window_shape} and {window_strides}"
         )
     pads = []
     for length, window, stride in zip(

@@ -102,7 +102,7 @@ def _start(start: Any, length: int, dtype: Any, allow_negative: bool) -> Any:
 @library("slice_sizes", "allow_negative_indices")
 def dynamic_slice(
     operand: Any,
-    start_indices: Any,
+    start_indices: Array | Sequence[Any],
     slice_sizes: Sequence[int],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
@@ -161,7 +161,7 @@ def _no_starts(starts: Sequence[Any], inner: Shape) -> list[Any]:
 def dynamic_update_slice(
     operand: Any,
     update: Any,
-    start_indices: Any,
+    start_indices: Array | Sequence[Any],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:

@@ -263,7 +263,7 @@ def _same(value: Any) -> Any:
 # -- functions -------------------------------------------------------------------------
 
 
-def random_wrap(data: Any, /, *, dtype: Any = dtypes.key_fry) -> Array:
+def random_wrap(data: Any, /, *, dtype: dtypes.KeyDtype = dtypes.key_fry) -> Array:
     """Returns typed keys made of their words.
 
     Args:
@@ -390,7 +390,7 @@ def random_fold_in(key: Any, data: Any, /) -> Array:
     return folded
 
 
-def random_seed(seed: Any, /, *, dtype: Any = dtypes.key_fry) -> Array:
+def random_seed(seed: Any, /, *, dtype: dtypes.KeyDtype = dtypes.key_fry) -> Array:
     """Returns the key of a seed.
 
     Args:

@@ -21,6 +21,7 @@ from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.placed import placed_on
 from fxflow.core.primitive import table
 from fxflow.core.promotion import lub
+from fxflow.core.source import at_fault
 from fxflow.core.trace import Tracer, state
 
 
@@ -74,6 +75,9 @@ def constant(value: Any, dtype: Any, weak: bool = False) -> Array:
     Raises:
       OverflowError: the integer does not fit the dtype.
     """
+    if dtypes.is_key(dtype):
+        name = dtypes.short_name(dtype)
+        raise DtypeError(f"{at_fault()}numbers do not become {name}")
     placed = placed_on(Aval((), dtype, weak))
     key = (type(value), value, placed)
     known = _constants.get(key)

@@ -11,6 +11,7 @@ from fxflow.core.array import Array
 from fxflow.core.convert import typeof
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.lax.arguments import int_tuple
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import DTypeLike, array_of, convert, no_out, promote_dtypes
 from fxflow.numpy.contraction import Labels, ordered, preferred_dtype, product, summed
@@ -68,7 +69,7 @@ def einsum(
     given, inputs, result = _read(subscripts, operands)
     if isinstance(optimize, list | tuple):
         steps = [s for s in optimize if not isinstance(s, str)]
-        optimize = tuple(tuple(int(i) for i in step) for step in steps)
+        optimize = tuple(int_tuple("einsum", "optimize", step) for step in steps)
     found = _einsum(inputs, result, optimize, precision, preferred_element_type, *given)
     if out_sharding is not None:
         return laid_out("einsum", found, out_sharding)

@@ -119,7 +119,10 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
         return lax.round(x, _TIES_EVEN)
     # Small floats cannot hold the scaled number.
     wide = convert(x, dtypes.float32) if dtypes.bits(dtype) < 32 else x
-    factor = 10.0 ** abs(decimals)
+    most = int(math.log10(float(dtypes.finfo(wide.aval.dtype).max)))
+    if decimals < -most:
+        return lax.full_like(x, 0)
+    factor = 10.0 ** min(abs(decimals), most)
     up, down = (lax.mul, lax.div) if decimals > 0 else (lax.div, lax.mul)
     rounded = down(lax.round(up(wide, factor), _TIES_EVEN), factor)
     # Numbers too large to be scaled have no such decimals.

@@ -109,7 +109,10 @@ def _bincount(x: Any, weights: Any, length: int) -> Array:
 
 
 def histogram_bin_edges(
-    a: ArrayLike, bins: Any = 10, range: Any = None, weights: Any = None
+    a: ArrayLike,
+    bins: Any = 10,
+    range: Sequence[Any] | None = None,
+    weights: Any = None,
 ) -> Array:
     """Returns the edges of the bins of a histogram.
 
@@ -184,7 +187,7 @@ def _cells(value: Any, edges: Any) -> Any:
 def histogram(
     a: ArrayLike,
     bins: Any = 10,
-    range: Any = None,
+    range: Sequence[Any] | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array]:
@@ -240,7 +243,7 @@ def histogram2d(
     x: ArrayLike,
     y: ArrayLike,
     bins: Any = 10,
-    range: Any = None,
+    range: Sequence[Any] | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
@@ -286,7 +289,7 @@ def histogram2d(
 def histogramdd(
     sample: Any,
     bins: Any = 10,
-    range: Any = None,
+    range: Sequence[Any] | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:

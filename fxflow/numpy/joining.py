@@ -335,7 +335,9 @@ def _pieces(ary: Any, cuts: tuple[int, ...], axis: int) -> Any:
     )
 
 
-def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def split(
+    ary: ArrayLike, indices_or_sections: int | Sequence[int] | Array, axis: int = 0
+) -> list[Array]:
     """Takes an array apart along an axis.
 
     Args:
@@ -359,7 +361,9 @@ def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array
     return _split("split", ary, indices_or_sections, axis, True)
 
 
-def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def array_split(
+    ary: ArrayLike, indices_or_sections: int | Sequence[int] | Array, axis: int = 0
+) -> list[Array]:
     """Takes an array apart along an axis; parts may differ by one in length.
 
     Args:
@@ -378,7 +382,9 @@ def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list
     return _split("array_split", ary, indices_or_sections, axis, False)
 
 
-def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def vsplit(
+    ary: ArrayLike, indices_or_sections: int | Sequence[int] | Array
+) -> list[Array]:
     """Takes an array apart along axis 0.
 
     Args:
@@ -397,7 +403,9 @@ def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     return _split("vsplit", ary, indices_or_sections, 0, True)
 
 
-def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def hsplit(
+    ary: ArrayLike, indices_or_sections: int | Sequence[int] | Array
+) -> list[Array]:
     """Takes an array apart along axis 1, a vector along axis 0.
 
     Args:
@@ -417,7 +425,9 @@ def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     return _split("hsplit", ary, indices_or_sections, axis, True)
 
 
-def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def dsplit(
+    ary: ArrayLike, indices_or_sections: int | Sequence[int] | Array
+) -> list[Array]:
     """Takes an array apart along axis 2.
 
     Args:

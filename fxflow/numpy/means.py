@@ -9,8 +9,10 @@ import numpy as np
 from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
+from fxflow.core.convert import typeof
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.trace import Tracer
 from fxflow.numpy._operands import (
     ArrayLike,
     Axes,
@@ -20,6 +22,7 @@ from fxflow.numpy._operands import (
     joint_shape,
     no_out,
     promote_dtypes,
+    promote_inexact,
     repeated,
     size_of,
 )
@@ -39,7 +42,7 @@ def _count(
 
 def _divided(total: Any, count: Any) -> Any:
     dtype = total.aval.dtype
-    if isinstance(count, int):
+    if isinstance(count, int | float):
         return lax.div(total, np.asarray(count).astype(dtype)[()])
     return lax.div(total, convert(count, dtype))
 
@@ -163,6 +166,23 @@ def average(
     return (out, total) if returned else out
 
 
+def _degrees(name: str, ddof: Any) -> Any:
+    """Returns what is subtracted from a count as a Python number, unless it is traced.
+
+    Raises:
+      ArgumentError: it is no real number.
+    """
+    if isinstance(ddof, Array | np.ndarray | np.generic) and not isinstance(
+        ddof, Tracer
+    ):
+        aval = typeof(ddof)
+        if not aval.ndim and not dtypes.is_key(aval.dtype):
+            ddof = np.asarray(ddof).item()
+    if not isinstance(ddof, int | float | Tracer):
+        raise ArgumentError(f"{name}: ddof must be a real number, got {ddof!r}")
+    return ddof
+
+
 def _center(wide: Any, axes: tuple[int, ...], where: Any, known: Any) -> Any:
     """Returns the mean, computed or as the user gave it, of the shape of the array."""
     shape = wide.aval.shape
@@ -192,12 +212,12 @@ def var(
     axis: Axes = None,
     dtype: DTypeLike | None = None,
     out: None = None,
-    ddof: Any = 0,
+    ddof: float = 0,
     keepdims: bool = False,
     *,
     where: ArrayLike | None = None,
     mean: Any = None,
-    correction: Any = None,
+    correction: float | None = None,
 ) -> Array:
     """Returns the variance: the mean of squared distances from the mean.
 
@@ -211,7 +231,7 @@ def var(
       where: bool array that broadcasts to `a`: which elements count.
       mean: the mean, if it is known already: of a shape that broadcasts to `a`, as
         `mean(..., keepdims=True)` gives it.
-      correction: the same as `ddof`, the array API's name.
+      correction: the same as `ddof`, the array API's name; None leaves it to `ddof`.
 
     Returns:
       Real array without the reduced axes.
@@ -235,6 +255,7 @@ def var(
         if ddof:
             raise ArgumentError("var: give ddof or correction, not both")
         ddof = correction
+    ddof = _degrees("var", ddof)
     array = array_of(a, "var")
     axes = canonical_axes("var", axis, array.aval.ndim)
     given = dtypes.to_inexact(array.aval.dtype)
@@ -250,11 +271,12 @@ def var(
         square = lax.square(distance)
     total = sum(square, axis=axes, keepdims=keepdims)
     count = _count("var", array, axes, where, keepdims)
-    if isinstance(count, int):
+    if isinstance(count, int) and not isinstance(ddof, Tracer):
         count = count - ddof
         spread = _divided(total, count) if count > 0 else lax.full_like(total, np.nan)
     else:
-        divisor = lax.sub(convert(count, total.aval.dtype), ddof)
+        count, ddof = promote_inexact("var", count, ddof)
+        divisor = lax.sub(*(convert(c, total.aval.dtype) for c in (count, ddof)))
         valid = lax.gt(divisor, lax.full_like(divisor, 0))
         spread = lax.select(
             valid, lax.div(total, divisor), lax.full_like(total, np.nan)
@@ -268,12 +290,12 @@ def std(
     axis: Axes = None,
     dtype: DTypeLike | None = None,
     out: None = None,
-    ddof: Any = 0,
+    ddof: float = 0,
     keepdims: bool = False,
     *,
     where: ArrayLike | None = None,
     mean: Any = None,
-    correction: Any = None,
+    correction: float | None = None,
 ) -> Array:
     """Returns the standard deviation, the square root of `var`.
 

@@ -82,7 +82,10 @@ def _matrix(x: Array, order: Any, rows: int, columns: int, keepdims: bool) -> Ar
 
 @library("ord", "axis", "keepdims")
 def norm(
-    x: ArrayLike, ord: Any = None, axis: Any = None, keepdims: bool = False
+    x: ArrayLike,
+    ord: float | str | None = None,
+    axis: Axes = None,
+    keepdims: bool = False,
 ) -> Array:
     """Returns the norm of vectors or matrices.
 
@@ -134,7 +137,7 @@ def norm(
 
 @library("axis", "keepdims", "ord")
 def vector_norm(
-    x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: Any = 2
+    x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: float = 2
 ) -> Array:
     """Returns the norm of vectors.
 
@@ -166,7 +169,9 @@ def vector_norm(
 
 
 @library("keepdims", "ord")
-def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+def matrix_norm(
+    x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "fro"
+) -> Array:
     """Returns the norm of matrices in the last two axes.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,14 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, DtypeError
-from fxflow.numpy._operands import DTypeLike, ShapeLike, array_of, constant, convert
+from fxflow.numpy._operands import (
+    ArrayLike,
+    DTypeLike,
+    ShapeLike,
+    array_of,
+    constant,
+    convert,
+)
 from fxflow.numpy.axes import as_shape
 from fxflow.numpy.creation import asarray
 
@@ -55,7 +63,7 @@ def _unravel_index(indices: Any, shape: tuple[int, ...]) -> tuple[Array, ...]:
 
 
 def ravel_multi_index(
-    multi_index: Any,
+    multi_index: Sequence[ArrayLike],
     dims: Any,
     mode: str | tuple[str, ...] = "raise",
     order: str = "C",

@@ -93,7 +93,7 @@ def arange(
         return _counted(dtypes.default_int(), 0, 1, max(start, 0))
     if out_sharding is not None:
         device = place_of("arange", device, out_sharding)
-    first = _concrete("arange", "start", start)
+    first = _concrete("arange", "stop" if stop is None else "start", start)
     if stop is None:
         first, last = 0, first
     else:

@@ -73,7 +73,11 @@ def choose_between(condition: Array, x: Array, y: Array) -> Array:
     return out
 
 
-def select(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Array:
+def select(
+    condlist: Sequence[ArrayLike] | Array,
+    choicelist: Sequence[ArrayLike],
+    default: ArrayLike = 0,
+) -> Array:
     """Takes each element from the first choice whose condition is true.
 
     Args:
@@ -112,7 +116,11 @@ def _select(conditions: Sequence[Any], choices: Sequence[Any], default: Any) -> 
 
 
 def piecewise(
-    x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any
+    x: ArrayLike,
+    condlist: Sequence[ArrayLike] | Array,
+    funclist: Sequence[Any],
+    *args: Any,
+    **kw: Any,
 ) -> Array:
     """Evaluates a function that is defined by pieces.
 
@@ -166,7 +174,12 @@ def piecewise(
     return repeated(out, x.aval.shape) if out.aval.shape != x.aval.shape else out
 
 
-def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
+def choose(
+    a: ArrayLike,
+    choices: Sequence[ArrayLike] | Array,
+    out: None = None,
+    mode: str = "raise",
+) -> Array:
     """Takes each element from the choice that an array of integers names.
 
     Args:

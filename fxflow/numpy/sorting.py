@@ -325,7 +325,12 @@ def searchsorted(
     if table.aval.ndim != 1:
         raise ShapeError(f"searchsorted: a must have one axis, got {table.aval}")
     if sorter is not None:
-        table = take(table, array_of(sorter, "searchsorted"), mode="clip")
+        order = array_of(sorter, "searchsorted")
+        if order.aval.ndim != 1:
+            raise ShapeError(
+                f"searchsorted: sorter must have one axis, got {order.aval}"
+            )
+        table = take(table, order, mode="clip")
     n, result = table.aval.shape[0], dtypes.default_int()
     if not n or not values.aval.size:
         return lax.full(values.aval.shape, 0, result)

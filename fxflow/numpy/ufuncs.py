@@ -16,6 +16,7 @@ import numpy as np
 from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.aval import Aval
+from fxflow.core.convert import not_an_array
 from fxflow.core.eager import EVAL, EvalTrace, library, on_forget
 from fxflow.core.errors import ArgumentError
 from fxflow.core.partition import common_place
@@ -276,12 +277,14 @@ def is_operand(value: Any) -> bool:
 
 
 def _refused(symbol: str, other: Any) -> Any:
-    """Raises for lists; for anything else lets Python ask the other operand."""
+    """Raises for what is Python's own; lets Python ask any other operand."""
     if isinstance(other, list | tuple):
         raise ArgumentError(
             f"{symbol}: a {type(other).__name__} is no array: convert it with "
             "fnp.asarray"
         )
+    if symbol not in ("==", "!=") and type(other).__module__ == "builtins":
+        raise not_an_array(other, f"{symbol}: got")
     return NotImplemented
 
 

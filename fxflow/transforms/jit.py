@@ -266,6 +266,22 @@ def _place_of(leaf: Any) -> Any:
     return placed.placement.sharding
 
 
+def _hashable_instead(value: Any) -> str:
+    """Says what to do about a static argument that cannot be hashed."""
+    if isinstance(value, list):
+        return "pass a tuple"
+    if isinstance(value, set):
+        return "pass a frozenset"
+    if isinstance(value, dict):
+        return (
+            "pass its items as a tuple, tuple(d.items()), or make it an ordinary "
+            "argument if its values are arrays or numbers"
+        )
+    if is_arraylike(value):
+        return "make it an ordinary argument, since it is an array"
+    return "give its class __hash__ and __eq__, or make it an ordinary argument"
+
+
 class _Bound:
     """The arguments of one call, static ones apart."""
 
@@ -309,9 +325,8 @@ class _Bound:
                 except TypeError:
                     raise NonHashableStaticError(
                         f"{self.jitted._name}: static argument {name} of type "
-                        f"{type(value).__name__} cannot be hashed: pass a tuple "
-                        "instead of a list, or make it an ordinary argument if it is "
-                        "an array"
+                        f"{type(value).__name__} cannot be hashed: "
+                        f"{_hashable_instead(value)}"
                     ) from None
             raise
         return self.statics

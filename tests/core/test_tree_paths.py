@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from fxflow.core.aval import Aval
 from fxflow.core.tree import (
     DictKey,
     FlattenedIndexKey,
@@ -12,7 +13,7 @@ from fxflow.core.tree import (
     SequenceKey,
     structure,
 )
-from fxflow.core.tree_paths import describe, difference, keys_of, keystr
+from fxflow.core.tree_paths import describe, difference, keys_of, keystr, written
 
 PATH = (DictKey("a"), SequenceKey(1), GetAttrKey("n"), FlattenedIndexKey(2))
 
@@ -51,3 +52,10 @@ def test_describe() -> None:
     assert describe(SimpleNamespace(aval="f32[3]")) == "the leaf f32[3]"
     assert describe(describe) == "the leaf describe"
     assert describe(3) == "the leaf 3 of type int"
+
+
+def test_structures_as_messages_show_them() -> None:
+    assert written(structure({"a": (1, [2])})) == "{'a': (*, [*])}"
+    assert written(structure(3)) == "*"
+    assert "PyTreeDef" not in describe(Aval((2,), np.dtype("float32")))
+    assert describe(Aval((2,), np.dtype("float32"))) == "the leaf f32[2]"

@@ -54,7 +54,7 @@ def test_no_device_and_no_plugin() -> None:
 
 def test_a_device_but_no_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugins, "missing_device", lambda p: "")
-    assert "no plug-in is installed: pip install 'fxflow[cuda13]'" in line("cuda:")
+    assert "no plug-in is installed: pip install -e '.[cuda13]'" in line("cuda:")
 
 
 def test_a_plugin_but_no_device(monkeypatch: pytest.MonkeyPatch) -> None:

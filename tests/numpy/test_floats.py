@@ -122,3 +122,10 @@ def test_spacing_of_special_values(dtype) -> None:
         expected = np.spacing(x)
     for run in (fnp.spacing, fxflow.jit(fnp.spacing)):
         np.testing.assert_array_equal(np.asarray(run(fnp.array(x, dtype))), expected)
+
+
+@pytest.mark.parametrize("decimals", [10**30, 400, -400, -(10**30)])
+def test_rounding_to_decimals_without_effect(decimals) -> None:
+    want = [1.25, -3e30] if decimals > 0 else [0, 0]
+    found = fnp.round(np.array([1.25, -3e30], "f4"), decimals)
+    assert found.tolist() == pytest.approx(want)

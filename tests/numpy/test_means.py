@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fxflow.numpy as fnp
+from fxflow import jit
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from tests.numpy.oracle import check, same
 
@@ -55,3 +56,20 @@ def test_known_mean(name: str) -> None:
         function(x, axis=1, mean=np.zeros((2, 3, 4, 5), np.float32))
     with pytest.raises(DtypeError, match="complex"):
         function(x, mean=1j)
+
+
+@pytest.mark.parametrize("ddof", [np.float32(1), np.array(1), 1, 1.5, True])
+def test_degrees_of_freedom_may_be_any_number(ddof) -> None:
+    x = np.arange(6, dtype="f4").reshape(2, 3)
+    want = np.var(x, ddof=float(ddof))
+    assert fnp.var(x, ddof=ddof) == pytest.approx(want)
+    assert fnp.std(fnp.asarray(x), correction=ddof) == pytest.approx(want**0.5)
+    assert fnp.var(x, correction=None, ddof=ddof) == pytest.approx(want)
+    assert fnp.var(x, ddof=fnp.asarray(ddof)) == pytest.approx(want)
+    assert jit(lambda d: fnp.var(x, ddof=d))(ddof) == pytest.approx(want)
+
+
+@pytest.mark.parametrize("ddof", [None, 1j, "1", (1,), np.ones(2)])
+def test_degrees_of_freedom_that_are_none(ddof) -> None:
+    with pytest.raises(TypeError, match="ddof must be a real number"):
+        fnp.var(np.ones(3, "f4"), ddof=ddof)

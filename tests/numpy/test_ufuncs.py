@@ -7,6 +7,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
+from fxflow import jit
 from fxflow.core.errors import ArgumentError
 
 
@@ -66,3 +67,13 @@ def test_ufuncs_are_static_arguments() -> None:
     assert float(apply(fnp.sin, 0.0)) == 0.0
     assert fxflow.vmap(fnp.add)(np.ones(2), np.ones(2)).tolist() == [2, 2]
     assert pickle.loads(pickle.dumps(fnp.add)) is fnp.add
+
+
+@pytest.mark.parametrize("other", ["a", b"a", None, {"a": 1}, {1}, object()])
+def test_operators_refuse_what_is_pythons_own(other) -> None:
+    for use in (lambda x: x + other, lambda x: other * x, lambda x: x < other):
+        with pytest.raises(TypeError, match="which is not an array"):
+            use(fnp.ones(2))
+        with pytest.raises(TypeError, match="which is not an array"):
+            jit(use)(fnp.ones(2))
+    assert (fnp.ones(2) == other) is False

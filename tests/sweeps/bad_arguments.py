@@ -151,6 +151,12 @@ def run(case: Case) -> Any:
 
 # -- what may not be ---------------------------------------------------------------
 
+_OURS = (
+    FxflowError,
+    fxflow.devices.BackendError,
+    fxflow.devices.PlacementError,
+    MemoryError,
+)
 # Words of messages that were not written for a user of fxflow.
 _INSIDE = re.compile(
     r"has no attribute|not subscriptable|positional argument|unexpected keyword|"
@@ -171,20 +177,20 @@ def fault(case: Case, error: BaseException) -> str | None:
         return None  # the call itself: the number of arguments, or a function of ours
     where = f"{code.co_filename.removeprefix(ROOT)}:{_line(error)}"
     said = f"{type(error).__name__} at {where}: {text[:160]}"
+    if re.search(r"(Strange|<lambda>|_Scalar\S*)\(\) (takes|missing|got)", text):
+        return None  # the function that was put in is called with what it does not take
     if _INSIDE.search(text):
         return f"words from inside: {said}"
-    if isinstance(error, FxflowError | fxflow.devices.PlacementError | MemoryError):
+    if isinstance(error, _OURS):
         pass
-    elif not isinstance(
-        error, TypeError | ValueError | OverflowError | NameError
-    ) or isinstance(error, UnicodeError):
+    elif type(error) not in (TypeError, ValueError, OverflowError, NameError):
         return f"an error from inside: {said}"
     elif not (
         code.co_filename.startswith(ROOT)
         and dis.opname[code.co_code[at]] in ("RAISE_VARARGS", "RERAISE")
-    ):
+    ) and not text.startswith(f"{case.call.function.__name__}("):
         return f"not raised by fxflow: {said}"
-    if re.match(r"[A-Za-z_][\w.]*(\(.*\))?:? ", text) is None:
+    if re.match(r"[A-Za-z_][\w.]*(\(.*\))?:? |\W{1,3}: ", text) is None:
         return f"names nothing: {said}"
     return None
 

@@ -227,7 +227,7 @@ def test_the_tenth_trace_warns_by_itself():
         (
             lambda: jit(lambda x, n: x, static_argnums=1)(1.0, [1]),
             ValueError,
-            "static argument n of type list cannot be hashed",
+            "static argument n of type list cannot be hashed: pass a tuple",
         ),
         (
             lambda: jit(lambda x: x if x > 0 else -x)(1.0),
@@ -300,3 +300,32 @@ def test_float0_comes_in_and_goes_out():
     assert is_none(jit(back)(none)[0])
     with pytest.raises(TypeError, match="float0, the derivative with respect to an"):
         jit(lambda z: z + 1.0)(none)
+
+
+@pytest.mark.parametrize(
+    "value, advice",
+    [
+        ({"a": 1}, r"tuple\(d.items\(\)\)"),
+        ({1}, "frozenset"),
+        (fnp.ones(2), "ordinary"),
+    ],
+)
+def test_advice_for_static_arguments_fits(value, advice):
+    with pytest.raises(ValueError, match=f"cannot be hashed: .*{advice}"):
+        jit(lambda x, c: x, static_argnums=1)(1.0, value)
+
+
+def test_a_length_that_is_traced_names_its_argument():
+    with pytest.raises(TypeError, match=r"^arange: stop must be.* argument n of"):
+        jit(lambda n: fnp.arange(n))(3)
+    with pytest.raises(TypeError, match=r"^arange: start must be known"):
+        jit(lambda n: fnp.arange(n, 3))(0)
+
+
+@pytest.mark.parametrize("transform", [jit, fxflow.grad, fxflow.linearize])
+def test_pythons_errors_name_no_class_of_ours(transform):
+    def mistaken(x):
+        return x.unheard_of
+
+    with pytest.raises(AttributeError, match=r"^'TracedArray' object has no attribute"):
+        transform(mistaken, *([1.0] if transform is fxflow.linearize else []))(1.0)
