@@ -271,6 +271,11 @@ class Array(ArrayInterface):
         return value.copy() if copy else value
 
     def __dlpack__(self, **options: Any) -> Any:
+        if dtypes.is_key(self.aval.dtype):
+            raise BufferError(
+                f"{self.aval} holds PRNG keys, for which DLPack has no dtype: export "
+                "fxflow.random.key_data of them"
+            )
         if len(self._placed.placement.devices) > 1:
             raise BufferError(
                 f"{self.aval} lies on several devices ({self.sharding}), which DLPack "

@@ -182,6 +182,13 @@ class Tracer(Array):
             "Use fxflow.numpy functions, or fxflow.pure_callback to call NumPy.",
         )
 
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._cannot(
+            TracerArrayConversionError,
+            "DLPack",
+            "Use fxflow.numpy functions, or fxflow.pure_callback to call others.",
+        )
+
     def __bool__(self) -> bool:
         return bool(
             self._cannot(

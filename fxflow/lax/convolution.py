@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes
+from fxflow.core import arith, dtypes
 from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
@@ -273,6 +273,13 @@ class ConvGeneralDilated(Bilinear):
         lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
         features, batches = params["feature_group_count"], params["batch_group_count"]
         left, right = mapped
+        if not size:  # there may be no groups
+            inner = (
+                typeof(a).update(shape=typeof(a).shape[m:])
+                for a, m in zip(args, mapped, strict=True)
+            )
+            out = self.abstract(*inner, **params)
+            return arith.zeros(out.update(shape=(0, *out.shape))), True
         if left and right:
             key = "batch_group_count" if batches > 1 else "feature_group_count"
             joined = lhs_spec[0] if batches > 1 else lhs_spec[1]

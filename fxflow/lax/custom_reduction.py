@@ -23,6 +23,7 @@ from fxflow.core.primitive import Primitive, register
 from fxflow.core.staging import trace_flat
 from fxflow.core.trace import Tracer
 from fxflow.lax.arguments import axis_indices
+from fxflow.lax.families import ANY, require_kind
 from fxflow.lax.pairwise import host_evaluate, kept_axes, tree_reduce, without
 from fxflow.lax.reduction import (
     ReduceAnd,
@@ -192,6 +193,8 @@ def scalar_graph(
       ArgumentError: it captures an array, or does not give what it takes.
     """
     count = len(avals)
+    for aval in avals:
+        require_kind(name, aval, ANY)
 
     def flat(*values: Any) -> Sequence[Any]:
         out = computation(

@@ -386,7 +386,7 @@ def gather(
         "indices_are_sorted": bool(indices_are_sorted),
         "unique_indices": bool(unique_indices),
         "mode": chosen,
-        "fill_value": _fill_param(fill_value, aval, chosen),
+        "fill_value": fill_param(fill_value, aval, chosen),
     }
     if is_words(aval):
         out = check(Gather, aval, typeof(start_indices), **params)
@@ -408,7 +408,7 @@ def gather(
     return result
 
 
-def _fill_param(fill_value: Any, aval: Aval, mode: GatherScatterMode) -> Any:
+def fill_param(fill_value: Any, aval: Aval, mode: GatherScatterMode) -> Any:
     """Returns a fill value that hashes and equals itself, or None for the default."""
     if fill_value is None or mode is not GatherScatterMode.FILL_OR_DROP:
         return None

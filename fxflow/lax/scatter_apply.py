@@ -18,6 +18,7 @@ from fxflow.core.primitive import Primitive, register
 from fxflow.core.staging import trace_flat
 from fxflow.core.trace import under
 from fxflow.lax.arguments import shape_tuple
+from fxflow.lax.families import ANY, require_kind
 from fxflow.lax.places import GatherScatterMode, ScatterDimensionNumbers
 from fxflow.lax.scattering import (
     check_scatter,
@@ -172,6 +173,7 @@ def scatter_apply(
         "scatter_apply", dimension_numbers, indices_are_sorted, unique_indices, mode
     )
     aval = typeof(operand)
+    require_kind("scatter_apply", aval, ANY)
     scalar = Aval((), aval.dtype)
     graph, consts = trace_flat(
         lambda element: [func(element)],

@@ -102,7 +102,9 @@ def dot_product_attention(
         query, key, (((4,), (3,)), ((0, 2), (0, 2))), preferred_element_type=wide
     )
     logits = fnp.transpose(products, (0, 1, 3, 2, 4))
-    logits = fnp.multiply(logits, 1 / math.sqrt(features) if scale is None else scale)
+    if scale is None:
+        scale = 1 / math.sqrt(features or 1)
+    logits = fnp.multiply(logits, scale)
     if bias is not None:
         _check_broadcast("bias", bias, full)
         bias = lax.convert_element_type(bias, wide)

@@ -96,7 +96,10 @@ def unary(
         name = compute.__name__
 
         def function(x: Any) -> Any:
-            return compute(x if hasattr(x, "aval") else array_of(x, name))
+            array = x if hasattr(x, "aval") else array_of(x, name)
+            if dtypes.is_key(array.aval.dtype):
+                raise DtypeError(f"{name}: takes numbers, got {array.aval}")
+            return compute(array)
 
         doc = describe(
             name,

@@ -74,6 +74,7 @@ def constant(value: Any, dtype: Any, weak: bool = False) -> Array:
 
     Raises:
       OverflowError: the integer does not fit the dtype.
+      DtypeError: the dtype is one of keys.
     """
     if dtypes.is_key(dtype):
         name = dtypes.short_name(dtype)
@@ -84,6 +85,11 @@ def constant(value: Any, dtype: Any, weak: bool = False) -> Array:
     # 0.0 and -0.0 are one key: only the sign tells them apart.
     if known is not None and value:
         return known
+    if dtypes.is_key(dtype):
+        raise DtypeError(
+            f"the number {value!r} does not go beside keys ({dtype}): "
+            "fxflow.random.key_data gives the words of keys"
+        )
     if isinstance(value, int):
         dtypes.of_python(value, dtype)
     made = put_host(np.array(value).astype(dtype), placed.aval)

@@ -282,7 +282,7 @@ def trapezoid(
             )
         distance = _step(place, along)
     n = values.aval.shape[axis]
-    both = lax.slice_in_dim(values, 1, n, axis=axis) + lax.slice_in_dim(
+    both = lax.slice_in_dim(values, min(1, n), n, axis=axis) + lax.slice_in_dim(
         values, 0, max(n - 1, 0), axis=axis
     )
     return sum(both * distance, axis=given) * 0.5

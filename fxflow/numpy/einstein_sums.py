@@ -216,7 +216,13 @@ def _einsum(
 def _sizes(inputs: tuple[Labels, ...], arrays: Sequence[Any]) -> dict[Any, int]:
     sizes: dict[Any, int] = {}
     for x, labels in zip(arrays, inputs, strict=True):
+        own: dict[Any, int] = {}
         for n, length in zip(labels, x.aval.shape, strict=True):
+            if own.setdefault(n, length) != length:
+                raise ShapeError(
+                    f"einsum: label {n!r} takes a diagonal of {x.aval}, whose axes "
+                    f"have lengths {own[n]} and {length}"
+                )
             known = sizes.setdefault(n, length)
             if known == 1:
                 sizes[n] = length
@@ -297,6 +303,7 @@ def einsum_path(
 
     Raises:
       ArgumentError: the labels are not of the form `einsum` takes.
+      ShapeError: a label stands for different lengths.
 
     Example:
       >>> import numpy as np
@@ -320,6 +327,8 @@ def einsum_path(
     text += "->" + "".join(names[n] for n in result)
     if optimize is True:
         optimize = "auto"
-    shapes = [typeof(array_of(a, "einsum_path")).shape for a in given]
+    arrays = [array_of(a, "einsum_path") for a in given]
+    _sizes(inputs, arrays)
+    shapes = [a.aval.shape for a in arrays]
     path, report = contract_path(text, *shapes, shapes=True, optimize=optimize)
     return ["einsum_path", *path], str(report)

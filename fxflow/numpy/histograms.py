@@ -232,6 +232,8 @@ def _histogram(a: Any, edges: Any, weights: Any, density: bool) -> tuple[Array, 
                 f"{data.aval}"
             )
     n = edges.aval.shape[0]
+    if not n:
+        return lax.full((0,), 0, scale.aval.dtype), edges
     counts = lax.full((n,), 0, scale.aval.dtype)
     counts = At(counts)[ravel(_cells(data, edges))].add(ravel(scale), mode="drop")[1:]
     if density:

@@ -17,9 +17,8 @@ from fxflow.core.array import Array
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import as_array, typeof
 from fxflow.core.errors import ShapeError
-from fxflow.lax.gather import default_fill
+from fxflow.lax.gather import fill_param, fill_scalar
 from fxflow.lax.places import GatherScatterMode
-from fxflow.numpy._operands import array_of, convert, repeated
 from fxflow.numpy.index_plans import ADVANCED, OutOfRangeError, Plan, plan_of
 
 
@@ -53,10 +52,11 @@ def get(
     mode = mode_of(mode)
     plan = plan_of(static, x.aval, "index", mode, wrap)
     if plan.outside:
-        if fill_value is None:
-            fill_value = default_fill(x.aval.dtype)
-        fill = convert(array_of(fill_value, "index"), x.aval.dtype)
-        return repeated(fill, result_shape(plan, index_shape(arrays, plan, "index")))
+        dtype = x.aval.dtype
+        number = fill_param(fill_value, x.aval, GatherScatterMode.FILL_OR_DROP)
+        fill = fill_scalar(number, dtype.base if dtypes.is_key(dtype) else dtype)
+        shape = result_shape(plan, index_shape(arrays, plan, "index"))
+        return lax.full(shape, fill, dtype)
     if not plan.advanced and not any(a.kind == "scalar" for a in plan.axes):
         x = _sliced(x, plan)
         return _laid_out(x, plan, ())

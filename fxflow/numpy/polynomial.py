@@ -211,6 +211,8 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     x, y = (_coefficients("polymul", a) for a in promote_dtypes("polymul", a1, a2))
     if trim_leading_zeros:
         x, y = _trimmed(x), _trimmed(y)
+    # As in NumPy, no coefficients are those of zero.
+    x, y = (a if a.aval.size else lax.full((1,), 0, a.aval.dtype) for a in (x, y))
     return convolve(x, y)
 
 

@@ -377,6 +377,8 @@ def _truth(a: Any, name: str) -> Any:
     array = array_of(a, name)
     if dtypes.is_bool(array.aval.dtype):
         return array
+    if dtypes.is_key(array.aval.dtype):
+        raise DtypeError(f"{name}: keys are neither true nor false, got {array.aval}")
     return lax.ne(array, lax.full_like(array, 0))
 
 

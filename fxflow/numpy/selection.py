@@ -227,11 +227,7 @@ def _choose(which: Any, cases: Sequence[Any], mode: str) -> Array:
         which = lax.select(lax.lt(rest, 0), lax.add(rest, count), rest)
     shape = joint_shape("choose", [which.aval, *(v.aval for v in values)])
     values = [repeated(v, shape) for v in values]
-    return (
-        table["select_n"].bind(repeated(which, shape), *values)
-        if count > 1
-        else values[0]
-    )
+    return lax.select_n(repeated(which, shape), *values) if count > 1 else values[0]
 
 
 # -- bounds ----------------------------------------------------------------------------
@@ -333,6 +329,8 @@ def nan_to_num(
         ]
         return lax.complex(*parts)
     if not dtypes.is_floating(dtype):
+        if dtypes.is_key(dtype):
+            raise DtypeError(f"nan_to_num: takes numbers, got {array.aval}")
         return array
     limits = dtypes.finfo(dtype)
     high = float(limits.max) if posinf is None else posinf

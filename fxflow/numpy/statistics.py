@@ -24,7 +24,7 @@ from fxflow.numpy.outer_products import outer
 from fxflow.numpy.products import dot
 from fxflow.numpy.reductions import sum
 from fxflow.numpy.selection import choose_between, clip
-from fxflow.numpy.shapes import atleast_2d, reshape
+from fxflow.numpy.shapes import atleast_1d, atleast_2d, reshape
 
 
 @library("rowvar", "bias", "ddof", "dtype")
@@ -176,7 +176,7 @@ def _convolution(
     name: str, a: Any, v: Any, mode: str, precision: Any, preferred: Any
 ) -> Array:
     """Returns the convolution of two sequences; the second one is reversed."""
-    x, y = promote_dtypes(name, a, v)
+    x, y = map(atleast_1d, promote_dtypes(name, a, v))
     if x.aval.ndim != 1 or y.aval.ndim != 1 or not x.aval.size or not y.aval.size:
         raise ShapeError(
             f"{name}: operands must be sequences with one axis, not empty, got "

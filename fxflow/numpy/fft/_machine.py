@@ -85,8 +85,8 @@ def _lengths(
             raise ShapeError(f"{name}: {len(s)} lengths for an array of {ndim} axes")
     else:
         places = canonical_axes(name, axes, ndim)
-    if not places:
-        raise ArgumentError(f"{name}: there is no axis to transform")
+    if half:
+        _require_axis(name, places)
     if s is None:
         lengths = [shape[i] for i in places]
         if half:
@@ -104,6 +104,11 @@ def _lengths(
         if n < 1:
             raise ShapeError(f"{name}: transforms have at least one point, got {n}")
     return places, tuple(lengths)
+
+
+def _require_axis(name: str, places: tuple[int, ...]) -> None:
+    if not places:
+        raise ArgumentError(f"{name}: there is no axis to transform")
 
 
 def _transformed(x: Any, kind: FftType, axes: Sequence[int], lengths: Any) -> Any:
@@ -176,6 +181,7 @@ def full_transform(
 def half_transform(name: str, a: Any, s: Any, axes: Any, norm: Any) -> Array:
     """Transforms real numbers to half of a spectrum; see `full_transform`."""
     x, places, lengths, count = _fitted(name, _real_operand(name, a), s, axes)
+    _require_axis(name, places)
     if len(places) <= _AT_ONCE:
         out = _transformed(x, FftType.RFFT, places, lengths)
     else:

@@ -88,6 +88,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     column = lax.reshape(column, (column.aval.size,))
     row = lax.reshape(row, (row.aval.size,))
     m, n = column.aval.size, row.aval.size
-    line = lax.concatenate([lax.rev(column, (0,)), lax.slice_in_dim(row, 1, n)], 0)
+    rest = lax.slice_in_dim(row, min(1, n), n)
+    line = lax.concatenate([lax.rev(column, (0,)), rest], 0)
     places = (m - 1) - np.arange(m)[:, None] + np.arange(n)
     return line[places]

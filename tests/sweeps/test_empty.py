@@ -1,0 +1,221 @@
+"""Empty, 0-d and size-1 arrays and axes, through every public function.
+
+Each call of the catalogue is made with arrays some of whose axes have length 0 or 1, or
+that have no axes at all. It has to give what NumPy or SciPy gives, or to refuse with an
+error of our own where NumPy refuses; and the same under `jit`. Derivatives and `vmap`
+of it have to work, also a `vmap` over nothing.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import tree
+from fxflow.core import dtypes
+from fxflow.core.errors import FxflowError, NotDifferentiableError
+from tests.sweeps.catalogue import Call, Operand, catalogue, kind_of
+from tests.sweeps.sampling import sample
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call with other shapes than the ordinary ones."""
+
+    call: Call
+    shapes: tuple[Shape, ...]
+
+    def __str__(self) -> str:
+        shapes = "-".join("x".join(map(str, s)) or "()" for s in self.shapes)
+        return f"{self.call}-{shapes}"
+
+    def draw(self) -> list[Any]:
+        rng = self.call.rng()
+        pairs = zip(self.call.operands, self.shapes, strict=True)
+        return [_drawn(operand, shape, rng) for operand, shape in pairs]
+
+
+def _drawn(operand: Operand, shape: Shape, rng: np.random.Generator) -> Any:
+    """Returns an array for an operand, of a shape that it need not be made for."""
+    try:
+        made = replace(operand, shape=shape).draw(rng)
+    except (ValueError, IndexError, TypeError):
+        made = None
+    if made is None or made.shape != shape:
+        return np.zeros(shape, operand.draw(rng).dtype)
+    return made
+
+
+def _changed(shapes: tuple[Shape, ...]) -> Iterator[tuple[Shape, ...]]:
+    """Returns shapes with axes of length 0 and 1, and without axes."""
+    for new in (0, 1):
+        # Axes of one length mostly have to have one length.
+        for length in sorted({n for shape in shapes for n in shape}):
+            yield tuple(
+                tuple(new if n == length else n for n in shape) for shape in shapes
+            )
+        for i, shape in enumerate(shapes):
+            for axis in range(len(shape)):
+                one = (*shape[:axis], new, *shape[axis + 1 :])
+                yield (*shapes[:i], one, *shapes[i + 1 :])
+        yield tuple((new,) * len(shape) for shape in shapes)
+        yield tuple((new,) for _ in shapes)
+    yield tuple(() for _ in shapes)
+    for i in range(len(shapes)):
+        yield (*shapes[:i], (), *shapes[i + 1 :])
+
+
+def cases() -> list[Case]:
+    found = []
+    for call in catalogue():
+        ordinary = tuple(o.shape for o in call.operands)
+        if ordinary:
+            new = dict.fromkeys(_changed(ordinary))
+            new.pop(ordinary, None)
+            found += [Case(call, shapes) for shapes in new]
+    return found
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What takes the place of a result."""
+
+    error: Exception
+
+
+def attempt(function: Callable[..., Any], *args: Any) -> Any:
+    """Returns a result, or that there is none.
+
+    Raises:
+      AssertionError: there is none, and the error is not one of ours.
+    """
+    try:
+        return function(*args)
+    except FxflowError as error:
+        return Refused(error)
+    except Exception as error:
+        raise AssertionError(f"{type(error).__name__}: {error}") from error
+
+
+def expected(case: Case, arrays: list[Any]) -> Any:
+    """Returns what NumPy or SciPy gives, or that it refuses."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return case.call.expected(*arrays)
+        except Exception as error:
+            return Refused(error)
+
+
+def alike(got: Any, want: Any, exact: bool = False) -> bool:
+    """Returns whether results agree; `exact`: in dtype too."""
+    if isinstance(want, Refused) or isinstance(got, Refused):
+        return isinstance(want, Refused) and isinstance(got, Refused)
+    if isinstance(want, list | tuple):
+        return len(got) == len(want) and all(
+            alike(g, w, exact) for g, w in zip(got, want, strict=True)
+        )
+    if hasattr(want, "dtype") and fnp.issubdtype(want.dtype, dtypes.prng_key):
+        return got.dtype == want.dtype and bool(fnp.array_equal(got, want))
+    got, want = np.asarray(got), np.asarray(want)
+    if got.shape != want.shape or (exact and got.dtype != want.dtype):
+        return False
+    if got.dtype.kind in "OUS":
+        return bool((got == want).all())
+    if (kind_of(got.dtype) == "c") != (kind_of(want.dtype) == "c"):
+        return False
+    wide = complex if kind_of(got.dtype) == "c" else float
+    with np.errstate(all="ignore"):
+        return np.allclose(
+            got.astype(wide), want.astype(wide), rtol=3e-4, atol=3e-4, equal_nan=True
+        )
+
+
+def check_values(case: Case) -> Any:
+    """Asserts that an eager call gives what NumPy gives; returns its result."""
+    arrays = case.draw()
+    got = attempt(case.call.run, *arrays)
+    if case.call.oracle is not None and not case.call.random:
+        want = expected(case, arrays)
+        assert alike(got, want), f"{got} != {want}"
+    return got
+
+
+def check_compiled(case: Case, got: Any) -> None:
+    traced = attempt(fxflow.jit(case.call.run), *case.draw())
+    assert alike(traced, got, exact=True), f"jitted {traced} != {got}"
+
+
+def check_vmap(case: Case, got: Any) -> None:
+    if isinstance(got, Refused):
+        return
+    for size in (0, 2):
+        rows = [
+            np.stack([a] * size) if size else np.zeros((0, *a.shape), a.dtype)
+            for a in case.draw()
+        ]
+        mapped = fxflow.vmap(case.call.run)(*rows)
+        for m, g in zip(tree.leaves(mapped), tree.leaves(got), strict=True):
+            g = fnp.asarray(g)
+            assert m.shape == (size, *g.shape) and m.dtype == g.dtype
+            if not case.call.random:
+                assert all(alike(m[i], g) for i in range(size)), f"{m} != {g}"
+
+
+def check_derivatives(case: Case, got: Any) -> None:
+    if isinstance(got, Refused):
+        return
+    arrays = case.draw()
+    places = tuple(i for i, a in enumerate(arrays) if kind_of(a.dtype) in "fc")
+    if not places or not any(kind_of(r.dtype) in "fc" for r in tree.leaves(got)):
+        return
+
+    def total(*arrays: Any) -> Any:
+        leaves = tree.leaves(case.call.run(*arrays))
+        return sum(fnp.sum(fnp.real(r)) for r in leaves if kind_of(r.dtype) in "fc")
+
+    try:
+        slopes = fxflow.grad(total, places)(*arrays)
+    except NotDifferentiableError:
+        # Then it has no derivative with ordinary arrays either.
+        with pytest.raises(NotDifferentiableError):
+            fxflow.grad(total, places)(*case.call.draw())
+        return
+    for place, slope in zip(places, slopes, strict=True):
+        assert slope.shape == arrays[place].shape
+        assert slope.dtype == arrays[place].dtype
+    tangents = [np.ones_like(arrays[p]) for p in places]
+
+    def of_floats(*floats: Any) -> Any:
+        given = list(arrays)
+        for place, value in zip(places, floats, strict=True):
+            given[place] = value
+        return total(*given)
+
+    out, slope = fxflow.jvp(of_floats, [arrays[p] for p in places], tangents)
+    assert slope.shape == out.shape == ()
+
+
+def check(case: Case) -> None:
+    got = check_values(case)
+    arrays = all(hasattr(leaf, "dtype") for leaf in tree.leaves(got))
+    if not case.call.traceable or not (arrays or isinstance(got, Refused)):
+        return
+    check_compiled(case, got)
+    check_vmap(case, got)
+    if case.call.differentiable and not case.call.random:
+        check_derivatives(case, got)
+
+
+@pytest.mark.parametrize("case", sample(cases(), 120, of="empty"), ids=str)
+def test_empty(case: Case) -> None:
+    check(case)
