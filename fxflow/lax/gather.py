@@ -412,10 +412,9 @@ def fill_param(fill_value: Any, aval: Aval, mode: GatherScatterMode) -> Any:
     """Returns a fill value that hashes and equals itself, or None for the default."""
     if fill_value is None or mode is not GatherScatterMode.FILL_OR_DROP:
         return None
-    if is_words(aval):
-        raise ArgumentError("gather: keys have no fill_value: use mode='clip'")
+    dtype = aval.dtype.base if is_words(aval) else aval.dtype
     try:
-        number = np.asarray(fill_value).astype(aval.dtype)
+        number = np.asarray(fill_value).astype(dtype)
         if number.ndim:
             raise TypeError
     except (TypeError, ValueError):

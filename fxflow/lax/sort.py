@@ -20,7 +20,8 @@ from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.primitive import Primitive, Zero, register
-from fxflow.lax.arguments import axis_index, integer, listed
+from fxflow.lax.arguments import axis_index, integer, is_words, listed, on_words
+from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import total_order_key
 from fxflow.lax.creation import broadcasted_iota
 from fxflow.lax.families import ANY, MOVED, ORDERED, kind, require_kind
@@ -237,10 +238,28 @@ def sort(
             f"{num_keys}"
         )
     axis = axis_index("sort", dimension, typeof(values[0]).ndim, "dimension")
+    moved = [i for i in range(num_keys, len(values)) if is_words(typeof(values[i]))]
+    if moved:
+        return _with_words(values, moved, axis, is_stable, num_keys)
     outs = Sort.bind(
         *values, dimension=axis, is_stable=bool(is_stable), num_keys=int(num_keys)
     )
     return tuple(outs) if several else outs[0]
+
+
+def _with_words(
+    values: Sequence[Any], moved: Sequence[int], axis: int, stable: bool, num_keys: int
+) -> tuple[Any, ...]:
+    """Returns sorted arrays, of which those in places `moved` are of random keys."""
+    shape = typeof(values[0]).shape
+    rest = [v for i, v in enumerate(values) if i not in moved]
+    places = broadcasted_iota(dtypes.int32, shape, axis)
+    *outs, order = sort([*rest, places], axis, stable, num_keys)
+    for i in moved:
+        suffix = typeof(values[i]).dtype.suffix
+        wide = broadcast_in_dim(order, shape + suffix, tuple(range(len(shape))))
+        outs.insert(i, on_words(lambda w, at=wide: take_along(w, at, axis), values[i]))
+    return tuple(outs)
 
 
 def sort_key_val(

@@ -11,7 +11,7 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.convert import as_array
 from fxflow.core.eager import library
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import (
     ArrayLike,
@@ -37,6 +37,8 @@ def _coefficients(name: str, p: Any) -> Array:
     array = array_of(p, name)
     if array.aval.ndim > 1:
         raise ShapeError(f"{name}: coefficients have one axis, got {array.aval}")
+    if dtypes.is_key(array.aval.dtype):
+        raise DtypeError(f"{name}: coefficients are numbers, got {array.aval}")
     return atleast_1d(array)
 
 

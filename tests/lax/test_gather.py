@@ -161,5 +161,7 @@ def test_keys_move_as_words() -> None:
     w = words(x)
     out = lax.gather(x, at(2, 0), ROWS, (1, 4), mode="clip")
     np.testing.assert_array_equal(words(out), w[[2, 0]])
-    with pytest.raises(ArgumentError, match="keys have no fill_value"):
-        lax.gather(x, at(2), ROWS, (1, 4), fill_value=0)
+    out = lax.gather(x, at(2, 9), ROWS, (1, 4), fill_value=7)
+    np.testing.assert_array_equal(words(out), np.stack([w[2], np.full((4, 2), 7)]))
+    with pytest.raises(ArgumentError, match="fill_value must be a number"):
+        lax.gather(x, at(2), ROWS, (1, 4), fill_value=x[0, 0])

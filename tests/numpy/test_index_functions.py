@@ -34,10 +34,10 @@ def test_take_out_of_range() -> None:
     assert fnp.take(x, far, fill_value=7.0).tolist() == [7, 7, 2]
     assert fnp.take(x, far, mode="clip").tolist() == [2, 0, 0]
     assert fnp.take(x, far, mode="wrap").tolist() == [2, 1, 2]
-    for mode in (None, "clip", "wrap", "fill"):
-        with pytest.raises(IndexError, match=r"axis 0 of f32\[0\] is empty"):
+    for mode in ("fill", "clip", "wrap"):
+        with pytest.raises(OutOfRangeError, match=r"axis 0 of .* is empty"):
             fnp.take(x[:0], A([0]), mode=mode)
-    assert fnp.take(x[:0], A([], "i4")).shape == (0,)
+        assert fnp.take(x[:0], A([], np.int32), mode=mode).shape == (0,)
     assert fnp.take(fnp.arange(3), A([9])).tolist() == [-(2**31)]
 
 
