@@ -10,6 +10,7 @@ from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import dtypes, tree
 from fxflow.core.array import Array
+from fxflow.core.aval import Aval
 from fxflow.core.boundary import public as _public
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import DtypeError, ShapeError
@@ -49,30 +50,52 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Any], Any]]:
             raise not_an_array(leaf, "ravel_pytree: a leaf is")
     avals = [typeof(leaf) for leaf in leaves]
     dtype = result_type(*leaves) if leaves else dtypes.default_float()
-    sizes = [math.prod(aval.shape) for aval in avals]
-    vector = _joined(leaves, dtype)
+    return _joined(leaves, dtype), _Unravel(treedef, tuple(avals), dtype)
 
-    def unravel(vector: Any) -> Any:
+
+class _Unravel:
+    """The function from a vector to a pytree: equal for pytrees of one type.
+
+    So `jit` takes it as a static argument without tracing again for each pytree.
+    """
+
+    __slots__ = ("_avals", "_dtype", "_treedef")
+
+    def __init__(self, treedef: Any, avals: tuple[Aval, ...], dtype: Any) -> None:
+        self._treedef, self._avals, self._dtype = treedef, avals, dtype
+
+    def _key(self) -> tuple[Any, ...]:
+        return self._treedef, self._avals, self._dtype
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Unravel and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Unravel, self._key()
+
+    def __call__(self, vector: Any) -> Any:
         given = typeof(vector)
+        sizes = [math.prod(aval.shape) for aval in self._avals]
         if given.shape != (sum(sizes),):
             raise ShapeError(
                 f"unravel: expected a vector of length {sum(sizes)}, got {given}"
             )
-        if given.dtype != dtype:
+        if given.dtype != self._dtype:
             raise DtypeError(
-                f"unravel: expected {dtypes.short_name(dtype)}, as ravel_pytree gave, "
-                f"got {given}"
+                f"unravel: expected {dtypes.short_name(self._dtype)}, as ravel_pytree "
+                f"gave, got {given}"
             )
         parts = []
         start = 0
-        for aval, size in zip(avals, sizes, strict=True):
+        for aval, size in zip(self._avals, sizes, strict=True):
             part = lax.slice_in_dim(vector, start, start + size)
             part = lax.reshape(part, aval.shape)
             parts.append(_as_dtype(part, aval.dtype))
             start += size
-        return treedef.unflatten(parts)
-
-    return vector, unravel
+        return self._treedef.unflatten(parts)
 
 
 def _joined(leaves: list[Any], dtype: Any) -> Array:

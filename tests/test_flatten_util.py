@@ -1,5 +1,8 @@
 """Pytrees as vectors."""
 
+import functools
+import pickle
+
 import numpy as np
 import pytest
 
@@ -65,3 +68,20 @@ def test_errors() -> None:
         unravel(np.arange(7))
     with pytest.raises(ArgumentError, match="ravel_pytree: a leaf is 'a' of type str"):
         ravel_pytree(["a"])
+
+
+def test_unravel_is_equal_for_pytrees_of_one_type() -> None:
+    traces = []
+
+    @functools.partial(fxflow.jit, static_argnums=1)
+    def total(vector, unravel):
+        traces.append(1)
+        return unravel(vector)["a"].sum()
+
+    for factor in (1.0, 2.0):
+        one = {"a": fnp.ones(2) * factor, "b": fnp.ones(3)}
+        assert float(total(*ravel_pytree(one))) == 2 * factor
+    assert len(traces) == 1
+    unravel = ravel_pytree(one)[1]
+    assert pickle.loads(pickle.dumps(unravel)) == unravel
+    assert unravel != ravel_pytree({"a": fnp.ones(2)})[1]

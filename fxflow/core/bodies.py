@@ -3,8 +3,9 @@
 The body of a loop or a branch is traced when the operation is used. In an eager loop
 that happens again and again with the same function, or with a new one of the same code
 (a lambda written in the loop). `trace_body` remembers the graph as long as everything
-the function refers to is something that cannot change; any other function is traced
-each time, which is always right.
+the function refers to is the same: values that cannot change by what they are, lists
+and dicts by what they hold now. A function that refers to anything else (an object with
+state, say) is traced each time, which is always right; a `jit` around saves that.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from fxflow.core.trace import Tracer, state
 
 # Graphs kept; the oldest half goes when there are more.
 MAX_BODIES = 1024
+# Lists and dicts with more items are not looked through.
+MAX_ITEMS = 1000
 # Larger arrays are not kept alive by a key.
 MAX_CONST_BYTES = 1 << 16
 
@@ -118,7 +121,7 @@ class _Same:
 
 
 class _Changeable(Exception):
-    """A function refers to something that may change."""
+    """A function refers to something that may change unseen."""
 
 
 _FIXED = (
@@ -138,8 +141,8 @@ def function_key(function: Any) -> Any:
     """Returns a key equal for functions that do the same, or None.
 
     Two functions do the same if they have the same code and everything they refer to
-    (captured variables, defaults, globals, functions called) is the same and cannot
-    change. None means that it might.
+    (captured variables, defaults, globals, functions called) is the same, which is
+    looked up at each call. None means that it cannot be told.
     """
     try:
         return _value_key(function, ())
@@ -149,8 +152,9 @@ def function_key(function: Any) -> Any:
 
 def _function_key(function: types.FunctionType, inside: tuple[Any, ...]) -> Any:
     code = function.__code__
-    if function in inside:
-        return "recursion", inside.index(function)
+    for i, outer in enumerate(inside):
+        if outer is function:
+            return "recursion", i
     if hasattr(function, "plans"):  # a library function: its closure is a cache
         return _Same(function)
     if source.is_internal(code.co_filename) and function.__closure__ is None:
@@ -198,6 +202,12 @@ def _value_key(value: Any, inside: tuple[Any, ...]) -> Any:
         return kind, repr(value)  # 0.0 equals -0.0, but does not do the same
     if kind is tuple:
         return kind, *(_value_key(item, inside) for item in value)
+    if kind is list or kind is dict:
+        if len(value) > MAX_ITEMS or any(value is outer for outer in inside):
+            raise _Changeable
+        inside = (*inside, value)
+        items = value if kind is list else (x for pair in value.items() for x in pair)
+        return kind, *(_value_key(item, inside) for item in items)
     if isinstance(value, _FIXED) or (kind is Array and value.nbytes <= MAX_CONST_BYTES):
         return _Same(value)
     if isinstance(value, tree.PyTreeDef):

@@ -39,7 +39,8 @@ def checkpoint(
     """Makes a function whose backward pass computes intermediate values again.
 
     Differentiating keeps only the arguments, and what `policy` wants kept: less memory
-    for more arithmetic. Results and derivatives are the same.
+    for more arithmetic. Results and derivatives are the same. Outside of `jit` a
+    function that refers to objects with a state of their own is traced at each call.
 
     Args:
       fun: function of arrays or pytrees of them (None: returns a decorator).

@@ -45,6 +45,8 @@ class custom_vjp(CustomFunction):
 
     For functions whose backward pass should be something else: gradient clipping, a
     fixed point solved by its own equation, less memory. Forward mode is not defined.
+    The passes may use traced values from outside, which have no derivative through
+    them; the function itself may not use one that is being differentiated.
 
     Args:
       fun: function of arrays or pytrees of them.

@@ -56,7 +56,9 @@ class _Differentiated(FlatFunction):
         return self.inner(*full, **self.kwargs)
 
 
-def _check_input(value: Any, what: str, holomorphic: bool, allow_int: bool) -> bool:
+def _check_input(
+    value: Any, what: str, holomorphic: bool, allow_int: bool, allow_complex: bool
+) -> bool:
     """Checks an argument; returns whether it has a tangent."""
     if not is_arraylike(value):
         raise not_an_array(value, f"{what} is")
@@ -72,6 +74,12 @@ def _check_input(value: Any, what: str, holomorphic: bool, allow_int: bool) -> b
     if dtypes.is_floating(dtype):
         return True
     if dtypes.is_complex(dtype):
+        if not allow_complex:
+            raise DtypeError(
+                f"{what} is {aval}: of a function of complex arguments the derivative "
+                "along the real axis is not all there is: pass holomorphic=True for a "
+                "holomorphic function, or use fxflow.jvp along 1 and along 1j"
+            )
         return True
     if allow_int:
         return False
@@ -157,7 +165,7 @@ def value_and_grad(
             ):
                 label = _label(fun, args, chosen_indices, i)
                 what = f"grad: argument {label} of {name}"
-                active.append(_check_input(leaf, what, holomorphic, allow_int))
+                active.append(_check_input(leaf, what, holomorphic, allow_int, True))
             else:
                 active.append(True)
         flat = _Differentiated(
@@ -261,7 +269,7 @@ def _prepare(
     chosen = tuple(args[i] for i in indices)
     for i, leaf in enumerate(tree.leaves(chosen)):
         what = f"{transform}: argument {_label(fun, args, indices, i)} of {name}"
-        _check_input(leaf, what, holomorphic, allow_int)
+        _check_input(leaf, what, holomorphic, allow_int, transform != "jacfwd")
 
     def partial(*values: Any) -> Any:
         full = list(args)
@@ -339,6 +347,12 @@ def jacfwd(
             aux.append(found)
         else:
             columns, _ = vmap(push, out_axes=(-1, None))(*_basis(leaves))
+        for column in tree.leaves(columns):
+            if holomorphic and not dtypes.is_complex(typeof(column).dtype):
+                raise DtypeError(
+                    f"jacfwd: holomorphic=True needs a complex result, but "
+                    f"{name_of(fun)} returned one of a derivative {typeof(column)}"
+                )
         result = tree.map(
             lambda column: _split_axis(column, leaves, in_tree, -1), columns
         )

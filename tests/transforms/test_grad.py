@@ -162,6 +162,16 @@ def test_jacobians_with_aux():
             TypeError,
             "holomorphic=True needs a complex",
         ),
+        (
+            lambda: jacfwd(lambda x: x * x)(1j),
+            TypeError,
+            r"argument x of lambda_ is c64\[\]~: .*holomorphic=True",
+        ),
+        (
+            lambda: jacfwd(lambda x: abs(x), holomorphic=True)(1j),
+            TypeError,
+            "holomorphic=True needs a complex result",
+        ),
         (lambda: grad(lambda x: x > 0)(1.0), TypeError, r"floating-point result.*bool"),
         (lambda: grad(lambda x: "a")(1.0), TypeError, "returned 'a'"),
         (lambda: grad(lambda x: x, has_aux=True)(1.0), TypeError, "pair"),
