@@ -9,16 +9,22 @@ Why it is built on `threading.local`: options are read on the path of every oper
 Each thread keeps the values that hold *there* in its own dictionary, so a read is one
 attribute look-up in C; the price is paid by the rare write, which visits the
 dictionaries of all threads.
+
+What an `override` sets stands in a context variable, since the tasks of an event loop
+take turns in one thread. While one is in force anywhere in a thread, the option is not
+in the thread's dictionary, so that a read comes to `Option.__get__`, which asks the
+context of the caller.
 """
 
 from __future__ import annotations
 
+import contextvars
 import os
 import threading
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
 __all__ = ["Config", "Option", "config"]
 
@@ -111,7 +117,8 @@ class Option(Generic[T]):
     """One option: its default, how a value is checked, and what it does.
 
     It is a descriptor *without* ``__set__``: the values of a thread stand in the
-    instance dictionary and win, so a read does not pass through Python. (For the
+    instance dictionary and win, so a read does not pass through Python, unless an
+    ``override`` of the option is in force in the thread. (For the
     same reason `Config` has no ``__getattr__``: its mere presence doubles the cost of
     every read. Python itself suggests the near name when a misspelt one is read.)
     """
@@ -130,7 +137,14 @@ class Option(Generic[T]):
     @overload
     def __get__(self, instance: object, owner: type) -> T: ...
     def __get__(self, instance: object, owner: type) -> Option[T] | T:
-        return self if instance is None else self.default
+        if instance is None:
+            return self
+        thread = threading.get_ident()
+        for value in reversed(_overrides.get().get(self.name, ())):
+            if value.thread == thread and value.in_force:
+                found: T = value.value
+                return found
+        return cast(T, _process_values.get(self.name, self.default))
 
     def check(self, value: object, source: str) -> T:
         """Return `value` as this option keeps it.
@@ -151,14 +165,33 @@ class Option(Generic[T]):
         return self.check(text, f"environment variable {self.environment}")
 
 
+class _Value:
+    """What an override sets an option to, until its block is left.
+
+    A task that was started within the block has it too, for as long.
+    """
+
+    __slots__ = ("in_force", "thread", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.thread = threading.get_ident()
+        self.in_force = True
+
+
+_overrides: contextvars.ContextVar[dict[str, tuple[_Value, ...]]] = (
+    contextvars.ContextVar("fxflow_overrides", default={})  # noqa: B039 never changed
+)
+
+
 class _ThreadValues:
-    """The option values of one thread, and the overrides it is inside of."""
+    """The option values of one thread, and how often it overrides each."""
 
     __slots__ = ("__weakref__", "overrides", "values")
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
-        self.overrides: dict[str, list[Any]] = {}
+        self.overrides: dict[str, int] = {}
 
 
 _lock = threading.RLock()
@@ -271,7 +304,7 @@ class Config(threading.local):
             for thread in list(_threads):
                 if not thread.overrides.get(name):
                     thread.values[name] = checked
-        _tell(name, self.__dict__[name])
+        _tell(name, getattr(self, name))
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(
@@ -301,7 +334,10 @@ class Config(threading.local):
             setattr(self, name, _option(name).initial())
 
     def override(self, **values: Any) -> _Override:
-        """Set options in this thread for the extent of a ``with`` block.
+        """Set options for the extent of a ``with`` block.
+
+        They hold for what the block runs in this thread. Of the tasks of an event loop
+        only the one that entered the block has them, and those started within it.
 
         Args:
             **values: option names and their values.
@@ -317,7 +353,7 @@ class Config(threading.local):
         return _Override(self, checked)
 
     def overridden(self) -> bool:
-        """Return whether this thread is inside an ``override``."""
+        """Return whether this thread, one of its tasks say, overrides anything."""
         return any(self.__dict__["_state"].overrides.values())
 
     def on_change(
@@ -407,17 +443,23 @@ def _tell(name: str, value: Any) -> None:
 class _Override:
     """The context manager that `Config.override` returns."""
 
-    __slots__ = ("_config", "_values")
+    __slots__ = ("_config", "_entered", "_values")
 
     def __init__(self, owner: Config, values: dict[str, Any]) -> None:
         self._config, self._values = owner, values
+        self._entered: list[dict[str, _Value]] = []
 
     def __enter__(self) -> Config:
         state: _ThreadValues = self._config.__dict__["_state"]
+        entered = {name: _Value(value) for name, value in self._values.items()}
+        self._entered.append(entered)
+        known = _overrides.get()
+        added = {name: (*known.get(name, ()), v) for name, v in entered.items()}
+        _overrides.set({**known, **added})
         with _lock:
-            for name, value in self._values.items():
-                state.overrides.setdefault(name, []).append(value)
-                state.values[name] = value
+            for name in entered:
+                state.overrides[name] = state.overrides.get(name, 0) + 1
+                state.values.pop(name, None)
         for name, value in self._values.items():
             _tell(name, value)
         return self._config
@@ -429,13 +471,29 @@ class _Override:
         traceback: TracebackType | None,
     ) -> None:
         state: _ThreadValues = self._config.__dict__["_state"]
+        known = _overrides.get()
+        entered = self._entered_here(known)
+        for value in entered.values():
+            value.in_force = False
+        kept = {
+            name: tuple(v for v in values if v.in_force)
+            for name, values in known.items()
+        }
+        _overrides.set({name: values for name, values in kept.items() if values})
         with _lock:
-            for name in self._values:
-                stack = state.overrides[name]
-                stack.pop()
-                state.values[name] = stack[-1] if stack else _process_values[name]
-        for name in self._values:
-            _tell(name, state.values[name])
+            for name in entered:
+                state.overrides[name] -= 1
+                if not state.overrides[name]:
+                    state.values[name] = _process_values[name]
+        for name in entered:
+            _tell(name, getattr(self._config, name))
+
+    def _entered_here(self, known: dict[str, tuple[_Value, ...]]) -> dict[str, _Value]:
+        """Return what was set last, and forget it; tasks may share the manager."""
+        for i, entered in reversed(list(enumerate(self._entered))):
+            if all(value in known.get(name, ()) for name, value in entered.items()):
+                return self._entered.pop(i)
+        return self._entered.pop()  # left in another context than entered
 
 
 config = Config()

@@ -1,5 +1,6 @@
 """Options: reading, setting, overriding, the environment, errors."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -7,9 +8,11 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from fxflow import _config
+import fxflow.numpy as fnp
+from fxflow import _config, jit
 from fxflow._config import Option, config
 
 OPTIONS = sorted(_config._OPTIONS)
@@ -92,6 +95,103 @@ def test_assignment_inside_an_override_waits_for_its_end() -> None:
         config.eager = "auto"
         assert config.eager == "xla"
     assert config.eager == "auto"
+
+
+def test_overrides_are_of_one_task() -> None:
+    seen = []
+
+    async def one(inside, outside, manager=None):
+        with manager or config.override(x64=True, eager="xla"):
+            inside.set()
+            await outside.wait()
+            seen.append(("one", config.x64, config.eager, fnp.ones(1).dtype.name))
+            child = asyncio.create_task(other("child"))
+            await child
+        seen.append(("left", config.x64, config.eager, fnp.ones(1).dtype.name))
+
+    async def other(name):
+        seen.append((name, config.x64, config.eager, fnp.ones(1).dtype.name))
+        with config.override(x64=False):
+            await asyncio.sleep(0)
+            seen.append((name, config.x64, config.eager, fnp.ones(1).dtype.name))
+
+    async def main(manager=None):
+        inside, outside = asyncio.Event(), asyncio.Event()
+        task = asyncio.create_task(one(inside, outside, manager))
+        await inside.wait()
+        await other("other")
+        outside.set()
+        await task
+
+    shared = config.override(x64=True, eager="xla")
+    for manager in (None, shared):
+        seen.clear()
+        asyncio.run(main(manager))
+        assert seen == [
+            ("other", False, "auto", "float32"),
+            ("other", False, "auto", "float32"),
+            ("one", True, "xla", "float64"),
+            ("child", True, "xla", "float64"),
+            ("child", False, "xla", "float32"),
+            ("left", False, "auto", "float32"),
+        ]
+        assert not config.overridden()
+
+    async def twice():
+        release = [asyncio.Event(), asyncio.Event()]
+
+        async def hold(i):
+            with shared:
+                await release[i].wait()
+                seen.append((i, config.x64))
+            seen.append((i, config.x64))
+
+        tasks = [asyncio.create_task(hold(i)) for i in range(2)]
+        await asyncio.sleep(0)
+        seen.clear()
+        for i in range(2):
+            release[i].set()
+            await tasks[i]
+        return seen
+
+    assert asyncio.run(twice()) == [(0, True), (0, False), (1, True), (1, False)]
+    assert not config.overridden()
+
+
+def test_what_was_started_within_an_override_has_it_no_longer() -> None:
+    async def late():
+        await asyncio.sleep(0)
+        return config.x64
+
+    async def main():
+        with config.override(x64=True):
+            task = asyncio.create_task(late())
+        return await task
+
+    assert asyncio.run(main()) is False
+
+
+def test_programs_of_two_tasks() -> None:
+    compiled = jit(lambda x: fnp.asarray(np.arange(2.0)) + x)
+    given = np.float64(1.0)
+
+    async def run(wide, turns):
+        with config.override(x64=wide):
+            found = []
+            for _ in range(turns):
+                out = (compiled(given), fnp.sin(given), fnp.asarray(given) + 1)
+                found.append({x.dtype.name for x in out})
+                await asyncio.sleep(0)
+        return found
+
+    async def main():
+        return await asyncio.gather(run(True, 3), run(False, 4), run(True, 5))
+
+    assert asyncio.run(main()) == [
+        [{"float64"}] * 3,
+        [{"float32"}] * 4,
+        [{"float64"}] * 5,
+    ]
 
 
 def test_a_wrong_value_overrides_nothing() -> None:

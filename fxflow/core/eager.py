@@ -75,6 +75,25 @@ thread that overrides an option, another `EvalTrace` is current, and everything 
 long way, operation by operation."""
 State.trace = EVAL
 
+
+class _Overridden(EvalTrace):
+    """Runs each operation under the options that hold for the caller."""
+
+    __slots__ = ()
+
+    def process(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
+    ) -> Any:
+        """Runs one operation; see `Trace.process`."""
+        given = options()
+        trace = _overriding.get(given)
+        if trace is None:
+            trace = _overriding.setdefault(given, EvalTrace())
+        return trace.process(primitive, args, params)
+
+
+OVERRIDDEN = _Overridden()
+
 _libraries: list[dict[Any, Plan]] = []
 _listeners: list[Callable[[], None]] = []
 
@@ -120,9 +139,7 @@ _overriding: dict[tuple[Any, ...], EvalTrace] = {}
 
 def interpreter() -> EvalTrace:
     """Returns what runs operations at once under the options in force here."""
-    if config.overridden():
-        return _overriding.setdefault(options(), EvalTrace())
-    return EVAL
+    return OVERRIDDEN if config.overridden() else EVAL
 
 
 def _options_changed(_: Any) -> None:
@@ -382,7 +399,7 @@ def library(*static: str) -> Callable[[F], F]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             if state.trace is not EVAL:
-                if type(state.trace) is EvalTrace:
+                if state.trace is OVERRIDDEN:
                     return _overridden(function, args, kwargs)
                 return function(*args, **kwargs)
             if not kwargs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -37,6 +38,18 @@ def transformed(function: Any, transform: str) -> Callable[[F], F]:
         return made
 
     return decorate
+
+
+def global_name(function: Any) -> str | None:
+    """Returns the name under which pickle finds a function in its module, or None."""
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    name = getattr(function, "__qualname__", None)
+    if module is None or name is None:
+        return None
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return str(name) if found is function else None
 
 
 def require_callable(function: Any, transform: str) -> None:

@@ -20,6 +20,7 @@ from fxflow.core.tree_paths import difference
 from fxflow.transforms.arguments import (
     as_indices,
     as_names,
+    global_name,
     name_of,
     normalize_indices,
     parameter_names,
@@ -86,6 +87,11 @@ class CustomFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function."""
         raise NotImplementedError
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """As its name, if that is in its module."""
+        named = global_name(self)
+        return super().__reduce_ex__(protocol) if named is None else named
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

@@ -18,6 +18,7 @@ from fxflow.core.array import Array, buffer_of, require_alive
 from fxflow.core.convert import as_array, is_arraylike
 from fxflow.core.eager import EVAL, on_forget
 from fxflow.core.execute import buffer_at
+from fxflow.core.once import Turn
 from fxflow.core.placed import Placed, placed_on
 from fxflow.core.source import without_own_frames
 from fxflow.core.trace import state
@@ -25,6 +26,7 @@ from fxflow.core.tree_flatten import failed
 from fxflow.devices import RuntimeFailure
 from fxflow.devices.callbacks import raise_original
 from fxflow.devices.trees import flatten
+from fxflow.transforms.arguments import global_name
 from fxflow.transforms.explain import Signature
 from fxflow.transforms.stages import Compiled, Traced
 
@@ -35,7 +37,7 @@ _get_buffer = attrgetter("_buffer")
 class _Caches:
     """What was traced and compiled for one function and one set of options."""
 
-    __slots__ = ("__weakref__", "fast", "last", "signatures", "traced")
+    __slots__ = ("__weakref__", "fast", "last", "signatures", "traced", "turns")
 
     def __init__(self) -> None:
         # From structure (and static arguments), types and places to a function of the
@@ -45,6 +47,8 @@ class _Caches:
         self.last: tuple[Any, Any, Any] = (None, None, None)
         self.traced: dict[Any, Traced] = {}
         self.signatures: list[Signature] = []
+        # Which threads are tracing or compiling, and what.
+        self.turns: dict[Any, Turn] = {}
 
     def find(self, key: Any, placeds: list[Placed]) -> Any:
         """Returns the function for a signature that is not the last one, or None."""
@@ -108,6 +112,7 @@ class CachedCall:
     found there the next time.
     """
 
+    _arguments: tuple[Any, ...]
     _caches: _Caches
     _plain: bool
     _static_argnums: tuple[int, ...]
@@ -157,6 +162,17 @@ class CachedCall:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
+
+    def __copy__(self) -> CachedCall:
+        return self  # as a function's copy is the function
+
+    def __deepcopy__(self, memo: Any) -> CachedCall:
+        return self
+
+    def __reduce__(self) -> Any:
+        """As its name, if that is in its module, or as what it was made of."""
+        named = global_name(self)
+        return (type(self), self._arguments) if named is None else named
 
     def _split(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]

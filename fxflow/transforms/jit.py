@@ -26,6 +26,7 @@ from fxflow.core.convert import (
 from fxflow.core.eager import EVAL, EvalTrace, options
 from fxflow.core.errors import ArgumentError, NonFiniteError, NonHashableStaticError
 from fxflow.core.execute import check_finite
+from fxflow.core.once import once
 from fxflow.core.placed import Placed
 from fxflow.core.staging import trace_flat
 from fxflow.core.trace import Tracer, state
@@ -65,6 +66,19 @@ class JitFunction(CachedCall):
         moves: bool = False,
     ) -> None:
         functools.update_wrapper(self, fun)
+        self._arguments = (
+            fun,
+            static_argnums,
+            static_argnames,
+            donate_argnums,
+            donate_argnames,
+            keep_unused,
+            inline,
+            compiler_options,
+            in_shardings,
+            out_shardings,
+            moves,
+        )
         self._fun = fun
         self._name = name_of(fun)
         self._keep_unused, self._inline = keep_unused, inline
@@ -152,14 +166,28 @@ class JitFunction(CachedCall):
         caches = self._caches
         context = (state.axes, options(), current_mesh())
         key = (bound.treedef, bound.static_key(), tuple(avals), context)
-        traced = caches.traced.get(key)
-        if traced is not None:
-            if traced.asks_mesh:
-                note_asked()
-            return traced
+
+        def find() -> Traced | None:
+            return caches.traced.get(key)
+
+        traced = find()
+        if traced is None:
+
+            def make() -> Traced:
+                return self._trace(bound, avals, key)
+
+            # What is traced within another trace may capture what belongs to that.
+            alone = not isinstance(state.trace, EvalTrace)
+            traced = make() if alone else once(caches.turns, key, find, make)
+        if traced.asks_mesh:
+            note_asked()
+        return traced
+
+    def _trace(self, bound: _Bound, avals: Sequence[Any], key: Any) -> Traced:
+        caches = self._caches
         labels = bound.labels()
         signature = Signature(
-            labels, tuple(avals), bound.treedef, bound.static_named(), context
+            labels, tuple(avals), bound.treedef, bound.static_named(), key[-1]
         )
         explain_retrace(self._name, signature, caches.signatures)
         caches.signatures.append(signature)
@@ -209,12 +237,20 @@ class JitFunction(CachedCall):
         self, bound: _Bound, traced: Traced, placeds: Sequence[Placed]
     ) -> Compiled:
         key = ("compiled", *placeds)
-        known = traced.graph.memo.get(key)
-        if known is None:
-            known = Lowered(traced, placeds).compile()
-            traced.graph.memo[key] = known
-        compiled: Compiled = known
-        return compiled
+        memo = traced.graph.memo
+
+        def compile() -> Compiled:
+            memo[key] = Lowered(traced, placeds).compile()
+            made: Compiled = memo[key]
+            return made
+
+        return once(
+            self._caches.turns,
+            (id(traced.graph), key),
+            lambda: memo.get(key),
+            compile,
+            patient=True,
+        )
 
     def _check(
         self, outs: Sequence[Array], traced: Traced, arrays: Sequence[Array]

@@ -211,6 +211,17 @@ class PmapFunction(CachedCall):
         donated: tuple[int, ...],
     ) -> None:
         functools.update_wrapper(self, fun)
+        self._arguments = (
+            fun,
+            axis_name,
+            in_axes,
+            out_axes,
+            static,
+            devices,
+            backend,
+            axis_size,
+            donated,
+        )
         self._fun, self._name = fun, name_of(fun)
         self._axis, self._in_axes, self._out_axes = axis_name, in_axes, out_axes
         self._static, self._donated = static, donated
@@ -421,7 +432,7 @@ class PmapFunction(CachedCall):
                     if mesh.is_multi_process
                     else self._jit(mesh)
                 )
-                self._jitted[size, rows] = jitted
+                jitted = self._jitted.setdefault((size, rows), jitted)
             try:
                 return use(jitted)
             except _NeedsAxis as needs:

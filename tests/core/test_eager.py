@@ -386,9 +386,13 @@ def test_compile_time_evaluation_under_an_override():
 def test_traces_of_overrides_are_their_own():
     with config.override(eager="xla"):
         first = state.trace
-        assert type(first) is EvalTrace and first is not EVAL
+        assert isinstance(first, EvalTrace) and first is not EVAL
+        fnp.sin(1.5)
+        plans = eager._overriding[eager.options()].plans
+        assert plans and plans is not EVAL.plans
     with config.override(eager="xla"):
         assert state.trace is first
+        assert eager._overriding[eager.options()].plans is plans
 
 
 def test_arrays_where_static_values_are_expected() -> None:

@@ -3,6 +3,7 @@
 import copy
 import functools
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import grad, jit, lax, vmap
+from fxflow.core import once
 from fxflow.core.errors import DonationError, RetraceWarning
+from fxflow.transforms.stages import Lowered
 
 
 def counting(fun):
@@ -329,3 +332,107 @@ def test_pythons_errors_name_no_class_of_ours(transform):
 
     with pytest.raises(AttributeError, match=r"^'TracedArray' object has no attribute"):
         transform(mistaken, *([1.0] if transform is fxflow.linearize else []))(1.0)
+
+
+# -- threads, pickles, copies ----------------------------------------------------------
+
+
+@jit
+def module_level(x):
+    return x + 1.0
+
+
+def plain(x, power):
+    return x**power
+
+
+@fxflow.custom_jvp
+def module_level_rule(x):
+    return x * 2.0
+
+
+module_level_rule.defjvp(lambda p, t: (module_level_rule(*p), 2.0 * t[0]))
+
+
+def test_used_functions_are_pickled_and_copied():
+    made = jit(plain, static_argnums=1)
+    mapped = fxflow.pmap(plain, static_broadcasted_argnums=1)
+    for _ in range(2):
+        made(fnp.ones(3), 2), module_level(2.0), mapped(fnp.ones((1, 2)), 2)
+        for again in (
+            pickle.loads(pickle.dumps(module_level)),
+            copy.copy(module_level),
+        ):
+            assert again is module_level
+        assert copy.deepcopy([module_level])[0] is module_level
+        loaded = pickle.loads(pickle.dumps(made))
+        assert repr(loaded) == "<jit of plain>" and loaded is not made
+        assert loaded(fnp.full(2, 3.0), 2).tolist() == [9.0, 9.0]
+        assert copy.deepcopy(made)(fnp.full(2, 3.0), 2).tolist() == [9.0, 9.0]
+        loaded = pickle.loads(pickle.dumps(mapped))
+        assert loaded(fnp.full((1, 2), 3.0), 2).tolist() == [[9.0, 9.0]]
+        jit(module_level_rule)(1.0)
+        assert pickle.loads(pickle.dumps(module_level_rule)) is module_level_rule
+    small = len(pickle.dumps(made))
+    made(fnp.ones(1000), 3)
+    assert len(pickle.dumps(made)) == small, "nothing that was compiled"
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(jit(lambda x: x))
+
+
+def race(count, function):
+    together = threading.Barrier(count)
+    found = []
+
+    def run():
+        together.wait()
+        found.append(function())
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    return found
+
+
+def test_racing_first_calls_trace_and_compile_once(monkeypatch):
+    monkeypatch.setattr(once, "PATIENCE", 60.0)
+    compiled = []
+    compile = Lowered.compile
+    monkeypatch.setattr(
+        Lowered, "compile", lambda self: compiled.append(1) or compile(self)
+    )
+    f = counting(lambda x: fnp.sin(x) + 1.0)
+    jitted = jit(f)
+    found = race(16, lambda: float(jitted(0.0)))
+    assert found == [1.0] * 16
+    assert f.traces == len(compiled) == 1
+
+
+def test_a_traced_function_may_run_threads_that_call_it(monkeypatch):
+    monkeypatch.setattr(once, "PATIENCE", 0.01)
+    first = []
+
+    def fun(x):
+        if not first:
+            first.append(1)
+            assert race(2, lambda: float(jitted(1.0))) == [2.0, 2.0]
+        return x + 1.0
+
+    jitted = jit(fun)
+    assert float(jitted(1.0)) == 2.0
+
+
+def test_racing_calls_that_fail():
+    def fail(x):
+        raise KeyError("no")
+
+    def attempt():
+        try:
+            jit(fail)(1.0)
+        except KeyError:
+            return "failed"
+
+    assert race(4, attempt) == ["failed"] * 4
