@@ -13,6 +13,7 @@ import numpy as np
 from fxflow.core import dtypes
 from fxflow.core.array import Array, put_host
 from fxflow.core.aval import Aval
+from fxflow.core.convert import as_array
 from fxflow.core.primitive import Zero, table
 from fxflow.devices import buffers
 
@@ -62,6 +63,27 @@ def zeros(aval: Aval) -> Any:
 def instantiate(value: Any) -> Any:
     """Returns `value`, a `Zero` made an array of zeros."""
     return zeros(value.aval) if type(value) is Zero else value
+
+
+def handed_out(tangent: Any, aval: Aval) -> Any:
+    """Returns a derivative as an array, as weak as the value it belongs to.
+
+    A derivative with respect to a Python number yields in promotion as the number
+    does, or a bfloat16 model that it scales would become float32.
+
+    Args:
+      tangent: a tangent or cotangent, perhaps `Zero`.
+      aval: the type of the value.
+    """
+    value = instantiate(tangent)
+    if aval.tangent().dtype == dtypes.float0:
+        return value
+    value = as_array(value)
+    if value.aval.weak_type == aval.weak_type:
+        return value
+    return table["convert_element_type"].bind(
+        value, new_dtype=value.aval.dtype, weak_type=aval.weak_type
+    )
 
 
 def add(x: Any, y: Any) -> Any:

@@ -270,7 +270,14 @@ class Array(ArrayInterface):
             return value.astype(dtype)
         return value.copy() if copy else value
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
         if dtypes.is_key(self.aval.dtype):
             raise BufferError(
                 f"{self.aval} holds PRNG keys, for which DLPack has no dtype: export "
@@ -282,7 +289,13 @@ class Array(ArrayInterface):
                 "cannot describe: export the parts, x.addressable_shards[i].data, or "
                 "put it on one device"
             )
-        return dlpack.to_dlpack(buffer_of(self), **options)
+        return dlpack.to_dlpack(
+            buffer_of(self),
+            stream=stream,
+            max_version=max_version,
+            dl_device=dl_device,
+            copy=copy,
+        )
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return dlpack.dlpack_device(buffer_of(self))

@@ -669,11 +669,20 @@ _host_kinds |= {
 }
 
 
+def _of_either(x: Any) -> DType:
+    """Return the dtype of an array, or what `x` means as one."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        return host_dtype(x.dtype)
+    if hasattr(x, "aval"):
+        return dtype(x.dtype)
+    return dtype(x)
+
+
 def finfo(x: Any, /) -> Any:
     """Return limits of a float dtype (of the parts, for a complex one).
 
     Args:
-        x: a dtype of floats or complex numbers.
+        x: a dtype of floats or complex numbers, or an array of it.
 
     Returns:
         An object with `bits`, `eps`, `max`, `min`, `tiny` and the others of
@@ -686,7 +695,7 @@ def finfo(x: Any, /) -> Any:
         >>> float(finfo("bfloat16").eps)
         0.0078125
     """
-    chosen = dtype(x)
+    chosen = _of_either(x)
     if chosen not in _INEXACT:
         raise DtypeError(f"finfo: expected a float dtype, got {short_name(chosen)}")
     return _float_limits(chosen)
@@ -696,7 +705,7 @@ def iinfo(x: Any, /) -> Any:
     """Return limits of an integer dtype.
 
     Args:
-        x: an integer dtype.
+        x: an integer dtype, or an array of it.
 
     Returns:
         An object with `bits`, `max`, `min`, `dtype`.
@@ -708,7 +717,7 @@ def iinfo(x: Any, /) -> Any:
         >>> iinfo("int4").max
         7
     """
-    chosen = dtype(x)
+    chosen = _of_either(x)
     if chosen not in _INTEGERS:
         raise DtypeError(f"iinfo: expected an integer dtype, got {short_name(chosen)}")
     return _limits(chosen)

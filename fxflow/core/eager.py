@@ -22,7 +22,8 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow.core import dtypes, source, tree
-from fxflow.core.array import Array, host_of
+from fxflow.core.array import Array, host_of, put_host
+from fxflow.core.aval import Aval
 from fxflow.core.convert import as_array
 from fxflow.core.errors import NonFiniteError
 from fxflow.core.execute import check_finite, compile_graph
@@ -413,6 +414,7 @@ def library(*static: str) -> Callable[[F], F]:
             key: list[Any] = []
             arrays: list[Any] = []
             add = key.append
+            beside = (*args, *kwargs.values()) if kwargs else args
             for i, a in enumerate(args):
                 if type(a) is Array:
                     add(a._placed)
@@ -421,14 +423,14 @@ def library(*static: str) -> Callable[[F], F]:
                     add(type(a))
                     add(a)
                 else:
-                    _classify(a, key, arrays)
+                    _classify(a, key, arrays, beside)
             for name, a in kwargs.items():
                 add(name)
                 if name in fixed:
                     add(type(a))
                     add(a)
                 else:
-                    _classify(a, key, arrays)
+                    _classify(a, key, arrays, beside)
             frozen = tuple(key)
             try:
                 plan = plans.get(frozen)
@@ -472,20 +474,33 @@ def _overridden(
     return out
 
 
-def _classify(value: Any, key: list[Any], arrays: list[Any]) -> None:
-    """Adds an argument to the key of a plan, and its arrays to the plan's arguments."""
+def _classify(
+    value: Any, key: list[Any], arrays: list[Any], beside: Sequence[Any]
+) -> None:
+    """Adds an argument to the key of a plan, and its arrays to the plan's arguments.
+
+    Args:
+      value: the argument.
+      key: of the plan.
+      arrays: the plan's arguments.
+      beside: all arguments. Beside an array of 64 bits, numbers and NumPy data keep
+        all of theirs, as they do under a trace.
+    """
     kind = type(value)
     if kind is Array:
         key.append(value._placed)
         arrays.append(value)
     elif kind in _SCALARS:
-        array = _number(value, kind)
+        array = _number(value, kind, bool(_wide_kinds(beside)))
         key.append(array._placed)
+        if kind is int:
+            # Whether it fits a narrow dtype is found out when the plan is made.
+            key.append(_size_class(value))
         arrays.append(array)
     elif kind is list or kind is tuple:
         key.append((kind, len(value)))
         for item in value:
-            _classify(item, key, arrays)
+            _classify(item, key, arrays, beside)
     elif value is None or kind is str or isinstance(value, type | np.dtype):
         key.append(kind)
         key.append(value)
@@ -494,7 +509,7 @@ def _classify(value: Any, key: list[Any], arrays: list[Any]) -> None:
     elif isinstance(value, np.ndarray | np.generic) or hasattr(
         value, "__fxflow_array__"
     ):
-        array = as_array(value)
+        array = _host_data(value, beside)
         key.append(array._placed)
         arrays.append(array)
     else:
@@ -502,23 +517,70 @@ def _classify(value: Any, key: list[Any], arrays: list[Any]) -> None:
         key.append(value)
 
 
+def _size_class(value: int) -> int:
+    """Returns a number that is equal for integers that the same dtypes hold."""
+    if value < 0:
+        return ~_SIZES[min((~value).bit_length(), 64)]
+    return _SIZES[min(value.bit_length(), 64)]
+
+
+# For each number of bits, the least number of value bits of a dtype that has them.
+_SIZES = tuple(
+    next(n for n in (1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63, 64) if bits <= n)
+    for bits in range(65)
+)
+
 _numbers: dict[Any, Placed] = {}
 on_forget(_numbers.clear)
 _new = object.__new__
 
 
-def _number(value: Any, kind: type) -> Array:
+def _wide_kinds(values: Sequence[Any]) -> str:
+    """Returns the kinds, f (inexact) and i (integer), of 64-bit arrays and dtypes."""
+    found = ""
+    for value in values:
+        if type(value) is Array:
+            dtype = value._placed.aval.dtype
+            if dtypes.is_wide(dtype):
+                found += "f" if dtypes.is_inexact(dtype) else "i"
+        elif type(value) is list or type(value) is tuple:
+            found += _wide_kinds(value)
+        elif isinstance(value, str | type | np.dtype) and value in _WIDE_NAMES:
+            found += "f" if np.dtype(value).kind in "fc" else "i"
+    return found
+
+
+_WIDE = tuple(d for d in dtypes.ALL if dtypes.is_wide(d))
+# What a user may write for a dtype of 64 bits.
+_WIDE_NAMES = {*_WIDE, *(d.type for d in _WIDE), *(d.name for d in _WIDE)}
+
+
+def _host_data(value: Any, beside: Sequence[Any]) -> Array:
+    """Returns NumPy data as an array, of 64 bits beside 64-bit arrays of its kind."""
+    if not (isinstance(value, np.ndarray | np.generic) and dtypes.is_wide(value.dtype)):
+        return as_array(value)
+    if ("f" if value.dtype.kind in "fc" else "i") not in _wide_kinds(beside):
+        return as_array(value)
+    host = np.array(value)
+    return put_host(host, Aval(host.shape, dtypes.dtype(host.dtype)))
+
+
+def _number(value: Any, kind: type, wide: bool) -> Array:
     """Returns a Python number as a weak 0-d array; `as_array` without its questions."""
     where = default_placement()
-    placed = _numbers.get((kind, where))
+    placed = _numbers.get((kind, where, wide))
     try:
         if placed is None or not where.is_host:
-            array = as_array(value)
-            _numbers[kind, where] = array._placed
+            dtype = dtypes.default(kind, wide=wide or None)
+            dtypes.of_python(value, dtype)
+            aval = Aval((), dtype, kind is not bool)
+            array = put_host(np.array(value, dtype), aval)
+            _numbers[kind, where, wide] = array._placed
             return array
         host = np.array(value, placed.aval.dtype)
     except OverflowError:
-        return as_array(value)  # says it in words
+        dtypes.of_python(value)  # says it in words
+        raise
     made: Array = _new(Array)
     made._host = host
     made._placed = placed
@@ -533,6 +595,8 @@ def _library_plan(
     fixed: frozenset[str],
 ) -> Plan:
     arrays: list[Array] = []
+    integers: dict[int, int] = {}
+    beside = (*args, *kwargs.values())
 
     def collect(value: Any) -> Callable[[list[Any]], Any]:
         """Returns how to rebuild an argument from the list of traced arrays."""
@@ -544,11 +608,13 @@ def _library_plan(
             if hasattr(value, "_fields"):
                 return lambda traced: kind(*(part(traced) for part in parts))
             return lambda traced: kind(part(traced) for part in parts)
-        _classify(value, key, found)
+        _classify(value, key, found, beside)
         if not found:
             return lambda traced: value
         position = len(arrays)
         arrays.append(found[0])
+        if type(value) is int:
+            integers[position] = value
         return lambda traced: traced[position]
 
     rebuilt = [
@@ -573,6 +639,8 @@ def _library_plan(
 
     name = function.__name__
     graph, consts = trace_flat(flat, [a.aval for a in arrays], name=name, final=True)
+    for position, integer in integers.items():
+        _check_fits(integer, graph.inputs[len(consts) + position], graph)
     constants = [as_array(c) for c in consts]
     plan = graph_plan(graph, [a._placed for a in (*constants, *arrays)], name)
     treedef = structure[0]
@@ -586,6 +654,21 @@ def _library_plan(
         return unflatten(plan(*values))
 
     return structured
+
+
+def _check_fits(integer: int, var: Var, graph: Graph) -> None:
+    """Refuses a Python int that wraps around where it is made an array's dtype.
+
+    Under a trace the same number is a constant, which is refused as well.
+
+    Raises:
+      OverflowError: it does not fit.
+    """
+    for node in graph.nodes:
+        if var in node.inputs and node.primitive.name == "convert_element_type":
+            dtype = node.params["new_dtype"]
+            if dtypes.is_integer(dtype):
+                dtypes.of_python(integer, dtype)
 
 
 def _with_constants(plan: Plan, constants: Sequence[Array]) -> Plan:

@@ -184,7 +184,8 @@ def promote_types(a: Any, b: Any, /) -> Any:
     """Return the dtype that arrays of two dtypes are converted to when combined.
 
     Args:
-        a: a dtype; Python's `int`, `float`, `complex` stand for weak scalars.
+        a: a dtype; Python's `int`, `float`, `complex` stand for weak scalars. An array
+            stands for its dtype.
         b: the same.
 
     Returns:
@@ -200,7 +201,7 @@ def promote_types(a: Any, b: Any, /) -> Any:
     Source:
         `numpy.promote_types`, with the lattice of this module.
     """
-    (x, x_weak), (y, y_weak) = _of_dtype(a), _of_dtype(b)
+    (x, x_weak), (y, y_weak) = dtype_and_weak(a), dtype_and_weak(b)
     return lub((x, y), (x_weak, y_weak))[0]
 
 
@@ -229,6 +230,22 @@ def result_type(*args: Any, return_weak: bool = False) -> Any:
     pairs = [dtype_and_weak(x) for x in args]
     result = lub(tuple(d for d, _ in pairs), tuple(weak for _, weak in pairs))
     return result if return_weak else result[0]
+
+
+def joint_dtype(operands: Iterable[Any], /) -> Any:
+    """Return the dtype of many operands, as `result_type` does.
+
+    Args:
+        operands: what `result_type` takes, at least one.
+
+    Returns:
+        The common dtype.
+
+    Raises:
+        DtypeError: an operand has no dtype, or they do not combine without a cast.
+    """
+    pairs = dict.fromkeys(map(dtype_and_weak, operands))
+    return lub(tuple(d for d, _ in pairs), tuple(weak for _, weak in pairs))[0]
 
 
 def dtype_and_weak(x: Any, /) -> tuple[Any, bool]:
@@ -268,6 +285,7 @@ _PYTHON_SCALARS = (bool, int, float, complex)
 
 
 def _of_dtype(x: Any) -> tuple[Any, bool]:
-    if isinstance(x, type) and x in _PYTHON_SCALARS:
+    # `fnp.bool_` and its like, classes too, are equal to Python's types.
+    if type(x) is type and x in _PYTHON_SCALARS:
         return dtypes.default(x), x is not bool
     return dtypes.dtype(x), False

@@ -13,6 +13,7 @@ from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import like_type, typeof
 from fxflow.core.errors import AxisError, DtypeError, ShapeError
 from fxflow.core.primitive import Primitive, register, table
+from fxflow.lax._operands import PYTHON_SCALARS
 from fxflow.lax.arguments import axis_index, is_words, shape_tuple
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.conversion import convert
@@ -151,17 +152,20 @@ def full(
 
 def _scalar(name: str, value: Any, dtype: Any, weak_type: bool = False) -> Any:
     """Returns a number or 0-d array as a 0-d array of a dtype."""
-    if isinstance(value, int) and dtype is not None and not weak_type:
-        wanted = dtypes.dtype(dtype)
-        if dtypes.is_integer(wanted):  # which may be wider than the default integer
-            dtypes.of_python(int(value), wanted)
-            return arith.constant(value, wanted)
-    aval = typeof(value)
-    if aval.ndim:
-        raise ShapeError(f"{name}: fill_value must be 0-d, got {aval}")
     if dtype is None:
+        if typeof(value).ndim:
+            raise _not_0d(name, value)
         return value
     wanted = dtypes.dtype(dtype)
+    number = type(value) in PYTHON_SCALARS or isinstance(value, np.generic)
+    if number and not dtypes.is_key(wanted):
+        # Not by its own default dtype, which it may not fit.
+        if isinstance(value, int) and dtypes.is_integer(wanted):
+            dtypes.of_python(int(value), wanted)
+        return arith.constant(value, wanted, weak_type)
+    aval = typeof(value)
+    if aval.ndim:
+        raise _not_0d(name, value)
     if is_words(aval) or dtypes.is_key(wanted):
         if aval.dtype == wanted:
             return value
@@ -172,9 +176,11 @@ def _scalar(name: str, value: Any, dtype: Any, weak_type: bool = False) -> Any:
         return table["random_wrap"].bind(words, dtype=wanted)
     if aval.dtype == wanted and aval.weak_type == weak_type:
         return value
-    if isinstance(value, bool | int | float | complex | np.generic) and not weak_type:
-        return arith.constant(value, wanted)
     return convert(value, wanted, weak_type)
+
+
+def _not_0d(name: str, value: Any) -> ShapeError:
+    return ShapeError(f"{name}: fill_value must be 0-d, got {typeof(value)}")
 
 
 def full_like(

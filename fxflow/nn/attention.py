@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import dtypes
@@ -58,7 +56,7 @@ def dot_product_attention(
 
     Returns:
       Array of the shape and dtype of `query`; with `return_residual` a pair of it and
-      float32[B, T, N].
+      one of shape [B, T, N] and the same dtype.
 
     Raises:
       ArgumentError: another implementation, or a negative window.
@@ -94,9 +92,8 @@ def dot_product_attention(
     split = (batch, groups, share, length, span)
 
     query = fnp.reshape(query, (batch, length, groups, share, features))
-    wide = np.promote_types(np.float32, typeof(query).dtype)
-    if dtypes.bits(typeof(query).dtype) < 32:
-        wide = dtypes.float32
+    dtype = typeof(query).dtype
+    wide = dtype if dtypes.bits(dtype) >= 32 else dtypes.float32
     # [B, T, K, G, H] · [B, S, K, H] → [B, K, T, G, S]
     products = lax.dot_general(
         query, key, (((4,), (3,)), ((0, 2), (0, 2))), preferred_element_type=wide
@@ -106,7 +103,7 @@ def dot_product_attention(
         scale = 1 / math.sqrt(features or 1)
     logits = fnp.multiply(logits, scale)
     if bias is not None:
-        _check_broadcast("bias", bias, full)
+        bias = _of_rank_4("bias", bias, full)
         bias = lax.convert_element_type(bias, wide)
         logits = fnp.add(logits, _grouped(bias, groups))
     seen = _visible(
@@ -132,7 +129,7 @@ def dot_product_attention(
     if not return_residual:
         return out
     sums = fnp.transpose(logsumexp(logits, -1), (0, 3, 1, 2))
-    return out, fnp.reshape(sums, shape[:-1])
+    return out, lax.convert_element_type(fnp.reshape(sums, shape[:-1]), dtype)
 
 
 def _check_types(query: Any, key: Any, value: Any) -> Shape:
@@ -162,16 +159,18 @@ def _check_types(query: Any, key: Any, value: Any) -> Shape:
     return q.shape
 
 
-def _check_broadcast(name: str, x: Any, full: Shape) -> None:
+def _of_rank_4(name: str, x: Any, full: Shape) -> Any:
+    """Returns an array that broadcasts against [B, N, T, S], of as many axes."""
     if not is_arraylike(x):
         raise not_an_array(x, f"{_NAME}: {name} is")
     aval = typeof(x)
-    if aval.ndim != 4 or any(
-        n not in (1, m) for n, m in zip(aval.shape, full, strict=True)
+    if aval.ndim > 4 or any(
+        n not in (1, m) for n, m in zip(aval.shape[::-1], full[::-1], strict=False)
     ):
         raise ShapeError(
             f"{_NAME}: {name} must broadcast against [B, N, T, S] = {full}, got {aval}"
         )
+    return fnp.reshape(x, (1,) * (4 - aval.ndim) + aval.shape)
 
 
 def _grouped(x: Any, groups: int) -> Any:
@@ -201,7 +200,7 @@ def _visible(
     seen: list[Any] = []
     batch, _, length, span = full
     if mask is not None:
-        _check_broadcast("mask", mask, full)
+        mask = _of_rank_4("mask", mask, full)
         if not dtypes.is_bool(typeof(mask).dtype):
             raise DtypeError(f"{_NAME}: the mask must be bool, got {typeof(mask)}")
         seen.append(_grouped(mask, groups))

@@ -147,6 +147,11 @@ def constant(value: Any, dtype: DTypeLike | None = None) -> Initializer:
 # -- one distribution ------------------------------------------------------------------
 
 
+def _times(drawn: Array, scale: Any) -> Array:
+    """Returns numbers times a factor, in the dtype that was asked for."""
+    return fnp.multiply(drawn, fnp.asarray(scale, drawn.dtype))
+
+
 def uniform(scale: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Makes an initializer that draws uniform numbers in [0, scale).
 
@@ -170,7 +175,7 @@ def uniform(scale: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     ) -> Array:
         chosen = _dtype(dtype, default)
         drawn = random.uniform(key, _shape(shape), chosen, out_sharding=out_sharding)
-        return fnp.multiply(drawn, scale)
+        return _times(drawn, scale)
 
     return init
 
@@ -198,7 +203,7 @@ def normal(stddev: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     ) -> Array:
         chosen = _dtype(dtype, default)
         drawn = random.normal(key, _shape(shape), chosen, out_sharding=out_sharding)
-        return fnp.multiply(drawn, stddev)
+        return _times(drawn, stddev)
 
     return init
 
@@ -236,7 +241,7 @@ def truncated_normal(
         drawn = random.truncated_normal(
             key, lower, upper, _shape(shape), chosen, out_sharding=out_sharding
         )
-        return fnp.multiply(drawn, stddev)
+        return _times(drawn, stddev)
 
     return init
 

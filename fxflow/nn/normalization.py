@@ -136,8 +136,10 @@ def logsumexp(
     """
     a = _floats("logsumexp", a, complex_too=True)
     if b is not None:
-        b = _floats("logsumexp", b, complex_too=True)
-        a, b = fnp.broadcast_arrays(a, b)
+        dtype = fnp.result_type(a, b)
+        a, b = fnp.broadcast_arrays(
+            lax.convert_element_type(a, dtype), lax.convert_element_type(b, dtype)
+        )
         a = fnp.where(fnp.not_equal(b, 0), a, -math.inf)
     if where is not None:
         a = fnp.where(where, a, 0)

@@ -8,7 +8,7 @@ The common case, operands of one type, costs one comparison.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
@@ -137,12 +137,14 @@ def convert(value: Array, dtype: Any, weak: bool = False) -> Array:
     return made
 
 
-def array_of(value: Any, name: str) -> Array:
+def array_of(value: Any, name: str, dtype: Any = None) -> Array:
     """Returns an array or tracer for anything array-like.
 
     Args:
       value: what the user passed.
       name: of the function, for the message.
+      dtype: what the user asked for: where it has 64 bits, numbers and NumPy data keep
+        all of theirs.
 
     Raises:
       ArgumentError: it is not array-like; lists and tuples are not.
@@ -155,12 +157,24 @@ def array_of(value: Any, name: str) -> Array:
             f"{name}: got a {type(value).__name__} of {len(value)} items, which is no "
             "array: convert it with fnp.asarray"
         )
+    if dtype is not None and dtypes.is_wide(dtypes.dtype(dtype)):
+        return _wide_array(value, name)
     try:
         return as_array(value)
     except TypeError:
         if isinstance(value, np.ndarray | np.generic):
             raise
         raise not_an_array(value, f"{name}: got") from None
+
+
+def _wide_array(value: Any, name: str) -> Array:
+    kind = type(value)
+    if kind in SCALARS:
+        return constant(value, dtypes.default(kind, wide=True), kind is not bool)
+    if isinstance(value, np.ndarray | np.generic):
+        host = np.array(value)
+        return put_host(host, Aval(host.shape, dtypes.dtype(host.dtype)))
+    return array_of(value, name)
 
 
 def host_operand(value: Any, dtype: Any) -> Array:
@@ -184,11 +198,27 @@ def host_beside(value: Any, array: Array) -> Array:
       array: what it is combined with.
     """
     own = dtypes.host_dtype(value.dtype)
-    aval = array.aval
+    aval = typeof(array)
     if dtypes.is_wide(aval.dtype) and dtypes.dtype(value.dtype) != own:
         own, _ = lub((aval.dtype, own), (aval.weak_type, False))
         return host_operand(value, own)
     return as_array(value)
+
+
+def beside(name: str, value: Any, array: Any) -> Array:
+    """Returns an operand as an array, with all its bits if `array` has 64.
+
+    Args:
+      name: of the function, for messages.
+      value: array-like.
+      array: what it is combined with.
+
+    Raises:
+      ArgumentError: it is not array-like.
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        return host_beside(value, array)
+    return array_of(value, name, typeof(array).dtype)
 
 
 def promote_dtypes(name: str, *args: Any) -> list[Array]:
@@ -206,8 +236,32 @@ def promote_dtypes(name: str, *args: Any) -> list[Array]:
       DtypeError: the dtypes do not combine.
       OverflowError: an integer does not fit the common dtype.
     """
+    return _promoted(name, args, None)
+
+
+def promote_inexact(name: str, *args: Any) -> list[Array]:
+    """Returns operands of one dtype, integers and bools being made floats.
+
+    Each operand is converted to the float dtype by itself: of int32 and uint32 the
+    common dtype is int32, which large values would not survive.
+
+    Args:
+      name: of the function, for messages.
+      *args: array-likes.
+
+    Raises:
+      ArgumentError: an operand is no array.
+      DtypeError: the dtypes do not combine or are not numbers.
+    """
+    return _promoted(name, args, dtypes.to_inexact)
+
+
+def _promoted(
+    name: str, args: Sequence[Any], related: Callable[[Any], Any] | None
+) -> list[Array]:
+    """Returns operands of their common dtype, or of one that is related to it."""
     first = getattr(args[0], "aval", None)
-    if first is not None:
+    if first is not None and (related is None or dtypes.is_inexact(first.dtype)):
         for a in args:
             if getattr(a, "aval", None) is not first:
                 break
@@ -233,6 +287,8 @@ def promote_dtypes(name: str, *args: Any) -> list[Array]:
             weaks.append(a.aval.weak_type)
     try:
         dtype, weak = lub(tuple(given), tuple(weaks))
+        if related is not None:
+            dtype = related(dtype)
     except DtypeError as error:
         raise DtypeError(f"{name}: {error}") from None
     for i, a in enumerate(out):
@@ -244,24 +300,6 @@ def promote_dtypes(name: str, *args: Any) -> list[Array]:
         else:
             out[i] = constant(a, dtype, weak)
     return out
-
-
-def promote_inexact(name: str, *args: Any) -> list[Array]:
-    """Returns operands of one dtype, integers and bools being made floats.
-
-    Args:
-      name: of the function, for messages.
-      *args: array-likes.
-
-    Raises:
-      ArgumentError: an operand is no array.
-      DtypeError: the dtypes do not combine or are not numbers.
-    """
-    out = promote_dtypes(name, *args)
-    dtype = dtypes.to_inexact(out[0].aval.dtype)
-    if dtype == out[0].aval.dtype:
-        return out
-    return [convert(a, dtype, a.aval.weak_type) for a in out]
 
 
 # -- broadcasting ----------------------------------------------------------------

@@ -236,18 +236,22 @@ def _integer_power(x: Any, y: int) -> Array:
 def _integer_to_integer(x: Any, y: Any) -> Any:
     """Returns powers of integers, by squaring as often as the exponent has bits.
 
-    Negative exponents give 0, as 1 / x rounded towards zero is for most x.
+    Negative exponents give 1 / xⁿ rounded towards zero: ±1 for x = ±1, else 0.
     """
     dtype = y.aval.dtype
     bits = dtypes.bits(dtype) - (not dtypes.is_unsigned(dtype))
     result: Any = 1
-    below = lax.lt(y, 0)
+    base = x
     for bit in range(bits):
         odd = lax.ne(lax.bitwise_and(lax.shift_right_logical(y, bit), 1), 0)
         result = lax.select(odd, lax.mul(x, result) if bit else x, result)
         if bit + 1 < bits:
             x = lax.mul(x, x)
-    return lax.select(below, 0, result)
+    if dtypes.is_unsigned(dtype):
+        return result
+    # A power of ±1 is right whatever the sign of the exponent: its last bit decides.
+    unit = lax.eq(lax.abs(base), 1)
+    return lax.select(lax.bitwise_and(lax.lt(y, 0), lax.ne(unit, True)), 0, result)
 
 
 class _Power(Binary[Array]):
@@ -283,8 +287,9 @@ power = _Power(
             "products.",
         ),
         "Array of the broadcast shape and the common dtype.",
-        "x ** 0 is 1; integers to negative powers that are not Python ints give 0; "
-        "negative floats to fractions give nan.",
+        "x ** 0 is 1; integers to negative powers that are not Python ints give "
+        "1 / xⁿ rounded towards zero, so ±1 for x = ±1 and 0 for all others, 0 "
+        "included; negative floats to fractions give nan.",
         "an integer to a negative Python int.",
     ),
 )

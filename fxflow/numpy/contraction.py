@@ -33,7 +33,13 @@ def summed(
     axes = tuple([i for i, n in enumerate(labels) if n in gone])
     if not axes:
         return x, labels
-    total = reductions.sum(x, axis=axes, promote_integers=False)
+    dtype = x.aval.dtype
+    total = reductions.sum(
+        x,
+        axis=axes,
+        dtype=dtype if dtypes.is_bool(dtype) else None,
+        promote_integers=False,
+    )
     return total, _without(labels, gone)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from fxflow import lax
 from fxflow.core import dtypes, promotion
-from fxflow.core.array import Array, from_host, host_of
+from fxflow.core.array import Array, from_host, host_of, put_host
 from fxflow.core.aval import Aval
 from fxflow.core.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.eager import EVAL, quiet
@@ -25,18 +26,25 @@ _PLAIN = frozenset((bool, int, float, complex))
 
 
 def wrap_host(host: np.ndarray[Any, Any]) -> Array:
-    """Returns a NumPy array, which nobody else writes to, as an array."""
+    """Returns a NumPy array, which nobody else writes to, as an array of its dtype."""
     placed = placed_on(Aval(host.shape, host.dtype))
     if placed.placement.is_host:
         return from_host(host, placed)
-    return as_array(host)
+    return put_host(host, placed.aval)
 
 
 def _from_list(data: Any, dtype: Any) -> Any:
     """Returns nested lists of numbers, NumPy arrays and arrays as one array."""
     kinds = set(map(type, data))
-    if not kinds <= _PLAIN and _holds_arrays(data):
-        return _stacked(data, dtype)
+    if not kinds <= _PLAIN:
+        leaves = list(_leaves(data))
+        if any(isinstance(i, Array) or hasattr(i, "__fxflow_array__") for i in leaves):
+            return _stacked(data, dtype)
+        if dtype is None and any(
+            isinstance(i, np.ndarray | np.generic) for i in leaves
+        ):
+            # Python's numbers are weak beside NumPy's, which NumPy does not know here.
+            dtype = promotion.joint_dtype(leaves)
     try:
         host = np.array(data)
     except ValueError as error:
@@ -86,43 +94,30 @@ def _is_x64() -> bool:
     return dtypes.default_float() is dtypes.float64
 
 
-def _holds_arrays(data: Any) -> bool:
+def _leaves(data: Any) -> Iterator[Any]:
+    """Yields the items of nested lists.
+
+    Raises:
+      ArgumentError: one of them is neither an array nor a number.
+    """
     for item in data:
-        if type(item) in _PLAIN:
-            continue
         if isinstance(item, list | tuple):
-            if _holds_arrays(item):
-                return True
-        elif isinstance(item, Array) or hasattr(item, "__fxflow_array__"):
-            return True
-        elif isinstance(item, np.ndarray):
-            dtypes.require_unmasked(item)
-        elif not isinstance(item, np.generic | bool | int | float | complex):
+            yield from _leaves(item)
+        elif is_arraylike(item):
+            if isinstance(item, np.ndarray):
+                dtypes.require_unmasked(item)
+            yield item
+        else:
             raise not_an_array(item, "array: a list holds")
-    return False
 
 
 def _stacked(data: Any, dtype: Any) -> Any:
     """Returns nested lists, some of whose items are arrays, as one array."""
-    leaves: list[Any] = []
-
-    def walk(items: Any) -> Any:
-        if not isinstance(items, list | tuple):
-            leaves.append(items)
-            return len(leaves) - 1
-        return [walk(item) for item in items]
-
-    structure = walk(data)
-    if dtype is None:
-        chosen, weak = promotion.result_type(*leaves, return_weak=True)
-        weak = False
-    else:
-        chosen, weak = dtype, False
-    arrays = [convert(array(leaf), chosen, weak) for leaf in leaves]
+    chosen = promotion.joint_dtype(_leaves(data)) if dtype is None else dtype
 
     def join(node: Any) -> Any:
-        if isinstance(node, int):
-            return arrays[node]
+        if not isinstance(node, list | tuple):
+            return convert(array(node), chosen)
         parts = [join(item) for item in node]
         if not parts:
             return wrap_host(np.zeros(0, chosen))
@@ -136,7 +131,7 @@ def _stacked(data: Any, dtype: Any) -> Any:
         rows = [lax.reshape(p, (1, *first)) for p in parts]
         return rows[0] if len(rows) == 1 else lax.concatenate(rows, 0)
 
-    return join(structure)
+    return join(data)
 
 
 def array(

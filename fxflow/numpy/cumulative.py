@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from fxflow import lax
@@ -16,11 +15,17 @@ from fxflow.numpy.nan_reductions import without_nan
 from fxflow.numpy.reductions import accumulated
 
 
-def _running(
-    name: str, function: Callable[..., Array], a: Any, axis: Any, dtype: Any, out: Any
-) -> Array:
+def _cumulated(name: str, array: Any, axis: int) -> Array:
+    """Returns running sums or products; of bools, running or's and and's."""
+    products = name.endswith("prod")
+    if dtypes.is_bool(array.aval.dtype):
+        return lax.cummin(array, axis) if products else lax.cummax(array, axis)
+    return lax.cumprod(array, axis) if products else lax.cumsum(array, axis)
+
+
+def _running(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> Array:
     no_out(name, out)
-    array = array_of(a, name)
+    array = array_of(a, name, dtype)
     if axis is None:
         array = lax.reshape(array, (array.aval.size,))
         axis = 0
@@ -29,7 +34,7 @@ def _running(
         array = convert(array, dtypes.dtype(dtype))
     elif dtypes.is_bool(array.aval.dtype):
         array = convert(array, dtypes.default_int())
-    return function(array, axis)
+    return _cumulated(name, array, axis)
 
 
 @library("axis", "dtype", "out")
@@ -44,7 +49,8 @@ def cumsum(
     Args:
       a: array-like[...].
       axis: along which; None is over all elements in order.
-      dtype: of the result; None is that of `a`, bools made integers.
+      dtype: of the result; None is that of `a`, bools made integers. `bool` gives
+        whether any (or all) of the elements so far are not zero.
       out: not supported: arrays are immutable.
 
     Returns:
@@ -64,7 +70,7 @@ def cumsum(
 
     Source: `numpy.cumsum`.
     """
-    return _running("cumsum", lax.cumsum, a, axis, dtype, out)
+    return _running("cumsum", a, axis, dtype, out)
 
 
 @library("axis", "dtype", "out")
@@ -79,7 +85,8 @@ def cumprod(
     Args:
       a: array-like[...].
       axis: along which; None is over all elements in order.
-      dtype: of the result; None is that of `a`, bools made integers.
+      dtype: of the result; None is that of `a`, bools made integers. `bool` gives
+        whether any (or all) of the elements so far are not zero.
       out: not supported: arrays are immutable.
 
     Returns:
@@ -99,7 +106,7 @@ def cumprod(
 
     Source: `numpy.cumprod`.
     """
-    return _running("cumprod", lax.cumprod, a, axis, dtype, out)
+    return _running("cumprod", a, axis, dtype, out)
 
 
 @library("axis", "dtype", "out")
@@ -114,7 +121,8 @@ def nancumsum(
     Args:
       a: array-like[...].
       axis: along which; None is over all elements in order.
-      dtype: of the result; None is that of `a`, bools made integers.
+      dtype: of the result; None is that of `a`, bools made integers. `bool` gives
+        whether any (or all) of the elements so far are not zero.
       out: not supported: arrays are immutable.
 
     Returns:
@@ -135,7 +143,7 @@ def nancumsum(
     Source: `numpy.nancumsum`.
     """
     return _running(
-        "nancumsum", lax.cumsum, without_nan("nancumsum", a, 0), axis, dtype, out
+        "nancumsum", without_nan("nancumsum", a, 0, dtype), axis, dtype, out
     )
 
 
@@ -151,7 +159,8 @@ def nancumprod(
     Args:
       a: array-like[...].
       axis: along which; None is over all elements in order.
-      dtype: of the result; None is that of `a`, bools made integers.
+      dtype: of the result; None is that of `a`, bools made integers. `bool` gives
+        whether any (or all) of the elements so far are not zero.
       out: not supported: arrays are immutable.
 
     Returns:
@@ -172,14 +181,14 @@ def nancumprod(
     Source: `numpy.nancumprod`.
     """
     return _running(
-        "nancumprod", lax.cumprod, without_nan("nancumprod", a, 1), axis, dtype, out
+        "nancumprod", without_nan("nancumprod", a, 1, dtype), axis, dtype, out
     )
 
 
 def _with_initial(
     name: str, x: Any, axis: Any, dtype: Any, include_initial: bool, first: int
 ) -> Array:
-    array = array_of(x, name)
+    array = array_of(x, name, dtype)
     if not array.aval.ndim:
         raise ShapeError(f"{name}: a number has no axis: got {array.aval}")
     if axis is None:
@@ -189,7 +198,7 @@ def _with_initial(
     axis = canonical_axis(name, axis, array.aval.ndim)
     _, result = accumulated(array, dtype)
     array = convert(array, result)
-    out = lax.cumsum(array, axis) if first == 0 else lax.cumprod(array, axis)
+    out = _cumulated(name, array, axis)
     if not include_initial:
         return out
     shape = list(out.aval.shape)

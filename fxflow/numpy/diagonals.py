@@ -503,5 +503,5 @@ def trace(
 
     Source: `numpy.trace`.
     """
-    found = diagonal(array_of(a, "trace"), offset, axis1, axis2)
+    found = diagonal(array_of(a, "trace", dtype), offset, axis1, axis2)
     return sum(found, axis=-1, dtype=dtype, out=out)

@@ -247,11 +247,12 @@ def _full_like(
         device = place_like(a, lengths)
     if type(value) is int and value in (0, 1) and not weak:
         return _filled(name, lengths, value, chosen, device)
-    made = (
-        _keys(value, chosen)
-        if dtypes.is_key(chosen)
-        else convert(asarray(value), chosen, weak)
-    )
+    if dtypes.is_key(chosen):
+        made = _keys(value, chosen)
+    else:
+        # 64 bits hold more than what the value would be by itself.
+        wide = chosen if dtypes.is_wide(chosen) else None
+        made = convert(asarray(value, wide), chosen, weak)
     return _repeated(name, made, lengths, device)
 
 

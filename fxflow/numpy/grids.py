@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.core.promotion import result_type
 from fxflow.numpy._operands import DTypeLike, ShapeLike, array_of
 from fxflow.numpy.axes import as_shape
 from fxflow.numpy.creation import asarray
@@ -150,7 +149,7 @@ def _along_slice(s: slice) -> Array:
 def _numbers(key: Any) -> tuple[list[Array], bool]:
     single = isinstance(key, slice)
     parts = [_along_slice(s) for s in ((key,) if single else key)]
-    dtype = np.result_type(*(p.dtype for p in parts)) if parts else dtypes.default_int()
+    dtype = result_type(*parts) if parts else dtypes.default_int()
     return [p.astype(dtype) for p in parts], single
 
 

@@ -29,7 +29,6 @@ from fxflow.numpy._operands import (
 from fxflow.numpy.calculus import diff
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.index_update import At
-from fxflow.numpy.joining import concatenate
 from fxflow.numpy.ranges import linspace
 from fxflow.numpy.reductions import max, min, sum
 from fxflow.numpy.selection import choose_between, clip
@@ -225,7 +224,7 @@ def _histogram(a: Any, edges: Any, weights: Any, density: bool) -> tuple[Array, 
         if dtypes.is_bool(scale.aval.dtype):
             scale = convert(scale, dtypes.default_int())
     else:
-        data, scale = promote_dtypes("histogram", data, weights)
+        _, scale = promote_dtypes("histogram", data, weights)
         if data.aval.shape != scale.aval.shape:
             raise ShapeError(
                 f"histogram: weights {scale.aval} must have the shape of the data, "
@@ -274,7 +273,7 @@ def histogram2d(
 
     Source: `numpy.histogram2d`.
     """
-    x, y = promote_dtypes("histogram2d", x, y)
+    x, y = array_of(x, "histogram2d"), array_of(y, "histogram2d")
     if x.aval.shape != y.aval.shape or x.aval.ndim != 1:
         raise ShapeError(
             f"histogram2d: x and y must have one axis of one length, got {x.aval} and "
@@ -283,8 +282,7 @@ def histogram2d(
     if not isinstance(bins, int | np.integer) and len(bins) != 2:
         edges = asarray(bins)
         bins = [edges, edges]
-    pairs = concatenate([reshape(x, (-1, 1)), reshape(y, (-1, 1))], 1)
-    counts, (first, second) = histogramdd(pairs, bins, range, weights, density)
+    counts, (first, second) = histogramdd([x, y], bins, range, weights, density)
     return counts, first, second
 
 

@@ -349,10 +349,12 @@ def put(
             lax.broadcast_in_dim(values, (times, values.size), (1,)), (-1,)
         )
     values = values[: places.size]
+    if dtypes.bits(places.dtype) < 32:
+        places = convert(places, dtypes.int32)
     if mode == "wrap":
         places = places % x.size
     how = "drop" if mode == "drop" else "clip"
-    if how == "clip" and mode != "wrap":
+    if how == "clip" and mode != "wrap" and dtypes.is_signed(places.dtype):
         places = choose_between(places < -x.size, constant(0, places.dtype), places)
     flat = At(ravel(x))[places].set(values, mode=how)
     return reshape(flat, x.shape)

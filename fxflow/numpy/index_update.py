@@ -7,6 +7,7 @@ does not depend on where it is true is a `where`: so it may be traced.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -19,10 +20,11 @@ from fxflow.core.aval import Shape
 from fxflow.core.convert import as_array
 from fxflow.core.eager import interpreter, library
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.promotion import lub
 from fxflow.core.trace import Tracer, under
 from fxflow.lax.places import GatherScatterMode
 from fxflow.numpy import arithmetic, index_plans, index_reading
-from fxflow.numpy._operands import array_of, convert, repeated
+from fxflow.numpy._operands import array_of, beside, convert, repeated
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.creation import astype_array
 from fxflow.numpy.selection import choose_between
@@ -192,9 +194,9 @@ class IndexedArray:
           Array of the type of `x / x`: integers become floats.
         """
         x = array_of(self.array, "at.divide")
-        ones = convert(array_of(1, "at.divide"), x.aval.dtype)
-        factors = IndexedArray(repeated(ones, x.aval.shape), self.index)
-        return arithmetic.divide(x, factors._update("multiply", values, options))
+        factors = self._products(x, values, options, dtypes.to_inexact)
+        quotients = arithmetic.divide(x, factors)
+        return convert(quotients, dtypes.to_inexact(x.aval.dtype))
 
     def power(self, values: Any, **options: Any) -> Array:
         """Returns the array with elements raised to powers.
@@ -207,9 +209,12 @@ class IndexedArray:
           Array of the type of `x`.
         """
         x = array_of(self.array, "at.power")
-        ones = convert(array_of(1, "at.power"), x.aval.dtype)
-        exponents = IndexedArray(repeated(ones, x.aval.shape), self.index)
-        return arithmetic.power(x, exponents._update("multiply", values, options))
+        dtype = x.aval.dtype
+        exponents = self._products(x, values, options)
+        powers = convert(arithmetic.power(x, exponents), dtype)
+        if _survives(dtype, exponents.aval.dtype):
+            return powers
+        return choose_between(self._marks(x, options), powers, x)
 
     def min(self, values: Any, **options: Any) -> Array:
         """Returns the array with elements that are larger than the values replaced.
@@ -273,7 +278,26 @@ class IndexedArray:
         )
         return out
 
+    def _products(
+        self,
+        x: Any,
+        values: Any,
+        options: dict[str, Any],
+        related: Callable[[Any], Any] = lambda dtype: dtype,
+    ) -> Any:
+        """Returns the product of the values for each element of `x`, 1 for none."""
+        given = beside("at", values, x)
+        dtype = related(_joint_dtype("multiply", x, given))
+        ones = lax.full(x.aval.shape, 1, dtype)
+        return IndexedArray(ones, self.index)._update("multiply", given, options)
+
+    def _marks(self, x: Any, options: dict[str, Any]) -> Any:
+        """Returns for each element of `x` whether the index names it."""
+        nowhere = lax.full(x.aval.shape, False)
+        return IndexedArray(nowhere, self.index)._update("set", True, options)
+
     def _update(self, kind: str, values: Any, options: dict[str, Any]) -> Array:
+        options = dict(options)
         name = f"at.{kind}"
         mode = options.pop("mode", None)
         unique = options.pop("unique_indices", False)
@@ -282,7 +306,7 @@ class IndexedArray:
         options.pop("out_sharding", None)
         if options:
             raise ArgumentError(f"{name}: unknown arguments {', '.join(options)}")
-        values = array_of(values, name)
+        values = beside(name, values, self.array)
         index = self.index
         mask = index[0] if type(index) is tuple and len(index) == 1 else index
         if (
@@ -314,24 +338,37 @@ def _get(
     return index_reading.get(x, arrays, static, mode, fill_value, unique, sorted_, wrap)
 
 
-def _as_updates(name: str, x: Any, values: Any) -> Any:
-    """Returns values as the array's dtype.
+def _joint_dtype(kind: str, x: Any, values: Any) -> Any:
+    """Returns the dtype in which elements and values are combined.
+
+    What comes out goes back into the array's dtype: `int32` elements times 1.5 are
+    multiplied as floats.
 
     Raises:
-      DtypeError: that would lose an imaginary part.
+      DtypeError: going back would lose an imaginary part, or keys are combined.
     """
-    dtype = x.aval.dtype
-    given = values.aval
-    if given.dtype == dtype:
-        return values
-    if dtypes.is_key(dtype) or dtypes.is_key(given.dtype):
-        raise DtypeError(f"{name}: {given} does not go into {x.aval}")
-    if dtypes.is_complex(given.dtype) and not dtypes.is_complex(dtype):
+    name = f"at.{kind}"
+    own, given = x.aval, values.aval
+    if given.dtype == own.dtype:
+        return own.dtype
+    if dtypes.is_key(own.dtype) or dtypes.is_key(given.dtype):
+        raise DtypeError(f"{name}: {given} does not go into {own}")
+    if dtypes.is_complex(given.dtype) and not dtypes.is_complex(own.dtype):
         raise DtypeError(
-            f"{name}: complex values {given} do not go into {x.aval}: take .real, or "
+            f"{name}: complex values {given} do not go into {own}: take .real, or "
             "convert the array with .astype(...)"
         )
-    return convert(values, dtype)
+    if kind == "set":
+        return own.dtype
+    return lub((own.dtype, given.dtype), (own.weak_type, given.weak_type))[0]
+
+
+def _survives(dtype: Any, joint: Any) -> bool:
+    """Returns whether all values of a dtype come back from another one unchanged."""
+    if not (dtypes.is_integer(dtype) and dtypes.is_inexact(joint)):
+        return True
+    digits = dtypes.bits(dtype) - dtypes.is_signed(dtype)
+    return bool(digits <= dtypes.finfo(joint).nmant + 1)
 
 
 @library()
@@ -347,10 +384,16 @@ def _masked(x: Any, mask: Any, values: Any, kind: str) -> Array:
             "must be "
             "that of the leading axes"
         )
-    values = _as_updates(name, x, values)
+    values = convert(values, _joint_dtype(kind, x, values))
     _check_values(name, x, values, shape[mask.aval.ndim :])
     wide = lax.broadcast_in_dim(mask, shape, tuple(range(mask.aval.ndim)))
-    return choose_between(wide, _COMBINE[kind](x, values), x)
+    return choose_between(wide, _combined(kind, x, values), x)
+
+
+def _combined(kind: str, old: Any, values: Any) -> Any:
+    """Returns new elements of the dtype of the old ones."""
+    dtype = old.aval.dtype
+    return convert(_COMBINE[kind](convert(old, values.aval.dtype), values), dtype)
 
 
 def _check_values(name: str, x: Any, values: Any, shape: Shape) -> None:
@@ -386,7 +429,7 @@ def _updated(
     """Returns `x` with the elements that an index names changed."""
     name = f"at.{kind}"
     x = array_of(x, name)
-    values = _as_updates(name, x, values)
+    values = convert(values, _joint_dtype(kind, x, values))
     mode = index_reading.mode_of(mode)
     plan = index_plans.plan_of(static, x.aval, name, mode, wrap)
     if plan.outside:
@@ -429,7 +472,7 @@ def _write_block(
     new = repeated(values, shape)
     if kind != "set":
         old = lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
-        new = _COMBINE[kind](lax.reshape(old, shape), new)
+        new = _combined(kind, lax.reshape(old, shape), new)
     new = _to_axes(new, sizes)
     return lax.dynamic_update_slice(x, new, starts, allow_negative_indices=False)
 
@@ -446,6 +489,10 @@ def _squeezed_to(values: Any, shape: Shape) -> Any:
     """Drops leading axes of length 1 that are too many."""
     extra = values.aval.ndim - len(shape)
     return lax.reshape(values, values.aval.shape[extra:]) if extra > 0 else values
+
+
+def _scatter(vectors: Any, kind: str, x: Any, updates: Any, **options: Any) -> Any:
+    return _SCATTERS[kind](x, vectors, updates, **options)
 
 
 def _scattered(
@@ -504,6 +551,7 @@ def _scattered(
     _check_values(name, x, values, tuple(full))
     values = _squeezed_to(values, tuple(full))
     updates = _to_axes(repeated(values, tuple(full)), tuple(shape))
+    joint = updates.aval.dtype
     if not updates.aval.size:
         return x if plan.shape == original else lax.reshape(x, original)
     batch_shape = tuple(shape[b] for b in batch)
@@ -529,12 +577,10 @@ def _scattered(
             inserted.append(d)
         columns.append(lax.broadcast_in_dim(column, batch_shape, dims))
         component_axes.append(d)
-    vectors = index_reading.stack_columns(columns, batch_shape)
-    out = _SCATTERS[kind](
-        x,
-        vectors,
-        updates,
-        lax.ScatterDimensionNumbers(
+    scatter = functools.partial(
+        _scatter,
+        index_reading.stack_columns(columns, batch_shape),
+        dimension_numbers=lax.ScatterDimensionNumbers(
             update_window_dims=tuple(window),
             inserted_window_dims=tuple(sorted(inserted)),
             scatter_dims_to_operand_dims=tuple(component_axes),
@@ -543,4 +589,13 @@ def _scattered(
         unique_indices=unique or not any(a.kind == "array" for a in plan.axes),
         mode=mode,
     )
+    dtype = x.aval.dtype
+    out = scatter(kind, convert(x, joint), updates)
+    if joint != dtype:
+        out = convert(out, dtype)
+        if not _survives(dtype, joint):
+            # What no index names stays as it is.
+            named = lax.full(updates.aval.shape, True)
+            marks = lax.full(x.aval.shape, False)
+            out = choose_between(scatter("set", marks, named), out, x)
     return out if plan.shape == original else lax.reshape(out, original)

@@ -45,7 +45,7 @@ def _sequence(name: str, arrays: Any) -> list[Any]:
 def _one_dtype(name: str, arrays: Sequence[Any], dtype: Any) -> list[Any]:
     if dtype is None:
         return promote_dtypes(name, *arrays)
-    return [astype_array(array_of(a, name), dtype) for a in arrays]
+    return [astype_array(array_of(a, name, dtype), dtype) for a in arrays]
 
 
 def concatenate(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import dtypes
+from fxflow.core import arith, dtypes
 from fxflow.core.array import Array
 from fxflow.core.convert import typeof
 from fxflow.core.eager import library
@@ -21,7 +21,6 @@ from fxflow.numpy._operands import (
     convert,
     joint_shape,
     no_out,
-    promote_dtypes,
     promote_inexact,
     repeated,
     size_of,
@@ -43,7 +42,7 @@ def _count(
 def _divided(total: Any, count: Any) -> Any:
     dtype = total.aval.dtype
     if isinstance(count, int | float):
-        return lax.div(total, np.asarray(count).astype(dtype)[()])
+        return lax.div(total, arith.constant(count, dtype, total.aval.weak_type))
     return lax.div(total, convert(count, dtype))
 
 
@@ -84,7 +83,7 @@ def mean(
     Source: `numpy.mean`.
     """
     no_out("mean", out)
-    array = array_of(a, "mean")
+    array = array_of(a, "mean", dtype)
     axes = canonical_axes("mean", axis, array.aval.ndim)
     chosen = dtypes.to_inexact(array.aval.dtype) if dtype is None else dtype
     wide, result = accumulated(array, chosen)
@@ -157,9 +156,7 @@ def average(
         axes = canonical_axes("average", axis, array.aval.ndim)
         count = size_of(tuple(array.aval.shape[i] for i in axes))
         return (out, lax.full_like(out, count)) if returned else out
-    array, scale = promote_dtypes("average", a, weights)
-    dtype = dtypes.to_inexact(array.aval.dtype)
-    array, scale = convert(array, dtype), convert(scale, dtype)
+    array, scale = promote_inexact("average", a, weights)
     scale = weights_of("average", array, scale, axis)
     total = sum(scale, axis=axis, keepdims=keepdims)
     out = lax.div(sum(lax.mul(array, scale), axis=axis, keepdims=keepdims), total)
@@ -226,7 +223,7 @@ def var(
       axis: int, tuple of ints, or None for all axes.
       dtype: of the result; None is that of `a`, made a (real) float.
       out: not supported: arrays are immutable.
-      ddof: what is subtracted from the number of elements in the divisor.
+      ddof: a number, subtracted from the number of elements in the divisor.
       keepdims: whether reduced axes stay, with length 1.
       where: bool array that broadcasts to `a`: which elements count.
       mean: the mean, if it is known already: of a shape that broadcasts to `a`, as
@@ -256,7 +253,7 @@ def var(
             raise ArgumentError("var: give ddof or correction, not both")
         ddof = correction
     ddof = _degrees("var", ddof)
-    array = array_of(a, "var")
+    array = array_of(a, "var", dtype)
     axes = canonical_axes("var", axis, array.aval.ndim)
     given = dtypes.to_inexact(array.aval.dtype)
     result = dtypes.to_real(given) if dtype is None else dtypes.dtype(dtype)
@@ -304,7 +301,7 @@ def std(
       axis: int, tuple of ints, or None for all axes.
       dtype: of the result; None is that of `a`, made a (real) float.
       out: not supported: arrays are immutable.
-      ddof: what is subtracted from the number of elements in the divisor.
+      ddof: a number, subtracted from the number of elements in the divisor.
       keepdims: whether reduced axes stay, with length 1.
       where: bool array that broadcasts to `a`: which elements count.
       mean: the mean, if it is known already: of a shape that broadcasts to `a`, as

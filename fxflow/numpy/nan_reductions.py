@@ -18,9 +18,9 @@ from fxflow.numpy.floats import isnan
 from fxflow.numpy.selection import choose_between
 
 
-def _valid(name: str, a: Any, where: Any) -> tuple[Any, Any]:
+def _valid(name: str, a: Any, where: Any, dtype: Any) -> tuple[Any, Any]:
     """Returns the array, and where it counts: not nan and not masked."""
-    array = array_of(a, name)
+    array = array_of(a, name, dtype)
     if not dtypes.is_inexact(array.aval.dtype):
         return array, where
     mask = lax.bitwise_not(isnan(array))
@@ -36,15 +36,16 @@ def _valid(name: str, a: Any, where: Any) -> tuple[Any, Any]:
     return array, mask
 
 
-def without_nan(name: str, a: ArrayLike, neutral: Any) -> Any:
+def without_nan(name: str, a: ArrayLike, neutral: Any, dtype: Any = None) -> Any:
     """Returns an array with a number in the place of nan.
 
     Args:
       name: of the function, for messages.
       a: array-like.
       neutral: the number.
+      dtype: see `array_of`.
     """
-    array = array_of(a, name)
+    array = array_of(a, name, dtype)
     if not dtypes.is_inexact(array.aval.dtype):
         return array
     return choose_between(isnan(array), lax.full_like(array, neutral), array)
@@ -87,7 +88,7 @@ def nansum(
 
     Source: `numpy.nansum`.
     """
-    array = without_nan("nansum", a, 0)
+    array = without_nan("nansum", a, 0, dtype)
     return reductions.sum(array, axis, dtype, out, keepdims, initial, where)
 
 
@@ -128,7 +129,7 @@ def nanprod(
 
     Source: `numpy.nanprod`.
     """
-    array = without_nan("nanprod", a, 1)
+    array = without_nan("nanprod", a, 1, dtype)
     return reductions.prod(array, axis, dtype, out, keepdims, initial, where)
 
 
@@ -348,7 +349,7 @@ def nanmean(
 
     Source: `numpy.nanmean`.
     """
-    array, mask = _valid("nanmean", a, where)
+    array, mask = _valid("nanmean", a, where, dtype)
     return means.mean(array, axis, dtype, out, keepdims, where=mask)
 
 
@@ -391,7 +392,7 @@ def nanvar(
 
     Source: `numpy.nanvar`.
     """
-    array, mask = _valid("nanvar", a, where)
+    array, mask = _valid("nanvar", a, where, dtype)
     return means.var(array, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)
 
 
@@ -434,5 +435,5 @@ def nanstd(
 
     Source: `numpy.nanstd`.
     """
-    array, mask = _valid("nanstd", a, where)
+    array, mask = _valid("nanstd", a, where, dtype)
     return means.std(array, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)

@@ -9,19 +9,20 @@ import numpy as np
 from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
-from fxflow.core.convert import as_array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import (
     ArrayLike,
     array_of,
+    beside,
     convert,
     joint_shape,
     promote_dtypes,
     promote_inexact,
     repeated,
 )
+from fxflow.numpy.creation import wrap_host
 from fxflow.numpy.diagonals import vander
 from fxflow.numpy.outer_products import outer
 from fxflow.numpy.products import dot
@@ -360,7 +361,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     data = np.asarray(array)
     places = np.flatnonzero(data)
     if not places.size:
-        return as_array(np.zeros(0, dtypes.to_complex(array.aval.dtype)))
+        return wrap_host(np.zeros(0, dtypes.to_complex(array.aval.dtype)))
     first, last = int(places[0]), int(places[-1]) + 1
     return _roots(array[first:last], data.size - last)
 
@@ -373,7 +374,7 @@ def _roots(p: Any, zeros: int) -> Array:
     if n > 1:
         top = -lax.slice_in_dim(p, 1, n) / lax.slice_in_dim(p, 0, 1)
         below = np.eye(n - 2, n - 1).astype(p.aval.dtype)
-        matrix = lax.concatenate([lax.expand_dims(top, (0,)), as_array(below)], 0)
+        matrix = lax.concatenate([lax.expand_dims(top, (0,)), wrap_host(below)], 0)
         out = linalg.eigvals(matrix)
     return lax.concatenate([out, lax.full((zeros,), 0, dtype)], 0)
 
@@ -448,7 +449,7 @@ def polyfit(
 def _polyfit(x: Any, y: Any, w: Any, order: int, rcond: float) -> Any:
     rows, right = vander(x, order), y
     if w is not None:
-        scale = convert(array_of(w, "polyfit"), right.aval.dtype)
+        scale = convert(beside("polyfit", w, right), right.aval.dtype)
         if scale.aval.shape != x.aval.shape:
             raise ShapeError(
                 f"polyfit: weights {scale.aval} must be as long as x, {x.aval}"

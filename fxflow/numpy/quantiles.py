@@ -22,7 +22,7 @@ from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.lax.transfer import laid_out
-from fxflow.numpy._operands import array_of, convert, repeated, size_of
+from fxflow.numpy._operands import array_of, beside, convert, repeated, size_of
 from fxflow.numpy.axes import canonical_axes
 from fxflow.numpy.floats import isnan
 from fxflow.numpy.index_functions import take_along_axis
@@ -106,7 +106,8 @@ def _quantile(
         raise ArgumentError(
             f'{name}: with weights, method must be "inverted_cdf", got {method!r}'
         )
-    array, probability = array_of(a, name), array_of(q, name)
+    array = array_of(a, name)
+    probability = beside(name, q, array)
     if dtypes.is_complex(array.aval.dtype) or dtypes.is_complex(probability.aval.dtype):
         raise DtypeError(
             f"{name}: complex numbers have no order, got {array.aval}, q "
@@ -275,7 +276,7 @@ def _declared(name: str, unit: str, *, q: float, values: str) -> Callable[..., A
     def found(
         a: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any
     ) -> Array:
-        share = array_of(q, name) / 100 if percent else q
+        share = beside(name, q, array_of(a, name)) / 100 if percent else q
         return _quantile(
             name, a, share, axis, method, keepdims, skip_nan=skip_nan, weights=weights
         )

@@ -19,6 +19,7 @@ from fxflow.core.trace import Tracer, state
 from fxflow.numpy._operands import (
     ArrayLike,
     DTypeLike,
+    array_of,
     broadcast,
     constant,
     convert,
@@ -218,6 +219,7 @@ def linspace(
 def _linspace(
     start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int
 ) -> tuple[Array, Array]:
+    start, stop = (array_of(a, "linspace", dtype) for a in (start, stop))
     start, stop = promote_inexact("linspace", start, stop)
     if dtype is not None and dtypes.is_inexact(dtype):
         start, stop = convert(start, dtype), convert(stop, dtype)
@@ -286,8 +288,9 @@ def logspace(
 
     Source: `numpy.logspace`.
     """
-    exponents = linspace(start, stop, num, endpoint, axis=axis)
     chosen = None if dtype is None else dtypes.dtype(dtype)
+    start, stop, base = (array_of(a, "logspace", chosen) for a in (start, stop, base))
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
     return _powers(base, exponents, chosen)
 
 
@@ -334,6 +337,7 @@ def geomspace(
 def _geomspace(
     start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int
 ) -> Array:
+    start, stop = (array_of(a, "geomspace", dtype) for a in (start, stop))
     start, stop = promote_inexact("geomspace", start, stop)
     shape = joint_shape("geomspace", [start.aval, stop.aval])
     start, stop = repeated(start, shape), repeated(stop, shape)

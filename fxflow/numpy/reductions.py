@@ -56,13 +56,13 @@ def accumulated(
     Args:
       a: array or tracer.
       dtype: of the result, as the user gave it.
-      promote_integers: whether narrow integers and bools become default integers.
+      promote_integers: whether narrow integers become default integers, as bools do.
     """
     given = a.aval.dtype
     if dtype is not None:
         result = dtypes.dtype(dtype)
     elif dtypes.is_bool(given):
-        result = dtypes.default_int() if promote_integers else given
+        result = dtypes.default_int()
     elif dtypes.is_integer(given) and promote_integers:
         wide = dtypes.default_int()
         if dtypes.is_unsigned(given):
@@ -108,7 +108,8 @@ def sum(
       ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
-      Of no elements: 0. 16-bit floats are added up in 32 bits.
+      Of no elements: 0. 16-bit floats are added up in 32 bits. With `dtype=bool`:
+      whether any element is not zero.
 
     Example:
       >>> sum(np.array([[1, 2], [3, 4]]), axis=0)
@@ -117,14 +118,16 @@ def sum(
     Source: `numpy.sum`.
     """
     no_out("sum", out)
-    array = array_of(a, "sum")
+    array = array_of(a, "sum", dtype)
     axes = canonical_axes("sum", axis, array.aval.ndim)
     wide, result = accumulated(array, dtype, promote_integers=promote_integers)
     wide = masked("sum", wide, where, 0)
-    total = lax.reduce_sum(wide, axes)
+    bools = dtypes.is_bool(result)
+    total = (lax.reduce_or if bools else lax.reduce_sum)(wide, axes)
     total = convert(total, result, total.aval.weak_type)
     if initial is not None:
-        total = lax.add(total, _start("sum", initial, total))
+        plus = lax.bitwise_or if bools else lax.add
+        total = plus(total, _start("sum", initial, total))
     return _kept(total, axes, array.aval.ndim, keepdims)
 
 
@@ -168,7 +171,7 @@ def prod(
       ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
-      Of no elements: 1.
+      Of no elements: 1. With `dtype=bool`: whether no element is zero.
 
     Example:
       >>> prod(np.array([[1, 2], [3, 4]]), axis=1)
@@ -177,14 +180,16 @@ def prod(
     Source: `numpy.prod`.
     """
     no_out("prod", out)
-    array = array_of(a, "prod")
+    array = array_of(a, "prod", dtype)
     axes = canonical_axes("prod", axis, array.aval.ndim)
     wide, result = accumulated(array, dtype, promote_integers=promote_integers)
     wide = masked("prod", wide, where, 1)
-    total = lax.reduce_prod(wide, axes)
+    bools = dtypes.is_bool(result)
+    total = (lax.reduce_and if bools else lax.reduce_prod)(wide, axes)
     total = convert(total, result, total.aval.weak_type)
     if initial is not None:
-        total = lax.mul(total, _start("prod", initial, total))
+        times = lax.bitwise_and if bools else lax.mul
+        total = times(total, _start("prod", initial, total))
     return _kept(total, axes, array.aval.ndim, keepdims)
 
 

@@ -150,7 +150,8 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     """Returns whether a conversion between dtypes is allowed under a rule.
 
     Args:
-      from_: dtype or array.
+      from_: dtype or array; a NumPy array of 64 bits counts as 32-bit unless
+        `config.x64`, as it does everywhere.
       to: dtype.
       casting: "no", "equiv", "safe", "same_kind" or "unsafe", as in NumPy.
 
@@ -166,7 +167,7 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
 
     Source: `numpy.can_cast`.
     """
-    source = from_.dtype if hasattr(from_, "shape") else dtypes.dtype(from_)
+    source, _ = promotion.dtype_and_weak(from_)
     return bool(np.can_cast(source, dtypes.dtype(to), casting=casting))  # type: ignore[arg-type]
 
 

@@ -6,6 +6,7 @@ How many elements come out depends on the data, so under `jit` the number is to 
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from fxflow import lax
@@ -14,7 +15,14 @@ from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError
 from fxflow.lax.arguments import integer
-from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_dtypes, size_of
+from fxflow.numpy._operands import (
+    ArrayLike,
+    array_of,
+    constant,
+    convert,
+    promote_dtypes,
+    size_of,
+)
 from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.finding import nonzero
@@ -75,6 +83,7 @@ def _grouped(rows: Any, equal_nan: bool) -> Any:
     if not columns or not n:
         # Rows of nothing are all equal.
         return numbers, lax.eq(numbers, lax.full_like(numbers, 0))
+    columns = [_nan_last(column) for column in columns]
     *ordered, perm = lax.sort((*columns, numbers), 0, True, len(columns))
     differs = lax.full((max(n - 1, 0),), False, dtypes.bool_)
     for column in ordered:
@@ -86,6 +95,14 @@ def _grouped(rows: Any, equal_nan: bool) -> Any:
         differs = differs | other
     first = lax.full((1,), True, dtypes.bool_)
     return perm, lax.concatenate([first, differs], 0)
+
+
+def _nan_last(column: Any) -> Any:
+    """Returns complex numbers all of whose nan are one, greater than the others."""
+    dtype = column.aval.dtype
+    if not dtypes.is_complex(dtype):
+        return column
+    return choose_between(isnan(column), constant(complex(math.nan, 0), dtype), column)
 
 
 def _size(name: str, mask: Any, size: Any) -> int:
@@ -125,6 +142,10 @@ def unique(
         up.
       fill_value: to fill up with; None is the least element.
       sorted: has no effect: they always are.
+
+    Special cases:
+      nan comes last; of several that are equal the first stands for all. A complex
+      number is nan if one of its parts is. 0.0 and -0.0 are equal.
 
     Returns:
       Array, or a tuple of it and of integer arrays: indices, inverse (of the shape of
@@ -350,7 +371,7 @@ def isin(
     count = others.aval.size
     if not count:
         return lax.full(x.aval.shape, invert, dtypes.bool_)
-    ordered = lax.sort(ravel(others), 0)
+    ordered = lax.sort(_nan_last(ravel(others)), 0)
     if method == "compare_all" or (method == "auto" and count <= 16):
         shape = (*x.aval.shape, count)
         left = lax.broadcast_in_dim(x, shape, tuple(range(x.aval.ndim)))
@@ -363,9 +384,17 @@ def isin(
 
 
 def _compressed(
-    name: str, x: Any, mask: Any, size: int | None, fill_value: Any
+    name: str,
+    x: Any,
+    mask: Any,
+    size: int | None,
+    fill_value: Any,
+    fill_with_first: bool = True,
 ) -> tuple[Array, Array]:
-    """Returns the elements under a mask, and where they are."""
+    """Returns the elements under a mask, and where they are.
+
+    Without a fill value the first of them fills up, or 0 if there is none.
+    """
     n = x.aval.shape[0]
     count = _size(name, mask, size)
     places = nonzero(mask, size=count, fill_value=n)[0]
@@ -376,8 +405,8 @@ def _compressed(
         return lax.full((count,), fill, x.aval.dtype), places
     found = take(x, places, mode="clip")
     if size is not None:
-        if fill_value is None:
-            fill = x[0]
+        if fill_value is None and fill_with_first and count:
+            fill = choose_between(places[0] < n, found[0], fill)
         found = choose_between(places < n, found, fill)
     return found, places
 
@@ -432,7 +461,7 @@ def intersect1d(
       assume_unique: has no effect.
       return_indices: whether to return where they come first in each array.
       size: how many to return; needed under `jit`.
-      fill_value: to fill up with; None is the least element of `ar1`.
+      fill_value: to fill up with; None is the least element of the result, or 0.
 
     Returns:
       Array with one axis, or a tuple of it and of two integer arrays.
@@ -484,10 +513,10 @@ def setdiff1d(
       ar2: array-like.
       assume_unique: whether `ar1` has each element once; its order is kept then.
       size: how many to return; needed under `jit`.
-      fill_value: to fill up with; None is the first element of (the sorted) `ar1`.
+      fill_value: to fill up with; None is 0.
 
     Returns:
-      Array with one axis, sorted unless `assume_unique`.
+      Array of the dtype of `ar1` with one axis, sorted unless `assume_unique`.
 
     Raises:
       ConcretizationError: an array is traced, and `size` is not given.
@@ -499,13 +528,19 @@ def setdiff1d(
 
     Source: `numpy.setdiff1d`.
     """
-    x, y = _two("setdiff1d", ar1, ar2)
-    mask = isin(x, y, invert=True)
-    if not assume_unique and x.aval.size:
-        perm, first = _grouped(x, True)
-        x = take(x, perm, mode="clip")
-        mask = first & isin(x, y, invert=True)
-    return _compressed("setdiff1d", x, mask, size, fill_value)[0]
+    x = ravel(array_of(ar1, "setdiff1d"))
+    if assume_unique:
+        mask = isin(x, ar2, invert=True)
+    else:
+        x, first = _ordered(x)
+        mask = first & isin(x, ar2, invert=True)
+    return _compressed("setdiff1d", x, mask, size, fill_value, False)[0]
+
+
+def _ordered(x: Any) -> tuple[Any, Any]:
+    """Returns elements sorted, and whether each is the first of its kind."""
+    perm, first = _grouped(x, True)
+    return (take(x, perm, mode="clip") if x.aval.size else x), first
 
 
 def setxor1d(
@@ -523,13 +558,16 @@ def setxor1d(
       ar2: array-like.
       assume_unique: has no effect.
       size: how many to return; needed under `jit`.
-      fill_value: to fill up with; None is the least element.
+      fill_value: to fill up with; None is the least element of the result, or 0.
 
     Returns:
       Array with one axis.
 
     Raises:
       ConcretizationError: an array is traced, and `size` is not given.
+
+    Special cases:
+      nan is in nothing: of each array that has one it is in the result.
 
     Example:
       >>> import numpy as np
@@ -539,11 +577,13 @@ def setxor1d(
     Source: `numpy.setxor1d`.
     """
     x, y = _two("setxor1d", ar1, ar2)
+    (x, first_x), (y, first_y) = _ordered(x), _ordered(y)
     both = concatenate([x, y])
-    alone = concatenate([isin(x, y, invert=True), isin(y, x, invert=True)])
-    if not both.aval.size:
-        return _compressed("setxor1d", both, alone, size, fill_value)[0]
-    perm, first = _grouped(both, True)
-    mask = first & take(alone, perm, mode="clip")
-    ordered = take(both, perm, mode="clip")
-    return _compressed("setxor1d", ordered, mask, size, fill_value)[0]
+    alone = concatenate(
+        [first_x & isin(x, y, invert=True), first_y & isin(y, x, invert=True)]
+    )
+    if both.aval.size:
+        perm, _ = _grouped(both, True)
+        both = take(both, perm, mode="clip")
+        alone = take(alone, perm, mode="clip")
+    return _compressed("setxor1d", both, alone, size, fill_value)[0]

@@ -14,6 +14,7 @@ from fxflow.core.convert import as_array
 from fxflow.core.errors import ArgumentError
 from fxflow.numpy._declare import unary
 from fxflow.numpy._operands import array_of, convert, promote_inexact
+from fxflow.numpy.creation import wrap_host
 
 
 @unary(
@@ -144,11 +145,13 @@ def kaiser(M: int, beta: Any) -> Array:
     Source: `numpy.kaiser`.
     """
     count = _count("kaiser", M)
-    dtype = dtypes.default_float()
+    beta = array_of(beta, "kaiser")
+    wide = dtypes.is_wide(beta.aval.dtype)
+    dtype = dtypes.float64 if wide else dtypes.default_float()
     if count <= 1:
-        return as_array(np.ones(max(count, 0), dtype))
+        return wrap_host(np.ones(max(count, 0), dtype))
     half = (count - 1) / 2
     place = (np.arange(count) - half) / half
-    shape = convert(array_of(beta, "kaiser"), dtype)
-    arch = as_array(np.sqrt(1 - place**2).astype(dtype))
+    shape = convert(beta, dtype)
+    arch = wrap_host(np.sqrt(1 - place**2).astype(dtype))
     return i0(arch * shape) / i0(shape)

@@ -113,7 +113,8 @@ def fold_in(key: Any, data: Any) -> Array:
 
     Args:
       key: one key.
-      data: a 0-d integer, taken modulo 2³².
+      data: a 0-d integer, taken modulo 2³². A float is refused, as 0.1 and 0.9 would
+        make one key.
 
     Returns:
       One key; words u32[2] if `key` came as words.

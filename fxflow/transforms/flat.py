@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core import tree
-from fxflow.core.convert import is_arraylike, not_an_array
+from fxflow.core import dtypes, tree
+from fxflow.core.array import Array
+from fxflow.core.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.errors import ArgumentError
+
+
+def _as_result(value: Any) -> Any:
+    # A derivative by integers stays the NumPy array of nothing that it is.
+    if isinstance(value, Array) or getattr(value, "dtype", None) == dtypes.float0:
+        return value
+    return as_array(value)
 
 
 class FlatFunction:
@@ -81,8 +89,8 @@ class FlatFunction:
         return flat
 
     def result(self, outs: Sequence[Any]) -> Any:
-        """Returns the result from the flat list."""
-        return self.out_tree.unflatten(outs[: self.count])
+        """Returns the result from the flat list; numbers become arrays."""
+        return self.out_tree.unflatten(map(_as_result, outs[: self.count]))
 
     def aux(self, outs: Sequence[Any]) -> Any:
         """Returns `aux` from the flat list."""

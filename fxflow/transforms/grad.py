@@ -185,7 +185,7 @@ def value_and_grad(
         found = backward(lin.nodes, lin.inputs, lin.tangents[:1], [one])
         given = iter(found)
         cotangents = [
-            arith.instantiate(next(given) if a else Zero(typeof(p).tangent()))
+            arith.handed_out(next(given) if a else Zero(typeof(p).tangent()), typeof(p))
             for p, a in zip(leaves, active, strict=True)
         ]
         gradient = in_tree.unflatten(cotangents)
@@ -281,7 +281,7 @@ def _prepare(
 
 
 def _basis(leaves: Sequence[Any]) -> list[Any]:
-    """Returns for each leaf the stack of all unit tangents, as host arrays."""
+    """Returns for each leaf the stack of all unit tangents, as arrays."""
     total = sum(typeof(leaf).size for leaf in leaves)
     basis = []
     start = 0
@@ -292,9 +292,9 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
             rows = block.reshape(total, aval.size)
             rows[np.arange(start, start + aval.size), np.arange(aval.size)] = 1
         start += aval.size
-        # A NumPy array of 64 bits would be taken for one of 32.
-        wide = dtypes.is_wide(block.dtype)
-        basis.append(put_host(block, Aval(block.shape, block.dtype)) if wide else block)
+        if block.dtype != dtypes.float0:
+            block = put_host(block, Aval(block.shape, block.dtype, aval.weak_type))
+        basis.append(block)
     return basis
 
 

@@ -72,7 +72,8 @@ def jvp(
     flat = FlatFunction(fun, in_tree, name, has_aux=has_aux)
     outs, out_tangents = jvp_flat(flat, leaves, directions)
     tangent = flat.out_tree.unflatten(
-        map(arith.instantiate, out_tangents[: flat.count])
+        arith.handed_out(t, typeof(out))
+        for out, t in zip(outs[: flat.count], out_tangents, strict=False)
     )
     if has_aux:
         return flat.result(outs), tangent, flat.aux(outs)

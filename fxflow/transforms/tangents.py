@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from fxflow.core import arith, dtypes
+from fxflow.core.array import put_host
 from fxflow.core.aval import Aval
 from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import DtypeError, ShapeError
@@ -61,6 +64,12 @@ def checked_tangent(
                 "np.zeros(shape, fxflow.float0)"
             )
         return Zero(expected)
+    wide = dtypes.is_wide(expected.dtype)
+    if wide and isinstance(value, np.ndarray | np.generic):
+        # Taken for 32 bits elsewhere; here the value says what is meant.
+        given = given.update(dtype=dtypes.dtype(value.dtype))
+        if given.dtype == expected.dtype:
+            return put_host(np.array(value), expected)
     if given.dtype == expected.dtype:
         return value
     real = not dtypes.is_complex(given.dtype)
@@ -69,6 +78,8 @@ def checked_tangent(
         and (numbers or dtypes.is_inexact(given.dtype))
         and (real or dtypes.is_complex(expected.dtype))
     ):
+        if isinstance(value, int | float | complex):
+            return arith.constant(value, expected.dtype)
         return arith.cast(value, expected.dtype)
     hint = "convert it with .astype(...)"
     if given.weak_type:

@@ -29,6 +29,7 @@ class VJPFunction:
     __slots__ = (
         "_avals",
         "_graph",
+        "_in_avals",
         "_in_tree",
         "_lin",
         "_out_tree",
@@ -39,13 +40,14 @@ class VJPFunction:
     def __init__(
         self,
         lin: Linearized,
+        in_avals: Sequence[Any],
         avals: Sequence[Any],
         in_tree: Any,
         out_tree: Any,
         name: str,
     ) -> None:
         self._lin: Linearized | None = lin
-        self._avals = tuple(avals)
+        self._in_avals, self._avals = tuple(in_avals), tuple(avals)
         self._in_tree, self._out_tree, self.name = in_tree, out_tree, name
         self._graph: Graph | None = None
         self._residuals: list[Any] = []
@@ -85,7 +87,7 @@ class VJPFunction:
             out = backward_with_values(
                 self._graph, constants, self._graph.inputs[count:], cts
             )
-        return self._in_tree.unflatten([arith.instantiate(ct) for ct in out])
+        return self._in_tree.unflatten(map(arith.handed_out, out, self._in_avals))
 
     def _flatten(self) -> tuple[list[Any], tuple[Any, ...]]:
         if self._lin is not None:
@@ -93,6 +95,7 @@ class VJPFunction:
             self._lin = None
         return self._residuals, (
             self._graph,
+            self._in_avals,
             self._avals,
             self._in_tree,
             self._out_tree,
@@ -105,7 +108,8 @@ class VJPFunction:
     ) -> VJPFunction:
         self = object.__new__(cls)
         self._lin = None
-        self._graph, self._avals, self._in_tree, self._out_tree, self.name = parts
+        self._graph, self._in_avals, self._avals, *rest = parts
+        self._in_tree, self._out_tree, self.name = rest
         self._residuals = list(residuals)
         return self
 
@@ -147,8 +151,8 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             raise not_an_array(leaf, f"vjp: argument {label} of {name} is")
     flat = FlatFunction(fun, in_tree, name, has_aux=has_aux)
     lin, outs = linearize_leaves(flat, leaves)
-    avals = [typeof(o) for o in lin.outs]
-    back = VJPFunction(lin, avals, in_tree, flat.out_tree, name)
+    given, avals = map(typeof, leaves), map(typeof, lin.outs)
+    back = VJPFunction(lin, tuple(given), tuple(avals), in_tree, flat.out_tree, name)
     result = flat.result(outs)
     return (result, back, flat.aux(outs)) if has_aux else (result, back)
 
@@ -205,7 +209,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     flat = FlatFunction(fun, in_tree, name, has_aux=has_aux)
     lin, outs = linearize_leaves(flat, leaves)
     graph, residuals = tape_to_graph(lin, f"d_{name}")
-    avals = [typeof(p) for p in leaves]
+    avals, out_avals = [typeof(p) for p in leaves], [typeof(o) for o in lin.outs]
 
     def derivative(*tangents: Any) -> Any:
         given, treedef = tree.flatten(tangents)
@@ -218,7 +222,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
             arith.instantiate(checked_tangent(t, aval, f"a tangent of {name}"))
             for t, aval in zip(given, avals, strict=True)
         ]
-        return flat.out_tree.unflatten(graph.evaluate(*residuals, *values))
+        found = graph.evaluate(*residuals, *values)
+        return flat.out_tree.unflatten(map(arith.handed_out, found, out_avals))
 
     result = flat.result(outs)
     return (result, derivative, flat.aux(outs)) if has_aux else (result, derivative)
@@ -253,7 +258,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
     name = name_of(fun)
     leaves, in_tree = tree.flatten(primals)
     flat = FlatFunction(fun, in_tree, name)
-    graph, consts = trace_flat(flat, [typeof(p) for p in leaves], name=name)
+    avals = [typeof(p) for p in leaves]
+    graph, consts = trace_flat(flat, avals, name=name)
     require_linear(graph, consts, name)
     count = graph.num_consts
 
@@ -270,6 +276,6 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
         ]
         constants = dict(zip(graph.inputs[:count], consts, strict=True))
         out = backward_with_values(graph, constants, graph.inputs[count:], cts)
-        return in_tree.unflatten(map(arith.instantiate, out))
+        return in_tree.unflatten(map(arith.handed_out, out, avals))
 
     return transposed

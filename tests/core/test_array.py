@@ -395,3 +395,9 @@ def test_constructor_errors():
 def test_arrays_are_not_made_by_the_class():
     with pytest.raises(TypeError, match=r"fxflow\.numpy\.array, or of a shape"):
         fnp.ndarray((2,), 3)
+
+
+def test_dlpack_takes_a_stream():
+    x = fnp.arange(3.0)
+    np.testing.assert_array_equal(np.from_dlpack(x), x)
+    assert x.__dlpack__(stream=None, max_version=(1, 0)) is not None

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import fxflow.numpy as fnp
 from fxflow._config import config
 from fxflow.core import dtypes
 from fxflow.core.errors import DtypeError
@@ -360,3 +361,12 @@ def test_key_dtype_is_interned() -> None:
     assert key != np.dtype("uint32")
     with pytest.raises(DtypeError, match="unknown generator 'dice'"):
         dtypes.KeyDtype("dice")
+
+
+def test_limits_of_what_has_a_dtype():
+    assert dtypes.finfo(fnp.zeros(2, "bfloat16")).bits == 16
+    assert dtypes.finfo(np.float16(1)).bits == 16
+    assert dtypes.iinfo(fnp.zeros(2, "uint8")).max == 255
+    assert dtypes.iinfo(fnp.int32).bits == 32
+    with pytest.raises(DtypeError, match="got the value 3"):
+        dtypes.iinfo(3)

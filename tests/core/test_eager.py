@@ -420,3 +420,32 @@ def test_narrow_integers_wrap():
     assert fnp.left_shift(fnp.array([7], "int4"), fnp.array([1], "int4")) == -2
     assert fnp.right_shift(fnp.array([-8], "int4"), fnp.array([1], "int4")) == -4
     assert fnp.array([9], fnp.uint4).astype(fnp.int4).tolist() == [-7]
+
+
+@pytest.mark.parametrize("how", [lambda f: f, jit])
+def test_numbers_keep_64_bits_beside_an_array_that_has_them(how) -> None:
+    x, mask = fnp.asarray([1.0, 2.0], "float64"), np.array([True, False])
+    for number in (0.1, np.float64(0.1)):
+        out = how(lambda m, x, n=number: fnp.where(m, x, n))(mask, x)
+        assert out.dtype == "float64"
+        assert out[1] == 0.1
+    assert how(lambda x: fnp.clip(x, 0.1, 1.1))(x)[1] == fnp.float64(1.1)
+    whole = fnp.asarray([1, 2], "int64")
+    for number in (1 << 40, np.int64(1 << 40)):
+        out = how(lambda m, x, n=number: fnp.where(m, x, n))(mask, whole)
+        assert int(out[1]) == 1 << 40
+
+
+@pytest.mark.parametrize("how", [lambda f: f, jit])
+@pytest.mark.parametrize("number", [-1, 256, 1 << 20])
+def test_python_ints_that_do_not_fit_are_refused(how, number: int) -> None:
+    x = fnp.arange(3, dtype="uint8")
+    for function in (
+        lambda x: fnp.searchsorted(x, number),
+        lambda x: fnp.where(x > 1, x, number),
+        lambda x: x + number,
+    ):
+        with pytest.raises(OverflowError, match=f"{number} does not fit uint8"):
+            how(function)(x)
+        # A number that fits does not share the plan of one that does not.
+    assert how(lambda x: fnp.where(x > 1, x, 255))(x).tolist() == [255, 255, 2]

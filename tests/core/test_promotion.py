@@ -15,10 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fxflow.numpy as fnp
 from fxflow._config import config
 from fxflow.core import dtypes
 from fxflow.core.errors import DtypeError
-from fxflow.core.promotion import dtype_and_weak, lub, promote_types, result_type
+from fxflow.core.promotion import (
+    dtype_and_weak,
+    joint_dtype,
+    lub,
+    promote_types,
+    result_type,
+)
 
 GOLDEN = json.loads(
     (Path(__file__).parent / "data" / "promotion.json").read_text(encoding="utf-8")
@@ -204,3 +211,16 @@ def test_objects_that_stand_for_arrays() -> None:
 
     assert result_type(Wrapper()) == np.int8
     assert result_type(Described()) == np.int16
+
+
+def test_the_classes_of_dtypes_are_no_python_types():
+    assert promote_types(fnp.bool_, fnp.int32) == np.int32
+    assert promote_types(fnp.float64, fnp.float32) == np.float64
+    assert result_type(fnp.bool_) == np.bool_
+    assert result_type(fnp.complex128, 1.0) == np.complex128
+
+
+def test_an_array_stands_for_its_dtype():
+    assert promote_types(fnp.zeros(2, "int8"), "int16") == np.int16
+    assert promote_types(np.zeros(2, "int8"), fnp.asarray(2.0)) == np.float32
+    assert joint_dtype([1, np.float16(1), fnp.int8(2)]) == np.float16

@@ -90,9 +90,20 @@ def test_low_precision() -> None:
     arrays = [fxflow.numpy.asarray(x, "bfloat16") for x in (Q, K, V)]
     out, sums = nn.dot_product_attention(*arrays, return_residual=True)
     assert out.dtype == "bfloat16"
-    assert sums.dtype == "float32"
+    assert sums.dtype == "bfloat16"
     want = _reference(Q, K, V)
     np.testing.assert_allclose(np.asarray(out).astype(float), want, atol=0.05)
+
+
+def test_masks_and_biases_of_lower_rank() -> None:
+    full = nn.dot_product_attention(Q, K, V, np.tile(BIAS, (2, 1, 1, 1)))
+    np.testing.assert_array_equal(nn.dot_product_attention(Q, K, V, BIAS[0]), full)
+    seen = np.arange(K.shape[1]) < 4
+    wide = np.broadcast_to(seen, (2, 1, 1, K.shape[1]))
+    np.testing.assert_array_equal(
+        nn.dot_product_attention(Q, K, V, mask=seen),
+        nn.dot_product_attention(Q, K, V, mask=wide),
+    )
 
 
 def test_under_vmap() -> None:
@@ -114,7 +125,7 @@ def test_errors() -> None:
     with pytest.raises(DtypeError, match=r"the mask must be bool, got f32"):
         nn.dot_product_attention(Q, K, V, mask=BIAS)
     with pytest.raises(ShapeError, match=r"bias must broadcast against \[B, N, T, S\]"):
-        nn.dot_product_attention(Q, K, V, BIAS[0])
+        nn.dot_product_attention(Q, K, V, BIAS[:, :3])
     with pytest.raises(
         ShapeError, match=r"query_seq_lengths must be integers of shape"
     ):

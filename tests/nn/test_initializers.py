@@ -145,3 +145,10 @@ def test_convolutions_laid_out_over_devices():
     got = init(random.key(3), (3, 4, 4), out_sharding=where)
     assert got.sharding.is_equivalent_to(where, 3)
     np.testing.assert_allclose(got, init(random.key(3), (3, 4, 4)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["normal", "uniform", "truncated_normal"])
+def test_the_scale_does_not_change_the_dtype(name: str) -> None:
+    init = getattr(initializers, name)(np.float32(0.5), "bfloat16")
+    assert init(random.key(0), (3,)).dtype == "bfloat16"
+    assert init(random.key(0), (3,), "float16").dtype == "float16"

@@ -147,3 +147,27 @@ def test_complex_numbers_have_no_order() -> None:
 def test_divisor_of_ones() -> None:
     check("reciprocal", np.array([2.0, -0.5, 0.0], np.float32))
     assert fnp.reciprocal(fnp.asarray([2, 1])).tolist() == [0.5, 1]
+
+
+@pytest.mark.parametrize("how", [lambda f: f, fxflow.jit])
+def test_each_operand_becomes_a_float_by_itself(how: Any) -> None:
+    low, high = np.int32(-(2**31)), np.uint32(2**32 - 2)
+    assert float(how(fnp.divide)(low, high)) == -0.5
+    assert float(how(fnp.true_divide)(low, high)) == -0.5
+    assert float(how(fnp.float_power)(np.int32(1), high)) == 1
+    assert float(how(fnp.hypot)(np.int32(0), high)) == 2.0**32
+    assert float(how(fnp.copysign)(np.int32(1), high)) == 1
+    assert float(how(fnp.arctan2)(high, np.int32(1))) > 0
+    assert float(how(fnp.heaviside)(high, np.int32(0))) == 1
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+@pytest.mark.parametrize("how", [lambda f: f, fxflow.jit])
+def test_integers_to_negative_powers_are_quotients(how: Any, dtype: str) -> None:
+    x, y = np.arange(-3, 4).astype(dtype)[:, None], -np.arange(1, 5).astype(dtype)
+    x, y = fnp.asarray(x, dtype), fnp.asarray(y, dtype)
+    out = how(fnp.power)(x, y)
+    assert out.dtype == dtype
+    base = np.asarray(x).astype(float)
+    want = np.where(base == 0, 0, np.trunc(np.where(base, base, 1) ** np.asarray(y)))
+    np.testing.assert_array_equal(out, want)

@@ -126,3 +126,20 @@ def test_keys() -> None:
     for data in (3, [1, 2], np.ones((2, 2), np.uint32), fnp.ones(2)):
         with pytest.raises(DtypeError, match="keys and numbers do not convert"):
             fnp.asarray(data, keys.dtype)
+
+
+def test_python_numbers_in_lists_are_weak() -> None:
+    assert fnp.array([0, np.float16(1)]).dtype == "float16"
+    assert fnp.array([[0.5, 1], [np.int8(1), 2]]).dtype == "float32"
+    assert fnp.array([0, np.int8(1)]).dtype == "int8"
+    assert fnp.array([0, fnp.int8(1)]).dtype == "int8"
+    assert fnp.array([np.float16(1), np.int32(2)]).dtype == "float16"
+    with pytest.raises(OverflowError, match="300 does not fit int8"):
+        fnp.array([300, np.int8(1)])
+
+
+def test_full_of_64_bits() -> None:
+    assert int(fnp.full(2, 1 << 40, "int64")[0]) == 1 << 40
+    assert fnp.full_like(fnp.zeros(2, "float64"), 0.1)[0] == fnp.float64(0.1)
+    assert fxflow.lax.full((), np.float64(0.1), "float64") == fnp.float64(0.1)
+    assert fnp.concatenate([np.full(1, 0.1)], dtype="float64")[0] == fnp.float64(0.1)

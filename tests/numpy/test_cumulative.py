@@ -54,3 +54,12 @@ def test_mistakes() -> None:
         fnp.cumsum(X, axis=2)
     with pytest.raises(ArgumentError, match="immutable"):
         fnp.cumsum(X, out=X)  # type: ignore[arg-type]
+
+
+def test_of_bools() -> None:
+    x = np.array([0, 2, 0])
+    assert fnp.cumulative_sum(x, dtype=bool).tolist() == [False, True, True]
+    assert fnp.cumsum(x, dtype=bool).tolist() == [False, True, True]
+    assert fnp.cumprod(x + 1, dtype=bool).tolist() == [True, True, True]
+    out = fnp.cumulative_prod(x, dtype=bool, include_initial=True)
+    assert out.tolist() == [True, False, False, False]

@@ -106,3 +106,10 @@ def test_mistakes() -> None:
         fnp.einsum("ij,jk", a, b)
     with pytest.raises(ArgumentError, match="letters"):
         fnp.einsum("i1", a)
+
+
+def test_bools() -> None:
+    x = np.eye(3, dtype=bool)
+    assert fnp.einsum("aa", x).tolist() is True
+    assert fnp.einsum("ab->a", x).tolist() == [True, True, True]
+    np.testing.assert_array_equal(fnp.einsum("ab,bc", x, ~x), np.einsum("ab,bc", x, ~x))

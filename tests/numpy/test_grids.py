@@ -71,3 +71,9 @@ def test_mistakes() -> None:
         _ = fnp.r_["r", V]
     with pytest.raises(ArgumentError, match="up to three integers"):
         _ = fnp.r_["a,b", V]
+
+
+def test_grids_are_of_the_default_dtypes() -> None:
+    assert fnp.mgrid[0:2, 0:1:3j].dtype == "float32"
+    assert [a.dtype for a in fnp.ogrid[0:2, 0:1:3j]] == ["float32", "float32"]
+    assert fnp.mgrid[0:2, 0:3].dtype == "int32"

@@ -88,3 +88,10 @@ def test_histograms_of_points() -> None:
 def test_a_sample_of_nothing() -> None:
     with pytest.raises(TypeError, match="one column at least"):
         fnp.histogramdd(())
+
+
+def test_axes_of_different_integers() -> None:
+    x, y = np.array([-1, 2, 2], np.int8), np.array([1, 2**32 - 1, 2], np.uint32)
+    counts, _, edges = fnp.histogram2d(x, y, 2)
+    np.testing.assert_array_equal(counts, np.histogram2d(x, y, 2)[0])
+    assert float(edges[-1]) == 2.0**32

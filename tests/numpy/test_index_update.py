@@ -241,3 +241,51 @@ def test_modes_of_numbers() -> None:
         x.at[1].get(mode="wrap")
     with pytest.raises(OutOfRangeError):
         fnp.zeros((0, 2)).at[0].get(mode="clip")
+
+
+PLACES = np.array([1, 1])
+
+
+@pytest.mark.parametrize("how", [lambda f: f, fxflow.jit])
+@pytest.mark.parametrize(
+    ("update", "expected"),
+    [
+        (lambda x: x.at[1].add(1.5), [2**30 + 1, 4, 4]),
+        (lambda x: x.at[1].subtract(0.5), [2**30 + 1, 2, 4]),
+        (lambda x: x.at[1].multiply(1.5), [2**30 + 1, 4, 4]),
+        (lambda x: x.at[1:].multiply(1.5), [2**30 + 1, 4, 6]),
+        (lambda x: x.at[PLACES].add(0.6), [2**30 + 1, 4, 4]),
+        (lambda x: x.at[PLACES].multiply(1.5), [2**30 + 1, 6, 4]),
+        (lambda x: x.at[1].min(2.5), [2**30 + 1, 2, 4]),
+        (lambda x: x.at[1].max(3.7), [2**30 + 1, 3, 4]),
+        (lambda x: x.at[1].power(0.5), [2**30 + 1, 1, 4]),
+        (lambda x: x.at[x < 5].add(1.5), [2**30 + 1, 4, 5]),
+    ],
+)
+def test_floats_and_integers_meet_in_their_common_dtype(
+    how: Any, update: Any, expected: list[int]
+) -> None:
+    # The first element, which no index names, is no float32.
+    x = fnp.array([2**30 + 1, 3, 4])
+    out = how(update)(x)
+    assert out.dtype == "int32"
+    assert out.tolist() == expected
+
+
+def test_narrow_integers_and_bools_meet_wider_ones() -> None:
+    x = fnp.array([3, 200], "uint8")
+    assert x.at[1].add(np.int32(-250)).tolist() == [3, 206]
+    assert x.at[1].min(np.int32(300)).tolist() == [3, 200]
+    assert x.at[1].max(np.int32(-250)).tolist() == [3, 200]
+    assert fnp.array([True, False]).at[:].add(2).tolist() == [True, True]
+    x = fnp.array([3.0, 200.0], "bfloat16")
+    assert x.at[np.ones(64, np.int32)].add(np.float32(1)).tolist() == [3.0, 264.0]
+    assert fnp.array([3, 4]).at[0].divide(1.5).tolist() == [2.0, 4.0]
+
+
+def test_values_keep_64_bits() -> None:
+    x = fnp.asarray([1.0, 2.0], "float64")
+    for value in (0.1, np.float64(0.1)):
+        assert x.at[0].set(value)[0] == fnp.float64(0.1)
+        assert x.at[np.array([0])].set(value)[0] == fnp.float64(0.1)
+    assert int(fnp.zeros(2, "int64").at[0].add(1 << 40)[0]) == 1 << 40

@@ -73,3 +73,19 @@ def test_degrees_of_freedom_may_be_any_number(ddof) -> None:
 def test_degrees_of_freedom_that_are_none(ddof) -> None:
     with pytest.raises(TypeError, match="ddof must be a real number"):
         fnp.var(np.ones(3, "f4"), ddof=ddof)
+
+
+def test_arrays_of_64_bits_stay() -> None:
+    x = fnp.asarray(np.arange(4.0) + 1e-9, "float64")
+    for name in ["mean", "std", "var", "nanmean", "nanstd", "nanvar"]:
+        out = getattr(fnp, name)(x)
+        assert out.dtype == "float64"
+        np.testing.assert_allclose(out, getattr(np, name)(np.asarray(x)), rtol=1e-14)
+    far = fnp.asarray(np.array([1 << 40, 2]), "int64")
+    assert float(fnp.mean(far)) == (1 << 39) + 1
+    assert abs(float(fnp.mean(np.full(3, 0.1), dtype="float64")) - 0.1) < 1e-15
+
+
+def test_average_converts_each_operand_by_itself() -> None:
+    weights = np.array([0, 2**32 - 1], np.uint32)
+    assert float(fnp.average(np.array([1, 3], np.int32), weights=weights)) == 3

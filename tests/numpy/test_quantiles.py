@@ -117,3 +117,14 @@ def test_declared_functions_look_like_written_ones() -> None:
     assert fnp.nanquantile.__name__ == "nanquantile"
     assert pickle.loads(pickle.dumps(fnp.percentile)) is fnp.percentile
     assert "percentages" in (fnp.percentile.__doc__ or "")
+
+
+@pytest.mark.parametrize("how", [lambda f: f, fxflow.jit])
+def test_shares_keep_64_bits(how: Any) -> None:
+    x = np.random.default_rng(0).normal(size=20)
+    given = fnp.asarray(x, "float64")
+    for name, q in (("quantile", 0.1), ("percentile", 17.3)):
+        function = getattr(fnp, name)
+        out = how(lambda a, f=function, q=q: f(a, q))(given)
+        assert out.dtype == "float64"
+        np.testing.assert_allclose(out, getattr(np, name)(x, q), rtol=1e-14)

@@ -142,3 +142,19 @@ def test_mistakes() -> None:
         fnp.sum(X, where=np.ones((7, 3, 4, 5), bool))
     with pytest.raises(ShapeError, match="number"):
         fnp.sum(X, initial=np.ones(3))
+
+
+def test_sums_and_products_of_bools() -> None:
+    x = np.array([0.0, 2.0, -2.0], np.float32)
+    assert fnp.sum(x, dtype=bool).tolist() is True
+    assert fnp.sum(x[:1], dtype=bool, initial=True).tolist() is True
+    assert fnp.prod(x, dtype=bool).tolist() is False
+    assert fnp.sum(x > 0, promote_integers=False).dtype == "int32"
+
+
+def test_initial_and_where_of_64_bits() -> None:
+    x = fnp.asarray(np.array([1 << 40, 3]), "int64")
+    mask = np.array([True, False])
+    assert int(fnp.max(x, where=mask, initial=1)) == 1 << 40
+    assert int(fnp.min(x, where=mask, initial=1 << 41)) == 1 << 40
+    assert fnp.sum(np.full(3, 0.1), dtype="float64") == fnp.float64(0.1 + 0.1 + 0.1)

@@ -91,3 +91,10 @@ def test_size_of_axes_named_twice() -> None:
         fnp.size(np.zeros((2, 3)), (0, -2))
     with pytest.raises(ValueError, match=r"out of range.*a is float64\[2,3\]"):
         fnp.size(np.zeros((2, 3)), 5)
+
+
+def test_can_cast_takes_all_that_stands_for_a_dtype() -> None:
+    assert fnp.can_cast(np.dtype("int32"), np.float64)
+    assert fnp.can_cast(fnp.bool_, fnp.int32)
+    assert not fnp.can_cast(fnp.zeros(2, "int32"), "int8")
+    assert not fnp.can_cast(np.float32, np.dtype("int32"))

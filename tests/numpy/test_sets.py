@@ -97,3 +97,47 @@ def test_isin(method: str) -> None:
     assert same(np.isin(nan, nan), fnp.isin(nan, nan, method=method))
     with pytest.raises(ArgumentError, match="method"):
         fnp.isin(X, Y, method="magic")
+
+
+def test_a_complex_number_is_nan_if_a_part_is() -> None:
+    nan = np.nan
+    x = np.array([complex(a, b) for a in (1, 0, nan) for b in (nan, 0)], np.complex64)
+    values, places, inverse, counts = fnp.unique(x, True, True, True)
+    np.testing.assert_array_equal(values, [0, 1, nan])
+    assert places.tolist() == [3, 1, 0]
+    assert inverse.tolist() == [2, 1, 2, 0, 2, 2]
+    assert counts.tolist() == [1, 1, 4]
+    assert fnp.unique(x, equal_nan=False).size == 6
+    assert fnp.intersect1d(x, x).tolist() == [0, 1]
+    assert fnp.setdiff1d(x, x).size == 1
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
+def test_nan_in_sets(dtype: str) -> None:
+    x = fnp.asarray([np.nan, 1, np.nan, 0], dtype)
+    assert fnp.unique(x).size == 3
+    assert fnp.unique(x, equal_nan=False).size == 4
+    assert fnp.unique_counts(x).counts.tolist() == [1, 1, 1, 1]
+    # Of each array, as nan is in nothing.
+    assert fnp.setxor1d(x, x).size == 2
+    assert fnp.union1d(x, x).size == 3
+
+
+def test_differences_keep_the_dtype_of_the_first() -> None:
+    x, y = np.array([1, 44, 2], np.int8), np.array([1, 300], np.int16)
+    assert fnp.setdiff1d(x, y).dtype == np.int8
+    assert fnp.setdiff1d(x, y).tolist() == [2, 44]
+    assert fnp.setdiff1d(x, np.array([1.0])).dtype == np.int8
+    assert fnp.intersect1d(x, y).dtype == np.int16
+
+
+def test_what_fills_up() -> None:
+    x, y = np.array([5, 3, 4, 6]), np.array([5, 6, 9])
+    assert fnp.intersect1d(x, y, size=4).tolist() == [5, 6, 5, 5]
+    assert fnp.intersect1d(x, y + 100, size=2).tolist() == [0, 0]
+    assert fnp.setdiff1d(x, y, size=4).tolist() == [3, 4, 0, 0]
+    assert fnp.setdiff1d(x, y, size=4, fill_value=8).tolist() == [3, 4, 8, 8]
+    assert fnp.setdiff1d(x, y, True, size=3).tolist() == [3, 4, 0]
+    assert fnp.setxor1d(x, y, size=5).tolist() == [3, 4, 9, 3, 3]
+    assert fnp.setxor1d(x, x, size=2).tolist() == [0, 0]
+    assert fnp.union1d(x, y, size=6).tolist() == [3, 4, 5, 6, 9, 3]

@@ -180,3 +180,41 @@ def test_jacobians_with_aux():
 def test_errors(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+WEAK = {"a number": 1.5, "weak": fnp.asarray(1.5)}
+STRONG = {"f32": np.float32(1.5), "bf16": fnp.asarray(1.5, "bfloat16")}
+
+
+@pytest.mark.parametrize(
+    "f", [lambda x: x, lambda x: 2.0 * x, lambda x: x**3, fnp.sin, fnp.asarray]
+)
+@pytest.mark.parametrize("x", (WEAK | STRONG).values(), ids=WEAK | STRONG)
+def test_a_derivative_has_the_type_of_what_it_belongs_to(f, x) -> None:
+    weak = fnp.asarray(x).weak_type
+    dtype = fnp.asarray(x).dtype
+    one = fnp.ones((), dtype)
+    for found in (
+        grad(f)(x),
+        value_and_grad(f)(x)[1],
+        jit(grad(f))(x),
+        grad(grad(lambda x: f(x) * x))(x),
+        jacrev(f)(x),
+        jacfwd(f)(x),
+        hessian(f)(x),
+        fxflow.jvp(f, (x,), (one,))[1],
+        fxflow.vjp(f, x)[1](one)[0],
+        fxflow.linearize(f, x)[1](one),
+    ):
+        assert isinstance(found, fxflow.Array)
+        assert (found.dtype, found.weak_type) == (dtype, weak)
+
+
+def test_weak_by_the_argument_or_by_the_result() -> None:
+    strong = np.float32(2)
+    assert grad(lambda x: strong * x)(1.0).weak_type
+    assert jacrev(lambda x: strong * x)(1.0).weak_type
+    assert not jacfwd(lambda x: strong * x)(1.0).weak_type
+    assert not fxflow.jvp(lambda x: strong * x, (1.0,), (1.0,))[1].weak_type
+    rate = grad(lambda x: x * x)(1.0)
+    assert (fnp.ones(2, "bfloat16") * rate).dtype == "bfloat16"

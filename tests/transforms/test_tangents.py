@@ -100,3 +100,10 @@ def test_transforms_refuse_integers_for_floats():
 
     f.defvjp(lambda x: (x, None), lambda _, ct: (2,))
     assert float(grad(f)(1.0)) == 2.0
+
+
+def test_tangents_of_64_bits() -> None:
+    x = fnp.asarray(2.0, "float64")
+    for tangent in (0.1, np.float64(0.1), fnp.float64(0.1)):
+        assert jvp(lambda x: x, (x,), (tangent,))[1] == fnp.float64(0.1)
+        assert vjp(lambda x: x, x)[1](tangent)[0] == fnp.float64(0.1)

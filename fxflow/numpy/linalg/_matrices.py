@@ -10,8 +10,9 @@ from fxflow import lax
 from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.errors import ShapeError
-from fxflow.numpy._operands import array_of, convert, promote_inexact, repeated
+from fxflow.numpy._operands import convert, promote_inexact, repeated
 from fxflow.numpy.axis_order import matrix_transpose
+from fxflow.numpy.creation import wrap_host
 
 
 def computed(x: Any) -> Any:
@@ -40,7 +41,7 @@ def adjoint(x: Any) -> Any:
 
 def identity_like(a: Any, n: int) -> Array:
     eye = np.eye(n, dtype=np.float32).astype(a.aval.dtype)
-    return repeated(array_of(eye, "eye"), (*a.aval.shape[:-2], n, n))
+    return repeated(wrap_host(eye), (*a.aval.shape[:-2], n, n))
 
 
 def precision_of(x: Any) -> float:

@@ -12,7 +12,8 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.numpy import linalg
-from fxflow.numpy._operands import ArrayLike, array_of, convert, repeated
+from fxflow.numpy._operands import ArrayLike, convert, repeated
+from fxflow.numpy.creation import wrap_host
 from fxflow.numpy.products import matmul
 from fxflow.numpy.reductions import max, sum
 from fxflow.numpy.selection import choose_between
@@ -122,7 +123,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     shape, n = t.aval.shape, t.aval.shape[-1]
     if not n:
         return t
-    eye = array_of(np.eye(n).astype(t.aval.dtype), "sqrtm")
+    eye = wrap_host(np.eye(n).astype(t.aval.dtype))
     roots = lax.sqrt(sum(t * eye, axis=-1))
     rows = np.arange(n)
 
