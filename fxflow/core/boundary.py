@@ -96,7 +96,7 @@ _guarded: dict[FunctionType, Any] = {}
 
 
 _OPERANDS = {"Any", "ArrayLike", "Array"}
-_CALL = boundary(len).__code__  # type: ignore[attr-defined]
+_CALL = boundary(len).__code__
 
 
 # -- whose mistake it is -----------------------------------------------------------

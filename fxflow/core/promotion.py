@@ -28,6 +28,7 @@ from fxflow._config import config
 from fxflow.core import dtypes
 from fxflow.core.dtypes import bool_, short_name
 from fxflow.core.errors import DtypeError
+from fxflow.core.source import at_fault
 
 # -- the lattice ---
 
@@ -149,18 +150,21 @@ def _check_numeric(given: tuple[Any, ...]) -> None:
         if dtypes.is_key(d):
             others = ", ".join(sorted({short_name(o) for o in given if o != d}))
             raise DtypeError(
-                f"random keys do not combine with numbers: got {short_name(d)} and "
-                f"{others}; use the functions of fxflow.random, or "
+                f"{at_fault()}random keys do not combine with numbers: got "
+                f"{short_name(d)} and {others}; use the functions of fxflow.random, or "
                 "random.key_data(key) for the words of a key"
             )
         if d == dtypes.float0:
             others = ", ".join(sorted({short_name(o) for o in given if o != d}))
             raise DtypeError(
-                "float0, the derivative with respect to an integer, does not combine "
+                f"{at_fault()}float0, the derivative with respect to an integer, does "
+                "not combine "
                 f"with {others}; treat it as zero"
             )
         if d not in _WEAK_NODE:
-            raise DtypeError(f"dtype {d} takes no part in promotion; convert it first")
+            raise DtypeError(
+                f"{at_fault()}dtype {d} takes no part in promotion; convert it first"
+            )
 
 
 def _does_not_combine(pairs: list[tuple[Any, bool]]) -> DtypeError:

@@ -135,8 +135,8 @@ def _public_call() -> tuple[str, dict[str, Any]]:
         frame = frame.f_back
     for frame in reversed(frames):
         name, arguments = _call(frame)
-        if name and not name.startswith("_"):
-            return name, arguments
+        if name:
+            return ("", {}) if name.startswith("_") else (name, arguments)
     return "", {}
 
 
@@ -153,7 +153,7 @@ def _call(frame: FrameType) -> tuple[str, dict[str, Any]]:
             return function.__name__, {}
         return function.__name__, dict(bound.arguments)
     if "<locals>" in code.co_qualname:
-        return "", {}
+        return str(values.get("symbol", "")), {}  # an operator has one
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & inspect.CO_VARARGS)
     arguments = {n: values[n] for n in code.co_varnames[:count] if n in values}

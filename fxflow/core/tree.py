@@ -87,6 +87,7 @@ __all__ = [
     "treedef_is_leaf",
     "treedef_tuple",
     "unflatten",
+    "written",
 ]
 
 _MISSING = object()

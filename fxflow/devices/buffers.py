@@ -219,10 +219,13 @@ _first_placement: Placement | None = None
 
 def placement(device: Device) -> Placement:
     """Return the placement on `device`."""
-    known = _placements.get(device)
+    try:
+        known = _placements.get(device)
+    except TypeError:  # it cannot be hashed, and is no device
+        known = None
     if known is None:
         if not isinstance(device, Device):
-            raise TypeError(f"expected a Device, got {type(device).__name__}")
+            raise TypeError(f"device: expected a Device, got {type(device).__name__}")
         known = _placements.setdefault(device, Placement((device,)))
     return known
 

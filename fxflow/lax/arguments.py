@@ -60,6 +60,17 @@ def integer(name: str, what: str, value: Any) -> int:
         ) from None
 
 
+def pair(name: str, what: str, value: Any) -> tuple[Any, Any]:
+    """Returns a pair as a tuple.
+
+    Raises:
+      ArgumentError: it is none.
+    """
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise ArgumentError(f"{name}: {what} must be a pair, got {value!r}")
+    return value[0], value[1]
+
+
 def shape_tuple(name: str, shape: Any, what: str = "shape") -> Shape:
     """Returns a shape as a tuple of Python ints.
 

@@ -164,7 +164,8 @@ def array_of(value: Any, name: str, dtype: Any = None) -> Array:
     except TypeError:
         if isinstance(value, np.ndarray | np.generic):
             raise
-        raise not_an_array(value, f"{name}: got") from None
+        where = f"{at_fault(value) or f'{name}: '}got"
+        raise not_an_array(value, where) from None
 
 
 def _wide_array(value: Any, name: str) -> Array:
@@ -172,6 +173,7 @@ def _wide_array(value: Any, name: str) -> Array:
     if kind in SCALARS:
         return constant(value, dtypes.default(kind, wide=True), kind is not bool)
     if isinstance(value, np.ndarray | np.generic):
+        dtypes.require_unmasked(value)
         host = np.array(value)
         return put_host(host, Aval(host.shape, dtypes.dtype(host.dtype)))
     return array_of(value, name)
@@ -285,12 +287,9 @@ def _promoted(
             out[i] = a = array_of(a, name)
             given.append(a.aval.dtype)
             weaks.append(a.aval.weak_type)
-    try:
-        dtype, weak = lub(tuple(given), tuple(weaks))
-        if related is not None:
-            dtype = related(dtype)
-    except DtypeError as error:
-        raise DtypeError(f"{name}: {error}") from None
+    dtype, weak = lub(tuple(given), tuple(weaks))
+    if related is not None:
+        dtype = related(dtype)
     for i, a in enumerate(out):
         if isinstance(a, Array):
             if a.aval.dtype != dtype:

@@ -65,7 +65,7 @@ def apply_over_axes(
     """
     x = asarray(a)
     for d in canonical_axes("apply_over_axes", axes, x.ndim, "axes"):
-        out = func(x, d)
+        out = asarray(func(x, d))
         if out.ndim == x.ndim - 1:
             out = expand_dims(out, d)
         if out.ndim != x.ndim:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -284,7 +285,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
             return lax.rev(lax.transpose(x, order), (second,))
 
 
-def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
+def roll(a: ArrayLike, shift: int | Sequence[int] | Array, axis: Any = None) -> Array:
     """Moves elements along axes; what leaves at one end comes in at the other.
 
     Args:
@@ -310,7 +311,7 @@ def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
     shift = unwrapped(shift)
     if axis is None:
         if np.ndim(shift) or isinstance(shift, list | tuple):
-            shift = sum(shift)
+            shift = sum(cast(Any, shift))
         return reshape(roll(ravel(x), shift, 0), x.shape)
     axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
     if isinstance(shift, Array | np.ndarray) and shift.ndim:

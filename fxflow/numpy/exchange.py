@@ -142,6 +142,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
             "of "
             f"type {type(x).__name__}"
         )
+    if isinstance(x, np.ndarray):
+        dtypes.dtype(x.dtype)  # says it if there is none
     if isinstance(x, Array):
         out = asarray(x, copy=True if copy else None)
     else:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Sequence, Sized
+from typing import Any, cast
 
 import numpy as np
 
@@ -109,7 +109,7 @@ def _bincount(x: Any, weights: Any, length: int) -> Array:
 
 def histogram_bin_edges(
     a: ArrayLike,
-    bins: Any = 10,
+    bins: int | str | Sequence[Any] | Array = 10,
     range: Sequence[Any] | None = None,
     weights: Any = None,
 ) -> Array:
@@ -141,7 +141,9 @@ def histogram_bin_edges(
     (data,) = promote_inexact("histogram", array_of(a, "histogram"))
     if isinstance(bins, str):
         weighted = None if weights is None else np.asarray(weights)
-        edges = np.histogram_bin_edges(np.asarray(data), bins, range, weighted)
+        edges = np.histogram_bin_edges(
+            np.asarray(data), bins, cast(Any, range), weighted
+        )
         return asarray(edges, data.aval.dtype)
     if not isinstance(bins, int | np.integer):
         given = asarray(bins)
@@ -154,7 +156,7 @@ def histogram_bin_edges(
         bins = operator.index(given)
     if bins < 1:
         raise ArgumentError(f"histogram: there must be at least one bin, got {bins}")
-    if range is not None and len(range) != 2:
+    if range is not None and (not isinstance(range, Sized) or len(range) != 2):
         raise ArgumentError(f"histogram: range must be a pair, got {range!r}")
     return _edges(data, int(bins), None if range is None else tuple(range))
 
@@ -185,7 +187,7 @@ def _cells(value: Any, edges: Any) -> Any:
 
 def histogram(
     a: ArrayLike,
-    bins: Any = 10,
+    bins: int | str | Sequence[Any] | Array = 10,
     range: Sequence[Any] | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
@@ -243,7 +245,7 @@ def _histogram(a: Any, edges: Any, weights: Any, density: bool) -> tuple[Array, 
 def histogram2d(
     x: ArrayLike,
     y: ArrayLike,
-    bins: Any = 10,
+    bins: int | str | Sequence[Any] | Array = 10,
     range: Sequence[Any] | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
@@ -288,7 +290,7 @@ def histogram2d(
 
 def histogramdd(
     sample: Any,
-    bins: Any = 10,
+    bins: int | str | Sequence[Any] | Array = 10,
     range: Sequence[Any] | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,

@@ -180,7 +180,7 @@ def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     Source: `numpy.hstack`.
     """
     parts = [atleast_1d(a) for a in _sequence("hstack", tup)]
-    return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype)
+    return concatenate(parts, 1 if parts and parts[0].ndim > 1 else 0, dtype)
 
 
 def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:

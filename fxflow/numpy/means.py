@@ -252,7 +252,7 @@ def var(
         if ddof:
             raise ArgumentError("var: give ddof or correction, not both")
         ddof = correction
-    ddof = _degrees("var", ddof)
+    less = _degrees("var", ddof)
     array = array_of(a, "var", dtype)
     axes = canonical_axes("var", axis, array.aval.ndim)
     given = dtypes.to_inexact(array.aval.dtype)
@@ -268,12 +268,12 @@ def var(
         square = lax.square(distance)
     total = sum(square, axis=axes, keepdims=keepdims)
     count = _count("var", array, axes, where, keepdims)
-    if isinstance(count, int) and not isinstance(ddof, Tracer):
-        count = count - ddof
+    if isinstance(count, int) and not isinstance(less, Tracer):
+        count = count - less
         spread = _divided(total, count) if count > 0 else lax.full_like(total, np.nan)
     else:
-        count, ddof = promote_inexact("var", count, ddof)
-        divisor = lax.sub(*(convert(c, total.aval.dtype) for c in (count, ddof)))
+        both = promote_inexact("var", count, less)
+        divisor = lax.sub(*(convert(number, total.aval.dtype) for number in both))
         valid = lax.gt(divisor, lax.full_like(divisor, 0))
         spread = lax.select(
             valid, lax.div(total, divisor), lax.full_like(total, np.nan)

@@ -137,7 +137,7 @@ def norm(
 
 @library("axis", "keepdims", "ord")
 def vector_norm(
-    x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: float = 2
+    x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: float | str = 2
 ) -> Array:
     """Returns the norm of vectors.
 

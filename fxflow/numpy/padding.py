@@ -14,6 +14,7 @@ from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import array_of, convert, repeated
+from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.index_update import At
 from fxflow.numpy.ranges import linspace
@@ -106,9 +107,8 @@ def _widths(given: Any, ndim: int) -> Pairs:
     if isinstance(given, dict):
         pairs: list[Any] = [(0, 0)] * ndim
         for axis, pair in given.items():
-            if not -ndim <= axis < ndim:
-                raise ShapeError(f"pad: axis {axis} in pad_width is out of range")
-            pairs[axis] = pair if isinstance(pair, tuple | list) else (pair, pair)
+            place = canonical_axis("pad", axis, ndim, "axis in pad_width")
+            pairs[place] = pair if isinstance(pair, tuple | list) else (pair, pair)
         given = pairs
     pairs = list(_pairs("pad_width", given, ndim))
     out = []

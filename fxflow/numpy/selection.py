@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -143,9 +143,9 @@ def piecewise(
     x = array_of(x, "piecewise")
     if (isinstance(condlist, Array | np.ndarray) and condlist.ndim <= x.ndim) or (
         not isinstance(condlist, Array | np.ndarray)
-        and (not condlist or (np.isscalar(condlist[0]) and x.ndim))
+        and (not len(condlist) or (np.isscalar(condlist[0]) and x.ndim))
     ):
-        condlist = [condlist]
+        condlist = cast(Any, [condlist])
     conditions = [
         truth(
             "piecewise",
@@ -200,7 +200,7 @@ def choose(
     """
     no_out("choose", out)
     which = array_of(a, "choose")
-    if dtypes.is_inexact(which.aval.dtype):
+    if not (dtypes.is_integer(which.aval.dtype) or dtypes.is_bool(which.aval.dtype)):
         raise DtypeError(f"choose: takes integers, got {which.aval}")
     cases = list(choices)
     if mode == "raise":

@@ -175,6 +175,12 @@ def fault(case: Case, error: BaseException) -> str | None:
     code, at = frames[-1]
     if not code.co_filename.startswith(ROOT) and code.co_filename.startswith(HERE):
         return None  # the call itself: the number of arguments, or a function of ours
+    names = [frame[0].co_filename for frame in frames]
+    inner = names[next((i for i, n in enumerate(names) if n.startswith(ROOT)), 0) :]
+    if any(name.startswith(HERE) for name in inner):
+        return None  # from a function that was passed
+    if type(error).__name__ == "MaskError":
+        return None  # the masked array itself refuses to be asked
     where = f"{code.co_filename.removeprefix(ROOT)}:{_line(error)}"
     said = f"{type(error).__name__} at {where}: {text[:160]}"
     if re.search(r"(Strange|<lambda>|_Scalar\S*)\(\) (takes|missing|got)", text):

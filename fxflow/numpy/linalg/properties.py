@@ -198,7 +198,7 @@ def matrix_rank(
 
 
 @library("p")
-def cond(x: ArrayLike, p: Any = None) -> Array:
+def cond(x: ArrayLike, p: float | str | None = None) -> Array:
     """Returns condition numbers.
 
     Args:

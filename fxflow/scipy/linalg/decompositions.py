@@ -13,6 +13,7 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError
+from fxflow.lax.arguments import pair
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import ArrayLike, array_of, convert
 from fxflow.numpy.diagonals import tril, triu
@@ -80,7 +81,7 @@ def lu_solve(
     Source: `scipy.linalg.lu_solve`.
     """
     way = way_of("lu_solve", trans)
-    factors, pivots = lu_and_piv
+    factors, pivots = pair("lu_solve", "lu_and_piv", lu_and_piv)
     x, y, vector = sides_of("lu_solve", factors, b)
     order = lax.linalg.lu_pivots_to_permutation(
         array_of(pivots, "lu_solve"), x.aval.shape[-1]

@@ -9,6 +9,7 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError
+from fxflow.lax.arguments import pair
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.numpy.axis_order import matrix_transpose
@@ -226,7 +227,7 @@ def cho_solve(
 
     Source: `scipy.linalg.cho_solve`.
     """
-    factor, lower = c_and_lower
+    factor, lower = pair("cho_solve", "c_and_lower", c_and_lower)
     first = solve_triangular(factor, b, 0 if lower else 2, lower)
     return solve_triangular(factor, first, 2 if lower else 0, lower)
 
