@@ -38,8 +38,8 @@ from fxflow.core.tree_paths import (
     difference,
     keys_of,
     keystr,
-    written,
 )
+from fxflow.core.tree_paths import written as written  # for messages elsewhere
 from fxflow.devices import trees
 from fxflow.devices.trees import (
     DictKey,
@@ -87,7 +87,6 @@ __all__ = [
     "treedef_is_leaf",
     "treedef_tuple",
     "unflatten",
-    "written",
 ]
 
 _MISSING = object()
