@@ -25,9 +25,7 @@ from fxflow.core.linearize import LinearGraphs, linearize_graph
 from fxflow.core.memories import FREE, Rewritten
 from fxflow.core.primitive import register
 from fxflow.core.transpose import transpose_graph
-from fxflow.lax.while_primitive import select_cases
-
-Graphs = tuple[Graph, ...]
+from fxflow.lax.cond_rows import Graphs, select_branches
 
 
 @register
@@ -173,15 +171,11 @@ class Cond(HigherOrder):
             )
             return self.bind(index, *operands, branches=derived), out_mapped
         same = self.forwarded(branches=branches)
-        force = [s is None for s in same]
-        results = []
-        for branch in branches:
-            graph, _ = batch_graph(branch, size, flags, force, axis_name)
-            results.append(graph.evaluate(*operands))
-        outs = [
-            select_cases(index, cases) if s is None else args[s]
-            for s, cases in zip(same, zip(*results, strict=True), strict=True)
-        ]
+        differ = [s is None for s in same]
+        if not all(differ):
+            branches = tuple(prune(b, differ) for b in branches)
+        found = iter(select_branches(axis_name, size, args, mapped, branches))
+        outs = [next(found) if s is None else args[s] for s in same]
         return outs, [s is None or mapped[s] for s in same]
 
     def dce(self, node: Node, wanted: Sequence[bool]) -> Node:

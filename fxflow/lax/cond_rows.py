@@ -1,0 +1,246 @@
+"""The branches of a vectorised condition: all of them run, and rows are selected.
+
+A plain selection would be right for values alone. In a derivative the rows of a branch
+that were not selected get cotangent zero, and zero times an infinite slope is nan. So
+derivatives go by a second graph of the same values, in which no cotangent passes from
+such a row to an operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import arith
+from fxflow.core.aval import Aval
+from fxflow.core.batching import batch_graph, materialize
+from fxflow.core.convert import typeof
+from fxflow.core.eager import EvalTrace
+from fxflow.core.graph import Graph, Node, Var, prune, used_inputs
+from fxflow.core.higher_order import (
+    HigherOrder,
+    carries_tangent,
+    chosen,
+    live_flags,
+    rewired,
+    run_host,
+    spread,
+)
+from fxflow.core.jvp import jvp_graph
+from fxflow.core.linearize import linearize_graph
+from fxflow.core.memories import Rewritten
+from fxflow.core.primitive import Zero, register, table
+from fxflow.core.staging import trace_closed
+from fxflow.core.trace import state
+from fxflow.core.transpose import transpose_graph
+from fxflow.lax.arg_extremum import argmax
+from fxflow.lax.dynamic_slicing import dynamic_index_in_dim
+from fxflow.lax.gradient_control import stop_gradient
+from fxflow.lax.while_primitive import select_cases
+
+Graphs = tuple[Graph, ...]
+
+
+@register
+class CondRows(HigherOrder):
+    """Branches of which each row has its own. dtypes: any. Lowered in place.
+
+    Params:
+      graph: of the index and the operands, to the selected rows.
+      guarded: the same, as derivatives take it.
+    """
+
+    name = "cond_rows"
+    inlines = True
+
+    def abstract(self, *avals: Aval, graph: Graph, guarded: Graph) -> list[Aval]:
+        """The graph's own types."""
+        return graph.out_avals
+
+    def lower(
+        self, ctx: Any, *operands: str, graph: Graph, guarded: Graph
+    ) -> list[str]:
+        """The graph, in place."""
+        names: list[str] = ctx.graph(graph, operands)
+        return names
+
+    def evaluate(self, *values: Any, graph: Graph, guarded: Graph) -> list[Any]:
+        """NumPy's evaluation of the graph."""
+        return run_host(graph, values)
+
+    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+        """The graph's."""
+        graph, wanted, outs = layout.call(node.params["graph"], kinds)
+        return Rewritten(wanted, outs, {**node.params, "graph": graph})
+
+    # -- derivatives ---------------------------------------------------------------
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        graph: Graph,
+        guarded: Graph,
+    ) -> tuple[list[Any], list[Any]]:
+        """The derivative of the guarded graph, in place."""
+        live = live_flags(tangents)
+        derived, has = jvp_graph(guarded, live)
+        outs = derived.evaluate(*primals, *chosen(tangents, live))
+        return _values_and_tangents(outs, graph, has)
+
+    def linearize(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        graph: Graph,
+        guarded: Graph,
+    ) -> tuple[list[Any], list[Any]]:
+        """The guarded graph's values and residuals, and its tangents, in place."""
+        live = live_flags(tangents)
+        split = linearize_graph(guarded, live)
+        outs = split.primal.evaluate(*primals)
+        count = len(graph.outputs)
+        residuals = split.residuals(primals, outs[count:])
+        linear = split.tangent.evaluate(*residuals, *chosen(tangents, live))
+        return _values_and_tangents([*outs[:count], *linear], graph, split.has_tangent)
+
+    def transpose(
+        self, cotangent: Sequence[Any], *args: Any, graph: Graph, guarded: Graph
+    ) -> Sequence[Any]:
+        """The graph's transpose, in place: what is linear needs no guard."""
+        linear = [type(a) is Var for a in args]
+        nonzero = live_flags(cotangent)
+        derived, has = transpose_graph(graph, linear, nonzero)
+        values = [a for a in args if type(a) is not Var]
+        results = iter(derived.evaluate(*values, *chosen(cotangent, nonzero)))
+        have = iter(has)
+        return [
+            (next(results) if next(have) else Zero(a.aval)) if type(a) is Var else None
+            for a in args
+        ]
+
+    # -- vectorisation, pruning ------------------------------------------------------
+
+    def batch_over(
+        self,
+        axis_name: Any,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        *,
+        graph: Graph,
+        guarded: Graph,
+    ) -> tuple[list[Any], list[bool]]:
+        """The vectorised graphs."""
+        wide, flags = (
+            batch_graph(g, size, mapped, True, axis_name) for g in (graph, guarded)
+        )
+        return self.bind(*args, graph=wide[0], guarded=flags[0]), wide[1]
+
+    def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
+        """Prunes the graphs, and drops operands that neither uses."""
+        graphs = [prune(node.params[name], wanted) for name in ("graph", "guarded")]
+        used = [any(u) for u in zip(*map(used_inputs, graphs), strict=True)]
+        graph, guarded = (rewired(g, inputs=chosen(g.inputs, used)) for g in graphs)
+        return node.replace(
+            inputs=chosen(node.inputs, used),
+            outputs=chosen(node.outputs, wanted),
+            params={"graph": graph, "guarded": guarded},
+        )
+
+
+def _values_and_tangents(
+    outs: Sequence[Any], graph: Graph, has_tangent: Sequence[bool]
+) -> tuple[list[Any], list[Any]]:
+    count = len(graph.outputs)
+    avals = [a.tangent() for a in graph.out_avals]
+    return list(outs[:count]), spread(outs[count:], has_tangent, avals)
+
+
+def select_branches(
+    axis_name: Any,
+    size: int,
+    args: Sequence[Any],
+    mapped: Sequence[bool],
+    branches: Graphs,
+) -> list[Any]:
+    """Runs all branches on whole batches and selects rows.
+
+    Args:
+      axis_name: of the batch, if a branch names it.
+      size: of the batch.
+      args: the index, which is mapped, and the operands.
+      mapped: which are mapped.
+      branches: graphs of one row.
+    """
+
+    def run(values: Sequence[Any], guard: Guard | None = None) -> list[Any]:
+        index, *operands = values
+        results = []
+        for i, branch in enumerate(branches):
+            given = operands
+            if guard is not None:
+                mask = table["eq"].bind(index, arith.constant(i, typeof(index).dtype))
+                given = guard(mask, operands, mapped[1:])
+            graph, _ = batch_graph(branch, size, mapped[1:], True, axis_name)
+            results.append(graph.evaluate(*given))
+        return [select_cases(index, cases) for cases in zip(*results, strict=True)]
+
+    differentiable = any(map(carries_tangent, branches[0].in_avals))
+    final = isinstance(state.trace, EvalTrace) or state.trace.final
+    # What a branch takes of other rows by a collective counts, whatever they selected.
+    if final or not differentiable or axis_name is not None:
+        return run(args)
+    avals = tuple(map(typeof, args))
+    key = ("cond_rows", avals, tuple(mapped), branches[1:])
+    known = branches[0].memo.get(key)
+    if known is None:
+        known = branches[0].memo[key] = tuple(
+            trace_closed(
+                lambda *values, guard=guard: run(values, guard),
+                avals,
+                name=branches[0].name,
+            )
+            for guard in (None, _guarded)
+        )
+    graph, guarded = known
+    outs: list[Any] = CondRows.bind(*args, graph=graph, guarded=guarded)
+    return outs
+
+
+Guard = Callable[[Any, Sequence[Any], Sequence[bool]], list[Any]]
+
+
+def _guarded(mask: Any, operands: Sequence[Any], mapped: Sequence[bool]) -> list[Any]:
+    """Returns operands to which no cotangent passes from rows that are not selected.
+
+    A row's own cotangent is selected. Of an operand that all rows share it is summed
+    over them by whatever uses the operand, where it is too late to select: so the rows
+    that are not selected get the values of one that is, whose slopes do no harm.
+
+    Args:
+      mask: bool[size]: the rows that are selected.
+      operands: of the branch.
+      mapped: which of them have a row each.
+    """
+    (size,) = typeof(mask).shape
+    moves = [carries_tangent(typeof(x)) for x in operands]
+    shared = any(move and not m for move, m in zip(moves, mapped, strict=True))
+    row = argmax(mask, 0, np.int32) if shared and size else None
+    some = table["reduce_or"].bind(mask, axes=(0,))
+    values = []
+    for x, m, move in zip(operands, mapped, moves, strict=True):
+        fixed = stop_gradient(x)
+        if m and row is not None:
+            one = dynamic_index_in_dim(fixed, row, 0, keepdims=False)
+            fixed = materialize(one, size, False)
+        if m and (move or row is not None):
+            x = select_cases(mask, [fixed, x])
+        elif move:
+            x = table["select_n"].bind(some, fixed, x)
+        values.append(x)
+    return values
