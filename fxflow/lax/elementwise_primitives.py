@@ -22,6 +22,7 @@ from fxflow.lax.comparison import eq, ge, gt, lt, ne
 from fxflow.lax.complex import complex as complex_
 from fxflow.lax.complex import conj, imag, real
 from fxflow.lax.families import ADDED, ANY, NUMERIC, REAL, Elementwise, kind
+from fxflow.lax.gradient_control import StopGradient
 from fxflow.lax.select import select
 
 # -- linear ------------------------------------------------------------------------
@@ -171,8 +172,12 @@ class Rem(Elementwise):
     kinds = REAL
     hlo = "stablehlo.remainder"
     numpy = _host_rem
-    # The quotient that was taken off; what is left over of x is exact.
-    partials = (1, lambda out, x, y: Div.bind(Sub.bind(out, x), y))
+    # The quotient that was taken off: what is left over of x is exact. It is constant
+    # between its jumps.
+    partials = (
+        1,
+        lambda out, x, y: StopGradient.bind(Div.bind(Sub.bind(out, x), y)),
+    )
 
 
 # -- sign and order --------------------------------------------------------------------

@@ -13,9 +13,10 @@ from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, DtypeError
-from fxflow.core.primitive import Zero, register
+from fxflow.core.primitive import Zero, register, table
 from fxflow.lax._operands import PYTHON_SCALARS, aligned, operands
-from fxflow.lax.comparison import eq
+from fxflow.lax.bitwise import bitwise_and, bitwise_not
+from fxflow.lax.comparison import eq, ge
 from fxflow.lax.conversion import convert
 from fxflow.lax.elementwise import div, mul, neg, sub
 from fxflow.lax.exponential import log
@@ -157,12 +158,16 @@ class Pow(Elementwise):
 
 
 def _slope_of_base(x: Any, y: Any) -> Any:
-    aval = typeof(y)
-    one, zero = arith.constant(1, aval.dtype), arith.constant(0, aval.dtype)
-    # x⁰ is flat everywhere: x⁻¹ would make it 0 · inf at 0.
-    lower = select(eq(y, zero), zero, sub(y, one))
-    factor = convert(y, typeof(x).dtype) if dtypes.is_integer(aval.dtype) else y
-    return mul(factor, Pow.bind(x, lower))
+    aval, dtype = typeof(y), typeof(x).dtype
+    # x⁰ is flat everywhere: where x⁻¹ is not finite it would make that 0 · inf.
+    least = arith.constant(dtypes.finfo(dtype).tiny, dtypes.to_real(dtype))
+    size = table["abs"].bind(x)
+    flat = bitwise_and(
+        eq(y, arith.constant(0, aval.dtype)), bitwise_not(ge(size, least))
+    )
+    base = select(flat, arith.constant(1, dtype), x)
+    factor = convert(y, dtype) if dtypes.is_integer(aval.dtype) else y
+    return mul(factor, Pow.bind(base, sub(y, arith.constant(1, aval.dtype))))
 
 
 def _slope_of_exponent(out: Any, x: Any) -> Any:

@@ -37,7 +37,18 @@ def _shifted(x: Any, axis: Any, where: Any) -> Any:
     if where is not None:
         x = fnp.where(where, x, -math.inf)
     top = fnp.max(x, axis, keepdims=True, initial=-math.inf)
+    if where is not None:
+        top = fnp.where(fnp.equal(top, -math.inf), 0, top)
     return fnp.subtract(x, stop_gradient(top))
+
+
+def _total(powers: Any, axis: Any, where: Any) -> Any:
+    """Returns the sum of exponentials; 1 where no element takes part."""
+    total = fnp.sum(powers, axis, keepdims=True, where=where)
+    if where is None:
+        return total
+    taken = fnp.broadcast_to(where, typeof(powers).shape)
+    return fnp.where(fnp.any(taken, axis, keepdims=True), total, 1)
 
 
 @library("axis")
@@ -67,7 +78,7 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
       [0.5, 0.5]
     """
     powers = fnp.exp(_shifted(_floats("softmax", x), axis, where))
-    out = fnp.divide(powers, fnp.sum(powers, axis, keepdims=True, where=where))
+    out = fnp.divide(powers, _total(powers, axis, where))
     return out if where is None else fnp.where(where, out, 0)
 
 
@@ -94,7 +105,7 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
       [0.0, -1000.0]
     """
     shifted = _shifted(_floats("log_softmax", x), axis, where)
-    total = fnp.sum(fnp.exp(shifted), axis, keepdims=True, where=where)
+    total = _total(fnp.exp(shifted), axis, where)
     out = fnp.subtract(shifted, fnp.log(total))
     return out if where is None else fnp.where(where, out, -math.inf)
 
@@ -126,7 +137,8 @@ def logsumexp(
       AxisError: there is no such axis.
 
     Special cases:
-      An empty sum, and one of -inf, gives -inf. Where `b` is 0, `a` does not matter.
+      An empty sum, and one of -inf, gives -inf. Where `b` is 0, `a` does not matter;
+      the derivative by `b` is exp(a) divided by the sum, there too.
 
     Example:
       >>> from fxflow import numpy as fnp
@@ -135,21 +147,29 @@ def logsumexp(
       1000.6931...
     """
     a = _floats("logsumexp", a, complex_too=True)
+    counted = where
     if b is not None:
         dtype = fnp.result_type(a, b)
         a, b = fnp.broadcast_arrays(
             lax.convert_element_type(a, dtype), lax.convert_element_type(b, dtype)
         )
-        a = fnp.where(fnp.not_equal(b, 0), a, -math.inf)
-    if where is not None:
-        a = fnp.where(where, a, 0)
+        used = fnp.not_equal(b, 0)
+        counted = used if where is None else fnp.logical_and(used, where)
     is_complex = dtypes.is_complex(typeof(a).dtype)
     size = fnp.real(a) if is_complex else a
-    top = fnp.max(size, axis, keepdims=True, initial=-math.inf, where=where)
+    top = fnp.max(size, axis, keepdims=True, initial=-math.inf, where=counted)
     top = stop_gradient(fnp.where(fnp.isfinite(top), top, 0))
-    powers = fnp.exp(fnp.subtract(a, top))
-    if b is not None:
-        powers = fnp.multiply(powers, b)
+    powers = fnp.subtract(a, top)
+    # What is not added may not overflow: 0 times inf is nan, in derivatives as well.
+    if where is not None:
+        powers = fnp.where(where, powers, 0)
+    if b is None:
+        powers = fnp.exp(powers)
+    else:
+        most = math.log(float(dtypes.finfo(typeof(size).dtype).max)) - 1
+        fits = fnp.less_equal(fnp.real(powers), most)
+        powers = fnp.where(fnp.logical_or(used, fits), powers, most)
+        powers = fnp.multiply(fnp.exp(powers), b)
     total = fnp.sum(powers, axis, keepdims=keepdims, where=where)
     if not keepdims:
         top = fnp.reshape(top, typeof(total).shape)

@@ -427,15 +427,16 @@ def frexp(x: Array) -> tuple[Array, Array]:
     mask = (1 << (bits - 1 - mantissa_bits)) - 1
     raised = lax.bitwise_and(lax.shift_right_logical(word, mantissa_bits), mask)
     exponent = lax.sub(lax.convert_element_type(raised, dtypes.int32), bias - 1)
-    exponent = lax.select(tiny, lax.sub(exponent, shift), exponent)
-    field = np.array(mask << mantissa_bits, f"u{bits // 8}").view(f"i{bits // 8}")
-    half = np.array((bias - 1) << mantissa_bits, f"i{bits // 8}")
-    small = lax.bitwise_or(
-        lax.bitwise_and(word, constant(int(~field), word.aval.dtype)),
-        constant(int(half), word.aval.dtype),
-    )
-    mantissa = lax.bitcast_convert_type(small, dtype)
     plain = lax.bitwise_or(lax.eq(x, 0), lax.bitwise_not(lax.is_finite(x)))
+    # x times a power of two, which is exact and has a derivative; in two factors, since
+    # one could be out of range.
+    mantissa = scaled
+    first = lax.div(exponent, 2)
+    for power in (first, lax.sub(exponent, first)):
+        word_of = lax.convert_element_type(lax.sub(bias, power), word.aval.dtype)
+        factor = lax.bitcast_convert_type(lax.shift_left(word_of, mantissa_bits), dtype)
+        mantissa = lax.mul(mantissa, factor)
+    exponent = lax.select(tiny, lax.sub(exponent, shift), exponent)
     return lax.select(plain, x, mantissa), lax.select(plain, 0, exponent)
 
 

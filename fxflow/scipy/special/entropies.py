@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from fxflow import lax
 from fxflow.core.array import Array
@@ -10,6 +11,7 @@ from fxflow.core.eager import library
 from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.selection import choose_between
 from fxflow.scipy.special._operands import filled, operands, whole
+from fxflow.transforms.custom_jvp import custom_jvp
 
 
 @library()
@@ -76,7 +78,7 @@ def log_expit(x: ArrayLike) -> Array:
 
 @library()
 def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
-    """Product x log(y), 0 where `x` is 0.
+    """Product x log(y), 0 where `x` is 0 and `y` a number.
 
     Args:
       x: float or complex array-like.
@@ -88,17 +90,34 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     Raises:
       ArgumentError: an argument is no array.
 
+    Special cases:
+      The derivatives are log(y) and x / y, at x = 0 too; the second is 0 at (0, 0).
+
     Source: `scipy.special.xlogy`.
     """
-    x, y = operands("xlogy", x, y, real=False)
-    zero = x == 0
+    return _xlogy(*whole(operands("xlogy", x, y, real=False)))
+
+
+@custom_jvp
+def _xlogy(x: Any, y: Any) -> Any:
+    zero = (x == 0) & (y == y)
     value = x * lax.log(choose_between(zero, filled(y, 1), y))
     return choose_between(zero, filled(value, 0), value)
 
 
+def _ratio(x: Any, y: Any) -> Any:
+    """Returns x / y, 0 where both are 0."""
+    return x / choose_between((x == 0) & (y == 0), filled(y, 1), y)
+
+
+_xlogy.defjvps(
+    lambda t, out, x, y: t * lax.log(y), lambda t, out, x, y: t * _ratio(x, y)
+)
+
+
 @library()
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
-    """Product x log(1 + y), 0 where `x` is 0.
+    """Product x log(1 + y), 0 where `x` is 0 and `y` a number.
 
     Args:
       x: float or complex array-like.
@@ -110,12 +129,25 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     Raises:
       ArgumentError: an argument is no array.
 
+    Special cases:
+      The derivatives are log(1 + y) and x / (1 + y), at x = 0 too; the second is 0 at
+      (0, -1).
+
     Source: `scipy.special.xlog1py`.
     """
-    x, y = operands("xlog1py", x, y, real=False)
-    zero = x == 0
+    return _xlog1py(*whole(operands("xlog1py", x, y, real=False)))
+
+
+@custom_jvp
+def _xlog1py(x: Any, y: Any) -> Any:
+    zero = (x == 0) & (y == y)
     value = x * lax.log1p(choose_between(zero, filled(y, 0), y))
     return choose_between(zero, filled(value, 0), value)
+
+
+_xlog1py.defjvps(
+    lambda t, out, x, y: t * lax.log1p(y), lambda t, out, x, y: t * _ratio(x, 1 + y)
+)
 
 
 @library()
@@ -133,13 +165,20 @@ def entr(x: ArrayLike) -> Array:
       DtypeError: an argument is complex.
 
     Special cases:
-      Negative numbers → -inf.
+      Negative numbers → -inf. The derivative at 0 is inf, that of negative numbers nan.
 
     Source: `scipy.special.entr`.
     """
-    (x,) = operands("entr", x)
-    out = -xlogy(x, choose_between(x > 0, x, filled(x, 1)))
+    return _entr(*operands("entr", x))
+
+
+@custom_jvp
+def _entr(x: Any) -> Any:
+    out = -xlogy(x, choose_between(x < 0, filled(x, 1), x))
     return choose_between(x < 0, filled(x, -math.inf), out)
+
+
+_entr.defjvps(lambda t, out, x: -t * (lax.log(x) + 1))
 
 
 @library()
@@ -158,7 +197,9 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
       DtypeError: an argument is complex.
 
     Special cases:
-      p = 0 and q ≥ 0 → 0; inf where `p` is negative or `q` is not positive.
+      p = 0 and q ≥ 0 → 0; inf where `p` is negative or `q` is not positive. There the
+      derivatives are taken for 0, also that by `p` at 0, which is -inf: probabilities
+      that are too small for their dtype would make every gradient nan.
 
     Source: `scipy.special.rel_entr`.
     """

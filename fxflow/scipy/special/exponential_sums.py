@@ -6,14 +6,13 @@ import math
 from typing import Any
 
 from fxflow import lax
-from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.lax.gradient_control import stop_gradient
-from fxflow.numpy._operands import ArrayLike, Axes, array_of, convert
+from fxflow.nn import normalization
+from fxflow.numpy._operands import ArrayLike, Axes, array_of
 from fxflow.numpy.reductions import max, sum
-from fxflow.numpy.selection import choose_between
-from fxflow.scipy.special._operands import filled, operands, whole
+from fxflow.scipy.special._operands import operands
 
 
 @library("axis", "keepdims", "return_sign")
@@ -43,7 +42,8 @@ def logsumexp(
       ArgumentError: an argument is no array.
 
     Special cases:
-      Of no elements: -inf. nan if the sum is negative, unless `return_sign`.
+      Of no elements: -inf. nan if the sum is negative, unless `return_sign`. Where `b`
+      is 0, `a` does not matter; the derivative by `b` is exp(a) divided by the sum.
 
     Example:
       >>> import numpy as np
@@ -53,26 +53,11 @@ def logsumexp(
     Source: `scipy.special.logsumexp`.
     """
     if b is None:
-        x, scale = operands("logsumexp", a, real=False)[0], None
+        (x,), scale = operands("logsumexp", a, real=False), None
     else:
-        x, scale = whole(operands("logsumexp", a, b, real=False))
-    counts = where
-    if scale is not None:
-        used = scale != 0
-        counts = used if where is None else used & array_of(where, "logsumexp")
-    size = lax.real(x) if dtypes.is_complex(x.aval.dtype) else x
-    top = max(size, axis=axis, keepdims=True, initial=-math.inf, where=counts)
-    top = stop_gradient(choose_between(lax.is_finite(top), top, filled(top, 0)))
-    terms = lax.exp(x - convert(top, x.aval.dtype))
-    if scale is not None:
-        # 0 times inf would be nan.
-        terms = choose_between(scale != 0, scale * terms, filled(terms, 0))
-    total = sum(terms, axis=axis, keepdims=keepdims, where=where)
-    top = lax.reshape(top, total.aval.shape)
-    if return_sign:
-        sign = lax.sign(total)
-        return lax.log(lax.abs(total)) + top, sign
-    return lax.log(total) + convert(top, total.aval.dtype)
+        x, scale = operands("logsumexp", a, b, real=False)
+    mask = None if where is None else array_of(where, "logsumexp")
+    return normalization.logsumexp(x, axis, scale, keepdims, return_sign, mask)
 
 
 @library("axis")
