@@ -209,10 +209,14 @@ def random_gamma_grad(a: float, x: float) -> float:
 
 def betainc(a: float, b: float, x: float) -> float:
     """Regularised incomplete beta function."""
-    if not (a > 0 and b > 0 and 0 <= x <= 1):
+    if not (a >= 0 and b >= 0 and 0 <= x <= 1) or a == b in (0, math.inf):
         return math.nan
     if x in (0, 1):
         return x
+    if a == 0 or b == math.inf:
+        return 1.0
+    if b == 0 or a == math.inf:
+        return 0.0
     if x <= a / (a + b):
         # t = x exp(-s), as above.
         log = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x)

@@ -17,16 +17,19 @@ from fxflow.core.errors import NotDifferentiableError
 from fxflow.core.primitive import register
 from fxflow.lax import _special_host as host
 from fxflow.lax._operands import operands
-from fxflow.lax.bitwise import bitwise_and
-from fxflow.lax.comparison import ge, gt, le, lt
+from fxflow.lax.bitwise import bitwise_and, bitwise_or
+from fxflow.lax.comparison import eq, ge, gt, lt
 from fxflow.lax.conversion import convert
 from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import abs as abs_
 from fxflow.lax.elementwise import add, div, mul, neg, sub
+from fxflow.lax.elementwise import min as min_
 from fxflow.lax.exponential import exp, log, log1p
+from fxflow.lax.gamma_ratios import log_beta
+from fxflow.lax.powers import pow as pow_
 from fxflow.lax.reduction import reduce_or
 from fxflow.lax.select import select
-from fxflow.lax.special import Special, lgamma, scaled
+from fxflow.lax.special import Special, scaled
 from fxflow.lax.while_loop import while_loop
 
 _MAX_STEPS = 2_000
@@ -74,10 +77,6 @@ def _fraction(a: Any, b: Any, x: Any) -> Any:
     return while_loop(go_on, step, start)[4]
 
 
-def _log_beta(a: Any, b: Any) -> Any:
-    return sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
-
-
 def _betainc(a: Any, b: Any, x: Any) -> Any:
     dtype = typeof(x).dtype
     if dtypes.bits(dtype) < 32:
@@ -85,8 +84,9 @@ def _betainc(a: Any, b: Any, x: Any) -> Any:
         return convert(_betainc(*(convert(v, single) for v in (a, b, x))), dtype)
     zero, one = arith.constant(0, dtype), arith.constant(1, dtype)
     nan = full_like(x, np.nan)
-    proper = bitwise_and(gt(a, zero), gt(b, zero))
-    inside = bitwise_and(proper, bitwise_and(gt(x, zero), lt(x, one)))
+    inf = arith.constant(np.inf, dtype)
+    proper = bitwise_and(_within(a, zero, inf), _within(b, zero, inf))
+    inside = bitwise_and(proper, _within(x, zero, one))
     a_, b_ = select(inside, a, one), select(inside, b, one)
     x_ = select(inside, x, scaled(0.5, full_like(x, 1)))
     mirrored = gt(x_, div(add(a_, one), add(add(a_, b_), scaled(2.0, full_like(x, 1)))))
@@ -94,11 +94,31 @@ def _betainc(a: Any, b: Any, x: Any) -> Any:
     y = select(mirrored, sub(one, x_), x_)
     log_y = select(mirrored, log1p(neg(x_)), log(x_))
     log_rest = select(mirrored, log(x_), log1p(neg(x_)))
-    head = sub(add(mul(p, log_y), mul(q, log_rest)), _log_beta(p, q))
+    head = sub(add(mul(p, log_y), mul(q, log_rest)), log_beta(p, q))
     value = div(mul(exp(head), _fraction(p, q, y)), p)
     value = select(mirrored, sub(one, value), value)
-    ends = bitwise_and(proper, bitwise_and(ge(x, zero), le(x, one)))
-    return select(inside, value, select(ends, x, nan))
+    ends = bitwise_or(eq(x, zero), eq(x, one))
+    low, high = _all_at_zero(a, b), _all_at_zero(b, a)
+    edge = select(high, full_like(x, 0), nan)
+    edge = select(low, full_like(x, 1), edge)
+    edge = select(_within(x, zero, one), edge, nan)
+    valid = bitwise_or(proper, bitwise_or(low, high))
+    edge = select(bitwise_and(ends, valid), x, edge)
+    return select(inside, value, edge)
+
+
+def _within(x: Any, low: Any, high: Any) -> Any:
+    return bitwise_and(gt(x, low), lt(x, high))
+
+
+def _all_at_zero(a: Any, b: Any) -> Any:
+    """Returns where a or b is at its limit, so that the distribution is all at 0."""
+    dtype = typeof(a).dtype
+    zero, inf = arith.constant(0, dtype), arith.constant(np.inf, dtype)
+    return bitwise_or(
+        bitwise_and(eq(a, zero), gt(b, zero)),
+        bitwise_and(eq(b, inf), bitwise_and(ge(a, zero), lt(a, inf))),
+    )
 
 
 def _no_slope(*args: Any) -> Any:
@@ -109,9 +129,27 @@ def _no_slope(*args: Any) -> Any:
 
 
 def _slope_in_x(out: Any, a: Any, b: Any, x: Any) -> Any:
-    one = arith.constant(1, typeof(x).dtype)
-    head = add(mul(sub(b, one), log1p(neg(x))), mul(sub(a, one), log(x)))
-    return exp(sub(head, _log_beta(a, b)))
+    """Returns xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b)."""
+    zero, one = (arith.constant(c, typeof(x).dtype) for c in (0, 1))
+    flat = bitwise_or(_all_at_zero(a, b), _all_at_zero(b, a))
+    a, b = select(flat, one, a), select(flat, one, b)
+    # On a bound one factor has no logarithm, but it may have derivatives.
+    at_zero, at_one = eq(x, zero), eq(x, one)
+    ends = mul(
+        pow_(select(at_zero, x, one), sub(a, one)),
+        pow_(select(at_one, sub(one, x), one), sub(b, one)),
+    )
+    logs = add(
+        mul(sub(a, one), log(select(at_zero, one, x))),
+        mul(sub(b, one), log1p(neg(select(at_one, zero, x)))),
+    )
+    head = sub(logs, log_beta(a, b))
+    # The factor of the end may be 0, and 0 times inf is nan.
+    most = np.log(float(dtypes.finfo(typeof(x).dtype).max)) - 1
+    bounded = min_(head, full_like(head, most))
+    head = select(bitwise_or(at_zero, at_one), bounded, head)
+    slope = mul(ends, exp(head))
+    return select(flat, full_like(x, 0), slope)
 
 
 @register
@@ -135,8 +173,8 @@ def betainc(a: Any, b: Any, x: Any, /) -> Array:
     1/B(a, b) ∫₀ˣ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt, the distribution function of Beta(a, b).
 
     Args:
-      a: float array, positive.
-      b: float array, positive.
+      a: float array, not negative.
+      b: float array, not negative.
       x: float array, in [0, 1].
 
     Returns:
@@ -148,7 +186,8 @@ def betainc(a: Any, b: Any, x: Any, /) -> Array:
       NotDifferentiableError: a derivative with respect to `a` or `b` is asked for.
 
     Special cases:
-      0 at x = 0, 1 at x = 1; nan outside the ranges.
+      0 at x = 0, 1 at x = 1; between them 1 where a = 0 or b = inf, 0 where b = 0 or
+      a = inf; nan outside the ranges, and where a and b are both 0 or both inf.
 
     Example:
       >>> f"{betainc(1.0, 1.0, 0.25):.5f}"

@@ -29,6 +29,8 @@ from fxflow.lax.elementwise import abs as abs_
 from fxflow.lax.elementwise import add, div, mul, neg, sub
 from fxflow.lax.elementwise import max as max_
 from fxflow.lax.exponential import exp, log, log1p
+from fxflow.lax.gamma_ratios import LARGE, stirling_rest
+from fxflow.lax.powers import pow as pow_
 from fxflow.lax.powers import square
 from fxflow.lax.reduction import reduce_or
 from fxflow.lax.select import select
@@ -37,16 +39,6 @@ from fxflow.lax.while_loop import while_loop
 
 # Enough for the series at a = x = 10⁶, which takes about 7 √a steps.
 _MAX_STEPS = 10_000
-# log Γ(a+1) = a log a - a + ½ log 2πa + 1/12a - 1/360a³ + …  (Stirling's series).
-_STIRLING = (
-    1 / 12,
-    -1 / 360,
-    1 / 1260,
-    -1 / 1680,
-    1 / 1188,
-    -691 / 360360,
-    1 / 156,
-)
 
 
 def _any(mask: Any) -> Any:
@@ -138,21 +130,14 @@ def _fraction(a: Any, x: Any, wanted: Any) -> _Part:
 def _log_density(a: Any, x: Any) -> Any:
     """Returns log(xᵃ e⁻ˣ / Γ(a+1)), without cancellation for large a."""
     dtype = typeof(x).dtype
-    ten = arith.constant(10, dtype)
+    bound = arith.constant(LARGE, dtype)
     one = arith.constant(1, dtype)
-    large = gt(a, ten)
-    wide = select(large, a, ten)
+    large = gt(a, bound)
+    wide = select(large, a, bound)
     shift = div(sub(x, wide), wide)
-    inverse = div(one, square(wide))
-    correction: Any = arith.constant(_STIRLING[-1], dtype)
-    for c in reversed(_STIRLING[:-1]):
-        correction = add(mul(correction, inverse), arith.constant(c, dtype))
     stirling = sub(
         mul(wide, sub(log1p(shift), shift)),
-        add(
-            div(correction, wide),
-            scaled(0.5, log(scaled(2 * math.pi, wide))),
-        ),
+        add(stirling_rest(wide), scaled(0.5, log(scaled(2 * math.pi, wide)))),
     )
     narrow = select(large, one, a)
     plain = sub(sub(mul(narrow, log(x)), x), lgamma(add(narrow, one)))
@@ -263,8 +248,16 @@ def _sample_slope(a: Any, x: Any) -> Any:
 
 
 def _density(a: Any, x: Any) -> Any:
-    one = arith.constant(1, typeof(x).dtype)
-    return exp(sub(sub(mul(sub(a, one), log(x)), x), lgamma(a)))
+    """Returns xᵃ⁻¹ e⁻ˣ / Γ(a): dP/dx."""
+    dtype = typeof(x).dtype
+    zero, one, inf = (arith.constant(c, dtype) for c in (0, 1, math.inf))
+    far = bitwise_or(eq(x, inf), bitwise_or(eq(a, inf), eq(a, zero)))
+    a, x = select(far, one, a), select(far, one, x)
+    at_zero = eq(x, zero)
+    inside, outside = select(at_zero, x, one), select(at_zero, one, x)
+    start = mul(pow_(inside, sub(a, one)), exp(neg(add(inside, lgamma(a)))))
+    inner = mul(exp(_log_density(a, outside)), div(a, outside))
+    return select(far, full_like(x, 0), select(at_zero, start, inner))
 
 
 class _GammaFunction(Special):

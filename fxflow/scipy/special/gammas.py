@@ -10,6 +10,7 @@ from fxflow import lax
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError
+from fxflow.lax.gamma_ratios import log_beta, log_gamma_ratio
 from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.selection import choose_between
 from fxflow.scipy.special._operands import filled, operands, safe, whole
@@ -146,7 +147,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
 
     Source: `scipy.special.beta`.
     """
-    x, y = operands("beta", a, b)
+    x, y = whole(operands("beta", a, b))
     sign = gammasgn(x) * gammasgn(y) * gammasgn(x + y)
     return sign * lax.exp(betaln(x, y))
 
@@ -168,8 +169,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
 
     Source: `scipy.special.betaln`.
     """
-    x, y = operands("betaln", a, b)
-    return lax.lgamma(x) + lax.lgamma(y) - lax.lgamma(x + y)
+    return log_beta(*whole(operands("betaln", a, b)))
 
 
 @library()
@@ -253,9 +253,9 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
 
     Source: `scipy.special.poch`.
     """
-    z, m = operands("poch", z, m)
+    z, m = whole(operands("poch", z, m))
     sign = gammasgn(z) * gammasgn(z + m)
-    value = sign * lax.exp(lax.lgamma(z + m) - lax.lgamma(z))
+    value = sign * lax.exp(log_gamma_ratio(m, z))
     return choose_between(m == 0, filled(value, 1), value)
 
 
