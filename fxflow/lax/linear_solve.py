@@ -49,6 +49,7 @@ class LinearSolve(HigherOrder):
       matvec: graph of `A`: captured values, `x` to `A x`.
       solve: graph of the solver: captured values, `b` to `x` and more.
       transpose_solve: the same for the transpose of `A`, or None.
+      symmetric: whether `A` is taken for its own transpose.
       num_consts: how many values were captured.
     """
 
@@ -60,6 +61,7 @@ class LinearSolve(HigherOrder):
         matvec: Graph,
         solve: Graph,
         transpose_solve: Graph | None,
+        symmetric: bool,
         num_consts: int,
     ) -> list[Aval]:
         """The solver's types."""
@@ -117,6 +119,7 @@ class LinearSolve(HigherOrder):
         matvec: Graph,
         solve: Graph,
         transpose_solve: Graph | None,
+        symmetric: bool,
         num_consts: int,
     ) -> Sequence[Any]:
         """The solution of the transposed system."""
@@ -131,18 +134,21 @@ class LinearSolve(HigherOrder):
                 "or symmetric=True"
             )
         count = len(rhs)
-        adjoint, _ = transpose_graph(
-            matvec,
-            [*[False] * num_consts, *[True] * count],
-            [True] * count,
-            instantiated=True,
-        )
+        adjoint = matvec
+        if not symmetric:
+            adjoint, _ = transpose_graph(
+                matvec,
+                [*[False] * num_consts, *[True] * count],
+                [True] * count,
+                instantiated=True,
+            )
         cts = self.bind(
             *consts,
             *map(arith.instantiate, cotangent[:count]),
             matvec=adjoint,
             solve=transpose_solve,
             transpose_solve=solve,
+            symmetric=symmetric,
             num_consts=num_consts,
         )
         return [*[None] * num_consts, *cts[:count]]
@@ -157,6 +163,7 @@ class LinearSolve(HigherOrder):
         matvec: Graph,
         solve: Graph,
         transpose_solve: Graph | None,
+        symmetric: bool,
         num_consts: int,
     ) -> tuple[list[Any], list[bool]]:
         """The vectorised graphs; a part of `x` is mapped if that of `b` is."""
@@ -197,6 +204,7 @@ class LinearSolve(HigherOrder):
             transpose_solve=None
             if transpose_solve is None
             else vectorised(transpose_solve),
+            symmetric=symmetric,
             num_consts=num_consts,
         )
         return outs, [*flags, *extra]
@@ -220,7 +228,8 @@ def custom_linear_solve(
         `b`.
       transpose_solve: called as `transpose_solve(vecmat, b)` with `vecmat` the
         transposed map; needed for reverse differentiation unless `symmetric`.
-      symmetric: whether the map is its own transpose.
+      symmetric: whether the map is its own transpose; it is not checked: derivatives
+        of any order are those of what is computed with `matvec` in its place.
       has_aux: whether the solvers return `(x, aux)`; `aux` is not differentiated.
 
     Returns:
@@ -282,6 +291,7 @@ def custom_linear_solve(
         matvec=graphs[0],
         solve=graphs[1],
         transpose_solve=graphs[2] if len(graphs) > 2 else None,
+        symmetric=bool(symmetric),
         num_consts=len(consts),
     )
     return solved.out_tree.unflatten(outs)

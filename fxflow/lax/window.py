@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core import arith, dtypes
-from fxflow.core.array import Array
+from fxflow.core.array import Array, put_host
 from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_flat
 from fxflow.core.convert import typeof
@@ -25,9 +25,8 @@ from fxflow.lax.custom_reduction import (
 )
 from fxflow.lax.elementwise import add, max, min
 from fxflow.lax.families import ANY, NUMERIC, Kinds, Linear, kind, require_kind
-from fxflow.lax.joining import concatenate
 from fxflow.lax.padding import pad
-from fxflow.lax.pairwise import host_evaluate, tree_reduce
+from fxflow.lax.pairwise import apply_elements, host_evaluate
 from fxflow.lax.reduction import (
     NATIVE,
     ReduceMax,
@@ -36,7 +35,7 @@ from fxflow.lax.reduction import (
     highest,
     lowest,
 )
-from fxflow.lax.reshaping import reshape
+from fxflow.lax.select import select
 from fxflow.lax.window_selection import SelectAndGatherAdd
 from fxflow.lax.windows import (
     Window,
@@ -236,7 +235,7 @@ class ReduceWindowMin(WindowExtremum):
 class ReduceWindow(Primitive):
     """Windowed reduction by a given computation. dtypes: all. StableHLO: reduce_window.
 
-    Operands are the arrays, then as many 0-d initial values, which also pad.
+    Operands are the arrays, then as many 0-d initial values. Padding is left out.
 
     Params:
       graph: takes two elements of each array, gives one of each.
@@ -288,10 +287,13 @@ class ReduceWindow(Primitive):
             for v, i in zip(values[:count], inits, strict=True)
         ]
         shape = views[0].shape[: values[0].ndim]
-        rows = [v.reshape(*shape, int(np.prod(window.dimensions))) for v in views]
+        size = int(np.prod(window.dimensions))
+        rows = [v.reshape(*shape, size) for v in views]
+        present = host_windows(np.ones(values[0].shape, bool), window, False)
+        present = present.reshape(*shape, size)
         outs = [np.full(shape, i, np.asarray(i).dtype) for i in inits]
         for place in np.ndindex(*shape):
-            for step in range(rows[0].shape[-1]):
+            for step in np.flatnonzero(present[place]):
                 given = [out[place] for out in outs]
                 given += [row[(*place, step)] for row in rows]
                 for out, new in zip(outs, host_evaluate(graph, given), strict=True):
@@ -306,8 +308,8 @@ class ReduceWindow(Primitive):
         graph: Graph,
         window: Window,
     ) -> tuple[Any, Any]:
-        """Derivative of a tree of applications of the graph."""
-        return jvp_flat(lambda *values: _tree(graph, values, window), primals, tangents)
+        """Derivative of the graph applied to one place of the window after another."""
+        return jvp_flat(lambda *values: _fold(graph, values, window), primals, tangents)
 
     def batch(
         self,
@@ -318,11 +320,11 @@ class ReduceWindow(Primitive):
         graph: Graph,
         window: Window,
     ) -> tuple[list[Any], list[bool]]:
-        """One more axis; a tree if initial values are mapped."""
+        """One more axis; place by place if initial values are mapped."""
         count = len(args) // 2
         if any(mapped[count:]):
             return batch_flat(
-                lambda *values: _tree(graph, values, window), size, args, mapped
+                lambda *values: _fold(graph, values, window), size, args, mapped
             )
         arrays = [
             a if m else arith.broadcast_front(a, typeof(a), size)
@@ -332,20 +334,36 @@ class ReduceWindow(Primitive):
         return outs, [True] * count
 
 
-def _tree(graph: Graph, values: Sequence[Any], window: Window) -> list[Any]:
-    """Reduces each window by a tree, on all its places side by side."""
+def _fold(graph: Graph, values: Sequence[Any], window: Window) -> list[Any]:
+    """Reduces all windows side by side, place by place, as XLA does.
+
+    A place where a window has no element, in padding or between dilated elements, is
+    left out.
+    """
     count = len(values) // 2
-    inits = values[count:]
-    shape = window.out_shape("reduce_window", typeof(values[0]))
+    operand = typeof(values[0])
+    shape = window.out_shape("reduce_window", operand)
+    outs = [broadcast_in_dim(i, shape, ()) for i in values[count:]]
     if not all(shape):
-        return [broadcast_in_dim(i, shape, ()) for i in inits]
-    stacks = []
-    for value, init in zip(values[:count], inits, strict=True):
+        return outs
+    columns = []
+    for value, init in zip(values[:count], values[count:], strict=True):
         rows = [padded(value, window, init)]
         for axis in range(len(shape)):
             rows = [place for row in rows for place in places(row, window, axis)]
-        stacks.append(concatenate([reshape(r, (1, *shape)) for r in rows], 0))
-    return tree_reduce(graph, [*stacks, *inits], (0,))
+        columns.append(rows)
+    present = host_windows(np.ones(operand.shape, bool), window, False)
+    present = present.reshape(*shape, len(columns[0]))
+    for i, elements in enumerate(zip(*columns, strict=True)):
+        mask = present[..., i]
+        if not mask.any():
+            continue
+        new = apply_elements(graph, [*outs, *elements])
+        if not mask.all():
+            here = put_host(np.ascontiguousarray(mask), Aval(shape, mask.dtype))
+            new = [select(here, n, o) for n, o in zip(new, outs, strict=True)]
+        outs = new
+    return outs
 
 
 # -- public ------------------------------------------------------------------------
@@ -371,7 +389,8 @@ def reduce_window(
 
     Args:
       operand: pytree of arrays of one shape.
-      init_value: pytree of 0-d values, identities of the computation; they also pad.
+      init_value: pytree of 0-d values that each reduction starts with; identities of
+        the computation, or how often they enter is up to the compiler.
       computation: takes two pytrees of 0-d values and returns one; associative.
       window_dimensions: length of the window along each axis.
       window_strides: its steps; None is 1.

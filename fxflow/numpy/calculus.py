@@ -25,6 +25,7 @@ from fxflow.numpy.reductions import sum
 from fxflow.numpy.selection import choose_between
 from fxflow.numpy.shapes import ravel
 from fxflow.numpy.sorting import searchsorted
+from fxflow.transforms.custom_jvp import custom_jvp
 
 # -- differences ---------------------------------------------------------------------
 
@@ -365,11 +366,11 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Arr
         i = lax.min(lax.max(i, lax.full_like(i, 1)), lax.full_like(i, n - 1))
         x0, x1 = take(points, i - 1, mode="clip"), take(points, i, mode="clip")
         y0, y1 = take(values, i - 1, mode="clip"), take(values, i, mode="clip")
-        gap = x1 - x0
-        flat = gap == 0
-        gap = choose_between(flat, lax.full_like(gap, 1), gap)
-        part = convert((place - x0) / gap, dtype)
-        out = choose_between(flat, y0, y0 + part * (y1 - y0))
+        flat = x1 - x0 == 0
+        zero = lax.full_like(x0, 0)
+        x, x0 = choose_between(flat, zero, place), choose_between(flat, zero, x0)
+        x1 = choose_between(flat, lax.full_like(x1, 1), x1)
+        out = choose_between(flat, y0, _between(x, x0, x1, y0, y1))
     if period is not None:
         return out
     first, last = points[0], points[n - 1]
@@ -384,6 +385,26 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Arr
         )
         out = choose_between(place > last, over, out)
     return out
+
+
+@custom_jvp
+def _between(x: Any, x0: Any, x1: Any, y0: Any, y1: Any) -> Array:
+    """Returns the value at x of the line through two points."""
+    return y0 + convert((x - x0) / (x1 - x0), y0.aval.dtype) * (y1 - y0)
+
+
+@_between.defjvp
+def _slope_between(primals: Any, tangents: Any) -> Any:
+    x, x0, x1, y0, y1 = primals
+    dx, dx0, dx1, dy0, dy1 = tangents
+    dtype = y0.aval.dtype
+    part = (x - x0) / (x1 - x0)
+    # The slope before anything else: of points that are close together, neither the
+    # inverse of the distance nor its square need be finite.
+    slope = (y1 - y0) / convert(x1 - x0, dtype)
+    along = convert(dx - dx0 - part * (dx1 - dx0), dtype)
+    across = dy0 + convert(part, dtype) * (dy1 - dy0)
+    return _between(*primals), across + slope * along
 
 
 @library("axis")

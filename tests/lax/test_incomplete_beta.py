@@ -29,14 +29,31 @@ def test_values(dtype: str, tol: float) -> None:
 
 
 def test_ends() -> None:
-    a = np.array([1, 1, 1, 0, -1, 1], "f4")
-    x = np.array([0, 1, -0.1, 0.5, 0.5, np.nan], "f4")
-    out = np.asarray(lax.betainc(a, np.ones(6, "f4"), x))
-    np.testing.assert_array_equal(out, [0, 1, np.nan, np.nan, np.nan, np.nan])
+    ends = np.array([-1, 0, 1, 2.5, np.inf, np.nan], "f4")
+    x = np.array([-0.1, 0, 0.5, 1, 1.1, np.nan], "f4")
+    a, b, x = (v.ravel() for v in np.meshgrid(ends, ends, x))
+    expected = scipy.special.betainc(a, b, x)
+    for function in (lax.betainc, fxflow.jit(lax.betainc)):
+        np.testing.assert_allclose(np.asarray(function(a, b, x)), expected, 2e-6)
 
 
 def test_slope_is_the_density() -> None:
     slope = fxflow.grad(lax.betainc, 2)(2.0, 3.0, 0.3)
     np.testing.assert_allclose(float(slope), 12 * 0.3 * 0.7**2, 1e-5)
+    for a, b, x, first, second in [
+        (1, 2.5, 0.0, 2.5, -3.75),
+        (2, 3, 0.0, 0.0, 12.0),
+        (3, 1, 1.0, 3.0, 6.0),
+        (2, 2, 1.0, 0.0, -6.0),
+        (0.5, 2, 1.0, 0.0, -0.75),
+        (1e4, 2e4, 0.0, 0.0, 0.0),
+        (0, 1, 0.5, 0.0, 0.0),
+        (1, np.inf, 0.5, 0.0, 0.0),
+    ]:
+        for slope in (fxflow.grad(lax.betainc, 2), fxflow.jacfwd(lax.betainc, 2)):
+            bend = fxflow.grad(slope, 2)
+            args = [np.float32(v) for v in (a, b, x)]
+            np.testing.assert_allclose(slope(*args), first, 1e-5, 1e-6)
+            np.testing.assert_allclose(bend(*args), second, 1e-5, 1e-6)
     with pytest.raises(NotDifferentiableError, match="with respect to x alone"):
         fxflow.grad(lax.betainc)(2.0, 3.0, 0.3)
