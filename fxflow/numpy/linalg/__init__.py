@@ -19,6 +19,7 @@ from fxflow.numpy.linalg.decompositions import (
     svd,
     svdvals,
 )
+from fxflow.numpy.linalg.determinants import SlogdetResult, det, slogdet
 from fxflow.numpy.linalg.products import (
     cross,
     diagonal,
@@ -27,13 +28,7 @@ from fxflow.numpy.linalg.products import (
     outer,
     trace,
 )
-from fxflow.numpy.linalg.properties import (
-    SlogdetResult,
-    cond,
-    det,
-    matrix_rank,
-    slogdet,
-)
+from fxflow.numpy.linalg.properties import cond, matrix_rank
 from fxflow.numpy.linalg.solving import inv, lstsq, pinv, solve, tensorinv, tensorsolve
 from fxflow.numpy.norms import matrix_norm, norm, vector_norm
 from fxflow.numpy.products import matmul, tensordot, vecdot

@@ -13,13 +13,15 @@ from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import ArrayLike, convert, repeated
-from fxflow.numpy.creation import wrap_host
+from fxflow.numpy.axis_order import matrix_transpose
+from fxflow.numpy.linalg._matrices import identity_like
 from fxflow.numpy.products import matmul
 from fxflow.numpy.reductions import max, sum
 from fxflow.numpy.selection import choose_between
 from fxflow.scipy.linalg._matrices import adjoint, matrix_of
 from fxflow.scipy.linalg.similarity import schur
 from fxflow.scipy.linalg.solving import solve_triangular
+from fxflow.transforms.custom_jvp import custom_jvp
 
 # Numerator coefficients of the diagonal Padé approximant of degree 13 of exp, and the
 # norm up to which it is exact in 64 bits (Higham 2005, table 2.3).
@@ -102,14 +104,14 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
       blocksize: has no effect.
 
     Returns:
-      Complex array[..., n, n]: eigenvalues have no negative real part. There is no
-      derivative.
+      Complex array[..., n, n]: eigenvalues have no negative real part.
 
     Raises:
       ShapeError: the matrices are not square.
 
     Special cases:
-      inf or nan where there is no root: a singular matrix may have none.
+      inf or nan where there is no root: a singular matrix may have none. There the
+      derivative is not finite either.
 
     Example:
       >>> sqrtm(np.array([[4.0, 0.0], [0.0, 9.0]]))
@@ -117,13 +119,18 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
              [0.+0.j, 3.+0.j]], dtype=complex64)
 
     Source: `scipy.linalg.sqrtm`; Björck and Hammarling 1983, "A Schur method for the
-    square root of a matrix".
+    square root of a matrix". The derivative solves Sylvester's equation.
     """
-    t, z = schur(matrix_of("sqrtm", A, square=True), output="complex")
+    return _root(matrix_of("sqrtm", A, square=True))
+
+
+@custom_jvp
+def _root(a: Any) -> Array:
+    t, z = schur(a, output="complex")
     shape, n = t.aval.shape, t.aval.shape[-1]
     if not n:
         return t
-    eye = wrap_host(np.eye(n).astype(t.aval.dtype))
+    eye = identity_like(t, n)
     roots = lax.sqrt(sum(t * eye, axis=-1))
     rows = np.arange(n)
 
@@ -131,19 +138,69 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
         # Above the diagonal, column j of the root r solves (R + r[j, j]) r = t[:, j]
         # with the columns R in front of it.
         root = lax.dynamic_slice_in_dim(roots, j, 1, roots.aval.ndim - 1)
-        front = choose_between(rows < j, known, eye)
-        shifted = front + root[..., None] * eye
-        places = sum(shifted * eye, axis=-1)
-        lost = (places == 0)[..., None]
-        shifted = shifted + choose_between(lost, eye, lax.full_like(shifted, 0))
         side = lax.dynamic_slice_in_dim(t, j, 1, t.aval.ndim - 1)
         side = choose_between((rows < j)[:, None], side, lax.full_like(side, 0))
-        value = solve_triangular(shifted, side)
-        bad = lax.bitwise_and(repeated(lost, value.aval.shape), value != 0)
-        value = choose_between(bad, lax.full_like(value, math.inf), value)
+        value = _shifted_solve(choose_between(rows < j, known, eye), root, side)
         value = choose_between((rows == j)[:, None], root[..., None], value)
         return choose_between(rows == j, value, known), None
 
     start = lax.full(shape, 0, t.aval.dtype)
     root, _ = lax.scan(column, start, lax.iota(dtypes.int32, n))
     return matmul(matmul(z, root), adjoint(z))
+
+
+@_root.defjvp
+def _root_rule(primals: Any, tangents: Any) -> Any:
+    # Of x x = a: x dx + dx x = da, whose solver is linear and not differentiated.
+    (a,), (da,) = primals, tangents
+    x = _root(a)
+    fixed = lax.stop_gradient(x)
+    dx = lax.custom_linear_solve(
+        lambda y: matmul(x, y) + matmul(y, x),
+        convert(da, x.aval.dtype),
+        solve=lambda _, c: _sylvester(fixed, c),
+        transpose_solve=lambda _, c: matrix_transpose(
+            _sylvester(fixed, matrix_transpose(c))
+        ),
+    )
+    return x, dx
+
+
+def _sylvester(x: Any, c: Any) -> Array:
+    """Returns y with x y + y x = c, by Schur's form of x (Bartels and Stewart 1972)."""
+    r, z = schur(x, output="complex")
+    n = r.aval.shape[-1]
+    if not n:
+        return c
+    right = matmul(matmul(adjoint(z), c), z)
+    rows = np.arange(n)
+
+    def column(known: Any, j: Any) -> Any:
+        # (r + r[j, j]) y[:, j] = c[:, j] - (y r)[:, j], of the columns of y in front.
+        above = lax.dynamic_slice_in_dim(r, j, 1, r.aval.ndim - 1)
+        root = sum(choose_between((rows == j)[:, None], above, 0 * above), axis=-2)
+        above = choose_between((rows < j)[:, None], above, lax.full_like(above, 0))
+        side = lax.dynamic_slice_in_dim(right, j, 1, right.aval.ndim - 1)
+        value = _shifted_solve(r, root, side - matmul(known, above))
+        return choose_between(rows == j, value, known), None
+
+    start = lax.full(right.aval.shape, 0, right.aval.dtype)
+    y, _ = lax.scan(column, start, lax.iota(dtypes.int32, n))
+    return matmul(matmul(z, y), adjoint(z))
+
+
+def _shifted_solve(upper: Any, root: Any, side: Any) -> Array:
+    """Solves (upper + root) y = side; inf where there is no solution.
+
+    Args:
+      upper: triangular matrices [..., n, n].
+      root: [..., 1].
+      side: [..., n, 1].
+    """
+    eye = identity_like(upper, upper.aval.shape[-1])
+    shifted = upper + root[..., None] * eye
+    lost = (sum(shifted * eye, axis=-1) == 0)[..., None]
+    shifted = shifted + choose_between(lost, eye, lax.full_like(shifted, 0))
+    value = solve_triangular(shifted, side)
+    bad = lax.bitwise_and(repeated(lost, value.aval.shape), value != 0)
+    return choose_between(bad, lax.full_like(value, math.inf), value)
