@@ -86,8 +86,8 @@ _FAR = (
 )
 
 
-# Coefficients of I₁(x) / x in powers of x²/4 (DLMF 10.25.2), to 1e-17 at 1/2.
-_RATIO = tuple(0.5 / (factorial(k) * factorial(k + 1)) for k in range(7))
+# Coefficients of I₁'(x) in powers of x²/4 (DLMF 10.25.2), to 1e-16 at 1/2.
+_SLOPE = tuple((k + 0.5) / (factorial(k) * factorial(k + 1)) for k in range(8))
 
 
 def _chebyshev(t: Any, coefficients: Sequence[float], dtype: Any) -> Any:
@@ -134,15 +134,15 @@ def _slope_of_i1e(out: Any, x: Any) -> Any:
     dtype = typeof(x).dtype
     one, zero = arith.constant(1, dtype), arith.constant(0, dtype)
     near = lt(abs_(x), scaled(0.5, full_like(x, 1)))
-    # I₁(x) / x: near 0 by its series, so that further derivatives are right there.
+    # Near 0 by its series, so that further derivatives are right there.
     inside, outside = select(near, x, zero), select(near, one, x)
     quarter = scaled(0.25, mul(inside, inside))
-    series = full_like(x, _RATIO[-1])
-    for c in reversed(_RATIO[:-1]):
+    series = full_like(x, _SLOPE[-1])
+    for c in reversed(_SLOPE[:-1]):
         series = add(mul(series, quarter), arith.constant(c, dtype))
     decay = exp(neg(mul(inside, sign(inside))))
-    ratio = select(near, mul(decay, series), div(out, outside))
-    return sub(sub(bessel_i0e(x), mul(out, sign(x))), ratio)
+    far = sub(bessel_i0e(outside), div(out, outside))
+    return sub(select(near, mul(decay, series), far), mul(out, sign(x)))
 
 
 @register

@@ -173,8 +173,15 @@ def logsumexp(
     total = fnp.sum(powers, axis, keepdims=keepdims, where=where)
     if not keepdims:
         top = fnp.reshape(top, typeof(total).shape)
+    sign = fnp.sign(total)
+    if where is not None:
+        # The logarithm of 0 has no slope, that of no elements is constant.
+        some = fnp.broadcast_to(where, typeof(powers).shape)
+        some = fnp.any(some, axis, keepdims=keepdims)
+        total = fnp.where(some, total, 1)
+        top = fnp.where(some, top, -math.inf)
     if return_sign:
-        return fnp.add(fnp.log(fnp.abs(total)), top), fnp.sign(total)
+        return fnp.add(fnp.log(fnp.abs(total)), top), sign
     return fnp.add(fnp.log(total), top)
 
 

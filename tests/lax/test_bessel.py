@@ -25,3 +25,13 @@ def test_values(order: int, dtype: str, tol: float) -> None:
 def test_slopes_at_zero() -> None:
     assert float(fxflow.grad(lax.bessel_i1e)(0.0)) == 0.5
     assert float(fxflow.grad(lax.bessel_i0e)(0.0)) == 0
+
+
+def test_further_slopes_near_zero() -> None:
+    with fxflow.config.override(x64=True):
+        for x in (0.0, 1e-20, 1e-3, 0.3, 0.5, 0.7):
+            ratio = fxflow.grad(fxflow.grad(lax.bessel_i1e))
+            # exp(-x) (I₁'' - 2 I₁' + I₁), from above; the mean of both sides at 0.
+            i1 = [scipy.special.ivp(1, x, k) for k in range(3)]
+            want = np.exp(-x) * (i1[2] - 2 * i1[1] * (x > 0) + i1[0])
+            np.testing.assert_allclose(float(ratio(x)), want, 1e-12, 1e-12)

@@ -166,3 +166,9 @@ def test_slope_of_rem() -> None:
 
 def test_slope_of_division_by_zero() -> None:
     assert grads(lax.div, 1.0, 0.0) == [np.inf, -np.inf]
+
+
+def test_second_slopes_of_rem_are_zero() -> None:
+    for x, y in [(5.0, 3.0), (-5.5, 3.0), (0.0, 2.0), (1e30, 1e-9)]:
+        second = fxflow.hessian(lax.rem, (0, 1))(x, y)
+        assert np.array(second).tolist() == [[0, 0], [0, 0]]

@@ -74,3 +74,19 @@ def test_missing_slopes_are_errors() -> None:
         fxflow.grad(lax.igamma_grad_a)(2.0, 1.5)
     with pytest.raises(NotDifferentiableError, match="it is one already"):
         fxflow.grad(lax.random_gamma_grad)(2.0, 1.5)
+
+
+def test_density_at_zero_and_of_large_shapes() -> None:
+    for a, x, first, second in [
+        (1.0, 0.0, 1.0, -1.0),
+        (2.0, 0.0, 0.0, 1.0),
+        (2.5, 0.0, 0.0, 0.0),
+        (0.5, 0.0, np.inf, -np.inf),
+        (1e6, 1e6, 0.00039894225, -3.9894225e-10),
+        (2.0, np.inf, 0.0, 0.0),
+    ]:
+        for function, sign in ((lax.igamma, 1), (lax.igammac, -1)):
+            slope = fxflow.grad(function, 1)
+            np.testing.assert_allclose(slope(a, x), sign * first, 2e-6)
+            bend = float(fxflow.grad(slope, 1)(a, x))
+            np.testing.assert_allclose(bend, sign * second, 1e-5)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fxflow
+import fxflow.numpy as fnp
 from fxflow import jit, lax, vmap
 from fxflow.core.errors import (
     ArgumentError,
@@ -170,3 +171,30 @@ def test_errors():
         lax.custom_linear_solve(lambda x: x, B, solve, has_aux=True)
     with pytest.raises(ShapeError, match="custom_root: f must return the type"):
         lax.custom_root(lambda x: lax.broadcast(x, (2,)), 1.0, newton, solve)
+
+
+def test_derivative_of_a_symmetric_solve_is_that_of_what_is_computed():
+    """Also in directions in which the matrix does not stay symmetric."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(3, 3))
+    a, da = a + a.T + 5 * np.eye(3), rng.normal(size=(3, 3))
+    b, ct = rng.normal(size=3), rng.normal(size=3)
+
+    def solve(a, b):
+        fixed = lax.stop_gradient(a)
+        return lax.custom_linear_solve(
+            lambda x: fnp.matmul(a, x),
+            b,
+            lambda _, b: fnp.linalg.solve(fixed, b),
+            symmetric=True,
+        )
+
+    def pulled(a):
+        return fxflow.vjp(solve, a, b)[1](ct)
+
+    with fxflow.config.override(x64=True):
+        for run in (pulled, jit(pulled)):
+            slopes = fxflow.jvp(run, (a,), (da,))[1]
+            above, below = run(a + 1e-6 * da), run(a - 1e-6 * da)
+            for slope, p, m in zip(slopes, above, below, strict=True):
+                np.testing.assert_allclose(slope, (p - m) / 2e-6, 1e-7, 1e-8)

@@ -77,3 +77,23 @@ def test_errors() -> None:
         lax.sqrt(n)
     with pytest.raises(DtypeError, match=r"cbrt: takes .*, got c64\[\]"):
         lax.cbrt(np.complex64(1))
+
+
+@pytest.mark.parametrize("outer", [fxflow.jacfwd, fxflow.jacrev])
+@pytest.mark.parametrize("inner", [fxflow.jacfwd, fxflow.jacrev])
+def test_second_slopes_of_pow(outer, inner) -> None:
+    def second(x, y):
+        return np.array(outer(inner(lax.pow, (0, 1)), (0, 1))(x, y))
+
+    log = np.log(4.0)
+    want = [[0, 0.25], [0.25, log**2]]
+    np.testing.assert_allclose(second(4.0, 0.0), want, 1e-6)
+    np.testing.assert_allclose(second(0.0, 2.0), [[2, 0], [0, 0]], 1e-6)
+    by_x = fxflow.grad(fxflow.grad(lax.pow))
+    for x, y, want in [(0.0, 0.0, 0), (0.0, 1.0, 0), (-2.0, 3.0, -12), (-2.0, 0.0, 0)]:
+        assert float(by_x(x, y)) == float(fxflow.jit(by_x)(x, y)) == want
+
+
+@pytest.mark.parametrize("x", [0.0, 1e-40, -1.0, np.inf, np.nan])
+def test_the_power_0_is_flat(x: float) -> None:
+    assert float(fxflow.grad(lax.pow)(x, 0.0)) == 0

@@ -7,6 +7,7 @@ import pytest
 import scipy.special
 
 import fxflow
+import fxflow.numpy as fnp
 from fxflow import nn
 from fxflow.core.errors import ArgumentError, AxisError, DtypeError
 from tests.nn import golden
@@ -108,6 +109,30 @@ def test_slope_is_finite_where_masked() -> None:
     for function in (nn.softmax, nn.logsumexp):
         slope = fxflow.grad(lambda x: function(x, -1, where=where).max())(x)  # noqa: B023
         assert np.isfinite(np.asarray(slope)).all()
+
+
+def test_slopes_of_what_does_not_count() -> None:
+    """It may be so large that its exponential has no slope."""
+    x = np.float32([0, 0, 100, 1000])
+    counts = x < 50
+    factors = counts.astype(np.float32)
+    want = [0.5, 0.5, 0, 0]
+    masked = lambda x: nn.logsumexp(x, where=counts)
+    weighted = lambda x: nn.logsumexp(x, b=factors)
+    for f in (masked, weighted):
+        for run in (f, fxflow.jit(f)):
+            assert fxflow.grad(run)(x).tolist() == want
+            assert fxflow.jacfwd(run)(x).tolist() == want
+        bend = np.zeros((4, 4), np.float32)
+        bend[:2, :2] = [[0.25, -0.25], [-0.25, 0.25]]
+        assert fxflow.hessian(f)(x).tolist() == bend.tolist()
+    by_factor = fxflow.grad(lambda b: nn.logsumexp(np.float32([0, 3]), b=b))
+    np.testing.assert_allclose(by_factor(np.float32([1, 0])), [1, np.exp(3)], 1e-6)
+    none = np.zeros(4, bool)
+    for f in (nn.softmax, nn.logsumexp):
+        assert fxflow.grad(lambda x, f=f: f(x, where=none).sum())(x).tolist() == [0] * 4
+    finite = lambda x: fnp.where(counts, nn.log_softmax(x, where=counts), 0).sum()
+    assert fxflow.grad(finite)(x).tolist() == [0] * 4
 
 
 def test_standardize_moments() -> None:

@@ -106,3 +106,30 @@ def test_coordinates_broadcast() -> None:
     check("trapezoid", X[None], X[:, 0], axis=1)
     with pytest.raises(ShapeError, match="do not fit axis 1"):
         fnp.trapezoid(X, x[:, :2])
+
+
+def test_interp_has_derivatives_at_points_close_together() -> None:
+    x = np.exp(np.linspace(-90, -20, 1000)).astype(np.float32)
+    run = lambda z: fnp.interp(z, z, fnp.ones_like(z)).sum()
+    for slope in (fxflow.grad(run), fxflow.jit(fxflow.grad(run))):
+        assert same(np.zeros(1000, np.float32), slope(x), 0)
+    assert float(fxflow.jvp(run, (x,), (x,))[1]) == 0
+
+
+@pytest.mark.parametrize("place", [-1.0, 0.3, 1.5, 3.2, 5.0])
+def test_derivatives_of_interp(place: float) -> None:
+    points, values = np.array([0, 1, 2, 2, 4.0]), np.array([1, 3, 2, 5, 0.0])
+    with fxflow.config.override(x64=True):
+        args = (np.float64(place), points, values)
+        directions = (np.float64(1), np.array([0.2, -0.3, 0.5, 0.5, 0.1]), values[::-1])
+        for f in (fnp.interp, fxflow.grad(fnp.interp), fxflow.grad(fnp.interp, 2)):
+            slope = fxflow.jvp(f, args, directions)[1]
+            above, below = (
+                f(*(a + h * d for a, d in zip(args, directions, strict=True)))
+                for h in (1e-6, -1e-6)
+            )
+            assert same(np.asarray(above - below) / 2e-6, slope, 1e-6)
+        forward = fxflow.jacfwd(fnp.interp, (0, 1, 2))(*args)
+        reverse = fxflow.jacrev(fnp.interp, (0, 1, 2))(*args)
+        for one, other in zip(forward, reverse, strict=True):
+            assert same(one, other, 1e-12)

@@ -117,3 +117,16 @@ def test_complex_sums_of_exponentials_stay_on_the_principal_branch(name) -> None
     for run in (function, fxflow.jit(function)):
         out = np.asarray(run(fnp.array(x, "complex128"), fnp.array(y, "complex128")))
         np.testing.assert_allclose(out, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("x", [0.0, 1e-9, 0.1, 0.31, 0.33, 1.5])
+def test_nine_derivatives_of_sinc(x: float) -> None:
+    """Integrals of (iω)ⁿ exp(iωx) over the band from -π to π."""
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    function = fnp.sinc
+    with fxflow.config.override(x64=True):
+        for n in range(10):
+            waves = (1j * np.pi * nodes) ** n * np.exp(1j * np.pi * nodes * x)
+            want = (weights * waves).real.sum() / 2
+            assert abs(float(function(x)) - want) < 1e-9 * np.pi**n
+            function = fxflow.grad(function)

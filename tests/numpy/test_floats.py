@@ -129,3 +129,12 @@ def test_rounding_to_decimals_without_effect(decimals) -> None:
     want = [1.25, -3e30] if decimals > 0 else [0, 0]
     found = fnp.round(np.array([1.25, -3e30], "f4"), decimals)
     assert found.tolist() == pytest.approx(want)
+
+
+def test_slope_of_frexp() -> None:
+    for x, want in [(3.0, 0.25), (-0.3, 2.0), (3e38, 2.0**-128), (0.0, 1.0)]:
+        for slope in (fxflow.grad, fxflow.jacfwd):
+            got = slope(lambda x: fnp.frexp(x)[0])(np.float32(x))
+            assert float(got) == want
+    bend = fxflow.grad(fxflow.grad(lambda x: fnp.frexp(x)[0]))
+    assert float(bend(3.0)) == 0

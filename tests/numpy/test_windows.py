@@ -31,3 +31,8 @@ def test_i0() -> None:
 def test_mistakes() -> None:
     with pytest.raises(ArgumentError, match="integer"):
         fnp.hamming(3.5)  # type: ignore[arg-type]
+
+
+def test_slope_of_i0_at_zero() -> None:
+    assert float(fxflow.grad(fnp.i0)(0.0)) == float(fxflow.jacfwd(fnp.i0)(0.0)) == 0
+    assert float(fxflow.grad(fxflow.grad(fnp.i0))(0.0)) == pytest.approx(0.5)

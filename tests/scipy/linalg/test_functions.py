@@ -5,6 +5,7 @@ import pytest
 import scipy.linalg as want
 
 import fxflow
+import fxflow.numpy as fnp
 from fxflow.core.errors import ShapeError
 from fxflow.scipy import linalg
 from tests.numpy.oracle import same
@@ -45,3 +46,36 @@ def test_sqrtm() -> None:
     assert not np.isfinite(linalg.sqrtm(nilpotent)).all()
     with pytest.raises(ShapeError):
         linalg.sqrtm(A[:2])
+
+
+def test_derivatives_of_sqrtm() -> None:
+    a = RNG.normal(size=(3, 3))
+    a, da = a @ a.T + np.eye(3) + np.triu(a) / 4, RNG.normal(size=(3, 3))
+    weights, h = RNG.normal(size=(3, 3)), 1e-5
+
+    def real(a):
+        return fnp.real(linalg.sqrtm(a))
+
+    def total(a):
+        return (real(a) * weights).sum()
+
+    def difference(f, a, da):
+        return (np.asarray(f(a + h * da)) - np.asarray(f(a - h * da))) / (2 * h)
+
+    with fxflow.config.override(x64=True):
+        slope = fxflow.grad(total)
+        for wrap in (lambda f: f, fxflow.jit):
+            forward = fxflow.jvp(wrap(real), (a,), (da,))[1]
+            assert same(difference(want.sqrtm, a, da), forward, 1e-6)
+            moved = float((wrap(slope)(a) * da).sum())
+            assert same(difference(total, a, da), np.float64(moved), 1e-6)
+            bend = fxflow.jvp(wrap(slope), (a,), (da,))[1]
+            assert same(difference(slope, a, da), bend, 1e-6)
+            bend = wrap(fxflow.grad(lambda a: (slope(a) * da).sum()))(a)
+            assert same(difference(slope, a, da), bend, 1e-6)
+        many = fxflow.vmap(slope)(np.stack([a, a.T]))
+        assert same(np.stack([slope(a), slope(a.T)]), many, 1e-12)
+        c = a + 0.3j * da
+        run = lambda a: linalg.sqrtm(a).sum()
+        moved = (fxflow.grad(run, holomorphic=True)(c) * (da + 1j * a)).sum()
+        assert same(difference(run, c, da + 1j * a), moved, 1e-6)

@@ -57,3 +57,25 @@ def test_complex_logistic_function() -> None:
     z = np.array([1 + 2j, -30 - 1j, 0, 50j], "complex64")
     for run in (special.expit, fxflow.jit(special.expit)):
         np.testing.assert_allclose(run(z), 1 / (1 + np.exp(-z)), rtol=1e-4)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, fxflow.jit])
+def test_derivatives_where_x_is_0(run: Any) -> None:
+    three = np.float32(3)
+    for name, log in (("xlogy", np.log(3)), ("xlog1py", np.log(4))):
+        f = getattr(special, name)
+        for jacobian in (fxflow.jacfwd, fxflow.jacrev):
+            by_x, by_y = run(jacobian(f, (0, 1)))(0.0, three)
+            assert (float(by_x), float(by_y)) == (pytest.approx(log), 0)
+        second = np.array(run(fxflow.hessian(f, (0, 1)))(0.0, three))
+        mixed = 1 / np.exp(log)
+        np.testing.assert_allclose(second, [[0, mixed], [mixed, 0]], 1e-6)
+        assert np.isnan(f(0.0, np.nan))
+        assert float(f(0.0, np.inf)) == float(f(0.0, -2.0)) == 0
+    assert float(run(fxflow.grad(special.xlogy, 1))(0.0, 0.0)) == 0
+    assert float(run(fxflow.grad(special.xlog1py, 1))(0.0, -1.0)) == 0
+    slope = fxflow.grad(special.entr)
+    assert float(run(slope)(0.0)) == float(run(fxflow.jacfwd(special.entr))(0.0))
+    assert float(run(slope)(0.0)) == np.inf
+    assert float(run(fxflow.grad(slope))(0.5)) == -2
+    assert fxflow.vmap(slope)(np.float32([0, 1])).tolist() == [np.inf, -1]

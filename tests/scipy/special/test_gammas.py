@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.special
 
+import fxflow
 from fxflow.core.errors import ArgumentError
 from fxflow.scipy import special
 from tests.numpy.oracle import same
@@ -56,3 +57,47 @@ def test_others() -> None:
     with pytest.raises(ArgumentError, match="math"):
         special.factorial(P, exact=True)
     assert special.psi is special.digamma
+
+
+LARGE = np.array([1e-3, 0.5, 1, 2.5, 9.9, 10.1, 50, 1e3, 1e6, 1e8])
+
+
+# SciPy itself is right to 2e-10 only.
+@pytest.mark.parametrize(("wide", "tol"), [(False, 2e-5), (True, 1e-9)])
+def test_betaln_of_large_arguments(wide: bool, tol: float) -> None:
+    a, b = (v.ravel() for v in np.meshgrid(LARGE, LARGE))
+    keep = np.maximum(a, b) / np.minimum(a, b) < 1e9
+    a, b = (v[keep].astype("f8" if wide else "f4") for v in (a, b))
+    with fxflow.config.override(x64=wide):
+        want = scipy.special.betaln(a.astype("f8"), b.astype("f8"))
+        for f in (special.betaln, fxflow.jit(special.betaln)):
+            np.testing.assert_allclose(np.asarray(f(a, b)), want, tol, tol)
+        first = fxflow.vmap(fxflow.grad(special.betaln, (0, 1)))
+        second = fxflow.vmap(fxflow.hessian(special.betaln, (0, 1)))
+        forward = fxflow.vmap(fxflow.jacfwd(special.betaln, (0, 1)))
+        bends = second(a, b)
+        # ψ(x) - ψ(x + y), which SciPy cannot subtract where y is much less than x.
+        near = np.minimum(a, b) * 1e4 > np.maximum(a, b)
+        for k, x in enumerate((a, b)):
+            x, total = (v.astype("f8") for v in (x, a.astype("f8") + b))
+            want = scipy.special.digamma(x) - scipy.special.digamma(total)
+            for got in (first(a, b)[k], forward(a, b)[k]):
+                got = np.asarray(got)
+                np.testing.assert_allclose(got[near], want[near], 100 * tol)
+                assert np.all(got < 0)
+            want = scipy.special.polygamma(1, x) - scipy.special.polygamma(1, total)
+            np.testing.assert_allclose(bends[k][k][near], want[near], 100 * tol)
+        want = -scipy.special.polygamma(1, a.astype("f8") + b)
+        np.testing.assert_allclose(bends[0][1], want, tol)
+        np.testing.assert_allclose(bends[1][0], want, tol)
+
+
+def test_beta_and_its_limits() -> None:
+    assert float(special.beta(1e8, 1.0)) == pytest.approx(1e-8)
+    assert float(fxflow.grad(special.betaln)(1e8, 1.0)) == pytest.approx(-1e-8)
+    assert float(special.poch(1e6, 1.0)) == pytest.approx(1e6, 1e-5)
+    assert float(special.betaln(-0.5, 1e8)) == pytest.approx(10.475852)
+    for a, b in [(np.inf, 1.0), (2.0, np.inf)]:
+        assert float(special.betaln(a, b)) == -np.inf
+        assert float(special.beta(a, b)) == 0
+    assert np.isnan(special.betaln(np.nan, 1.0))

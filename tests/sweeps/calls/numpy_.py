@@ -256,7 +256,7 @@ SHAPES = [
         real(6, low=-9, high=9),
         ascending(5),
         floating(5),
-        period=4.0,
+        period=11.0,
         note="period",
     ),
     fn("meshgrid", A(3), A(4)),
