@@ -18,6 +18,7 @@ from fxflow.core.convert import (
     not_an_array,
     read_only,
     typeof,
+    unwrapped,
 )
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.graph import Graph
@@ -68,6 +69,7 @@ def cond(
 
     Source: StableHLO case.
     """
+    pred = unwrapped(pred)
     aval = _scalar(pred, "cond: pred")
     require_callable(true_fun, "cond: true_fun")
     require_callable(false_fun, "cond: false_fun")
@@ -112,6 +114,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         raise ArgumentError("switch: needs at least one branch, got none")
     for i, branch in enumerate(branches):
         require_callable(branch, f"switch: branches[{i}]")
+    index = unwrapped(index)
     aval = _scalar(index, "switch: index")
     if not dtypes.is_integer(aval.dtype):
         raise DtypeError(f"switch: index must be an integer, got {aval}")

@@ -15,7 +15,7 @@ from fxflow.core import arith, tree
 from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_flat
-from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.convert import is_arraylike, not_an_array, typeof, unwrapped
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.graph import Graph
 from fxflow.core.jvp import jvp_flat
@@ -263,7 +263,7 @@ def checked_operands(
                 f"{name}: the initial value {start} must have the dtype of its "
                 f"operand {aval}: convert one with .astype(...)"
             )
-        starts.append(init)
+        starts.append(unwrapped(init))
     return arrays, starts, treedef
 
 

@@ -13,7 +13,13 @@ from fxflow.core import arith, dtypes, tree
 from fxflow.core.aval import Aval
 from fxflow.core.bodies import trace_body
 from fxflow.core.boundary import boundary
-from fxflow.core.convert import is_arraylike, not_an_array, read_only, typeof
+from fxflow.core.convert import (
+    is_arraylike,
+    not_an_array,
+    read_only,
+    typeof,
+    unwrapped,
+)
 from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.core.primitive import table
 from fxflow.core.trace import Tracer
@@ -150,6 +156,7 @@ def fori_loop(
     Source: StableHLO while.
     """
     require_callable(body_fun, "fori_loop: body_fun")
+    lower, upper = unwrapped(lower), unwrapped(upper)
     avals = [_bound(lower, "lower"), _bound(upper, "upper")]
     first, second = avals
     if first.dtype != second.dtype:

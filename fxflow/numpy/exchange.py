@@ -13,6 +13,7 @@ from numpy import set_printoptions as set_printoptions
 from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.aval import Aval
+from fxflow.core.convert import unwrapped
 from fxflow.core.errors import ArgumentError
 from fxflow.core.placed import placed_on
 from fxflow.devices import buffers, dlpack
@@ -174,7 +175,7 @@ def save(file: Any, arr: Any, allow_pickle: bool = False) -> None:
 
     Source: `numpy.save`.
     """
-    np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
+    np.save(file, np.asarray(unwrapped(arr)), allow_pickle=allow_pickle)
 
 
 def savez(file: Any, *args: Any, allow_pickle: bool = False, **kwds: Any) -> None:
@@ -191,8 +192,9 @@ def savez(file: Any, *args: Any, allow_pickle: bool = False, **kwds: Any) -> Non
 
     Source: `numpy.savez`.
     """
-    named = {name: np.asarray(a) for name, a in kwds.items()}
-    np.savez(file, *map(np.asarray, args), allow_pickle=allow_pickle, **named)
+    named = {name: np.asarray(unwrapped(a)) for name, a in kwds.items()}
+    values = (np.asarray(unwrapped(a)) for a in args)
+    np.savez(file, *values, allow_pickle=allow_pickle, **named)
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
@@ -238,7 +240,8 @@ def array_repr(
 
     Source: `numpy.array_repr`.
     """
-    text = np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)
+    value = np.asarray(unwrapped(arr))
+    text = np.array_repr(value, max_line_width, precision, suppress_small)
     return text.replace("array(", "Array(", 1)
 
 
@@ -261,4 +264,5 @@ def array_str(
 
     Source: `numpy.array_str`.
     """
-    return str(np.array_str(np.asarray(a), max_line_width, precision, suppress_small))
+    value = np.asarray(unwrapped(a))
+    return str(np.array_str(value, max_line_width, precision, suppress_small))

@@ -166,3 +166,20 @@ def test_disable_jit() -> None:
 def test_errors(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+class Wrapper:
+    """Stands for an array; as an object it is true."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __fxflow_array__(self) -> object:
+        return fxflow.numpy.asarray(self.value)
+
+
+def test_objects_that_stand_for_conditions() -> None:
+    for value in (True, False):
+        assert int(lax.cond(Wrapper(value), lambda: 1, lambda: 0)) == value
+    assert int(lax.switch(Wrapper(2), [lambda i=i: i for i in range(4)])) == 2
+    assert int(lax.fori_loop(Wrapper(1), Wrapper(4), lambda i, x: x + 1, 0)) == 3
