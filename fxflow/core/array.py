@@ -406,6 +406,10 @@ class Array(ArrayInterface):
 # -- the two representations ---------------------------------------------------
 
 
+#: From this many bytes on an array is not kept twice, in host memory and in a buffer.
+LARGE = 1 << 20
+
+
 def from_host(value: np.ndarray[Any, Any], placed: Placed) -> Array:
     """Wraps a NumPy array that nobody else will write to.
 
@@ -456,6 +460,11 @@ def buffer_of(array: Array) -> Any:
     except AttributeError:
         raise array._deleted() from None
     placed = array._placed
+    if value.nbytes >= LARGE and not buffers.can_alias(value):
+        # Whole at once, so that nobody holds the host's memory any longer.
+        array._buffer = buffers.put_copy(placed.aval.physical, value, placed.placement)
+        del array._host
+        return array._buffer
     buffer = buffers.put(placed.aval.physical, value, placed.placement)
     array._buffer = buffer
     return buffer

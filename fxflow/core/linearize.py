@@ -314,17 +314,15 @@ def _split(
     def atom(value: Any) -> Any:
         if type(value) is Var or type(value) is Literal:
             return value
-        if type(value) is GraphTracer and value._trace is trace:
-            known = residuals.get(id(value._var))
-            if known is None:
-                known = residuals[id(value._var)] = value, Var(value.aval)
-            return known[1]
-        recorded = trace.atom(value)
-        return (
-            recorded
-            if type(recorded) is Literal
-            else atom(GraphTracer(trace, recorded))
-        )
+        if not (type(value) is GraphTracer and value._trace is trace):
+            recorded = trace.atom(value)
+            if type(recorded) is Literal:
+                return recorded
+            value = GraphTracer(trace, recorded)
+        known = residuals.get(id(value._var))
+        if known is None:
+            known = residuals[id(value._var)] = value, Var(value.aval)
+        return known[1]
 
     tangent_nodes = [
         node.replace(inputs=[atom(value) for value in node.inputs]) for node in nodes

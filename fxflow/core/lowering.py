@@ -94,6 +94,15 @@ class Module:
             known = self._meshes[mesh] = f"@mesh_{count}" if count else "@mesh"
         return known
 
+    def mesh_around(self) -> str | None:
+        """Returns the symbol of a mesh of which the partitioner has axes, or None."""
+        manual = dict(self.manual)
+        for mesh, name in self._meshes.items():
+            inside = not manual or mesh in manual.values()
+            if inside and not manual.keys() >= set(mesh.axis_names):
+                return name
+        return None
+
     def meshes(self) -> list[str]:
         """Returns the declarations of all meshes."""
         listed = [

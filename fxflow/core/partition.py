@@ -167,6 +167,26 @@ def spec_text(mesh_name: str, spec: PartitionSpec, ndim: int, closed: bool) -> s
     return f"<{mesh_name}, [{', '.join(parts)}]>"
 
 
+def whole_along(ctx: Any, operand: str, aval: Aval, axes: Sequence[int]) -> str:
+    """Writes that no device has only a part of an operand along some axes.
+
+    For reductions by operations that XLA's all-reduce does not know: the partitioner
+    would write one, which then cannot be compiled.
+
+    Args:
+      ctx: where to write.
+      operand: its name.
+      aval: its type.
+      axes: that are reduced.
+    """
+    mesh: str | None = ctx.module.mesh_around()
+    if mesh is None:
+        return operand
+    parts = ["{}" if i in axes else "{?}" for i in range(len(aval.physical.shape))]
+    where = f"<{mesh}, [{', '.join(parts)}]>"
+    return str(ctx.emit(f"sdy.sharding_constraint {operand} {where} : {aval.mlir}"))
+
+
 def by_each_device(
     ctx: Any,
     operands: Sequence[str],

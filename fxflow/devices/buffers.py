@@ -57,6 +57,7 @@ __all__ = [
     "aligned_empty",
     "assemble",
     "block_until_ready",
+    "can_alias",
     "can_donate",
     "check_alive",
     "copy",
@@ -324,6 +325,11 @@ def put(aval: ArrayType, host: np.ndarray[Any, Any], placement: Placement) -> Bu
         placement.local,
         enable_x64=True,
     )
+
+
+def can_alias(host: np.ndarray[Any, Any]) -> bool:
+    """Return whether a buffer on the CPU can use the memory of `host` as its own."""
+    return host.flags.c_contiguous and host.ctypes.data % ALIGNMENT == 0
 
 
 def put_copy(

@@ -19,6 +19,7 @@ from fxflow.core.convert import is_arraylike, not_an_array, typeof, unwrapped
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.graph import Graph
 from fxflow.core.jvp import jvp_flat
+from fxflow.core.partition import whole_along
 from fxflow.core.primitive import Primitive, register
 from fxflow.core.staging import trace_flat
 from fxflow.core.trace import Tracer
@@ -70,6 +71,11 @@ class Reduce(Primitive):
             lambda inner, names: inner.graph(graph, names),
             scalars,
         )
+        if len(scalars) == 1:
+            operands = (
+                whole_along(ctx, operands[0], ctx.avals_in[0], axes),
+                operands[1],
+            )
         ins = ", ".join(a.mlir for a in ctx.avals_in)
         outs = ", ".join(a.mlir for a in ctx.avals_out)
         dims = f"array<i64: {', '.join(map(str, axes))}>" if axes else "array<i64>"

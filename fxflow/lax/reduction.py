@@ -16,6 +16,7 @@ from fxflow.core.array import Array
 from fxflow.core.aval import Aval, Shape
 from fxflow.core.convert import typeof
 from fxflow.core.jvp import jvp_flat
+from fxflow.core.partition import whole_along
 from fxflow.core.primitive import Primitive, Zero, register, table
 from fxflow.lax import _extrema_host, ordered_bits
 from fxflow.lax.arguments import axis_indices
@@ -79,9 +80,11 @@ class Reduction(Primitive):
       kinds: dtypes it takes.
       hlo: the StableHLO operation that combines two elements.
       ufunc: NumPy's.
+      between_devices: kinds of dtype of which XLA combines what devices have.
     """
 
     kinds: ClassVar[Kinds] = NUMERIC
+    between_devices: ClassVar[Kinds] = ANY
     hlo: ClassVar[str]
     ufunc: ClassVar[np.ufunc]
 
@@ -102,9 +105,12 @@ class Reduction(Primitive):
             return operands[0]
         scalar = Aval((), operand.dtype)
         init = ctx.constant(self.identity(operand.dtype), scalar)
+        name = operands[0]
+        if kind(operand.dtype) not in self.between_devices:
+            name = whole_along(ctx, name, operand, axes)
         return str(
             ctx.emit(
-                f"stablehlo.reduce({operands[0]} init: {init}) applies {self.hlo} "
+                f"stablehlo.reduce({name} init: {init}) applies {self.hlo} "
                 f"across dimensions = {list(axes)} : "
                 f"({operand.mlir}, {scalar.mlir}) -> {ctx.avals_out[0].mlir}"
             )
@@ -303,6 +309,7 @@ class Bitwise(Reduction):
     """Bits combined along axes."""
 
     kinds = BITS
+    between_devices = frozenset("b")
     nondifferentiable = "its operands are integers or booleans"
 
 
@@ -340,6 +347,7 @@ class ReduceXor(Bitwise):
     """Exclusive or along axes. dtypes: bool, integer. StableHLO: reduce, xor."""
 
     name = "reduce_xor"
+    between_devices = frozenset()
     hlo = "stablehlo.xor"
     ufunc = np.bitwise_xor
 

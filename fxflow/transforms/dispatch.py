@@ -37,7 +37,15 @@ _get_buffer = attrgetter("_buffer")
 class _Caches:
     """What was traced and compiled for one function and one set of options."""
 
-    __slots__ = ("__weakref__", "fast", "last", "signatures", "traced", "turns")
+    __slots__ = (
+        "__weakref__",
+        "compiled",
+        "fast",
+        "last",
+        "signatures",
+        "traced",
+        "turns",
+    )
 
     def __init__(self) -> None:
         # From structure (and static arguments), types and places to a function of the
@@ -46,6 +54,9 @@ class _Caches:
         # What the last call had: comparing is cheaper than hashing.
         self.last: tuple[Any, Any, Any] = (None, None, None)
         self.traced: dict[Any, Traced] = {}
+        # Of a traced function and places. A program knows what it was traced from, so
+        # kept there it would be freed by the garbage collector alone.
+        self.compiled: dict[Any, Compiled] = {}
         self.signatures: list[Signature] = []
         # Which threads are tracing or compiling, and what.
         self.turns: dict[Any, Turn] = {}
@@ -64,6 +75,7 @@ class _Caches:
     def clear(self) -> None:
         self.forget_fast()
         self.traced.clear()
+        self.compiled.clear()
 
 
 _shared: weakref.WeakKeyDictionary[Any, dict[Any, _Caches]] = (

@@ -30,30 +30,21 @@ from fxflow.transforms.vjp import vjp
 from fxflow.transforms.vmap import vmap
 
 
-class _Differentiated(FlatFunction):
-    """A function of the chosen arguments only."""
+def _of_chosen(
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    indices: tuple[int, ...],
+) -> Callable[..., Any]:
+    """Returns the function of the chosen arguments only."""
 
-    __slots__ = ("args", "indices", "inner", "kwargs")
-
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        name: str,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        indices: tuple[int, ...],
-        in_tree: Any,
-        has_aux: bool,
-    ) -> None:
-        super().__init__(self.call, in_tree, name, has_aux=has_aux)
-        self.args, self.kwargs, self.indices = args, kwargs, indices
-        self.inner = fun
-
-    def call(self, *chosen: Any) -> Any:
-        full = list(self.args)
-        for index, value in zip(self.indices, chosen, strict=True):
+    def call(*chosen: Any) -> Any:
+        full = list(args)
+        for index, value in zip(indices, chosen, strict=True):
             full[index] = value
-        return self.inner(*full, **self.kwargs)
+        return fun(*full, **kwargs)
+
+    return call
 
 
 def _check_input(
@@ -168,9 +159,8 @@ def value_and_grad(
                 active.append(_check_input(leaf, what, holomorphic, allow_int, True))
             else:
                 active.append(True)
-        flat = _Differentiated(
-            fun, name, args, kwargs, chosen_indices, in_tree, has_aux
-        )
+        call = _of_chosen(fun, args, kwargs, chosen_indices)
+        flat = FlatFunction(call, in_tree, name, has_aux=has_aux)
         lin = linearize_flat(flat, leaves, active)
         if flat.count != 1 or flat.out_tree.num_nodes != 1:
             raise ShapeError(

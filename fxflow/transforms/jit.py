@@ -150,7 +150,7 @@ class JitFunction(CachedCall):
                     f"{array.origin()}"
                 )
         placeds = [a._placed for a in arrays]
-        compiled = self._compiled(bound, traced, placeds)
+        compiled = self._compiled(traced, placeds)
         if state.trace is EVAL and not traced.asks_mesh:
             self._keep_fast(args, kwargs, compiled, [a._placed for a in given])
         outs = compiled.run(arrays)
@@ -233,23 +233,16 @@ class JitFunction(CachedCall):
         structure = tree.structure(bound.dynamic())
         return _prefixed(wanted, structure, avals, "in_shardings", self._name)
 
-    def _compiled(
-        self, bound: _Bound, traced: Traced, placeds: Sequence[Placed]
-    ) -> Compiled:
-        key = ("compiled", *placeds)
-        memo = traced.graph.memo
+    def _compiled(self, traced: Traced, placeds: Sequence[Placed]) -> Compiled:
+        key = (traced, *placeds)
+        known = self._caches.compiled
 
         def compile() -> Compiled:
-            memo[key] = Lowered(traced, placeds).compile()
-            made: Compiled = memo[key]
+            made = known[key] = Lowered(traced, placeds).compile()
             return made
 
         return once(
-            self._caches.turns,
-            (id(traced.graph), key),
-            lambda: memo.get(key),
-            compile,
-            patient=True,
+            self._caches.turns, key, lambda: known.get(key), compile, patient=True
         )
 
     def _check(

@@ -444,10 +444,13 @@ class PmapFunction(CachedCall):
         alone = mesh.flat[0].platform == "cpu" and not mesh.is_multi_process
         in_place = bool(self._donated) and alone
 
+        # Weak, or only the garbage collector would free what was captured.
+        mine: PmapFunction = weakref.proxy(self)
+
         def whole(*args: Any, **kwargs: Any) -> Any:
-            given = self._donated_leaves(args, kwargs) if in_place else None
+            given = mine._donated_leaves(args, kwargs) if in_place else None
             with _around_set(mesh, mesh.axis_names[1:]):
-                return self._mapped(mesh, mesh.axis_names[0], args, kwargs, given)
+                return mine._mapped(mesh, mesh.axis_names[0], args, kwargs, given)
 
         jitted = JitFunction(
             functools.update_wrapper(whole, self._fun),
@@ -458,7 +461,7 @@ class PmapFunction(CachedCall):
             keep_unused=False,
             inline=False,
             compiler_options=_KEEP_BARRIERS if in_place else None,
-            in_shardings=functools.partial(self._shardings, mesh),
+            in_shardings=lambda args, kwargs: mine._shardings(mesh, args, kwargs),
             out_shardings=None,
             moves=True,
         )

@@ -401,3 +401,15 @@ def test_dlpack_takes_a_stream():
     x = fnp.arange(3.0)
     np.testing.assert_array_equal(np.from_dlpack(x), x)
     assert x.__dlpack__(stream=None, max_version=(1, 0)) is not None
+
+
+def test_large_arrays_are_not_kept_twice():
+    memory = np.zeros(array_module.LARGE + 256, np.uint8)
+    start = -memory.ctypes.data % 64
+    for offset, kept in ((start + 4, False), (start, True)):
+        value = memory[offset : offset + array_module.LARGE].view(np.float32)
+        x = from_host(value, placed_on(Aval(value.shape, value.dtype)))
+        pointer = buffer_of(x).unsafe_buffer_pointer()
+        assert hasattr(x, "_host") is kept
+        assert (pointer == value.ctypes.data) is kept
+        assert host_of(x).ctypes.data == pointer and not host_of(x).any()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fxflow
 from fxflow import lax
 from fxflow.core.aval import Aval
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
@@ -85,3 +86,13 @@ def test_an_initial_value_that_is_no_identity_enters() -> None:
 def test_errors(call, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_over_several_devices():
+    mesh = fxflow.make_mesh((4,), ("x",))
+    numbers = np.arange(32, dtype=np.float32).reshape(8, 4) % 5
+    x = fxflow.device_put(numbers, fxflow.NamedSharding(mesh, fxflow.P("x")))
+    closest = lambda a, b: lax.select(lax.abs(a - 3) < lax.abs(b - 3), a, b)
+    for operand in (numbers, x):
+        got = lax.reduce(operand, np.float32(9), closest, (0,))
+        assert got.tolist() == [3.0] * 4

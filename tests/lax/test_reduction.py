@@ -93,3 +93,24 @@ def test_complex_numbers_are_ordered_when_compiled(name):
         assert np.array_equal(got, getattr(np, name)(x, axes))
     x[1, 0] = complex(np.nan, 1)
     assert np.isnan(fxflow.jit(lambda v: reduce_(v, (0, 1)))(x))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "bool"])
+@pytest.mark.parametrize("name", ["reduce_and", "reduce_or", "reduce_xor"])
+def test_bits_of_several_devices(name, dtype) -> None:
+    mesh = fxflow.make_mesh((2, 2), ("x", "y"))
+    bits = np.arange(32).reshape(4, 8) * 5 % 7
+    bits = bits > 3 if dtype == "bool" else bits.astype(dtype)
+    x = fxflow.device_put(bits, fxflow.NamedSharding(mesh, fxflow.P("x", "y")))
+    function = getattr(lax, name)
+    for axes in ((0,), (0, 1)):
+        want = function(bits, axes)
+        np.testing.assert_array_equal(function(x, axes), want)
+        part = fxflow.shard_map(
+            lambda x, axes=axes: function(x, axes),
+            mesh=mesh,
+            in_specs=fxflow.P(),
+            out_specs=fxflow.P(),
+            axis_names={"x"},
+        )
+        np.testing.assert_array_equal(part(x), want)

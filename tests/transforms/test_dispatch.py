@@ -125,3 +125,32 @@ def test_several_threads_at_once():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+CAPTURING = {
+    "jit": lambda big: jit(lambda x: x + big),
+    "jit of grad": lambda big: jit(grad(lambda x: fnp.sum(x * big))),
+    "grad of jit": lambda big: grad(jit(lambda x: fnp.sum(x * big))),
+    "pmap": lambda big: fxflow.pmap(lambda x: x + big),
+    "shard_map": lambda big: fxflow.shard_map(
+        lambda x: x + big,
+        mesh=fxflow.make_mesh((1,), ("x",)),
+        in_specs=fxflow.P(),
+        out_specs=fxflow.P(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CAPTURING)
+def test_what_was_captured_goes_with_the_function(name):
+    big = fnp.arange(1000.0)
+    gone = weakref.ref(big)
+    f = CAPTURING[name](big)
+    gc.collect()
+    gc.disable()
+    try:
+        f(np.ones(1, np.float32) if name == "pmap" else 1.0)
+        del f, big
+        assert gone() is None
+    finally:
+        gc.enable()
