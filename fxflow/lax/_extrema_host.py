@@ -7,6 +7,7 @@ cost one look.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,11 @@ _SMALL = 4096
 
 
 def may_hold_zeros(x: Any) -> bool:
-    """Returns whether an array is of floats and has a zero."""
+    """Returns whether an array or scalar is of floats and has a zero."""
     if x.dtype.kind in "biu":
         return False
+    if not x.ndim:
+        return bool(x == 0)
     if x.size <= _SMALL:
         return int(np.count_nonzero(x)) < x.size
     return not np.logical_and.reduce(x, None)
@@ -46,24 +49,22 @@ def settled(out: Any, won: Any, larger: bool) -> Any:
 def maximum(x: Any, y: Any) -> Any:
     """Returns the larger of two."""
     out = np.maximum(x, y)
-    if may_hold_zeros(out):
-        return _settled_pair(out, x, y, True)
-    return out
+    if not y.ndim and y.dtype.kind == "f":
+        bound = y.item()
+        if bound != 0:
+            return out
+        if math.copysign(1.0, bound) > 0:  # as of every relu
+            return np.add(out, y)
+    return _settled_pair(out, x, y, True) if may_hold_zeros(out) else out
 
 
 def minimum(x: Any, y: Any) -> Any:
     """Returns the smaller of two."""
     out = np.minimum(x, y)
-    if may_hold_zeros(out):
-        return _settled_pair(out, x, y, False)
-    return out
+    if not y.ndim and y.dtype.kind == "f" and y.item() != 0:
+        return out
+    return _settled_pair(out, x, y, False) if may_hold_zeros(out) else out
 
 
 def _settled_pair(out: Any, x: Any, y: Any, larger: bool) -> Any:
-    for constant in (y, x):
-        if not constant.ndim:
-            if constant != 0:
-                return out
-            if larger and not np.signbit(constant):  # as of every relu
-                return np.add(out, constant)
     return settled(out, winners(x, larger) | winners(y, larger), larger)

@@ -72,7 +72,13 @@ def grid(dtype: Any, count: int, limit: int, rng: np.random.Generator) -> list[A
 
 
 def differing(
-    got: Any, want: Any, ulps: float, *, zeros: bool = True, infinities: bool = True
+    got: Any,
+    want: Any,
+    ulps: float,
+    *,
+    zeros: bool = True,
+    infinities: bool = True,
+    near: float = 0.0,
 ) -> Any:
     """Where two arrays differ.
 
@@ -83,6 +89,7 @@ def differing(
         larger part, for complex ones). What rounds to a subnormal number is zero.
       zeros: whether the signs of zeros count.
       infinities: whether infinities and nan are told apart.
+      near: numbers of which a smaller result may be a difference.
     """
     if kind(want.dtype) not in "fc":
         return got != want
@@ -99,7 +106,7 @@ def differing(
         for pair in pairs:
             a, b = (np.asarray(v).astype(np.float64) for v in pair)
             finite = np.isfinite(a) & np.isfinite(b)
-            scale = np.where(np.isfinite(size), size, np.abs(b))
+            scale = np.maximum(np.where(np.isfinite(size), size, np.abs(b)), near)
             bound = ulps * last_place * scale + least
             wrong = finite & (np.abs(a - b) > bound)
             if zeros:

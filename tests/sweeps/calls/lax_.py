@@ -112,7 +112,7 @@ REDUCTIONS = [
     *many("reduce_and reduce_or reduce_xor", whole(3, 4), (1,)),
     *many("argmax argmin", real(3, 4), 1, np.int32, differentiable=False),
     *many("cumsum cumprod", A(3, 4, kinds="iufc"), axis=1),
-    *many("cummax cummin", A(3, 4, kinds="biuf"), axis=1, reverse=True),
+    *many("cummax cummin", A(3, 4), axis=1, reverse=True),
     *many("cumlogsumexp", floating(3, 4), axis=1),
     fn("reduce", floating(3, 4), made(lambda rng, s: np.ones(s)), lax.mul, (1,)),
     fn(

@@ -26,7 +26,8 @@ POSITIVE = {"low": 0.5, "high": 4.0}
 SPECIAL = [
     *each(S, "digamma psi gamma gammaln gammasgn", real(3, 4, **POSITIVE)),
     *each(S, "erf erfc i0 i0e i1 i1e ndtr log_ndtr", real(3, 4)),
-    *each(S, "expit log_expit", real(3, 4)),
+    *each(S, "expit", A(3, 4)),
+    *each(S, "log_expit", real(3, 4)),
     *each(S, "erfinv ndtri logit", real(3, 4, **UNIT)),
     *each(S, "entr", real(3, 4, low=0.1, high=2)),
     *each(S, "beta betaln", real(3, 4, **POSITIVE), real(3, 4, **POSITIVE)),
@@ -39,10 +40,11 @@ SPECIAL = [
     ),
     *each(
         S,
-        "kl_div rel_entr xlogy xlog1py",
+        "kl_div rel_entr",
         real(3, 4, **POSITIVE),
         real(3, 4, **POSITIVE),
     ),
+    *each(S, "xlogy xlog1py", A(3, 4, **POSITIVE), A(3, 4, **POSITIVE)),
     call(f"{S}.poch", real(3, 4, **POSITIVE), real(3, 4, **POSITIVE)),
     call(f"{S}.factorial", whole(3, 4, high=6)),
     call(f"{S}.polygamma", 2, real(3, 4, **POSITIVE)),
