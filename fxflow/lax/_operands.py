@@ -2,7 +2,8 @@
 
 Primitives know neither promotion nor broadcasting. The public functions of `lax` accept
 a little more than they do: Python numbers beside arrays (which take the array's dtype
-and stay 0-d constants), 0-d arrays beside larger ones, and axes of length one.
+and stay 0-d constants), Python numbers alone (`ge(0, 0.0)`: they combine as Python's
+do), 0-d arrays beside larger ones, and axes of length one.
 """
 
 from __future__ import annotations

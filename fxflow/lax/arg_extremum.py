@@ -163,7 +163,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Array:
 
     Args:
       operand: bool, integer or float[...].
-      axis: along which; of at least one element.
+      axis: along which, negative from the end; of at least one element.
       index_dtype: integer dtype of the result.
 
     Returns:
@@ -197,7 +197,7 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Array:
 
     Args:
       operand: bool, integer or float[...].
-      axis: along which; of at least one element.
+      axis: along which, negative from the end; of at least one element.
       index_dtype: integer dtype of the result.
 
     Returns:

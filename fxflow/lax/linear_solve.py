@@ -18,7 +18,7 @@ from fxflow.core.bodies import trace_body
 from fxflow.core.boundary import boundary
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, NotDifferentiableError, ShapeError
-from fxflow.core.graph import Graph, Var
+from fxflow.core.graph import Graph, Var, forwarded
 from fxflow.core.higher_order import (
     HigherOrder,
     chosen,
@@ -75,6 +75,10 @@ class LinearSolve(HigherOrder):
     def evaluate(self, *values: Any, solve: Graph, **params: Any) -> list[Any]:
         """NumPy's evaluation of the solver."""
         return run_host(solve, values)
+
+    def forwarded(self, *, solve: Graph, **params: Any) -> list[int | None]:
+        """What the solver gives back as it is."""
+        return forwarded(solve)
 
     def jvp(
         self,
