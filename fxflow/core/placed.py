@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fxflow.core.aval import Aval
+from fxflow.core.aval import Aval, Shape
 from fxflow.core.source import at_fault
 from fxflow.devices import OutOfMemoryError, buffers, memory
 
@@ -71,3 +71,17 @@ def placed_on(aval: Aval, placement: Any = None, committed: bool = False) -> Pla
         known = table[aval, committed] = Placed(aval, placement, committed)
     result: Placed = known
     return result
+
+
+def require_room(shape: Shape, dtype: Any) -> None:
+    """Checks that an array can be made, before NumPy is asked to.
+
+    Args:
+      shape: of the largest array that there will be.
+      dtype: of it.
+
+    Raises:
+      ShapeError: it is larger than any memory.
+      OutOfMemoryError: the machine does not have the memory for it.
+    """
+    placed_on(Aval(shape, dtype))

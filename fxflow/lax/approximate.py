@@ -19,7 +19,7 @@ from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.primitive import Primitive, Zero, register
-from fxflow.lax.arguments import axis_index, integer
+from fxflow.lax.arguments import axis_index, integer, number
 from fxflow.lax.elementwise import neg
 from fxflow.lax.families import FLOAT, require_kind
 from fxflow.lax.gather import take_along
@@ -227,7 +227,7 @@ def _approx_top_k(
             f"{name}: k must be from 1 to the length {size} of axis {axis} of {aval}, "
             f"got {count}"
         )
-    if not 0 < recall_target <= 1:
+    if not 0 < number(name, "recall_target", recall_target) <= 1:
         raise ArgumentError(
             f"{name}: recall_target is a share above 0 and at most 1, got "
             f"{recall_target!r}"

@@ -35,6 +35,8 @@ def int_tuple(name: str, what: str, values: Any) -> tuple[int, ...]:
     if isinstance(values, Array) and not isinstance(values, Tracer) and values.ndim:
         values = values.tolist()  # its items would be traced
     try:
+        if isinstance(values, bytes):  # whose items would be integers
+            raise TypeError
         return tuple(map(operator.index, values))
     except ConcretizationError:
         raise
@@ -69,6 +71,22 @@ def pair(name: str, what: str, value: Any) -> tuple[Any, Any]:
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise ArgumentError(f"{name}: {what} must be a pair, got {value!r}")
     return value[0], value[1]
+
+
+def number(name: str, what: str, value: Any) -> float:
+    """Returns a real number as a Python float.
+
+    Raises:
+      ArgumentError: it is none.
+    """
+    try:
+        return float(value)
+    except ConcretizationError:
+        raise
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(
+            f"{name}: {what} must be a real number, got {value!r}"
+        ) from None
 
 
 def shape_tuple(name: str, shape: Any, what: str = "shape") -> Shape:

@@ -164,6 +164,11 @@ def convert(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
         if aval.dtype == dtype and aval.weak_type == weak_type:
             return operand
     elif isinstance(operand, np.ndarray | np.generic):
+        if operand.dtype == dtypes.float0 != dtype:
+            raise DtypeError(
+                "convert_element_type: float0, the derivative with respect to an "
+                "integer, has no numbers to convert"
+            )
         # Straight from the host's elements, whose 64 bits may be wanted.
         dtypes.of_host(operand, dtype)
         value = np.array(host_converter(dtype)(np.asarray(operand)))

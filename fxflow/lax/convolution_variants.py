@@ -12,6 +12,8 @@ from fxflow.core.array import Array, put_host
 from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError
+from fxflow.core.placed import require_room
+from fxflow.lax.arguments import int_tuple
 from fxflow.lax.axis_order import rev, transpose
 from fxflow.lax.convolution import conv_general_dilated
 from fxflow.lax.convolution_dims import (
@@ -260,7 +262,7 @@ def conv_general_dilated_patches(
     Source: StableHLO convolution with a kernel of unit vectors.
     """
     aval = typeof(lhs)
-    window = tuple(filter_shape)
+    window = int_tuple("conv_general_dilated", "filter_shape", filter_shape)
     if dimension_numbers is None:
         numbers = conv_dimension_numbers(aval.shape, aval.shape, None)
     else:
@@ -269,6 +271,7 @@ def conv_general_dilated_patches(
         )
     features = aval.shape[numbers.lhs_spec[1]]
     size = math.prod(window)
+    require_room((features * size, size), aval.dtype)
     kernel = np.eye(size, dtype=aval.dtype).reshape(size, 1, *window)
     kernel = np.tile(kernel, (features,) + (1,) * (kernel.ndim - 1))
     kernel = np.ascontiguousarray(kernel.transpose(np.argsort(numbers.rhs_spec)))

@@ -61,9 +61,9 @@ def _starts(
         )
     avals = [typeof(s) for s in starts]
     check_integers(name, avals)
-    if isinstance(allow_negative, bool):
+    if isinstance(allow_negative, bool | np.bool_):
         allow_negative = (allow_negative,) * len(starts)
-    elif len(allow_negative) != len(starts):
+    elif not isinstance(allow_negative, Sequence) or len(allow_negative) != len(starts):
         raise ArgumentError(
             f"{name}: allow_negative_indices must be a bool or one for each of "
             f"{len(starts)} axes, got {allow_negative!r}"

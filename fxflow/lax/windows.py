@@ -9,6 +9,7 @@ folded.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -105,6 +106,10 @@ class Window(NamedTuple):
         )
 
 
+# No array has as many elements, and XLA's loop over them would not end.
+_LARGEST = 2**40
+
+
 def make_window(
     name: str,
     shape: Shape,
@@ -131,6 +136,8 @@ def make_window(
     axes = len(shape)
     dimensions = int_tuple(name, "window_dimensions", dimensions)
     window = per_axis(name, "window_dimensions", dimensions, axes)
+    if math.prod(window) > _LARGEST:
+        raise ShapeError(f"{name}: a window of lengths {window} is too large")
     steps = per_axis(name, "window_strides", strides, axes)
     base = per_axis(name, "base_dilation", base_dilation, axes)
     dilation = per_axis(name, "window_dilation", window_dilation, axes)

@@ -91,7 +91,7 @@ def diff(
     parts += extra
     if len(parts) > 1:
         array = lax.concatenate(parts, axis)
-    for _ in range(n):
+    for _ in range(min(n, array.aval.shape[axis])):
         array = _step(array, axis)
     return array
 

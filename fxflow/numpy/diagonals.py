@@ -14,6 +14,7 @@ from fxflow.core.array import Array
 from fxflow.core.convert import as_array, typeof
 from fxflow.core.eager import EVAL, library
 from fxflow.core.errors import AxisError, ShapeError
+from fxflow.core.placed import require_room
 from fxflow.core.trace import state
 from fxflow.lax.arguments import integer
 from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, constant, convert
@@ -37,6 +38,7 @@ def _length(name: str, what: str, value: Any) -> int:
 def _offsets(rows: int, columns: int) -> Any:
     """Returns column minus row for each place, as int32."""
     if state.trace is EVAL:
+        require_room((rows, columns), dtypes.int32)
         grid = (
             np.arange(columns, dtype=np.int32)
             - np.arange(rows, dtype=np.int32)[:, None]
@@ -83,6 +85,7 @@ def eye(
     columns = rows if M is None else _length("eye", "M", M)
     chosen = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
     if state.trace is EVAL and type(k) is int:
+        require_room((rows, columns), chosen)
         out: Any = wrap_host(np.eye(rows, columns, k, np.bool_).astype(chosen))
     else:
         shift = k if type(k) is int else convert(array_of(k, "eye"), dtypes.int32)
@@ -301,7 +304,8 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     Source: `numpy.diag_indices`.
     """
     count = _length("diag_indices", "n", n)
-    places = as_array(np.arange(count, dtype=np.int32))
+    require_room((count,), dtypes.int32)
+    places = wrap_host(np.arange(count, dtype=np.int32))
     return (places,) * _length("diag_indices", "ndim", ndim)
 
 
@@ -345,6 +349,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     """
     rows = _length("tril_indices", "n", n)
     columns = rows if m is None else _length("tril_indices", "m", m)
+    require_room((rows, columns), dtypes.int32)
     return _places(np.tri(rows, columns, k, dtype=np.bool_))
 
 
@@ -366,6 +371,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     """
     rows = _length("triu_indices", "n", n)
     columns = rows if m is None else _length("triu_indices", "m", m)
+    require_room((rows, columns), dtypes.int32)
     return _places(~np.tri(rows, columns, k - 1, dtype=np.bool_))
 
 
@@ -462,6 +468,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     if x.aval.ndim != 1:
         raise ShapeError(f"vander: takes arrays of one axis, got {x.aval}")
     count = x.aval.size if N is None else _length("vander", "N", N)
+    require_room((x.aval.size, count), x.aval.dtype)
     if dtypes.is_bool(x.aval.dtype):
         x = convert(x, dtypes.default_int())
     powers = range(count) if increasing else range(count - 1, -1, -1)

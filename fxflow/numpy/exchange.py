@@ -241,7 +241,8 @@ def array_repr(
     Source: `numpy.array_repr`.
     """
     value = np.asarray(unwrapped(arr))
-    text = np.array_repr(value, max_line_width, precision, suppress_small)
+    small = None if suppress_small is None else bool(suppress_small)
+    text = np.array_repr(value, max_line_width, precision, small)
     return text.replace("array(", "Array(", 1)
 
 
@@ -265,4 +266,5 @@ def array_str(
     Source: `numpy.array_str`.
     """
     value = np.asarray(unwrapped(a))
-    return str(np.array_str(value, max_line_width, precision, suppress_small))
+    small = None if suppress_small is None else bool(suppress_small)
+    return str(np.array_str(value, max_line_width, precision, small))

@@ -11,6 +11,7 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.placed import require_room
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import (
     ArrayLike,
@@ -278,6 +279,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
         raise ArgumentError(f"polyint: m must not be negative, got {m}")
     array, constants = promote_inexact("polyint", p, 0 if k is None else k)
     array, constants = _coefficients("polyint", array), atleast_1d(constants)
+    require_room((array.aval.size + m,), array.aval.dtype)
     if constants.aval.shape == (1,):
         constants = repeated(constants, (m,))
     if constants.aval.shape != (m,):

@@ -14,6 +14,7 @@ from fxflow.core.array import Array
 from fxflow.core.convert import is_arraylike, typeof
 from fxflow.core.eager import EVAL, library
 from fxflow.core.errors import ArgumentError, ConcretizationError
+from fxflow.core.placed import require_room
 from fxflow.core.promotion import result_type
 from fxflow.core.trace import Tracer, state
 from fxflow.numpy._operands import (
@@ -131,6 +132,7 @@ def _counted(dtype: Any, first: Any, by: Any, length: int) -> Array:
         for bound in (first, first + (length - 1) * by):
             dtypes.of_python(int(bound), dtype)
     if state.trace is EVAL:
+        require_room((length,), dtypes.int64)
         if by == 1 and not first:
             return wrap_host(np.arange(length).astype(dtype))
         values = first + by * np.arange(length)

@@ -110,7 +110,7 @@ def sharding_text(
     labels = {at: _label(devices) for at, devices in cells.items()}
     width = round(scale * max(map(len, labels.values())))
     width = min(max(width, min_width, 1), max_width)
-    height = max(1, round(scale))
+    height = min(max(1, round(scale)), max_width)
     colors = _colors(sharding, color_map or _hues)
     bar = "─" * width
 

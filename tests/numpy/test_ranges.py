@@ -35,7 +35,7 @@ def test_arange_of_a_dtype() -> None:
     ("args", "error", "text"),
     [
         ((0, 5, 0), ArgumentError, "step must not be 0"),
-        (("a",), ArgumentError, "start must be a number"),
+        (("a",), ArgumentError, "stop must be a number"),
         ((np.ones(2),), ArgumentError, r"must be a number, got f32\[2\]"),
         ((2**31 + 5, 2**31 + 9), OverflowError, "does not fit int32"),
         ((5, None, None, bool), ArgumentError, "range of bools"),
@@ -47,7 +47,7 @@ def test_arange_of_something_else(args: Any, error: Any, text: str) -> None:
 
 
 def test_arange_of_a_traced_length() -> None:
-    with pytest.raises(ConcretizationError, match="arange: start must be known"):
+    with pytest.raises(ConcretizationError, match="arange: stop must be known"):
         fxflow.jit(fnp.arange)(3)
 
 

@@ -157,6 +157,8 @@ _OURS = (
     fxflow.devices.PlacementError,
     MemoryError,
 )
+# A message begins with a function, an operator or an argument.
+_NAMED = re.compile(r"[A-Za-z_][\w.]*(\(.*\))?:? |\W{1,3}: |<lambda> returns ")
 # Words of messages that were not written for a user of fxflow.
 _INSIDE = re.compile(
     r"has no attribute|not subscriptable|positional argument|unexpected keyword|"
@@ -196,7 +198,7 @@ def fault(case: Case, error: BaseException) -> str | None:
         and dis.opname[code.co_code[at]] in ("RAISE_VARARGS", "RERAISE")
     ) and not text.startswith(f"{case.call.function.__name__}("):
         return f"not raised by fxflow: {said}"
-    if re.match(r"[A-Za-z_][\w.]*(\(.*\))?:? |\W{1,3}: ", text) is None:
+    if _NAMED.match(text) is None:
         return f"names nothing: {said}"
     return None
 

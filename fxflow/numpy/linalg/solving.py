@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow import lax
@@ -322,7 +322,7 @@ def _least_squares(
 
 
 @library("axes")
-def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Solves tensordot(a, x, x.ndim) = b.
 
     Args:

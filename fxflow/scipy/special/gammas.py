@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 from fxflow import lax
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError
+from fxflow.core.placed import require_room
+from fxflow.lax.arguments import integer
 from fxflow.lax.gamma_ratios import log_beta, log_gamma_ratio
 from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.selection import choose_between
@@ -330,6 +331,10 @@ def _zeta(x: Any, q: Any) -> Array:
     return lax.zeta(*whole(operands("zeta", x, q)))
 
 
+# Up to so many terms are written out, more are an axis.
+_UNROLLED = 64
+
+
 @library("d")
 def multigammaln(a: ArrayLike, d: int) -> Array:
     """Logarithm of the multivariate gamma function.
@@ -347,12 +352,16 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
 
     Source: `scipy.special.multigammaln`.
     """
-    try:
-        d = operator.index(d)
-    except TypeError as error:
-        raise ArgumentError(f"multigammaln: d must be an integer, got {d!r}") from error
+    d = integer("multigammaln", "d", d)
     (a,) = operands("multigammaln", a)
+    require_room((*a.aval.shape, d), a.aval.dtype)
     out = filled(a, d * (d - 1) / 4 * math.log(math.pi))
+    if d > _UNROLLED:
+        shape = (*a.aval.shape, d)
+        halves = lax.mul(lax.broadcasted_iota(a.aval.dtype, shape, len(shape) - 1), 0.5)
+        wide = lax.broadcast_in_dim(a, shape, tuple(range(a.aval.ndim)))
+        terms = lax.lgamma(lax.sub(wide, halves))
+        return out + lax.reduce_sum(terms, (len(shape) - 1,))
     for i in range(d):
         out = out + lax.lgamma(a - i / 2)
     return out
