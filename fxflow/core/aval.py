@@ -8,6 +8,7 @@ scalar, which yields to the dtype of what it is combined with.
 from __future__ import annotations
 
 import math
+import operator
 import weakref
 from typing import Any
 
@@ -185,7 +186,13 @@ class ShapeDtypeStruct:
         sharding: Any = None,
     ) -> None:
         self.sharding = sharding
-        self.aval = Aval(tuple(map(int, shape)), dtypes.dtype(dtype), weak_type)
+        try:
+            lengths = tuple(map(operator.index, shape))
+        except TypeError:
+            raise ArgumentError(
+                f"ShapeDtypeStruct: shape must be a sequence of integers, got {shape!r}"
+            ) from None
+        self.aval = Aval(lengths, dtypes.dtype(dtype), bool(weak_type))
         if sharding is None:
             return
         if not isinstance(sharding, Sharding):

@@ -202,7 +202,7 @@ def _is_int(value: Any) -> bool:
 def _is_number(value: Any) -> bool:
     if isinstance(value, Array | np.ndarray):
         return not value.ndim and not dtypes.is_key(value.dtype)
-    return isinstance(value, numbers.Number)
+    return isinstance(value, numbers.Real)
 
 
 def _is_dtype(value: Any) -> bool:
@@ -245,8 +245,8 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "bool": ("a bool", _is_bool),
     "int": _INT,
     "SupportsIndex": _INT,
-    "float": ("a number", _is_number),
-    "Scalar": ("a number", _is_number),
+    "float": ("a real number", _is_number),
+    "Scalar": ("a real number", _is_number),
     "str": ("a string", _is_str),
     "bytes": ("bytes", lambda value: isinstance(value, bytes)),
     "type": ("a class", lambda value: isinstance(value, type)),

@@ -580,7 +580,14 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
         >>> treedef_tuple([structure(0), structure([0])])
         PyTreeDef((*, [*]))
     """
-    return trees.treedef_tuple(treedefs)
+    given = list(treedefs)
+    for treedef in given:
+        if not isinstance(treedef, PyTreeDef):
+            raise ArgumentError(
+                f"tree.treedef_tuple: expected structures, got {describe(treedef)}; "
+                "tree.structure(...) makes one"
+            )
+    return trees.treedef_tuple(given)
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:

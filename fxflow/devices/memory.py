@@ -30,6 +30,10 @@ def memory_stats(device: Device) -> dict[str, int]:
     Returns:
         Names and numbers; at least ``bytes_in_use``, ``num_allocs``, ``bytes_limit``.
     """
+    if not hasattr(device, "memory_stats"):
+        raise TypeError(
+            f"memory_stats: device must be a Device, got {type(device).__name__}"
+        )
     reported = device.memory_stats()
     if reported:
         return dict(reported)

@@ -55,9 +55,10 @@ def check_kind(device: Device, kind: str | None) -> str | None:
     if kind is None:
         return None
     known = kinds_of(device)
-    if known and kind not in known:
+    if not isinstance(kind, str) or (known and kind not in known):
         raise PlacementError(
-            f"{device} has no memory of kind {kind!r}; it has {', '.join(known)}"
+            f"memory_kind: {device} has no memory of kind {kind!r}; it has "
+            f"{', '.join(known)}"
         )
     return None if kind == usual_kind(device) else kind
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -140,8 +141,14 @@ class AbstractMesh:
     def __init__(
         self, axis_sizes: Sequence[int], axis_names: Sequence[AxisName]
     ) -> None:
-        self.axis_sizes = tuple(int(n) for n in axis_sizes)
-        self.axis_names = tuple(axis_names)
+        try:
+            self.axis_sizes = tuple(map(operator.index, axis_sizes))
+            self.axis_names = tuple(axis_names)
+        except TypeError as error:
+            raise PlacementError(
+                "AbstractMesh: axis_sizes and axis_names must be sequences, of "
+                f"integers and of names, got {axis_sizes!r} and {axis_names!r}"
+            ) from error
         _check_names(self.axis_sizes, self.axis_names)
 
     @property
@@ -210,7 +217,7 @@ def _check_types(axis_types: Any, count: int) -> None:
     if axis_types is None:
         return
     types = axis_types if isinstance(axis_types, list | tuple) else [axis_types]
-    wrong = [t for t in types if t != AxisType.Auto]
+    wrong = [t for t in types if t is not AxisType.Auto]
     if wrong or len(types) != count:
         raise PlacementError(
             f"axis_types of {count} axes must be {count} times AxisType.Auto, "

@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 from fxflow import numpy as fnp
 from fxflow.core import dtypes, tree
 from fxflow.core.array import Array
+from fxflow.core.boundary import shown
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError
+from fxflow.core.source import at_fault
 from fxflow.numpy._operands import DTypeLike
 
 Params = Any
@@ -74,6 +76,11 @@ def with_extra_args_support(
     """
     if isinstance(tx, GradientTransformationExtraArgs):
         return tx
+    if not (hasattr(tx, "init") and hasattr(tx, "update")):
+        raise ArgumentError(
+            f"{at_fault(tx)}expected a gradient transformation, such as optim.sgd(0.1) "
+            f"makes, got {shown(tx)}"
+        )
 
     def update(
         updates: Updates, state: State, params: Params | None = None, **extra: Any
@@ -243,6 +250,15 @@ def named_chain(
       >>> sorted(both.init(0.0))
       ['clip', 'lr']
     """
+    for part in transformations:
+        if not (
+            isinstance(part, tuple | list)
+            and len(part) == 2
+            and isinstance(part[0], str)
+        ):
+            raise ArgumentError(
+                f"named_chain: takes pairs (name, transformation), got {part!r}"
+            )
     names = [name for name, _ in transformations]
     if len(set(names)) != len(names):
         raise ArgumentError(f"named_chain: names must differ, got {names}")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.array import Array
+from fxflow.core.errors import ArgumentError
 from fxflow.optim.base import (
     GradientTransformation,
     Params,
@@ -391,6 +392,8 @@ def scale_by_radam(
 
     Reference: Liu et al. 2020, "On the variance of the adaptive learning rate".
     """
+    if isinstance(b2, int | float) and not 0 <= b2 < 1:
+        raise ArgumentError(f"scale_by_radam: b2 must be in [0, 1), got {b2}")
     most = 2.0 / (1.0 - b2) - 1.0
 
     def second(updates: Updates, mu: Updates, nu: Updates) -> Updates:

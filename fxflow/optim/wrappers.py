@@ -13,6 +13,7 @@ from fxflow.core import dtypes, tree
 from fxflow.core.array import Array
 from fxflow.core.convert import is_arraylike, typeof
 from fxflow.core.errors import ArgumentError
+from fxflow.lax.arguments import integer
 from fxflow.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
@@ -25,6 +26,7 @@ from fxflow.optim.base import (
     zero_count,
     zeros_like,
 )
+from fxflow.transforms.arguments import as_names
 
 
 class MultiStepsState(NamedTuple):
@@ -86,7 +88,9 @@ class MultiSteps:
         use_grad_mean: bool = True,
         accumulator_dtype: Any = dtypes.float32,
     ) -> None:
-        if not callable(every_k_schedule) and every_k_schedule < 1:
+        if not callable(every_k_schedule) and (
+            integer("MultiSteps", "every_k_schedule", every_k_schedule) < 1
+        ):
             raise ArgumentError(
                 f"MultiSteps: every_k_schedule must be positive, got {every_k_schedule}"
             )
@@ -265,7 +269,7 @@ def inject_hyperparams(
       >>> tx.update(fnp.ones(1), state)[0].tolist()
       [-2.0]
     """
-    fixed = {static_args} if isinstance(static_args, str) else set(static_args)
+    fixed = set(as_names(static_args, "inject_hyperparams: static_args"))
     signature = inspect.signature(inner_factory)
     unknown = fixed - set(signature.parameters)
     if unknown:

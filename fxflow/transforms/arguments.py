@@ -139,7 +139,10 @@ def as_names(value: Any, what: str) -> tuple[str, ...]:
     """
     if value is None:
         return ()
-    items = (value,) if isinstance(value, str) else tuple(value)
+    try:
+        items = (value,) if isinstance(value, str) else tuple(value)
+    except TypeError:
+        items = (value,)
     for item in items:
         if not isinstance(item, str):
             raise ArgumentError(f"{what} takes argument names, got {item!r}")

@@ -59,8 +59,8 @@ def jvp(
     tangent_leaves, tangent_tree = tree.flatten(tuple(tangents))
     if in_tree != tangent_tree:
         raise ArgumentError(
-            f"jvp: primals and tangents of {name} differ in structure: {in_tree} and "
-            f"{tangent_tree}"
+            f"jvp: primals and tangents of {name} differ in structure: "
+            f"{tree.written(in_tree)} and {tree.written(tangent_tree)}"
         )
     for leaf in (*leaves, *tangent_leaves):
         if not is_arraylike(leaf):

@@ -50,7 +50,12 @@ def _hues(place: float) -> Color:
 def _colors(sharding: Sharding, color_map: ColorMap) -> dict[Any, Color]:
     """Returns a colour for each device."""
     last = max(1, len(sharding.devices) - 1)
-    return {d: color_map(i / last)[:3] for i, d in enumerate(sharding.devices)}
+    try:
+        return {d: color_map(i / last)[:3] for i, d in enumerate(sharding.devices)}
+    except TypeError as error:
+        raise ArgumentError(
+            "color_map: takes a number from 0 to 1 and returns red, green and blue"
+        ) from error
 
 
 def _painted(text: str, color: Color) -> str:

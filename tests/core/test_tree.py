@@ -306,3 +306,8 @@ def test_where_trees_differ(x: Any, y: Any, words: str) -> None:
     assert len(str(caught.value)) < 300
     with pytest.raises(ValueError, match=r"^tree\.map_with_path: at "):
         tree.map_with_path(lambda path, a, b: a, x, y)
+
+
+def test_what_is_no_structure_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="treedef_tuple: expected structures"):
+        core.treedef_tuple([None, 1])

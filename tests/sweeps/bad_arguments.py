@@ -158,15 +158,15 @@ _OURS = (
     MemoryError,
 )
 # A message begins with a function, an operator or an argument.
-_NAMED = re.compile(r"[A-Za-z_][\w.]*(\(.*\))?:? |\W{1,3}: |<lambda> returns ")
+_NAMED = re.compile(r"[A-Za-z_][\w.=]*(\(.*\))?:? |\W{1,3}: |<lambda> returns ")
 # Words of messages that were not written for a user of fxflow.
 _INSIDE = re.compile(
-    r"has no attribute|not subscriptable|positional argument|unexpected keyword|"
+    r"has no attribute|not subscriptable|takes .*positional arg|unexpected keyword|"
     r"incompatible function arg|std::|is not iterable|not supported between|"
     r"unsupported operand|unhashable|cannot be interpreted|INVALID_ARGUMENT|INTERNAL|"
     r"StableHLO|mlir|too many values|not enough values|can only concatenate|"
     r"bad operand|index out of range|GraphTracer|LinearizeTracer|JVPTracer|"
-    r"BatchTracer|PyTreeDef|Aval |invalid literal|has no len"
+    r"BatchTracer|PyTreeDef\(|Aval |invalid literal|has no len"
 )
 
 
