@@ -310,4 +310,4 @@ def test_where_trees_differ(x: Any, y: Any, words: str) -> None:
 
 def test_what_is_no_structure_is_refused() -> None:
     with pytest.raises(ArgumentError, match="treedef_tuple: expected structures"):
-        core.treedef_tuple([None, 1])
+        tree.treedef_tuple([None, 1])
