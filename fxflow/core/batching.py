@@ -15,7 +15,7 @@ from fxflow.core.convert import typeof
 from fxflow.core.graph import Graph
 from fxflow.core.primitive import Primitive
 from fxflow.core.staging import trace_closed
-from fxflow.core.trace import Trace, Tracer, named_axis, state
+from fxflow.core.trace import Trace, Tracer, named_axes, state
 
 
 class BatchTracer(Tracer):
@@ -126,15 +126,17 @@ def batch_flat(
     tracers = [
         BatchTracer(trace, a) if m else a for a, m in zip(args, mapped, strict=True)
     ]
+    axes = state.axes, state.tracked
     state.trace = trace
     try:
         if axis_name is None:
             outs = function(*tracers)
         else:
-            with named_axis(axis_name, size):
+            with named_axes([(axis_name, size)]):
                 outs = function(*tracers)
     finally:
         state.trace = parent
+        state.axes, state.tracked = axes
     out_mapped = [type(o) is BatchTracer and o._trace is trace for o in outs]
     return [
         o.value if m else o for o, m in zip(outs, out_mapped, strict=True)

@@ -26,7 +26,7 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.convert import is_arraylike
 from fxflow.core.errors import ArgumentError, ConcretizationError, FxflowError
-from fxflow.core.source import is_internal, without_own_frames
+from fxflow.core.source import interrupted, is_internal, without_own_frames
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,6 +52,9 @@ def boundary(function: F) -> F:
                     raise wrong.with_traceback(None) from None
                 _name_call(function, args, kwargs, error)
             error.__traceback__ = without_own_frames(error.__traceback__)
+            raise
+        except BaseException:
+            interrupted()
             raise
 
     return cast(F, call)

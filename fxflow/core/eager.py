@@ -34,6 +34,7 @@ from fxflow.core.primitive import Primitive
 from fxflow.core.staging import trace_flat
 from fxflow.core.trace import State, Trace, Tracer, leaked, state
 from fxflow.devices.buffers import default_placement
+from fxflow.devices.process import forked_error, on_fork
 
 # Above this many bytes in and out of one operation, XLA's threads and fused loops win
 # over NumPy even though the call costs more (measured on 2 cores; see docs/design).
@@ -140,7 +141,33 @@ _overriding: dict[tuple[Any, ...], EvalTrace] = {}
 
 def interpreter() -> EvalTrace:
     """Returns what runs operations at once under the options in force here."""
+    if _FORKED:
+        return _FORKED[0]
     return OVERRIDDEN if config.overridden() else EVAL
+
+
+class _ForkedTrace(EvalTrace):
+    """Refuses to work, in a process whose runtime has no threads; see `on_fork`."""
+
+    __slots__ = ()
+
+    def process(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
+    ) -> Any:
+        """Raises."""
+        raise forked_error()
+
+
+_FORKED: list[_ForkedTrace] = []
+
+
+def _refuse() -> None:
+    # Every fast path asks whether `EVAL` is current.
+    _FORKED.append(_ForkedTrace())
+    State.trace = state.trace = _FORKED[0]
+
+
+on_fork(_refuse)
 
 
 def _options_changed(_: Any) -> None:
@@ -168,6 +195,16 @@ def _run_by(trace: Any, current: EvalTrace) -> None:
 
 for _name in _OPTIONS:
     config.on_change(_name, _options_changed)
+
+
+def _begin_anew() -> None:
+    """Leaves all transformations, none of which is in progress any more."""
+    overridden = bool(_FORKED) or options() != _in_force[0]
+    state.trace = interpreter() if overridden else EVAL
+    state.axes, state.tracked, state.spmd = (), frozenset(), ()
+
+
+source.on_interrupt(_begin_anew)
 
 
 def _concrete(value: Any) -> Array:

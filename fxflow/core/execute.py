@@ -25,6 +25,7 @@ from fxflow.devices import RuntimeFailure, buffers
 from fxflow.devices.callbacks import raise_original
 from fxflow.devices.compile import Executable
 from fxflow.devices.compile import compile as compile_text
+from fxflow.devices.process import require_not_forked, wait_for
 from fxflow.devices.shardings import REPLICATED, describe
 
 _get_buffer = attrgetter("_buffer")
@@ -97,7 +98,7 @@ class Program:
             results = start(raw, with_tokens=True)
             token = results.consume_token()
             outs = results.consume_with_handlers(handlers)
-            token.block_until_ready()
+            wait_for(token)
             return list(map(Array, outs, placeds))
 
         return run
@@ -108,6 +109,7 @@ class Program:
         Args:
           arrays: one for each input; they may lie elsewhere.
         """
+        require_not_forked()
         raw = []
         for array, placement in zip(arrays, self.placements, strict=True):
             if array._placed.placement is placement:

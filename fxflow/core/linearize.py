@@ -22,7 +22,7 @@ from fxflow.core.convert import typeof
 from fxflow.core.graph import Graph, Literal, Node, Var, live_nodes
 from fxflow.core.jvp import cast_tangents
 from fxflow.core.primitive import Primitive, Zero
-from fxflow.core.staging import GraphTrace, GraphTracer, closed, no_collection
+from fxflow.core.staging import GraphTrace, GraphTracer, closed, recording
 from fxflow.core.trace import Trace, Tracer, state
 
 
@@ -284,15 +284,12 @@ def linearize_graph(
         return result
     trace = GraphTrace(graph.name)
     args = [trace.argument(aval) for aval in graph.in_avals]
-    previous = state.trace
-    state.trace = trace
-    try:
-        with no_collection():
-            lin = linearize_flat(graph.evaluate, args, nonzero)
-            result = _split(graph, trace, args, lin, instantiated)
-    finally:
-        state.trace = previous
-    graph.memo[key] = result
+
+    def record() -> LinearGraphs:
+        lin = linearize_flat(graph.evaluate, args, nonzero)
+        return _split(graph, trace, args, lin, instantiated)
+
+    result = graph.memo[key] = recording(trace, record)
     return result
 
 

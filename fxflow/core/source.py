@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
@@ -189,3 +190,26 @@ def without_own_frames(traceback: TracebackType | None) -> TracebackType | None:
     for entry in reversed(kept):
         result = TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return result
+
+
+_on_interrupt: list[Callable[[], None]] = []
+
+
+def on_interrupt(callback: Callable[[], None]) -> None:
+    """Calls `callback` when an interrupt has ended all that fxflow was doing."""
+    _on_interrupt.append(callback)
+
+
+def interrupted() -> None:
+    """Puts things right after an interrupt, if no other call of fxflow is around.
+
+    What a `with` block or a `finally` puts back stays undone if the interrupt comes
+    when that is about to begin; and it may come at the start of any function.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if is_internal(frame.f_code.co_filename):
+            return
+        frame = frame.f_back
+    for callback in _on_interrupt:
+        callback()

@@ -8,9 +8,8 @@ whoever uses the graph passes them along.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fxflow._config import config
 from fxflow.core import dtypes, source
@@ -23,6 +22,8 @@ from fxflow.core.trace import Trace, Tracer, leaked, state
 
 if TYPE_CHECKING:
     from fxflow.core.primitive import Primitive
+
+T = TypeVar("T")
 
 
 class GraphTracer(Tracer):
@@ -144,15 +145,26 @@ class GraphTrace(Trace):
         return graph, [const[1] for const in captured]
 
 
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Pauses the garbage collector, which would scan the growing graph repeatedly."""
-    enabled = gc.isenabled()
-    gc.disable()
+def recording(trace: Trace, function: Callable[..., T], *arguments: Any) -> T:
+    """Calls `function` with a trace that records as the current interpreter.
+
+    The garbage collector pauses: it would scan the growing graph repeatedly. Both are
+    put back in one `finally`, before any other call: an interrupt may come at the start
+    of every function, also of the one that ends a `with` block.
+
+    Args:
+      trace: the interpreter.
+      function: what to call.
+      *arguments: its arguments.
+    """
+    previous, collects = state.trace, gc.isenabled()
+    state.trace = trace
     try:
-        yield
+        gc.disable()
+        return function(*arguments)
     finally:
-        if enabled:
+        state.trace = previous
+        if collects:
             gc.enable()
 
 
@@ -187,17 +199,15 @@ def trace_flat(
         )
     ]
     inputs = [tracer._var for tracer in tracers]
-    previous = state.trace
-    state.trace = trace
-    try:
-        with no_collection():
-            outputs = list(function(*tracers))
-            require_arrays(outputs, name)
-            graph, consts = trace.finish(inputs, outputs)
-    finally:
-        state.trace = previous
+
+    def record() -> tuple[Graph, list[Any]]:
+        outputs = list(function(*tracers))
+        require_arrays(outputs, name)
+        return trace.finish(inputs, outputs)
+
+    graph, consts = recording(trace, record)
     if config.check_leaks:
-        del tracers, outputs
+        del tracers
         _check_leaks(trace)
     return graph, consts
 

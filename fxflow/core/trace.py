@@ -11,8 +11,7 @@ that does not recognise an argument passes it to its parent as a constant.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from fxflow.core.array import Array
@@ -79,17 +78,6 @@ class State(threading.local):
 state = State()
 
 
-@contextmanager
-def using(trace: Trace) -> Iterator[None]:
-    """Makes `trace` the current interpreter within a `with` block."""
-    previous = state.trace
-    state.trace = trace
-    try:
-        yield
-    finally:
-        state.trace = previous
-
-
 def under(trace: Trace, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Calls `function` with `trace` as the current interpreter."""
     previous = state.trace
@@ -100,26 +88,34 @@ def under(trace: Trace, function: Callable[..., Any], *args: Any, **kwargs: Any)
         state.trace = previous
 
 
-@contextmanager
-def named_axis(
-    name: Any, size: int, tracked: bool = False, mesh: Any = None
-) -> Iterator[None]:
-    """Declares a named axis within a `with` block.
+class named_axes:
+    """Declares named axes within a `with` block.
+
+    A class, not a generator: one that an interrupt stops half-way is ended when the
+    exception is dropped, and would put back then what held long ago.
 
     Args:
-      name: of the axis.
-      size: its length.
-      tracked: whether types tell what differs along it; see `core/varying`.
-      mesh: that it is an axis of, if it is manual.
+      axes: names and sizes.
+      tracked: whether types tell what differs along them; see `core/varying`.
+      mesh: that they are axes of, if they are manual.
     """
-    previous = state.axes, state.tracked
-    others = (axis for axis in state.axes if axis[0] != name)
-    state.axes = (*others, (name, size, tracked, mesh))
-    state.tracked = frozenset(n for n, _, is_tracked, _ in state.axes if is_tracked)
-    try:
-        yield
-    finally:
-        state.axes, state.tracked = previous
+
+    __slots__ = ("_added", "_before")
+
+    def __init__(
+        self, axes: Iterable[tuple[Any, int]], tracked: bool = False, mesh: Any = None
+    ) -> None:
+        self._added = tuple((name, size, tracked, mesh) for name, size in axes)
+
+    def __enter__(self) -> None:
+        new = {name for name, *_ in self._added}
+        axes = (*(axis for axis in state.axes if axis[0] not in new), *self._added)
+        tracked = frozenset(name for name, _, is_tracked, _ in axes if is_tracked)
+        self._before = state.axes, state.tracked
+        state.axes, state.tracked = axes, tracked
+
+    def __exit__(self, *exc: object) -> None:
+        state.axes, state.tracked = self._before
 
 
 def manual_meshes() -> dict[Any, Any]:

@@ -35,6 +35,7 @@ from .errors import (
     BackendError,
     CompileError,
     DeletedBufferError,
+    ForkedError,
     OutOfMemoryError,
     PlacementError,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "CompileError",
     "DeletedBufferError",
     "OutOfMemoryError",
+    "ForkedError",
     "RuntimeFailure",
     "PlacementError",
 ]

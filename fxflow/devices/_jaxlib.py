@@ -7,7 +7,10 @@ module (about 0.1 s together) and starts no backend.
 
 from __future__ import annotations
 
+import functools
 import gc
+import itertools
+import operator
 import os
 import sys
 import threading
@@ -106,17 +109,25 @@ _jax.set_tracebacks_enabled(False)
 jax_jit.set_enable_x64_state(_jax.config.Config("fxflow_x64", False))
 
 
-def _release(phase: str, info: dict[str, int]) -> None:
-    """Let go of Python objects that the runtime no longer needs.
+class _Release(itertools.starmap):  # type: ignore[type-arg]
+    """Lets go of Python objects that the runtime no longer needs.
 
     Threads of the runtime may not touch reference counts: what they are done with
-    (NumPy memory a buffer aliased, exported buffers) waits for a call like this one.
+    (NumPy memory a buffer aliased, exported buffers) waits until it is asked for, here
+    at the start of each garbage collection.
+
+    ``setattr(release, "start", info)`` calls `collect_garbage`, and no function of
+    Python's: in one, an interrupt that has just come would be raised and, the caller
+    being the garbage collector, dropped. That was one Ctrl-C of thirty.
     """
-    if phase == "start":
-        collect_garbage()
+
+    start = property(fset=next)
+    stop = property(fset=operator.is_)  # does nothing
 
 
-gc.callbacks.append(_release)
+gc.callbacks.append(
+    functools.partial(setattr, _Release(collect_garbage, itertools.repeat(())))
+)
 
 
 class _NoJax:

@@ -48,6 +48,7 @@ from ._jaxlib import (
 )
 from .callbacks import raise_original
 from .errors import DeletedBufferError, PlacementError
+from .process import on_fork, require_not_forked
 from .shardings import Sharding
 
 __all__ = [
@@ -288,6 +289,28 @@ def _forget() -> None:
 
 
 clients.on_clear(_forget)
+
+
+def _after_fork() -> None:
+    """Refuse to wait for what no thread of this process will ever finish."""
+    global batched_block_until_ready, to_numpy
+    wait, convert = batched_block_until_ready, to_numpy
+
+    def waits(buffers: Sequence[Buffer]) -> None:
+        if not all(buffer.is_ready() for buffer in buffers):
+            require_not_forked()
+        wait(buffers)
+
+    def converts(buffer: Buffer) -> Any:
+        if not buffer.is_ready():
+            require_not_forked()
+        return convert(buffer)
+
+    batched_block_until_ready, to_numpy = waits, converts
+    _forget()
+
+
+on_fork(_after_fork)
 
 
 # -- in ---

@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from .process import ending
+
 __all__ = [
     "HostCallback",
     "custom_call",
@@ -46,6 +48,9 @@ _raised: OrderedDict[int, BaseException] = OrderedDict()
 _numbers = itertools.count(1)
 _lock = threading.Lock()
 _MARK = re.compile(r"fxflow callback exception (\d+)")
+_INTERRUPTED = re.compile(
+    r"error calling callback: .*^KeyboardInterrupt\b", re.M | re.S
+)
 
 
 class _InCallback(Exception):
@@ -72,8 +77,12 @@ def original_error(error: BaseException) -> BaseException | None:
     Returns:
         The exception itself; None if the error did not come from a callback.
     """
-    found = _MARK.search(str(error))
-    return _raised.get(int(found[1])) if found else None
+    text = str(error)
+    found = _MARK.search(text)
+    if found:
+        return _raised.get(int(found[1]))
+    # A signal is handled wherever Python is: also between the runtime and `__call__`.
+    return KeyboardInterrupt() if _INTERRUPTED.search(text) else None
 
 
 _explainers: list[Callable[[BaseException], BaseException]] = []
@@ -149,6 +158,8 @@ class HostCallback:
             Exception: whatever went wrong, wrapped for `original_error`.
         """
         try:
+            if ending():
+                raise RuntimeError("the process is ending")
             return self.checked_call(*(x for x in operands if x is not None))
         except BaseException as error:  # also KeyboardInterrupt: it must reach the user
             raise _keep(error) from None

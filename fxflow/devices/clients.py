@@ -42,6 +42,7 @@ __all__ = [
     "local_devices",
     "on_clear",
     "platforms",
+    "refuse",
     "resolve",
     "process_count",
     "process_index",
@@ -161,6 +162,8 @@ def platforms() -> tuple[str, ...]:
         BackendError: a platform named by ``config.platforms`` cannot be used.
     """
     global _order
+    if _refusals:
+        raise _refusals[0]()
     if _order is not None:
         return tuple(_order)
     with _lock:
@@ -201,10 +204,24 @@ def client(platform: str | None = None) -> Client:
     if platform is None:
         return _clients[platforms()[0]]
     name = _canonical(platform)
+    if _refusals:
+        raise _refusals[0]()
     known = _clients.get(name) or _start(name)
     if known is None:
         raise BackendError(_why_not(name, "the caller"))
     return known
+
+
+_refusals: list[Callable[[], Exception]] = []
+
+
+def refuse(why: Callable[[], Exception]) -> None:
+    """Have this process use no client any more.
+
+    Args:
+        why: returns what is raised instead.
+    """
+    _refusals.append(why)
 
 
 def failures() -> dict[str, str]:

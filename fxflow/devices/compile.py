@@ -15,7 +15,7 @@ import numpy as np
 
 from fxflow._config import config
 
-from . import cache, inflight, memory_kinds
+from . import cache, inflight, memory_kinds, process
 from ._jaxlib import (
     Buffer,
     CompileOnlyClient,
@@ -302,6 +302,7 @@ def compile(
         CompileError: XLA refused the program; the message is its first useful line.
         ValueError: the number of devices does not fit.
     """
+    process.require_not_forked()
     devices = (
         placement_or_devices.devices
         if isinstance(placement_or_devices, Placement)
@@ -336,7 +337,10 @@ def _program(
         # process which runs its programs need not pay.
         mlir = importlib.import_module("fxflow.devices.mlir")
         module = mlir.parse(module_text)
-        return client.compile(module, DeviceList(devices), settings), False
+        compiled = process.shielded(
+            client.compile, module, DeviceList(devices), settings
+        )
+        return compiled, False
     # Programs that span processes are compiled together by all of them; not on CPUs,
     # where each process compiles by itself and an elastic run comes back to a number of
     # members it had before.
@@ -355,7 +359,9 @@ def _program(
                 return _load(payload, devices, settings, callbacks), True
             except RuntimeFailure:
                 cache.discard(key)
-    program = client.compile_and_load(module_text, DeviceList(devices), settings)
+    program = process.shielded(
+        client.compile_and_load, module_text, DeviceList(devices), settings
+    )
     if not cached and not callbacks:
         return program, False
     try:

@@ -7,6 +7,7 @@ __all__ = [
     "CompileError",
     "DeletedBufferError",
     "OutOfMemoryError",
+    "ForkedError",
     "PlacementError",
 ]
 
@@ -31,6 +32,10 @@ class DeletedBufferError(RuntimeError):
 
 class OutOfMemoryError(MemoryError):
     """An array, or what a program needs besides, does not fit a device's memory."""
+
+
+class ForkedError(RuntimeError):
+    """fxflow was used in a process forked from one that had started its runtime."""
 
 
 class PlacementError(ValueError):

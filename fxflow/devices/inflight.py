@@ -19,6 +19,7 @@ from typing import Any
 
 from ._jaxlib import RuntimeFailure
 from .clients import on_clear
+from .process import on_exit
 
 __all__ = ["has_collectives", "one_at_a_time", "waiting"]
 
@@ -41,6 +42,7 @@ class _Gate:
 
 _gate = _Gate()
 on_clear(_gate.clear)
+on_exit(lambda: _gate.last)
 
 
 def has_collectives(hlo_text: str) -> bool:
@@ -57,11 +59,12 @@ def one_at_a_time(launch: Callable[..., Any]) -> Callable[..., Any]:
 
     def start(buffers: list[Any], with_tokens: bool = False) -> Any:
         with _gate.lock:
-            last, _gate.last = _gate.last, None
+            last = _gate.last
             if last is not None:
                 # A failure is told to whoever reads the results.
                 with contextlib.suppress(RuntimeFailure):
                     last.block_until_ready()
+                _gate.last = None  # not before: the wait may be interrupted
             results = launch(buffers, with_tokens=True)
             if not with_tokens:  # else the caller waits for it, and takes the token
                 _gate.last = results.consume_token()

@@ -8,8 +8,7 @@ as a tuple of tuples, or None for one group of all in order.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from fxflow.core.aval import NOWHERE, Aval, Axes
 from fxflow.core.batching import batch_flat, materialize
 from fxflow.core.errors import ArgumentError
 from fxflow.core.primitive import Primitive
-from fxflow.core.trace import axis_size_of, named_axis, state
+from fxflow.core.trace import axis_size_of, named_axes, state
 
 Names = tuple[Any, ...]
 Partition = tuple[tuple[int, ...], ...] | None
@@ -179,13 +178,9 @@ class Groups:
         """Channel and groups."""
         return f"{self.channel}, replica_groups = {self.dense()}, use_global_device_ids"
 
-    @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> named_axes:
         """Puts the named axes in scope, for what a lowering is composed of."""
-        with ExitStack() as stack:
-            for name, mesh in self.module.manual:
-                stack.enter_context(named_axis(name, mesh.shape[name]))
-            yield
+        return named_axes((name, mesh.shape[name]) for name, mesh in self.module.manual)
 
 
 def _divided(

@@ -15,8 +15,7 @@ that are alike though their types do not say so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,7 @@ from fxflow.core.memories import Rewritten
 from fxflow.core.partition import axis_text, spec_text
 from fxflow.core.primitive import Zero, register
 from fxflow.core.staging import trace_closed
-from fxflow.core.trace import named_axis, state
+from fxflow.core.trace import named_axes, state
 from fxflow.core.transpose import transpose_graph
 from fxflow.devices.meshes import Mesh, PartitionSpec, names_of
 from fxflow.devices.shardings import NamedSharding
@@ -56,8 +55,7 @@ Specs = tuple[PartitionSpec, ...]
 Names = tuple[Any, ...]
 
 
-@contextmanager
-def manual_axes(mesh: Mesh, axes: Names, tracked: bool) -> Iterator[None]:
+def manual_axes(mesh: Mesh, axes: Names, tracked: bool) -> named_axes:
     """Names the axes of a mesh within a `with` block.
 
     Args:
@@ -65,10 +63,7 @@ def manual_axes(mesh: Mesh, axes: Names, tracked: bool) -> Iterator[None]:
       axes: names.
       tracked: whether types tell what differs along them.
     """
-    with ExitStack() as stack:
-        for name in axes:
-            stack.enter_context(named_axis(name, mesh.shape[name], tracked, mesh))
-        yield
+    return named_axes(((name, mesh.shape[name]) for name in axes), tracked, mesh)
 
 
 @register

@@ -20,7 +20,7 @@ from fxflow.core.eager import EVAL, on_forget
 from fxflow.core.execute import buffer_at
 from fxflow.core.once import Turn
 from fxflow.core.placed import Placed, placed_on
-from fxflow.core.source import without_own_frames
+from fxflow.core.source import interrupted, without_own_frames
 from fxflow.core.trace import state
 from fxflow.core.tree_flatten import failed
 from fxflow.devices import RuntimeFailure
@@ -170,6 +170,9 @@ class CachedCall:
             return self._call(args, kwargs)
         except Exception as error:
             error.__traceback__ = without_own_frames(error.__traceback__)
+            raise
+        except BaseException:
+            interrupted()
             raise
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ContextDecorator, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ContextDecorator
 from typing import Any
 
 from fxflow.core import tree
@@ -14,7 +14,7 @@ from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.eager import interpreter
 from fxflow.core.graph import Graph, format_graph
 from fxflow.core.staging import trace_flat
-from fxflow.core.trace import state
+from fxflow.core.trace import Trace, state
 from fxflow.transforms.arguments import (
     as_indices,
     leaf_labels,
@@ -197,8 +197,7 @@ class named_scope(ContextDecorator):
         state.scope = self._previous.pop()
 
 
-@contextmanager
-def ensure_compile_time_eval() -> Iterator[None]:
+class ensure_compile_time_eval(ContextDecorator):
     """Runs operations on concrete values at once, even while tracing.
 
     Returns:
@@ -208,9 +207,13 @@ def ensure_compile_time_eval() -> Iterator[None]:
       >>> with ensure_compile_time_eval():
       ...     pass
     """
-    previous = state.trace
-    state.trace = interpreter()
-    try:
-        yield
-    finally:
-        state.trace = previous
+
+    def __init__(self) -> None:
+        self._previous: list[Trace] = []
+
+    def __enter__(self) -> None:
+        self._previous.append(state.trace)
+        state.trace = interpreter()
+
+    def __exit__(self, *exc: object) -> None:
+        state.trace = self._previous.pop()

@@ -16,12 +16,12 @@ import numpy as np
 
 from fxflow.core import dtypes
 from fxflow.core.convert import typeof
+from fxflow.core.eager import interpreter
 from fxflow.core.errors import NotDifferentiableError
 from fxflow.core.graph import Graph, Literal, Node, Var
 from fxflow.core.higher_order import HigherOrder
-from fxflow.core.trace import Tracer
+from fxflow.core.trace import Tracer, under
 from fxflow.lax.families import Bilinear
-from fxflow.transforms.inspection import ensure_compile_time_eval
 
 # Only run the graph in their parameter `graph`.
 _CALLS = ("jit", "checkpoint")
@@ -48,7 +48,8 @@ def require_linear(graph: Graph, consts: Sequence[Any], name: str) -> None:
     values += [_LINEAR] * (len(graph.inputs) - len(values))
     arguments = graph.in_avals[len(consts) :]
     whole = any(dtypes.is_integer(a.dtype) for a in arguments)
-    with ensure_compile_time_eval():
+
+    def require() -> None:
         outs = _followed(graph, values, name)
         found = [
             out is _LINEAR or _is_zero(out)
@@ -57,6 +58,8 @@ def require_linear(graph: Graph, consts: Sequence[Any], name: str) -> None:
         ]
         if not all(found):
             raise _not_linear(name, "it returns a constant that is not zero")
+
+    under(interpreter(), require)
 
 
 def _not_linear(name: str, why: str) -> NotDifferentiableError:

@@ -17,8 +17,7 @@ import functools
 import math
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -662,14 +661,20 @@ class _AcrossProcesses:
         return placed_on(aval.update(shape=shape), near, True)
 
 
-@contextmanager
-def _around_set(mesh: Mesh, free: tuple[Any, ...]) -> Iterator[None]:
-    before = _around.mesh, _around.free
-    _around.mesh, _around.free = mesh, free
-    try:
-        yield
-    finally:
-        _around.mesh, _around.free = before
+class _around_set:
+    """Makes a mesh the one around; a class for the reason of `named_axes`."""
+
+    __slots__ = ("_before", "_new")
+
+    def __init__(self, mesh: Mesh, free: tuple[Any, ...]) -> None:
+        self._new = mesh, free
+
+    def __enter__(self) -> None:
+        self._before = _around.mesh, _around.free
+        _around.mesh, _around.free = self._new
+
+    def __exit__(self, *exc: object) -> None:
+        _around.mesh, _around.free = self._before
 
 
 def _is_none(value: Any) -> bool:

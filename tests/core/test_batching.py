@@ -11,7 +11,7 @@ from fxflow import jit, lax, vmap
 from fxflow.core.aval import Aval
 from fxflow.core.batching import BatchTrace, batch_flat, batch_graph, materialize
 from fxflow.core.staging import trace_flat
-from fxflow.core.trace import named_axis, state
+from fxflow.core.trace import named_axes, state
 
 SCALAR = Aval((), np.dtype(np.float32))
 
@@ -68,10 +68,10 @@ def test_graphs():
 
 
 def test_named_axes_are_part_of_a_graphs_key():
-    with named_axis("i", 2):
+    with named_axes([("i", 2)]):
         graph, _ = trace_flat(lambda x: [lax.psum(x, "i")], [SCALAR])
     two, _ = batch_graph(graph, 2, [True], axis_name="i")
-    with named_axis("i", 2):
+    with named_axes([("i", 2)]):
         other, _ = batch_graph(graph, 2, [True])
     assert "psum" not in str(two)
     assert "psum" in str(other)

@@ -17,7 +17,7 @@ from fxflow.core.graph import Literal
 from fxflow.core.staging import (
     GraphTrace,
     closed,
-    no_collection,
+    recording,
     require_arrays,
     trace_closed,
     trace_flat,
@@ -129,20 +129,18 @@ def test_leak_check():
 
 
 def test_collector_is_paused_and_comes_back():
-    assert gc.isenabled()
-    with no_collection():
-        assert not gc.isenabled()
-        with no_collection():
-            pass
-        assert not gc.isenabled()
-    assert gc.isenabled()
-    with pytest.raises(ValueError), no_collection():
+    def fail():
         raise ValueError
+
+    assert gc.isenabled()
+    assert not recording(GraphTrace(), lambda: recording(GraphTrace(), gc.isenabled))
+    assert gc.isenabled()
+    with pytest.raises(ValueError):
+        recording(GraphTrace(), fail)
     assert gc.isenabled()
     gc.disable()
     try:
-        with no_collection():
-            pass
+        recording(GraphTrace(), lambda: None)
         assert not gc.isenabled()
     finally:
         gc.enable()

@@ -14,16 +14,19 @@ import fxflow.numpy as fnp
 from fxflow import grad, jit, lax, vmap
 from fxflow.core.eager import EVAL
 from fxflow.core.staging import GraphTrace
-from fxflow.core.trace import axis_size_of, named_axis, state, under, using
+from fxflow.core.trace import axis_size_of, named_axes, state, under
 
 
 def test_current_interpreter():
     assert state.trace is EVAL
     trace = GraphTrace()
-    with using(trace):
+
+    def inside():
         assert state.trace is trace
         assert under(EVAL, lambda: state.trace) is EVAL
         assert state.trace is trace
+
+    under(trace, inside)
     assert state.trace is EVAL
 
 
@@ -31,8 +34,6 @@ def test_it_is_restored_after_errors():
     def fail():
         raise ValueError
 
-    with pytest.raises(ValueError), using(GraphTrace()):
-        fail()
     with pytest.raises(ValueError):
         under(GraphTrace(), fail)
     for transform in (jit, grad, lambda f: vmap(f, axis_name="i")):
@@ -44,17 +45,20 @@ def test_it_is_restored_after_errors():
 
 def test_each_thread_has_its_own():
     seen = []
-    with using(GraphTrace()):
+
+    def start():
         thread = threading.Thread(target=lambda: seen.append(state.trace))
         thread.start()
         thread.join()
+
+    under(GraphTrace(), start)
     assert seen == [EVAL]
 
 
 def test_named_axes():
-    with named_axis("i", 3), named_axis("j", 4):
+    with named_axes([("i", 3), ("j", 4)]):
         assert (axis_size_of("i"), axis_size_of("j")) == (3, 4)
-        with named_axis("i", 7):
+        with named_axes([("i", 7)]):
             assert axis_size_of("i") == 7
         assert axis_size_of("i") == 3
         with pytest.raises(NameError, match=r"unbound axis name 'k'.*'i', 'j'"):

@@ -6,7 +6,7 @@ import pytest
 from fxflow import lax, make_mesh, vmap
 from fxflow.core.errors import ArgumentError
 from fxflow.core.lowering import Module
-from fxflow.core.trace import named_axis
+from fxflow.core.trace import named_axes
 from fxflow.lax.collective_groups import (
     Groups,
     group_length,
@@ -22,7 +22,7 @@ from fxflow.lax.collective_groups import (
 
 @pytest.fixture(autouse=True)
 def axes():
-    with named_axis("i", 2), named_axis("j", 4):
+    with named_axes([("i", 2), ("j", 4)]):
         yield
 
 
