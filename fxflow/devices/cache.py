@@ -9,6 +9,11 @@ payload is handed to the runtime only if all of it fits: the runtime trusts its 
 so a truncated, damaged or foreign file must never reach it. Entries are written under
 a temporary name and renamed, so that another process sees a whole entry or none.
 
+An entry is machine code. So neither the directory nor an entry may be writable to other
+users, nor belong to one (but to root, who may write anywhere): such a directory is not
+used, with one warning, and such an entry counts as missing. Files of other names are
+somebody else's and stay.
+
 The size is bounded (``config.cache_max_bytes``); the least recently used entries go
 first. The directory is counted once a process and again after each eviction; a hit
 refreshes an entry's time only when that is an hour old. If the directory cannot be
@@ -21,6 +26,8 @@ import contextlib
 import functools
 import itertools
 import os
+import re
+import stat
 import struct
 import sys
 import threading
@@ -46,6 +53,11 @@ SUFFIX = ".fxc"
 _MAGIC = b"fxflow-compiled\n"
 # magic, format, key, hash of the payload, length of the payload
 _HEADER = struct.Struct("<16sI32s32sQ")
+#: The files that are ours: entries, and what is to become one.
+_ENTRY = re.compile(r"[0-9a-f]{64}" + re.escape(SUFFIX))
+_WRITING = re.compile(r"write-\d+-\d+-[0-9a-f]{8}\.tmp")
+#: Neither a symbolic link is followed nor a FIFO waited for.
+_OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 #: Seconds between two refreshes of an entry's time of use.
 _REFRESH = 3600.0
 #: Temporary files older than this were left behind by a process that died.
@@ -79,9 +91,41 @@ class _State:
         #: ``config.cache_dir`` that led to `path`.
         self.setting, self.path = setting, path
         self.hits = self.misses = 0
-        self.broken = False
+        #: Whether nothing can be written, and whether nothing is read either.
+        self.broken = self.refused = False
+        self._checked = False
         #: Bytes on disk as far as this process knows; None before the first count.
         self.nbytes: int | None = None
+
+    def trusted(self) -> bool:
+        """Return whether nobody else can have written into the directory."""
+        if not self._checked:
+            try:
+                fault = _fault(os.stat(self.path))
+            except OSError:
+                return True  # not there yet; made by us, it will be ours
+            self._checked = True
+            if fault:
+                self.broken = self.refused = True
+                warnings.warn(
+                    f"fxflow's compile cache is off: {self.path} {fault}, who could "
+                    "put programs there. Make it your own and writable to you alone "
+                    "(chmod go-w), or set FXFLOW_CACHE_DIR to another directory.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+        return not self.refused
+
+
+def _fault(found: os.stat_result) -> str:
+    """Return why a file or directory may hold what another user wrote; empty if not."""
+    if not hasattr(os, "geteuid"):
+        return ""
+    if found.st_uid not in (os.geteuid(), 0):
+        return "belongs to another user"
+    if found.st_mode & 0o022:
+        return "is writable to other users"
+    return ""
 
 
 _lock = threading.Lock()
@@ -207,10 +251,16 @@ def load(key: bytes) -> bytes | None:
     """
     state = _current()
     path = _path(state, key)
+    if not state.trusted():
+        state.misses += 1
+        return None
     try:
-        with open(path, "rb") as file:
+        with open(os.open(path, _OPEN), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or _fault(found):
+                state.misses += 1
+                return None
             entry = file.read()
-            modified = os.fstat(file.fileno()).st_mtime
     except OSError:
         state.misses += 1
         return None
@@ -220,7 +270,7 @@ def load(key: bytes) -> bytes | None:
         _remove(path)
         return None
     state.hits += 1
-    if time.time() - modified > _REFRESH:
+    if time.time() - found.st_mtime > _REFRESH:
         # In somebody else's directory the order of use is theirs.
         with contextlib.suppress(OSError):
             os.utime(path)
@@ -244,12 +294,14 @@ def store(key: bytes, payload: bytes) -> None:
     state = _current()
     size = _HEADER.size + len(payload)
     limit = config.cache_max_bytes
-    if state.broken or size > limit:
+    if not state.trusted() or state.broken or size > limit:
         return
     digest = _sha256(payload).digest()
     header = _HEADER.pack(_MAGIC, FORMAT, key, digest, len(payload))
     try:
         _write(state, _path(state, key), header, payload)
+    except IsADirectoryError:
+        return  # in this one entry's place
     except OSError as error:
         state.broken = True
         warnings.warn(
@@ -317,16 +369,18 @@ def _entries(path: str) -> Iterator[tuple[float, int, str]]:
         return
     with listing:
         for file in listing:
-            is_entry = file.name.endswith(SUFFIX)
-            if not is_entry and not file.name.endswith(".tmp"):
+            is_entry = _ENTRY.fullmatch(file.name)
+            if not is_entry and not _WRITING.fullmatch(file.name):
                 continue
             try:
-                stat = file.stat()
+                found = file.stat(follow_symlinks=False)
             except OSError:  # another process removed it
                 continue
+            if not stat.S_ISREG(found.st_mode):
+                continue
             if is_entry:
-                yield stat.st_mtime, stat.st_size, file.path
-            elif time.time() - stat.st_mtime > _STALE:
+                yield found.st_mtime, found.st_size, file.path
+            elif time.time() - found.st_mtime > _STALE:
                 _remove(file.path)
 
 
@@ -355,7 +409,7 @@ def info() -> CacheInfo:
     sizes = [size for _, size, _ in _entries(state.path)]
     return CacheInfo(
         state.path,
-        config.cache and not state.broken,
+        config.cache and state.trusted() and not state.broken,
         len(sizes),
         sum(sizes),
         state.hits,

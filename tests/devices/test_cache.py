@@ -166,13 +166,102 @@ def test_an_entry_larger_than_the_bound_is_not_kept(cache_dir: Path) -> None:
 
 def test_leftovers_of_dead_writers_go(cache_dir: Path) -> None:
     cache.store(KEY, b"payload")
-    old, new = cache_dir / "write-old.tmp", cache_dir / "write-new.tmp"
-    old.touch()
-    new.touch()
-    os.utime(old, (time.time() - 7200,) * 2)
-    cache.info()
+    old, new = (
+        cache_dir / "write-1-0-0123abcd.tmp",
+        cache_dir / "write-1-1-89ef4567.tmp",
+    )
+    foreign = [cache_dir / name for name in ("paper.tmp", "write-up.tmp", "notes.fxc")]
+    for file in (old, new, *foreign):
+        file.write_text("a line")
+        if file is not new:
+            os.utime(file, (time.time() - 7200,) * 2)
+    assert cache.info().entries == 1
     assert not old.exists()
     assert new.exists()
+    cache.clear()
+    assert all(file.exists() for file in foreign)  # they are somebody else's
+
+
+def test_what_is_no_file_is_in_nobodys_way(place: Placement, cache_dir: Path) -> None:
+    compile_text(programs.ADD, place)
+    (entry,) = entries(cache_dir)
+    entry.unlink()
+    entry.mkdir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not compile_text(programs.ADD, place).from_cache
+        compile_text(programs.identity("tensor<3xf32>"), place)
+        assert compile_text(programs.identity("tensor<3xf32>"), place).from_cache
+    assert cache.info().entries == 1
+    cache.clear()
+    assert entry.is_dir()
+    entry.rmdir()
+    os.mkfifo(entry)
+    assert not compile_text(programs.ADD, place).from_cache  # does not wait for a line
+    entry.unlink()
+    elsewhere = cache_dir.parent / "elsewhere"
+    elsewhere.write_bytes(b"")
+    entry.symlink_to(elsewhere)
+    assert not compile_text(programs.ADD, place).from_cache
+    assert elsewhere.read_bytes() == b""
+
+
+def test_a_directory_that_others_can_write_to(
+    place: Placement, cache_dir: Path
+) -> None:
+    cache.store(KEY, b"payload")
+    cache_dir.chmod(0o777)
+    with config.override(cache_dir=f"{cache_dir}/"):  # another process comes
+        with pytest.warns(RuntimeWarning, match=r"writable to other users.*chmod go-w"):
+            assert cache.load(KEY) is None
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            cache.store(bytes(32), b"payload")
+            assert not compile_text(programs.ADD, place).from_cache
+        assert not cache.info().enabled
+    assert len(entries(cache_dir)) == 1
+    cache_dir.chmod(0o700)
+    assert cache.load(KEY) == b"payload"
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_an_entry_that_others_can_write_to(cache_dir: Path, mode: int) -> None:
+    cache.store(KEY, b"payload")
+    (entry,) = entries(cache_dir)
+    entry.chmod(mode)
+    assert cache.load(KEY) is None
+    cache.store(KEY, b"payload")
+    assert cache.load(KEY) == b"payload"
+
+
+def test_what_belongs_to_another_user(
+    cache_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.store(KEY, b"payload")
+    monkeypatch.setattr(os, "geteuid", lambda: cache_dir.stat().st_uid + 1)
+    if not cache_dir.stat().st_uid:
+        assert cache.load(KEY) == b"payload"  # root's
+        return
+    assert cache.load(KEY) is None
+    with (
+        config.override(cache_dir=f"{cache_dir}/"),
+        pytest.warns(RuntimeWarning, match="belongs to another user"),
+    ):
+        cache.load(KEY)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_what_was_given_away(cache_dir: Path) -> None:
+    cache.store(KEY, b"payload")
+    (entry,) = entries(cache_dir)
+    os.chown(entry, 12345, -1)
+    assert cache.load(KEY) is None
+    os.chown(cache_dir, 12345, -1)
+    with (
+        config.override(cache_dir=f"{cache_dir}/"),
+        pytest.warns(RuntimeWarning, match="belongs to another user"),
+    ):
+        cache.load(KEY)
 
 
 def test_clear(cache_dir: Path) -> None:
