@@ -23,7 +23,6 @@ import ctypes
 import functools
 import os
 import socket
-import stat
 import struct
 import threading
 import time
@@ -34,7 +33,7 @@ from . import clients
 from ._jaxlib import RuntimeFailure, raw
 from .callbacks import on_failure
 from .errors import BackendError
-from .relay import Relay
+from .relay import Relay, own_connections
 
 __all__ = [
     "Client",
@@ -389,34 +388,6 @@ def _divert_cout() -> bool:
     return False
 
 
-def _sockets() -> dict[int, tuple[Any, Any]]:
-    """Return this process's TCP sockets: descriptor → own and peer's address."""
-    found = {}
-    for folder in ("/proc/self/fd", "/dev/fd"):
-        if os.path.isdir(folder):
-            break
-    else:
-        return {}
-    for name in os.listdir(folder):
-        try:
-            descriptor = int(name)
-            if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-                continue
-            copy = socket.socket(fileno=os.dup(descriptor))
-        except OSError:
-            continue
-        with copy:
-            if copy.family not in (socket.AF_INET, socket.AF_INET6):
-                continue
-            try:
-                peer = copy.getpeername()
-            except OSError:
-                peer = None
-            with contextlib.suppress(OSError):
-                found[descriptor] = (copy.getsockname(), peer)
-    return found
-
-
 def _threads() -> set[int]:
     """Return this process's threads, as the kernel numbers them; none off Linux."""
     try:
@@ -442,7 +413,7 @@ def _let_others_finish(threads: Iterable[int]) -> None:
 
 
 def _listening_ports() -> set[int]:
-    return {own[1] for own, peer in _sockets().values() if peer is None}
+    return {own[1] for own, peer in own_connections().values() if peer is None}
 
 
 class Collectives:
@@ -506,7 +477,7 @@ class Collectives:
         """
         others = set(peers) - {0}
         count = 0
-        for descriptor, (own, peer) in _sockets().items():
+        for descriptor, (own, peer) in own_connections().items():
             if peer is None or not (own[1] == self.port or peer[1] in others):
                 continue
             with contextlib.suppress(OSError):

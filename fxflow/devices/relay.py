@@ -12,11 +12,16 @@ Threads, not a selector: a relay carries one or two connections of the control p
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import socket
+import stat
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
+from typing import Any
 
-__all__ = ["Relay", "connections", "pump", "splice"]
+__all__ = ["Relay", "accept", "own_connections", "pump", "splice"]
 
 
 def pump(source: socket.socket, sink: socket.socket) -> bool:
@@ -56,18 +61,77 @@ def splice(left: socket.socket, right: socket.socket) -> None:
     thread.join()
 
 
-def connections(listener: socket.socket) -> Iterator[socket.socket]:
-    """Yield what connects, until the listener is closed."""
-    while True:
+#: Errors of `accept` that say that the listener is closed. Others pass: too many open
+#: files, or a peer that is gone already.
+_CLOSED = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK)
+_PAUSE = 0.05
+
+
+def accept(listener: socket.socket) -> socket.socket | None:
+    """Return what connects; None if this time nothing did.
+
+    Raises:
+        EOFError: the listener is closed.
+    """
+    try:
+        return listener.accept()[0]
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        if listener.fileno() == -1 or error.errno in _CLOSED:
+            raise EOFError("closed") from None
+    time.sleep(_PAUSE)
+    return None
+
+
+def own_connections() -> dict[int, tuple[Any, Any]]:
+    """Return this process's TCP sockets: descriptor → own and peer's address."""
+    found = {}
+    for folder in ("/proc/self/fd", "/dev/fd"):
+        if os.path.isdir(folder):
+            break
+    else:
+        return {}
+    for name in os.listdir(folder):
         try:
-            connection, _ = listener.accept()
+            descriptor = int(name)
+            if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                continue
+            copy = socket.socket(fileno=os.dup(descriptor))
         except OSError:
-            return
-        yield connection
+            continue
+        with copy:
+            if copy.family not in (socket.AF_INET, socket.AF_INET6):
+                continue
+            try:
+                peer = copy.getpeername()
+            except OSError:
+                peer = None
+            with contextlib.suppress(OSError):
+                found[descriptor] = (copy.getsockname(), peer)
+    return found
+
+
+def is_own(connection: socket.socket) -> bool:
+    """Return whether the other end of a connection is in this process too."""
+    here, there = map(_plain, (connection.getsockname(), connection.getpeername()))
+    return any(
+        (_plain(own), _plain(peer)) == (there, here)
+        for own, peer in own_connections().values()
+        if peer is not None
+    )
+
+
+def _plain(address: Any) -> tuple[str, int]:
+    """Return host and port; sockets for both families write ::ffff:127.0.0.1."""
+    return address[0].removeprefix("::ffff:"), address[1]
 
 
 class Relay:
     """A local port that forwards to a peer and outlives it.
+
+    Whoever is connected through it is trusted by the peer, so it serves this process
+    alone.
 
     Args:
         connect: makes a connection to the peer; raises OSError if it cannot.
@@ -95,10 +159,23 @@ class Relay:
         ).start()
 
     def _accept(self) -> None:
-        for client in connections(self._listener):
-            self._start(self._carry, client)
+        while True:
+            try:
+                client = accept(self._listener)
+            except EOFError:
+                return
+            if client is not None:
+                self._start(self._carry, client)
 
     def _carry(self, client: socket.socket) -> None:
+        try:
+            own = is_own(client)
+        except OSError:
+            own = False
+        if not own:
+            # Another process of this machine. The peer would take it for this one.
+            close(client)
+            return
         with self._lock:
             if self._closed:
                 close(client)

@@ -18,7 +18,7 @@ from typing import Any
 from fxflow.devices.cluster import DistributedError, failure
 
 from .coordinator import listing
-from .wire import Line, Message, dial, parse_address
+from .wire import Line, Message, dial, parse_address, proof
 
 __all__ = ["Connection", "Coordination"]
 
@@ -188,11 +188,14 @@ class Connection:
             raise self._gone()
         return slot.answer
 
-    def connect_runtime(self, timeout: float, **fields: Any) -> socket.socket:
+    def connect_runtime(
+        self, timeout: float, token: str, **fields: Any
+    ) -> socket.socket:
         """Return a new connection to the runtime's service.
 
         Args:
             timeout: seconds.
+            token: the run's secret.
             **fields: what the first message says besides.
 
         Raises:
@@ -201,6 +204,7 @@ class Connection:
         host, port = parse_address(self._peer())
         connection = socket.create_connection((host, port), timeout)
         connection.settimeout(None)
+        connection.sendall(proof(token))
         Line(connection).send({"op": "runtime", **fields})
         return connection
 
@@ -318,7 +322,7 @@ class Coordination:
                 not come; the message names it.
         """
         end = time.monotonic() + timeout
-        line = dial(address, timeout)
+        line = dial(address, timeout, token)
         welcome = threading.Event()
         greeting: Message = {}
 
@@ -343,7 +347,6 @@ class Coordination:
                 "op": "join",
                 "process": process_id,
                 "processes": num_processes,
-                "token": token,
                 "who": f"{socket.gethostname()}:{os.getpid()}",
             }
         )

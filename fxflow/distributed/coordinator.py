@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hmac
 import socket
 import threading
 import time
@@ -19,8 +18,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fxflow.devices.cluster import DistributedError, Service, StandIn
-from fxflow.devices.relay import connections, splice
+from fxflow.devices.relay import splice
 
+from .admission import admitted, require_token
 from .wire import Line, Message, parse_address
 
 __all__ = ["Coordinator", "Group", "Server", "end_service", "listen", "listing"]
@@ -35,14 +35,18 @@ def listing(processes: Iterable[int]) -> str:
     return f"process {numbers}" if len(found) == 1 else f"processes {numbers}"
 
 
+def host_of(address: str) -> str:
+    """Return the host of ``host:port`` or ``[v6]:port``."""
+    return address.rpartition(":")[0].removeprefix("[").removesuffix("]")
+
+
 def listen(address: str) -> socket.socket:
     """Return a socket that listens at ``host:port``; port 0 chooses one.
 
     Raises:
         DistributedError: the port is in use, or the host is not this machine's.
     """
-    host, _, port = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
+    host, port = host_of(address), address.rpartition(":")[2]
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server(
@@ -278,7 +282,8 @@ class Server:
 
     Args:
         address: ``host:port`` to listen at; port 0 chooses one.
-        token: what the first message must carry; empty lets everybody in.
+        token: the run's secret, which a connection must prove to know. It may be empty
+            at an address of the loopback interface only.
         heartbeat_timeout: seconds of silence after which a process counts as gone.
 
     Attributes:
@@ -290,6 +295,7 @@ class Server:
         self.token = token
         self.lock = threading.RLock()
         self._stopped = threading.Event()
+        require_token(host_of(address), token)
         self._listener = listen(address)
         self.port: int = self._listener.getsockname()[1]
         self._connections: set[socket.socket] = set()
@@ -304,7 +310,7 @@ class Server:
         ).start()
 
     def _accept(self) -> None:
-        for connection in connections(self._listener):
+        for connection in admitted(self._listener, self.token):
             with self.lock:
                 self._connections.add(connection)
             self._start(self._serve, connection)
@@ -312,13 +318,9 @@ class Server:
     def _serve(self, connection: socket.socket) -> None:
         line = Line(connection)
         try:
-            # A connection that says nothing is a port scan, not a process.
             if not line.readable(30):
                 return
-            first, _ = line.receive()
-            if not hmac.compare_digest(str(first.get("token", "")), self.token):
-                line.send({"error": "refused", "why": "it has another run's token"})
-                return
+            first, _ = line.receive(most=0)
             if first.get("op") == "runtime":
                 service = self.service_of(first)
                 if service is not None:
@@ -433,7 +435,7 @@ class Coordinator(Server):
     Args:
         address: ``host:port`` to listen at; port 0 chooses one.
         num_processes: how many there will be.
-        token: what processes must know to take part; empty lets everybody in.
+        token: what processes must know to take part; see `Server`.
         heartbeat_timeout: seconds of silence after which a process counts as gone.
 
     Raises:

@@ -362,7 +362,7 @@ class _Worker:
         self._held: dict[int, Snapshot] = {}
         self._initial = Snapshot(initial, "initial")
         self._donates = False
-        line = dial(address, _CONNECT, "launcher")
+        line = dial(address, _CONNECT, self.token, "launcher")
         self._states = StateServer(line.own_host, self.token, self._find)
         line.send(
             {
@@ -370,7 +370,6 @@ class _Worker:
                 "worker": self.number,
                 "who": f"{socket.gethostname()}:{os.getpid()}",
                 "address": self._states.address,
-                "token": self.token,
             }
         )
         self._connection = Connection(

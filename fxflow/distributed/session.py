@@ -36,9 +36,9 @@ from fxflow.devices.cluster import (
 from .clusters import Membership, detect
 from .clusters.fxflow import Environment
 from .coordination import Coordination
-from .coordinator import Coordinator
+from .coordinator import Coordinator, host_of
 from .notices import Agreement
-from .wire import Message, parse_address
+from .wire import Message, is_loopback, parse_address
 
 __all__ = [
     "Session",
@@ -165,7 +165,9 @@ def initialize(
         heartbeat_timeout_seconds: seconds of silence after which one counts as lost.
         shutdown_timeout_seconds: seconds that `shutdown` waits for the others.
         coordinator_bind_address: where process 0 listens; by default at the
-            coordinator's port on all interfaces.
+            coordinator's port, on all interfaces unless its address is the loopback's.
+            Where other machines reach it, ``FXFLOW_TOKEN`` must be set, to the same
+            text in all processes: it keeps strangers out.
         cpu_collectives: ``"gloo"`` or ``"mpi"``.
 
     Raises:
@@ -293,11 +295,10 @@ def _join(
     assert address is not None and size is not None and rank is not None
     coordinator = None
     if rank == 0 and not membership.hosted:
-        port = address.rpartition(":")[2]
+        host, port = host_of(address), address.rpartition(":")[2]
         # With port 0 the process is alone and nobody need reach it.
-        everywhere = "127.0.0.1:0" if port == "0" else f"0.0.0.0:{port}"
         coordinator = Coordinator(
-            bind or everywhere,
+            bind or (address if is_loopback(host) else f"0.0.0.0:{port}"),
             size,
             token=membership.token,
             heartbeat_timeout=heartbeat,

@@ -8,7 +8,6 @@ parts on its own devices. A `StateServer` answers other workers that ask.
 from __future__ import annotations
 
 import contextlib
-import hmac
 import math
 import socket
 import threading
@@ -19,8 +18,8 @@ import numpy as np
 
 from fxflow.core.array import Array
 from fxflow.devices.cluster import DistributedError
-from fxflow.devices.relay import connections
 
+from .admission import admitted, require_token
 from .coordinator import listen
 from .values import HostLeaf, decode, encode, to_host
 from .wire import Line, Message, dial
@@ -158,13 +157,14 @@ class StateServer:
         self, host: str, token: str, find: Callable[[int, str], Snapshot]
     ) -> None:
         self._token, self._find = token, find
+        require_token(host, token)
         self._listener = listen(f"{host}:0")
         port = self._listener.getsockname()[1]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         threading.Thread(target=self._accept, name="fxflow-state", daemon=True).start()
 
     def _accept(self) -> None:
-        for connection in connections(self._listener):
+        for connection in admitted(self._listener, self._token):
             threading.Thread(
                 target=self._serve, args=(connection,), name="fxflow-state", daemon=True
             ).start()
@@ -174,9 +174,7 @@ class StateServer:
         try:
             if not line.readable(10):
                 return
-            message, _ = line.receive()
-            if not hmac.compare_digest(str(message.get("token", "")), self._token):
-                return
+            message, _ = line.receive(most=0)
             try:
                 snapshot = self._find(int(message["step"]), message["kind"])
                 if message["pieces"] is None:
@@ -214,11 +212,10 @@ def fetch(
     Raises:
         DistributedError: it is gone, or does not have them.
     """
-    line = dial(address, timeout, "worker")
+    line = dial(address, timeout, token, "worker")
     try:
         line.send(
             {
-                "token": token,
                 "step": plan["step"],
                 "kind": plan["kind"],
                 "pieces": pieces,

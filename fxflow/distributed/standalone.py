@@ -1,7 +1,7 @@
 """``fxflow coordinator``: a run's coordinator where no launcher starts the processes.
 
-    fxflow coordinator --num-processes 2
-    fxflow coordinator --elastic 2:4
+    fxflow coordinator --num-processes 2 --address 0.0.0.0
+    fxflow coordinator --elastic 2:4 --address 0.0.0.0
 
 Kubernetes and Slurm start the processes themselves; this is where these find each
 other. Processes read its address from ``FXFLOW_COORDINATOR_ADDRESS`` (and need
@@ -10,8 +10,9 @@ run breaks, because a process is lost, the next one may begin at once: the manag
 starts the processes anew, and they meet here again.
 
 It holds no device and no state of the program. ``FXFLOW_TOKEN`` is the run's secret:
-whoever does not know it is turned away. The exit status is 0 when a run has ended as it
-should, 1 when that cannot be expected any more, 2 for a wrong command line.
+whoever does not know it is turned away, and without one no other machine is let in. The
+exit status is 0 when a run has ended as it should, 1 when that cannot be expected any
+more, 2 for a wrong command line.
 """
 
 from __future__ import annotations
@@ -64,7 +65,11 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     kind = parser.add_mutually_exclusive_group(required=True)
     kind.add_argument("-n", "--num-processes", type=int, metavar="N")
     kind.add_argument("--elastic", metavar="MIN:MAX", help="how many workers there are")
-    add("--address", default="0.0.0.0", help="where to listen (default: everywhere)")
+    add(
+        "--address",
+        default="127.0.0.1",
+        help="where to listen: 0.0.0.0 lets other machines in (default: this one only)",
+    )
     add("--port", type=int, default=8476, help="default 8476; 0 takes any free one")
     add("--heartbeat-timeout", type=float, metavar="S", help="default 100, elastic 3")
     add(

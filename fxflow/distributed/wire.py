@@ -1,12 +1,14 @@
 """Messages over TCP: a small dictionary as JSON, and bytes.
 
-No pickle: what arrives is data, whoever sent it. A frame is a mark, the two lengths,
-the JSON and the bytes. The first frame of a connection says what it is for.
+No pickle: what arrives is data, whoever sent it. A connection begins with a proof that
+its maker knows the run's secret (`admission` reads it). Frames follow: a mark, the two
+lengths, the JSON and the bytes. The first frame says what the connection is for.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import queue
 import secrets
@@ -25,15 +27,25 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Line", "Message", "dial", "new_token", "outward", "parse_address"]
+__all__ = [
+    "Line",
+    "Message",
+    "dial",
+    "is_loopback",
+    "new_token",
+    "outward",
+    "parse_address",
+    "proof",
+]
 
 Message = dict[str, Any]
 
 _MARK = b"fxf1"
 _FRAME = struct.Struct("!4sIQ")
-#: Bounds on what a stranger can make us allocate.
 _MOST_JSON = 64 << 20
 _MOST_BYTES = 1 << 40
+#: Seconds in which the rest of a message must go on coming.
+_STALLED = 60.0
 #: Linux's request for the address of an interface (netdevice(7)).
 _SIOCGIFADDR = 0x8915
 
@@ -41,6 +53,11 @@ _SIOCGIFADDR = 0x8915
 def new_token() -> str:
     """Return a secret that the processes of one run share."""
     return secrets.token_hex(16)
+
+
+def proof(token: str) -> bytes:
+    """Return what a connection begins with: the same length for all secrets."""
+    return b"fxf2" + hashlib.sha256(b"fxflow token " + token.encode()).digest()
 
 
 def parse_address(address: str) -> tuple[str, int]:
@@ -110,26 +127,37 @@ class Line:
                 self.close()
                 return
 
-    def receive(self) -> tuple[Message, bytearray]:
+    def receive(self, most: int = _MOST_BYTES) -> tuple[Message, bytearray]:
         """Return the next message and its bytes; waits for it.
+
+        Once it has begun to come it must not stop for a minute.
+
+        Args:
+            most: how many bytes there may be.
 
         Raises:
             EOFError: the other end is gone.
             ValueError: what came is not a message.
         """
-        head = self._read(_FRAME.size)
+        start = self._read(1, None)
+        head = start + self._read(_FRAME.size - 1)
         mark, text, body = _FRAME.unpack(head)
-        if mark != _MARK or text > _MOST_JSON or body > _MOST_BYTES:
+        if mark != _MARK or text > _MOST_JSON or body > most:
             raise ValueError("what came is not a message of fxflow")
-        message = json.loads(bytes(self._read(text)))
+        try:
+            message = json.loads(bytes(self._read(text)))
+        except RecursionError:
+            raise ValueError("a message is nested too deeply") from None
         if not isinstance(message, dict):
             raise ValueError("a message must be an object")
         return message, self._read(body)
 
-    def _read(self, count: int) -> bytearray:
+    def _read(self, count: int, pause: float | None = _STALLED) -> bytearray:
         data = bytearray(count)
         view = memoryview(data)
         while view:
+            if pause is not None and not self.readable(pause):
+                raise EOFError(f"the rest of a message did not come in {pause:g} s")
             try:
                 got = self.socket.recv_into(view)
             except OSError as error:
@@ -184,16 +212,18 @@ def outward() -> str:
     return ""
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return whether an address is reached from this machine alone."""
     return host.startswith("127.") or host in ("::1", "localhost")
 
 
-def dial(address: str, seconds: float, what: str = "coordinator") -> Line:
+def dial(address: str, seconds: float, token: str, what: str = "coordinator") -> Line:
     """Connect, trying again until somebody listens.
 
     Args:
         address: ``host:port``.
         seconds: for how long.
+        token: the run's secret; empty if it has none.
         what: for the message.
 
     Raises:
@@ -211,9 +241,10 @@ def dial(address: str, seconds: float, what: str = "coordinator") -> Line:
                 connection.close()
                 raise ConnectionRefusedError("connection refused")
             connection.settimeout(None)
+            connection.sendall(proof(token))
             own = connection.getsockname()[0]
             # A machine may know its own name as 127.0.1.1 (Debian); the others do not.
-            apart = _is_loopback(own) and not _is_loopback(host)
+            apart = is_loopback(own) and not is_loopback(host)
             return Line(connection, outward() if apart else "")
         except OSError as error:
             if time.monotonic() + pause >= end:

@@ -295,6 +295,7 @@ def test_programs_are_in_the_image(run: str, component: str) -> None:
 
 @pytest.mark.parametrize("run", RUNS)
 def test_port_and_address(run: str) -> None:
+    assert option(run, "address") == "0.0.0.0"  # pods reach it from other machines
     port = option(run, "port")
     (declared,) = container(run, "coordinator")["ports"]
     assert port == str(declared["containerPort"])

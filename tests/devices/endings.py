@@ -17,9 +17,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-os.environ.setdefault("FXFLOW_NUM_CPU_DEVICES", "4")
-os.environ.pop("XLA_FLAGS", None)
-
 import numpy as np
 
 import fxflow as fx
@@ -138,6 +135,7 @@ KINDS = {
 
 def main() -> None:
     kind, seed = sys.argv[1], int(sys.argv[2])
+    fx.config.num_cpu_devices = 4
     fx.config.cache = False  # compiling is what is pending
     kept = KINDS[kind](random.Random(seed))
     print("end", flush=True)

@@ -9,7 +9,6 @@ the locks are as they were, and programs that are known and new give what they g
 from __future__ import annotations
 
 import gc
-import os
 import random
 import signal
 import sys
@@ -17,9 +16,6 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any
-
-os.environ["FXFLOW_NUM_CPU_DEVICES"] = "2"
-os.environ.pop("XLA_FLAGS", None)
 
 import numpy as np
 
@@ -123,6 +119,7 @@ def interrupted(work: Callable[[float], Any], seed: float, after: float) -> bool
 
 def main() -> None:
     rounds, seed = int(sys.argv[1]), int(sys.argv[2])
+    config.num_cpu_devices = 2
     chance = random.Random(seed)
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     expected = float(_known(X))

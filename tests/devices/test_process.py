@@ -19,8 +19,10 @@ from .endings import KINDS
 
 def run_module(name: str, *arguments: object, seconds: float = 120) -> tuple[int, str]:
     """Returns the exit status of a program of these tests, and all that it wrote."""
+    env = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"}
     done = subprocess.run(
         [sys.executable, "-m", f"tests.devices.{name}", *map(str, arguments)],
+        env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

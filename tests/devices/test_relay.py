@@ -1,5 +1,7 @@
 import contextlib
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -114,3 +116,23 @@ def test_splice(echo: tuple[socket.socket, list[socket.socket]]) -> None:
     left.close()
     thread.join(5)
     assert not thread.is_alive()
+
+
+def test_it_serves_its_own_process_alone(
+    echo: tuple[socket.socket, list[socket.socket]],
+) -> None:
+    listener, reached = echo
+    relay = Relay(lambda: socket.create_connection(listener.getsockname()), print)
+    code = (
+        "import socket, sys\n"
+        "with socket.create_connection(('127.0.0.1', int(sys.argv[1]))) as c:\n"
+        "    try: c.sendall(b'hello'); print(c.recv(9))\n"
+        "    except ConnectionError: print(b'')\n"
+    )
+    port = relay.address.partition(":")[2]
+    said = subprocess.run(
+        [sys.executable, "-S", "-c", code, port], capture_output=True, timeout=60
+    )
+    assert said.stdout == b"b''\n", said.stderr
+    assert not reached
+    relay.close()

@@ -78,7 +78,7 @@ def test_what_is_said_outside_an_epoch_is_no_mistake() -> None:
     """An answer that nobody waits for may come when its epoch is over."""
     said: list[str] = []
     server = Membership("127.0.0.1:0", 2, 2, log=said.append)
-    line = dial(f"127.0.0.1:{server.port}", 10, "launcher")
+    line = dial(f"127.0.0.1:{server.port}", 10, "", "launcher")
     try:
         line.send({"op": "enlist", "worker": 0, "who": "a", "address": "h:1"})
         for operation in sorted(_OPERATIONS):

@@ -1,4 +1,5 @@
 import socket
+import struct
 import threading
 import time
 
@@ -80,7 +81,7 @@ def test_wrong_addresses(address: str) -> None:
 def test_nobody_answers(free_port: int) -> None:
     started = time.monotonic()
     with pytest.raises(DistributedError, match="no coordinator answers at") as caught:
-        dial(f"127.0.0.1:{free_port}", 0.3)
+        dial(f"127.0.0.1:{free_port}", 0.3, "")
     assert time.monotonic() - started < 2
     assert caught.value.seconds == 0.3
 
@@ -95,7 +96,7 @@ def test_somebody_answers_late(free_port: int) -> None:
 
     thread = threading.Thread(target=listen)
     thread.start()
-    line = dial(f"127.0.0.1:{free_port}", 10)
+    line = dial(f"127.0.0.1:{free_port}", 10, "")
     thread.join()
     assert line.own_host == "127.0.0.1"
     line.close()
@@ -113,13 +114,35 @@ def test_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "outward", lambda: "192.0.2.7")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        here = dial(f"127.0.0.1:{port}", 5)
+        here = dial(f"127.0.0.1:{port}", 5, "")
         assert here.own_host == "127.0.0.1"
         here.close()
         create = socket.create_connection
         monkeypatch.setattr(
             socket, "create_connection", lambda place, t: create(("127.0.0.1", port), t)
         )
-        named = dial(f"node1:{port}", 5)
+        named = dial(f"node1:{port}", 5, "")
         assert named.own_host == "192.0.2.7"
         named.close()
+
+
+def test_the_rest_of_a_message_must_come(
+    pair: tuple[Line, Line], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Line._read, "__defaults__", (0.1,))
+    left, right = pair
+    left.socket.sendall(b"fxf1")
+    with pytest.raises(EOFError, match="the rest of a message"):
+        right.receive()
+    left.close()
+    right.close()
+
+
+def test_nested_too_deeply(pair: tuple[Line, Line]) -> None:
+    left, right = pair
+    text = b"[" * 100_000
+    left.socket.sendall(struct.pack("!4sIQ", b"fxf1", len(text), 0) + text)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        right.receive()
+    left.close()
+    right.close()

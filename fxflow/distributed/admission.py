@@ -1,0 +1,141 @@
+"""Who is let in at a port: whoever knows the run's secret.
+
+A connection begins with a proof of fixed size (`wire.proof`). Until that has come a
+peer is a stranger, and gets what a stranger should: no thread, no memory but for those
+few bytes, ten seconds, and no word of what it says is interpreted. One thread waits for
+all strangers; too many of them drive out the oldest. Having too many open files or
+having lost a peer before it was let in is no reason to stop listening.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import select
+import socket
+import time
+from collections.abc import Iterator
+
+from fxflow.devices.cluster import DistributedError
+from fxflow.devices.relay import accept
+
+from .wire import Line, is_loopback, proof
+
+__all__ = ["admitted", "require_token"]
+
+#: Seconds for a proof to come, and how many are waited for at once.
+_SECONDS = 10.0
+_MOST = 256
+#: How often it is looked whether the port is still open, in seconds.
+_TICK = 1.0
+
+
+def require_token(host: str, token: str) -> None:
+    """Check that a port that other machines reach has a secret.
+
+    Raises:
+        DistributedError: it has none.
+    """
+    if not token and not is_loopback(host):
+        raise DistributedError(
+            f"listening at {host}, where other machines reach it, needs a secret that "
+            "keeps strangers out: set FXFLOW_TOKEN to the same text in all processes "
+            "of the run, such as the output of `openssl rand -hex 16`"
+        )
+
+
+class _Stranger:
+    """A connection that has not proven anything yet."""
+
+    __slots__ = ("connection", "end", "given", "refused")
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        self.connection = connection
+        self.end = time.monotonic() + _SECONDS
+        self.given = b""
+        self.refused = False
+
+    def hear(self, expected: bytes) -> bool:
+        """Read what has come; return whether the proof is whole and right.
+
+        Raises:
+            EOFError: there is nothing more to wait for.
+        """
+        try:
+            data = self.connection.recv(
+                1 << 12 if self.refused else len(expected) - len(self.given)
+            )
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise EOFError(str(error)) from None
+        if not data:
+            raise EOFError("the connection was closed")
+        if self.refused:
+            return False
+        self.given += data
+        if self.given[:4] != expected[: min(4, len(self.given))]:
+            raise EOFError("it is no process of fxflow")
+        if len(self.given) < len(expected):
+            return False
+        if hmac.compare_digest(self.given, expected):
+            return True
+        # Closed at once, with something unread, the other end might miss the reason.
+        self.refused = True
+        with contextlib.suppress(OSError):
+            Line(self.connection).send(
+                {"error": "refused", "why": "it has another run's token"}
+            )
+            self.connection.shutdown(socket.SHUT_WR)
+        return False
+
+
+def admitted(listener: socket.socket, token: str) -> Iterator[socket.socket]:
+    """Yield the connections of those who know the secret, until `listener` is closed.
+
+    Args:
+        listener: listens.
+        token: the run's secret.
+    """
+    expected = proof(token)
+    strangers: dict[int, _Stranger] = {}  # the oldest first
+    listener.setblocking(False)
+
+    def dismiss(number: int) -> None:
+        strangers.pop(number).connection.close()
+
+    try:
+        while True:
+            poll = select.poll()
+            try:
+                poll.register(listener, select.POLLIN)
+            except ValueError:  # closed
+                return
+            for number in strangers:
+                poll.register(number, select.POLLIN)
+            ready = {number for number, _ in poll.poll(_TICK * 1000)}
+            now = time.monotonic()
+            for number, stranger in list(strangers.items()):
+                try:
+                    if number in ready and stranger.hear(expected):
+                        del strangers[number]
+                        stranger.connection.setblocking(True)
+                        yield stranger.connection
+                        continue
+                except EOFError:
+                    stranger.end = now
+                if stranger.end <= now:
+                    dismiss(number)
+            if not ready.isdisjoint({listener.fileno()}):
+                try:
+                    connection = accept(listener)
+                except EOFError:
+                    return
+                if connection is not None:
+                    strangers[connection.fileno()] = _Stranger(connection)
+                if strangers and (connection is None or len(strangers) > _MOST):
+                    dismiss(next(iter(strangers)))
+    finally:
+        for number in list(strangers):
+            dismiss(number)

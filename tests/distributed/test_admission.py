@@ -1,0 +1,222 @@
+"""Strangers at a port: they get nothing, and nobody waits for them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import resource
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fxflow.devices.cluster import DistributedError
+from fxflow.distributed import admission
+from fxflow.distributed.coordination import Coordination
+from fxflow.distributed.coordinator import Coordinator
+from fxflow.distributed.membership import Membership
+from fxflow.distributed.snapshots import StateServer
+from fxflow.distributed.wire import Line, dial, proof
+
+SECRET = "secret"
+
+
+def resident() -> int:
+    """Bytes of memory this process has."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def _nothing(*_: object) -> None:
+    raise KeyError
+
+
+@pytest.fixture(params=["coordinator", "membership", "state"])
+def port(request: pytest.FixtureRequest) -> Iterator[int]:
+    if request.param == "state":
+        states = StateServer("127.0.0.1", SECRET, _nothing)  # type: ignore[arg-type]
+        yield int(states.address.rpartition(":")[2])
+        states.close()
+        return
+    if request.param == "coordinator":
+        server = Coordinator("127.0.0.1:0", 2, token=SECRET)
+    else:
+        server = Membership("127.0.0.1:0", 2, 2, token=SECRET)
+    yield server.port
+    server.stop()
+
+
+def stranger(port: int) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), 10)
+    connection.settimeout(30)
+    return connection
+
+
+def closed(connection: socket.socket) -> bytes:
+    """What came until the other end closed the connection."""
+    found = b""
+    try:
+        while data := connection.recv(1 << 16):
+            found += data
+    except ConnectionError:
+        pass
+    return found
+
+
+def frame(text: bytes, body: int) -> bytes:
+    return struct.pack("!4sIQ", b"fxf1", len(text), body) + text
+
+
+JOIN = json.dumps({"op": "join", "process": 0, "processes": 2, "token": ""}).encode()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        bytes(1000),
+        frame(JOIN, 2 << 30),
+        frame(b"", 0),
+        frame(b"[" * 100_000, 0),
+        proof(SECRET)[:4] + os.urandom(1000),
+        proof("")[:36] + frame(JOIN, 2 << 30),
+    ],
+    ids=["http", "zeros", "announced", "empty", "nested", "guessed", "no secret"],
+)
+def test_strangers(port: int, said: bytes) -> None:
+    before, threads = resident(), threading.active_count()
+    crowd = [stranger(port) for _ in range(20)]
+    for connection in crowd:
+        with contextlib.suppress(OSError):  # they may be dismissed already
+            connection.sendall(said)
+            connection.sendall(bytes(1 << 16))
+    assert threading.active_count() == threads
+    for connection in crowd:
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_WR)
+        answer = closed(connection)
+        assert answer == b"" or b"another run's token" in answer
+        connection.close()
+    assert resident() - before < 32 << 20
+
+
+def test_many_who_say_nothing(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "_MOST", 16)
+    threads = threading.active_count()
+    crowd = [stranger(port) for _ in range(60)]
+    # The oldest are driven out, one for each that comes.
+    for connection in crowd[:30]:
+        assert closed(connection) == b""
+    assert threading.active_count() == threads
+    with_secret(port)
+    for connection in crowd:
+        connection.close()
+
+
+def with_secret(port: int) -> None:
+    """Somebody who knows the secret is heard."""
+    line = dial(f"127.0.0.1:{port}", 10, SECRET)
+    line.send({"op": "join", "process": 7, "processes": 9, "step": 0, "kind": ""})
+    if line.readable(10):  # an answer, or the end
+        try:
+            message, _ = line.receive()
+            assert "error" in message
+        except EOFError:
+            pass
+    else:
+        pytest.fail("nobody answers")
+    line.close()
+
+
+def test_dripping(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte at a time does not keep a connection open."""
+    monkeypatch.setattr(admission, "_SECONDS", 0.3)
+    connection = stranger(port)
+    end = time.monotonic() + 30
+    with pytest.raises(OSError):
+        for byte in proof(SECRET)[:-1] * 100:
+            connection.sendall(bytes([byte]))
+            time.sleep(0.05)
+            assert time.monotonic() < end
+    connection.close()
+    with_secret(port)
+
+
+def test_nothing_is_told_to_the_silent(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "_SECONDS", 0.2)
+    with stranger(port) as connection:
+        assert closed(connection) == b""
+
+
+class Failing(socket.socket):
+    """A listener that cannot accept for some time."""
+
+    errors = (errno.EMFILE, errno.ENFILE, errno.ECONNABORTED, errno.ENOBUFS)
+
+    def accept(self) -> tuple[socket.socket, object]:
+        if self.errors:
+            number, *self.errors = self.errors  # type: ignore[assignment]
+            raise OSError(number, os.strerror(number))
+        return super().accept()
+
+
+def test_accept_goes_on_after_errors() -> None:
+    listener = Failing()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    come: list[socket.socket] = []
+    thread = threading.Thread(
+        target=lambda: come.extend(admission.admitted(listener, SECRET))
+    )
+    thread.start()
+    line = dial(f"127.0.0.1:{listener.getsockname()[1]}", 10, SECRET)
+    line.send({"op": "hello"})
+    end = time.monotonic() + 30
+    while not come and time.monotonic() < end:
+        time.sleep(0.01)
+    assert Line(come[0]).receive() == ({"op": "hello"}, b"")
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join(30)
+    assert not thread.is_alive()
+    line.close()
+    come[0].close()
+
+
+def test_who_knows_the_secret_is_bounded_too() -> None:
+    server = Coordinator("127.0.0.1:0", 2, token=SECRET)
+    try:
+        for said in (frame(JOIN, 1), frame(b"[" * 100_000, 0), frame(b"[]", 0)):
+            line = dial(f"127.0.0.1:{server.port}", 10, SECRET)
+            line.socket.sendall(said)
+            line.socket.settimeout(30)
+            assert closed(line.socket) == b""
+            line.close()
+        address = f"127.0.0.1:{server.port}"
+        with pytest.raises(DistributedError, match="another run's token"):
+            Coordination.join(address, 0, 2, timeout=10, token="another")
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize(
+    "listen",
+    [
+        lambda: Coordinator("0.0.0.0:0", 1),
+        lambda: Membership("0.0.0.0:0", 1, 1),
+        lambda: StateServer("0.0.0.0", "", _nothing),  # type: ignore[arg-type]
+    ],
+)
+def test_a_secret_is_needed_where_others_reach_it(
+    listen: Callable[[], object],
+) -> None:
+    with pytest.raises(DistributedError, match="FXFLOW_TOKEN"):
+        listen()
