@@ -6,6 +6,7 @@ import gc
 from typing import Any
 
 import numpy as np
+import pytest
 
 import fxflow as fx
 import fxflow.numpy as fnp
@@ -57,6 +58,8 @@ def work() -> list[np.ndarray[Any, Any]]:
     return [np.asarray(leaf) for leaf in fx.tree.leaves(results)]
 
 
+# An interrupt in a destructor or the callback of a weak reference is Python's to drop.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_interrupts() -> None:
     work()
     expected = work()
