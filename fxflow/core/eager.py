@@ -15,7 +15,9 @@ from __future__ import annotations
 import contextvars
 import functools
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -26,7 +28,7 @@ from fxflow.core.array import Array, host_of, put_host
 from fxflow.core.aval import Aval
 from fxflow.core.convert import as_array
 from fxflow.core.errors import NonFiniteError
-from fxflow.core.execute import check_finite, compile_graph
+from fxflow.core.execute import Program, check_finite, compile_graph
 from fxflow.core.graph import Graph, Literal, Node, Var
 from fxflow.core.partition import common_place, mesh_in
 from fxflow.core.placed import Placed, placed_on
@@ -41,6 +43,8 @@ from fxflow.devices.process import forked_error, on_fork
 HOST_BYTES = 1 << 18
 # Plans kept for each function; the oldest half goes when there are more.
 MAX_PLANS = 8192
+# Programs kept for all eager operations: each takes some 200 KB.
+MAX_PROGRAMS = 1024
 
 Plan = Callable[..., Any]
 _SCALARS: tuple[type, ...] = (bool, int, float, complex)
@@ -100,17 +104,19 @@ _libraries: list[dict[Any, Plan]] = []
 _listeners: list[Callable[[], None]] = []
 
 
-def remember(plans: dict[Any, Plan], key: Any, plan: Plan) -> None:
-    """Keeps a plan; forgets the oldest half when there are too many."""
-    if len(plans) >= MAX_PLANS:
-        for old in list(plans)[: MAX_PLANS // 2]:
-            plans.pop(old, None)
-    plans[key] = plan
+def remember(known: dict[Any, Any], key: Any, value: Any, most: int = 0) -> None:
+    """Keeps a plan or a trace; forgets the oldest half when there are too many."""
+    most = most or MAX_PLANS
+    if len(known) >= most:
+        for old in list(known)[: most // 2]:
+            known.pop(old, None)
+    known[key] = value
 
 
 def forget_plans() -> None:
     """Drops all plans and what else was made under the options in force."""
     EVAL.plans.clear()
+    _programs.clear()
     for plans in _libraries:
         plans.clear()
     for listener in _listeners:
@@ -278,11 +284,7 @@ def graph_plan(graph: Graph, placeds: Sequence[Placed], name: str) -> Plan:
     if runs_on_host(graph, placement):
         plan = host_plan(graph, placement, committed)
     else:
-        program = compile_graph(graph, placeds, name=name)
-
-        def plan(*arrays: Array) -> list[Array]:
-            return program(arrays)
-
+        plan = _CompiledPlan(graph, placeds, name)
     if not (config.debug_nans or config.debug_infs):
         return plan
 
@@ -292,6 +294,42 @@ def graph_plan(graph: Graph, placeds: Sequence[Placed], name: str) -> Plan:
         return outs
 
     return checked
+
+
+_programs: OrderedDict[_CompiledPlan, None] = OrderedDict()
+"""The plans that have a program, the least recently used first."""
+
+
+class _CompiledPlan:
+    """A plan that is a compiled program.
+
+    Of many the graphs alone are kept: their programs are compiled, or read from the
+    disk, when they are needed again.
+    """
+
+    __slots__ = ("_graph", "_name", "_placeds", "_program")
+
+    def __init__(self, graph: Graph, placeds: Sequence[Placed], name: str) -> None:
+        self._graph, self._placeds, self._name = graph, placeds, name
+        self._program: Program | None = self._compile()
+
+    def _compile(self) -> Program:
+        program = compile_graph(self._graph, self._placeds, name=self._name)
+        self._program = program
+        _programs[self] = None
+        while len(_programs) > MAX_PROGRAMS:
+            old, _ = _programs.popitem(last=False)
+            old._program = None
+        return program
+
+    def __call__(self, *arrays: Array) -> list[Array]:
+        program = self._program
+        if program is None:
+            program = self._compile()
+        else:
+            with suppress(KeyError):  # another thread has just let go of it
+                _programs.move_to_end(self)
+        return program(arrays)
 
 
 # -- NumPy -----------------------------------------------------------------------

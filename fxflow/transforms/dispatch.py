@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from fxflow.core import tree
 from fxflow.core.array import Array, buffer_of, require_alive
 from fxflow.core.convert import as_array, is_arraylike
-from fxflow.core.eager import EVAL, on_forget
+from fxflow.core.eager import EVAL, on_forget, remember
 from fxflow.core.execute import buffer_at
 from fxflow.core.once import Turn
 from fxflow.core.placed import Placed, placed_on
@@ -29,6 +30,9 @@ from fxflow.devices.trees import flatten
 from fxflow.transforms.arguments import global_name
 from fxflow.transforms.explain import Signature
 from fxflow.transforms.stages import Compiled, Traced
+
+# Signatures kept for a function, each with a program or more of some 200 KB.
+MAX_TRACED = 512
 
 _get_placed = attrgetter("_placed")
 _get_buffer = attrgetter("_buffer")
@@ -44,6 +48,7 @@ class _Caches:
         "last",
         "signatures",
         "traced",
+        "traces",
         "turns",
     )
 
@@ -57,9 +62,11 @@ class _Caches:
         # Of a traced function and places. A program knows what it was traced from, so
         # kept there it would be freed by the garbage collector alone.
         self.compiled: dict[Any, Compiled] = {}
-        self.signatures: list[Signature] = []
         # Which threads are tracing or compiling, and what.
         self.turns: dict[Any, Turn] = {}
+        #: How often it was traced, and for what the last times.
+        self.traces = 0
+        self.signatures: deque[Signature] = deque(maxlen=MAX_TRACED)
 
     def find(self, key: Any, placeds: list[Placed]) -> Any:
         """Returns the function for a signature that is not the last one, or None."""
@@ -67,6 +74,16 @@ class _Caches:
         if run is not None:
             self.last = (placeds, key, run)
         return run
+
+    def keep_traced(self, key: Any, traced: Traced) -> None:
+        """Keeps what was traced for a signature; the oldest go when it is too much."""
+        remember(self.traced, key, traced, MAX_TRACED)
+
+    def keep_compiled(self, key: Any, compiled: Compiled) -> None:
+        """Keeps a program; the oldest go when there are too many."""
+        if len(self.compiled) >= MAX_TRACED:
+            self.forget_fast()  # it has those that will go too
+        remember(self.compiled, key, compiled, MAX_TRACED)
 
     def forget_fast(self) -> None:
         self.fast.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from fxflow._config import config
@@ -71,15 +72,17 @@ _MISSING = object()
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 
 
-def explain_retrace(name: str, new: Signature, earlier: list[Signature]) -> None:
+def explain_retrace(
+    name: str, new: Signature, earlier: Sequence[Signature], count: int
+) -> None:
     """Says why a function is traced again, if that was asked for or happens often.
 
     Args:
       name: of the function.
       new: what it is traced for now.
-      earlier: what it was traced for before.
+      earlier: what it was traced for before, the last times at least.
+      count: how often it will have been traced.
     """
-    count = len(earlier) + 1
     often = count >= WARN_FROM
     if not earlier or not (config.explain_retraces or often):
         return

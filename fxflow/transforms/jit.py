@@ -189,7 +189,8 @@ class JitFunction(CachedCall):
         signature = Signature(
             labels, tuple(avals), bound.treedef, bound.static_named(), key[-1]
         )
-        explain_retrace(self._name, signature, caches.signatures)
+        caches.traces += 1
+        explain_retrace(self._name, signature, caches.signatures, caches.traces)
         caches.signatures.append(signature)
         asked = times_asked()
         flat = FlatFunction(bound.partial(), bound.treedef, self._name, keywords=True)
@@ -215,7 +216,7 @@ class JitFunction(CachedCall):
         )
         traced.asks_mesh = times_asked() > asked
         if not any(isinstance(c, Tracer) for c in consts):
-            caches.traced[key] = traced
+            caches.keep_traced(key, traced)
         return traced
 
     def _argument_shardings(self, bound: _Bound, avals: Sequence[Any]) -> list[Any]:
@@ -238,7 +239,8 @@ class JitFunction(CachedCall):
         known = self._caches.compiled
 
         def compile() -> Compiled:
-            made = known[key] = Lowered(traced, placeds).compile()
+            made = Lowered(traced, placeds).compile()
+            self._caches.keep_compiled(key, made)
             return made
 
         return once(
@@ -283,6 +285,7 @@ class JitFunction(CachedCall):
         """Drops what was traced and compiled for this function."""
         self._caches.clear()
         self._caches.signatures.clear()
+        self._caches.traces = 0
 
 
 def _place_of(leaf: Any) -> Any:

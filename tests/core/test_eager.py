@@ -449,3 +449,13 @@ def test_python_ints_that_do_not_fit_are_refused(how, number: int) -> None:
             how(function)(x)
         # A number that fits does not share the plan of one that does not.
     assert how(lambda x: fnp.where(x > 1, x, 255))(x).tolist() == [255, 255, 2]
+
+
+def test_programs_of_eager_operations_are_bounded(monkeypatch):
+    monkeypatch.setattr(eager, "MAX_PROGRAMS", 4)
+    with config.override(eager="xla"):
+        for _ in range(2):  # those that went are compiled again
+            for size in range(1, 12):
+                assert float(fnp.square(fnp.full(size, 3.0))[-1]) == 9.0
+                assert len(eager._programs) <= 4
+    assert all(plan._program is not None for plan in eager._programs)

@@ -26,7 +26,7 @@ from .checkout import (
 TEXT = GUIDE.read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 #: What needs no check here: the system's commands, with a file's content taken out.
-SYSTEM = {"cat", ".", "pip", "python3"}
+SYSTEM = {"cat", ".", "pip", "python3", "export"}
 
 
 def commands() -> Iterator[list[str]]:

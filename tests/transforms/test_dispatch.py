@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import warnings
 import weakref
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import grad, jit
+from fxflow.core.errors import RetraceWarning
+from fxflow.transforms import dispatch
 from tests.transforms.test_jit import counting
 
 
@@ -154,3 +157,23 @@ def test_what_was_captured_goes_with_the_function(name):
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_programs_of_ever_new_shapes_are_bounded(monkeypatch):
+    monkeypatch.setattr(dispatch, "MAX_TRACED", 8)
+    fun = counting(lambda x: x * 2)
+    jitted = jit(fun)
+    programs = weakref.WeakSet()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RetraceWarning)
+        for size in range(1, 41):
+            assert float(jitted(fnp.ones(size)).sum()) == 2.0 * size
+            programs.add(next(reversed(jitted._caches.fast.values())))
+        assert fun.traces == jitted._caches.traces == 40
+        assert len(jitted._caches.traced) <= 8 and len(jitted._caches.fast) <= 8
+        gc.collect()
+        assert len(programs) <= 9
+        jitted(fnp.ones(40))
+        assert fun.traces == 40
+        jitted(fnp.ones(1))  # forgotten
+        assert fun.traces == 41

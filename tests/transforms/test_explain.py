@@ -47,7 +47,7 @@ def test_the_nearest_known_signature_explains():
     def said(new):
         explaining = config.override(explain_retraces=True)
         with explaining, pytest.warns(RetraceWarning) as caught:
-            explain_retrace("f", new, known)
+            explain_retrace("f", new, known, len(known) + 1)
         return str(caught[0].message).partition("time: ")[2]
 
     # Two arguments differ from the first signature, one from the second.
