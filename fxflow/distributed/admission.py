@@ -76,6 +76,8 @@ class _Stranger:
             return False
         self.given += data
         if self.given[:4] != expected[: min(4, len(self.given))]:
+            with contextlib.suppress(OSError):
+                self.connection.recv(1 << 12)  # unread, it would be a reset
             raise EOFError("it is no process of fxflow")
         if len(self.given) < len(expected):
             return False
