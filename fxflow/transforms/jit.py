@@ -421,6 +421,13 @@ class _Bound:
 
 def _frozen(shardings: Any) -> Any:
     leaves, treedef = tree.flatten(shardings, is_place)
+    try:
+        hash(tuple(leaves))
+    except TypeError:
+        raise ArgumentError(
+            "jit: in_shardings and out_shardings are Shardings, specs, None, or trees "
+            f"of them, got {shardings!r}"
+        ) from None
     return (tuple(leaves), treedef)
 
 

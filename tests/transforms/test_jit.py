@@ -436,3 +436,9 @@ def test_racing_calls_that_fail():
             return "failed"
 
     assert race(4, attempt) == ["failed"] * 4
+
+
+@pytest.mark.parametrize("name", ["in_shardings", "out_shardings"])
+def test_shardings_that_are_none(name):
+    with pytest.raises(TypeError, match="in_shardings and out_shardings are Shardings"):
+        jit(lambda x: x, **{name: np.zeros(2)})
