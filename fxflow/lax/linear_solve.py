@@ -513,9 +513,11 @@ class _RootRule:
                 graph.evaluate(*consts, *given, *root, *tree.leaves(y))
             )
 
-        solvers: Sequence[Callable[..., Any]] = [self.tangent_solve] * 2
+        solve = transpose_solve = self.tangent_solve
         if self.traced is not None:
-            solvers = [*map(solver, self.traced)]
-        solution = custom_linear_solve(apply, self.treedef.unflatten(rhs), *solvers)
+            solve, transpose_solve = map(solver, self.traced)
+        solution = custom_linear_solve(
+            apply, self.treedef.unflatten(rhs), solve, transpose_solve
+        )
         zeros = [Zero(a) for a in avals[size:]]
         return outs, [*tree.leaves(solution), *zeros]
