@@ -477,6 +477,16 @@ def library(*static: str) -> Callable[[F], F]:
             if state.trace is not EVAL:
                 if state.trace is OVERRIDDEN:
                     return _overridden(function, args, kwargs)
+                kinds = _wide_kinds((*args, *kwargs.values()))
+                if kinds:
+                    args = tuple(
+                        a if i in fixed_positions else _with_all_bits(a, kinds)
+                        for i, a in enumerate(args)
+                    )
+                    kwargs = {
+                        name: a if name in fixed else _with_all_bits(a, kinds)
+                        for name, a in kwargs.items()
+                    }
                 return function(*args, **kwargs)
             if not kwargs:
                 for a in args:
@@ -559,7 +569,7 @@ def _classify(
       key: of the plan.
       arrays: the plan's arguments.
       beside: all arguments. Beside an array of 64 bits, numbers and NumPy data keep
-        all of theirs, as they do under a trace.
+        all of theirs.
     """
     kind = type(value)
     if kind is Array:
@@ -584,7 +594,7 @@ def _classify(
     elif isinstance(value, np.ndarray | np.generic) or hasattr(
         value, "__fxflow_array__"
     ):
-        array = _host_data(value, beside)
+        array = _host_data(value, _wide_kinds(beside))
         key.append(array._placed)
         arrays.append(array)
     else:
@@ -614,8 +624,8 @@ def _wide_kinds(values: Sequence[Any]) -> str:
     """Returns the kinds, f (inexact) and i (integer), of 64-bit arrays and dtypes."""
     found = ""
     for value in values:
-        if type(value) is Array:
-            dtype = value._placed.aval.dtype
+        if isinstance(value, Array):
+            dtype = value.aval.dtype
             if dtypes.is_wide(dtype):
                 found += "f" if dtypes.is_inexact(dtype) else "i"
         elif type(value) is list or type(value) is tuple:
@@ -630,11 +640,20 @@ _WIDE = tuple(d for d in dtypes.ALL if dtypes.is_wide(d))
 _WIDE_NAMES = {*_WIDE, *(d.type for d in _WIDE), *(d.name for d in _WIDE)}
 
 
-def _host_data(value: Any, beside: Sequence[Any]) -> Array:
+def _with_all_bits(value: Any, kinds: str) -> Any:
+    """Returns an argument beside 64-bit arrays of some kinds, under a trace."""
+    if type(value) is float or type(value) is complex:
+        return _number(value, type(value), True)
+    if isinstance(value, np.ndarray | np.generic):
+        return _host_data(value, kinds)
+    return value
+
+
+def _host_data(value: Any, kinds: str) -> Array:
     """Returns NumPy data as an array, of 64 bits beside 64-bit arrays of its kind."""
     if not (isinstance(value, np.ndarray | np.generic) and dtypes.is_wide(value.dtype)):
         return as_array(value)
-    if ("f" if value.dtype.kind in "fc" else "i") not in _wide_kinds(beside):
+    if ("f" if value.dtype.kind in "fc" else "i") not in kinds:
         return as_array(value)
     host = np.array(value)
     return put_host(host, Aval(host.shape, dtypes.dtype(host.dtype)))

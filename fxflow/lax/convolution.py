@@ -113,7 +113,8 @@ class ConvGeneralDilated(Bilinear):
             length = dilated(lhs.shape[lhs_spec[i + 2]], lhs_dilation[i]) + low + high
             window = dilated(rhs.shape[rhs_spec[i + 2]], rhs_dilation[i])
             shape[out_spec[i + 2]] = strided(max(length, 0), window, window_strides[i])
-        return Aval(tuple(shape), dtype)
+        weak = lhs.weak_type and rhs.weak_type and preferred_element_type is None
+        return Aval(tuple(shape), dtype, weak)
 
     def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
         """`convolution`; of complex numbers, four of real ones."""

@@ -78,7 +78,8 @@ class DotGeneral(Bilinear):
         shape = tuple(lhs.shape[i] for i in lb)
         shape += tuple(lhs.shape[i] for i in free_axes(lhs.ndim, lc, lb))
         shape += tuple(rhs.shape[i] for i in free_axes(rhs.ndim, rc, rb))
-        return Aval(shape, dtype)
+        weak = lhs.weak_type and rhs.weak_type and preferred_element_type is None
+        return Aval(shape, dtype, weak)
 
     def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
         """`dot_general`."""

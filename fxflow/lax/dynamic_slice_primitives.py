@@ -195,7 +195,7 @@ class DynamicUpdateSlice(Primitive):
                 f"dynamic_update_slice: update {update} does not fit into {x}: it must "
                 "have as many axes, none longer"
             )
-        return Aval(x.shape, x.dtype, x.weak_type and update.weak_type)
+        return Aval(x.shape, x.dtype)
 
     def lower(self, ctx: Any, x: str, update: str, *starts: str) -> str:
         """`dynamic_update_slice`."""

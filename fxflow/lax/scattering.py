@@ -68,7 +68,7 @@ class Scattering(Primitive):
                 "convert one with .astype(...)"
             )
         check_scatter(name, x, indices, updates, dimension_numbers)
-        return Aval(x.shape, x.dtype, x.weak_type and updates.weak_type)
+        return Aval(x.shape, x.dtype, x.weak_type)
 
     def lower(
         self,

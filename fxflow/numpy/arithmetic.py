@@ -209,8 +209,7 @@ def _power(x: Any, y: Any) -> Any:
         return lax.pow(*broadcast("power", (x, y)))
     if dtypes.is_bool(dtype):
         x, y = (convert(a, dtypes.default_int()) for a in (x, y))
-    if x.aval.weak_type != y.aval.weak_type:
-        x, y = convert(x, x.aval.dtype), convert(y, y.aval.dtype)
+    x, y = convert(x, x.aval.dtype), convert(y, y.aval.dtype)
     return _integer_to_integer(*broadcast("power", (x, y)))
 
 

@@ -434,6 +434,7 @@ def unwrap(
     Source: `numpy.unwrap`.
     """
     angles, width = promote_dtypes("unwrap", p, period)
+    angles = convert(angles, angles.aval.dtype)
     if dtypes.is_complex(angles.aval.dtype):
         raise DtypeError(f"unwrap: angles must be real, got {angles.aval}")
     axis = canonical_axis("unwrap", axis, angles.aval.ndim)

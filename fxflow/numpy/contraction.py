@@ -40,6 +40,7 @@ def summed(
         dtype=dtype if dtypes.is_bool(dtype) else None,
         promote_integers=False,
     )
+    total = convert(total, dtype, x.aval.weak_type)
     return total, _without(labels, gone)
 
 
@@ -104,7 +105,7 @@ def scaled(
         x, xs, y, ys = y, ys, x, xs
     if preferred is not None:
         x, y = convert(x, preferred), convert(y, preferred)
-    else:
+    elif x.aval.weak_type != y.aval.weak_type:
         x, y = convert(x, x.aval.dtype), convert(y, y.aval.dtype)
     if ys != xs:
         y = ordered(y, ys, tuple([n for n in xs if n in ys]))

@@ -34,6 +34,7 @@ def _running(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> Array:
         array = convert(array, dtypes.dtype(dtype))
     elif dtypes.is_bool(array.aval.dtype):
         array = convert(array, dtypes.default_int())
+    array = convert(array, array.aval.dtype)
     return _cumulated(name, array, axis)
 
 

@@ -143,7 +143,7 @@ def _triangle(name: str, m: Any, k: int, lower: bool) -> Array:
         raise ShapeError(f"{name}: needs two axes or more, got {x.aval}")
     below = lax.le(_offsets(*shape[-2:]), k if lower else k - 1)
     wide = lax.broadcast_in_dim(below, shape, (len(shape) - 2, len(shape) - 1))
-    zero = constant(0, x.aval.dtype)
+    zero = constant(0, x.aval.dtype, x.aval.weak_type)
     return choose_between(wide, x, zero) if lower else choose_between(wide, zero, x)
 
 
@@ -262,7 +262,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         return lax.full((n, n), 0, x.aval.dtype)
     # Rows of the vector's element and n zeros, read with rows one shorter.
     column = lax.reshape(x, (count, 1))
-    zero = constant(0, x.aval.dtype)
+    zero = constant(0, x.aval.dtype, x.aval.weak_type)
     sheared = lax.pad(column, zero, ((0, 0, 0), (0, n, 0)))
     flat = lax.reshape(sheared, (count * (n + 1),))
     before = max(k, 0) + max(-k, 0) * n

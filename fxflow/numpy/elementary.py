@@ -28,7 +28,9 @@ cbrt = float_unary("cbrt", "Cube root, of negative numbers as well.")
 
 
 def _floats(name: str, x: Any) -> Any:
-    return promote_inexact(name, x)[0]
+    """Returns floats that are not weak: factors of their own go into the result."""
+    (x,) = promote_inexact(name, x)
+    return convert(x, x.aval.dtype)
 
 
 @unary("Logarithm to base 2.", kind="float", special="±0 → -inf; negative → nan.")
@@ -43,6 +45,11 @@ def log10(x: Array) -> Array:
     """Logarithm to base 10."""
     x = _floats("log10", x)
     return lax.div(lax.log(x), math.log(10))
+
+
+def _strong_pair(name: str, x: Any, y: Any) -> list[Any]:
+    """Returns two operands of one inexact dtype, not weak, and one shape."""
+    return [convert(a, a.aval.dtype) for a in float_pair(name, x, y)]
 
 
 def float_pair(name: str, x: Any, y: Any) -> list[Any]:
@@ -128,7 +135,7 @@ def sinc(x: Array) -> Array:
     identity=0,
     returns="Float array of the broadcast shape.",
     special="inf if either is infinite, even beside nan.",
-    promotion=float_pair,
+    promotion=_strong_pair,
 )
 def hypot(x: Array, y: Array) -> Array:
     """Length of the hypotenuse."""
@@ -192,7 +199,7 @@ def logaddexp(x: Array, y: Array) -> Array:
     identity=-math.inf,
     returns="Float array of the broadcast shape.",
     special="two infinities of one sign → that infinity.",
-    promotion=float_pair,
+    promotion=_strong_pair,
 )
 def logaddexp2(x: Array, y: Array) -> Array:
     """Logarithm to base 2 of the sum of powers of 2."""

@@ -101,6 +101,8 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     no_out("round", out)
     x = array_of(a, "round")
     dtype = x.aval.dtype
+    if dtypes.is_inexact(dtype) and decimals:
+        x = convert(x, dtype)
     if dtypes.is_bool(dtype):
         return x
     if dtypes.is_complex(dtype):
@@ -247,7 +249,8 @@ def imag(x: Array) -> Array:
     """Imaginary part."""
     if dtypes.is_complex(x.aval.dtype):
         return lax.imag(x)
-    return lax.broadcast_in_dim(constant(0, x.aval.dtype), x.aval.shape, ())
+    zero = constant(0, x.aval.dtype, x.aval.weak_type)
+    return lax.broadcast_in_dim(zero, x.aval.shape, ())
 
 
 @unary("Complex conjugate; real numbers are their own.")
@@ -279,7 +282,8 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     if dtypes.is_complex(x.aval.dtype):
         out = lax.atan2(lax.imag(x), lax.real(x))
     else:
-        zero, half = constant(0, x.aval.dtype), constant(math.pi, x.aval.dtype)
+        dtype, weak = x.aval.dtype, x.aval.weak_type
+        zero, half = constant(0, dtype, weak), constant(math.pi, dtype, weak)
         out = choose_between(signbit.function(x), half, zero)
         out = choose_between(lax.ne(x, x), x, out)
     return lax.mul(out, 180 / math.pi) if deg else out

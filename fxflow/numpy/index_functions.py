@@ -391,7 +391,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: Any, *, inplace: bool = True) -
     flat = ravel(chosen)
     order = lax.sub(lax.cumsum(lax.convert_element_type(flat, dtypes.int32), 0), 1)
     turn = lax.rem(lax.max(order, 0), values.size)
-    new = convert(values, x.aval.dtype)[turn]
+    new = convert(values, x.aval.dtype, x.aval.weak_type)[turn]
     return reshape(choose_between(flat, new, ravel(x)), x.shape)
 
 

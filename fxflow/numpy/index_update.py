@@ -392,8 +392,8 @@ def _masked(x: Any, mask: Any, values: Any, kind: str) -> Array:
 
 def _combined(kind: str, old: Any, values: Any) -> Any:
     """Returns new elements of the dtype of the old ones."""
-    dtype = old.aval.dtype
-    return convert(_COMBINE[kind](convert(old, values.aval.dtype), values), dtype)
+    new = _COMBINE[kind](convert(old, values.aval.dtype), values)
+    return convert(new, old.aval.dtype)
 
 
 def _check_values(name: str, x: Any, values: Any, shape: Shape) -> None:
@@ -457,7 +457,8 @@ def _write_block(
         return x
     values = _squeezed_to(values, shape)
     if sizes == x.aval.shape and kind == "set":
-        return convert(_to_axes(repeated(values, shape), sizes), x.aval.dtype)
+        whole = _to_axes(repeated(values, shape), sizes)
+        return convert(whole, x.aval.dtype, x.aval.weak_type)
     starts: list[Any] = []
     for axis, length in zip(plan.axes, plan.shape, strict=True):
         if axis.kind == "scalar":
@@ -474,7 +475,8 @@ def _write_block(
         old = lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
         new = _combined(kind, lax.reshape(old, shape), new)
     new = _to_axes(new, sizes)
-    return lax.dynamic_update_slice(x, new, starts, allow_negative_indices=False)
+    out = lax.dynamic_update_slice(x, new, starts, allow_negative_indices=False)
+    return convert(out, x.aval.dtype, x.aval.weak_type)
 
 
 def _as_int32(x: Array) -> Array:
@@ -590,9 +592,9 @@ def _scattered(
         mode=mode,
     )
     dtype = x.aval.dtype
-    out = scatter(kind, convert(x, joint), updates)
+    out = scatter(kind, x if joint == dtype else convert(x, joint), updates)
     if joint != dtype:
-        out = convert(out, dtype)
+        out = convert(out, dtype, x.aval.weak_type)
         if not _survives(dtype, joint):
             # What no index names stays as it is.
             named = lax.full(updates.aval.shape, True)

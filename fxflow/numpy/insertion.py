@@ -140,7 +140,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     axis = canonical_axis("insert", axis, x.ndim)
     length = x.shape[axis]
     places = _static_places("insert", unwrapped(obj), length, length + 1)
-    new = convert(new, x.dtype)
+    new = convert(new, x.dtype, x.aval.weak_type)
     if not places.ndim:
         # At one place the values' first axis counts the slices, as in NumPy.
         if new.ndim > x.ndim:

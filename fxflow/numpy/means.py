@@ -42,7 +42,7 @@ def _count(
 def _divided(total: Any, count: Any) -> Any:
     dtype = total.aval.dtype
     if isinstance(count, int | float):
-        return lax.div(total, arith.constant(count, dtype, total.aval.weak_type))
+        return lax.div(total, arith.constant(count, dtype))
     return lax.div(total, convert(count, dtype))
 
 
@@ -89,7 +89,7 @@ def mean(
     wide, result = accumulated(array, chosen)
     total = sum(wide, axis=axes, keepdims=keepdims, where=where)
     average = _divided(total, _count("mean", array, axes, where, keepdims))
-    return convert(average, result, dtype is None and array.aval.weak_type)
+    return convert(average, result)
 
 
 def weights_of(name: str, array: Any, weights: ArrayLike, axis: Any) -> Any:
@@ -278,7 +278,7 @@ def var(
         spread = lax.select(
             valid, lax.div(total, divisor), lax.full_like(total, np.nan)
         )
-    return convert(spread, result, dtype is None and array.aval.weak_type)
+    return convert(spread, result)
 
 
 @library("axis", "dtype", "out", "ddof", "keepdims", "correction")

@@ -9,7 +9,7 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ShapeError
-from fxflow.numpy._operands import ArrayLike, broadcast, no_out, promote_dtypes
+from fxflow.numpy._operands import ArrayLike, broadcast, convert, no_out, promote_dtypes
 from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.axis_order import moveaxis
 
@@ -114,7 +114,7 @@ def cross(
     """
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y = promote_dtypes("cross", a, b)
+    x, y = (convert(v, v.aval.dtype) for v in promote_dtypes("cross", a, b))
     x = moveaxis(x, canonical_axis("cross", axisa, x.aval.ndim), -1)
     y = moveaxis(y, canonical_axis("cross", axisb, y.aval.ndim), -1)
     if x.aval.shape[-1] not in (2, 3) or y.aval.shape[-1] not in (2, 3):

@@ -13,7 +13,7 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.numpy._operands import array_of, convert, repeated
+from fxflow.numpy._operands import array_of, beside, convert, repeated
 from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.index_update import At
@@ -171,7 +171,7 @@ def _constant(x: Array, widths: Pairs, values: Pairs) -> Array:
             if any(width):
                 config = [(0, 0, 0)] * x.aval.ndim
                 config[axis] = width
-                fill = convert(array_of(value, "pad"), dtype)
+                fill = convert(beside("pad", value, x), dtype, x.aval.weak_type)
                 x = lax.pad(x, fill, tuple(config))
     return x
 

@@ -106,6 +106,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = _UNROLLED) -> Array:
     Source: `numpy.polyval`; Horner's scheme.
     """
     factors, value = promote_dtypes("polyval", p, x)
+    value = convert(value, value.aval.dtype)
     factors = atleast_1d(factors)
     rest = factors.aval.update(shape=factors.aval.shape[1:])
     if rest.ndim:
@@ -133,8 +134,10 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = _UNROLLED) -> Array:
 def _aligned(name: str, a1: Any, a2: Any) -> list[Array]:
     x, y = (_coefficients(name, a) for a in promote_dtypes(name, a1, a2))
     n = x.aval.shape[0] if x.aval.shape > y.aval.shape else y.aval.shape[0]
-    zero = lax.full((), 0, x.aval.dtype)
-    return [lax.pad(a, zero, [(n - a.aval.shape[0], 0, 0)]) for a in (x, y)]
+    return [
+        lax.pad(a, lax.full_like(a, 0, shape=()), [(n - a.aval.shape[0], 0, 0)])
+        for a in (x, y)
+    ]
 
 
 @library()

@@ -73,7 +73,7 @@ def accumulated(
     compute = result
     if dtypes.is_floating(result) and dtypes.bits(result) < 32:
         compute = np.dtype(np.float32)
-    return convert(a, compute, a.aval.weak_type and dtype is None), result
+    return convert(a, compute), result
 
 
 @library("axis", "dtype", "out", "keepdims", "promote_integers")
@@ -124,7 +124,7 @@ def sum(
     wide = masked("sum", wide, where, 0)
     bools = dtypes.is_bool(result)
     total = (lax.reduce_or if bools else lax.reduce_sum)(wide, axes)
-    total = convert(total, result, total.aval.weak_type)
+    total = convert(total, result)
     if initial is not None:
         plus = lax.bitwise_or if bools else lax.add
         total = plus(total, _start("sum", initial, total))
@@ -186,7 +186,7 @@ def prod(
     wide = masked("prod", wide, where, 1)
     bools = dtypes.is_bool(result)
     total = (lax.reduce_and if bools else lax.reduce_prod)(wide, axes)
-    total = convert(total, result, total.aval.weak_type)
+    total = convert(total, result)
     if initial is not None:
         times = lax.bitwise_and if bools else lax.mul
         total = times(total, _start("prod", initial, total))
@@ -220,6 +220,7 @@ def _extremum(
             f"{name}: there is no {name} of no elements: {aval} is empty along axis "
             f"{axis}; pass initial="
         )
+    array = convert(array, aval.dtype)
     if dtypes.is_complex(aval.dtype):
         best = _complex_extremum(array, axes, highest, where, initial, name)
         return _kept(best, axes, aval.ndim, keepdims)

@@ -32,6 +32,9 @@ INTEGERS = [
 ]
 #: Functions that do not compute in the common dtype of their operands.
 OWN_DTYPE = {
+    "numpy.broadcast_arrays": "each array stays as it is",
+    "numpy.ix_": "each array stays as it is",
+    "numpy.meshgrid": "each array stays as it is",
     "numpy.choose": "the first operand says which, and is not combined",
     "numpy.ediff1d": "all goes into the dtype of the first operand",
     "numpy.fill_diagonal": "all goes into the dtype of the first operand",
@@ -39,8 +42,13 @@ OWN_DTYPE = {
     "numpy.insert": "all goes into the dtype of the first operand",
     "numpy.histogram": "weights are added up as integers if the data is",
     "numpy.histogram2d": "each axis is cut by itself",
+    "numpy.polymul": "leading zeros stay, which NumPy cuts off",
     "numpy.setdiff1d": "the result has the dtype of the first operand",
 }
+
+
+#: Of integers divided by 0 NumPy and XLA have different notions.
+DIVISIONS = {f"numpy.{n}" for n in ["floor_divide", "divmod", "mod", "remainder", "fmod"]}
 
 
 def mixes(operand: Operand) -> bool:
@@ -73,7 +81,9 @@ def drawn(call: Call, one: str, other: str, values: str) -> list[Any]:
         if kind_of(dtype) not in operand.kinds:
             dtype = np.dtype("int8")
         array = operand.draw(rng, dtype)
-        if values == "extreme" and dtype.kind != "b":
+        if i and call.name in DIVISIONS:
+            array = np.maximum(array, np.ones((), dtype))
+        elif values == "extreme" and dtype.kind != "b":
             info = np.iinfo(dtype)
             low, high = operand.low, operand.high
             some = [0, 1, 2, info.max, info.max - 1, info.min, info.min // 2 + 1]
