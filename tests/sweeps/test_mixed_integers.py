@@ -43,12 +43,19 @@ OWN_DTYPE = {
     "numpy.histogram": "weights are added up as integers if the data is",
     "numpy.histogram2d": "each axis is cut by itself",
     "numpy.polymul": "leading zeros stay, which NumPy cuts off",
+    "scipy.special.zeta": "its poles are those of the compiler's zeta",
     "numpy.setdiff1d": "the result has the dtype of the first operand",
 }
 
 
 #: Of integers divided by 0 NumPy and XLA have different notions.
-DIVISIONS = {f"numpy.{n}" for n in ["floor_divide", "divmod", "mod", "remainder", "fmod"]}
+DIVISIONS = {
+    "numpy.floor_divide",
+    "numpy.divmod",
+    "numpy.mod",
+    "numpy.remainder",
+    "numpy.fmod",
+}
 
 
 def mixes(operand: Operand) -> bool:
