@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 from fxflow import lax
@@ -10,7 +12,14 @@ from fxflow.core import dtypes
 from fxflow.core.array import Array
 from fxflow.core.errors import DtypeError
 from fxflow.numpy._declare import binary, float_unary, primitive_binary, unary
-from fxflow.numpy._operands import broadcast, convert, promote_inexact
+from fxflow.numpy._operands import (
+    broadcast,
+    convert,
+    joint_shape,
+    promote_inexact,
+    repeated,
+)
+from fxflow.transforms.custom_jvp import custom_jvp
 
 # -- exponentials and logarithms ---------------------------------------------------
 
@@ -127,22 +136,41 @@ def sinc(x: Array) -> Array:
     return lax.select(near, series, lax.div(lax.sin(safe), safe))
 
 
+def flat_at_zero(root: Callable[[Any], Any], x: Any) -> Array:
+    """Returns a root, whose derivative at 0 is taken for 0 and not for infinity.
+
+    For roots of sums of squares: those have a kink there, and 0 is one of its slopes.
+    """
+    zero = lax.eq(x, 0)
+    return lax.select(zero, 0, root(lax.select(zero, 1, x)))
+
+
 # -- of two numbers --------------------------------------------------------------------
+
+
+def _of_one_shape(name: str, x: Array, y: Array) -> list[Array]:
+    shape = joint_shape(name, [x.aval, y.aval])
+    return [repeated(a, shape) for a in (x, y)]
 
 
 @binary(
     "`sqrt(x1² + x2²)` without overflow.",
     identity=0,
     returns="Float array of the broadcast shape.",
-    special="inf if either is infinite, even beside nan.",
+    special="inf if either is infinite, even beside nan. The derivative at (0, 0) is 0.",
     promotion=_strong_pair,
 )
 def hypot(x: Array, y: Array) -> Array:
     """Length of the hypotenuse."""
     if dtypes.is_complex(x.aval.dtype):
         raise DtypeError(f"hypot: takes real numbers, got {x.aval} and {y.aval}")
+    return _hypot(*_of_one_shape("hypot", x, y))
+
+
+@custom_jvp
+def _hypot(x: Any, y: Any) -> Array:
     x, y = lax.abs(x), lax.abs(y)
-    infinite = lax.bitwise_or(*broadcast("hypot", [_is_inf(x), _is_inf(y)]))
+    infinite = lax.bitwise_or(_is_inf(x), _is_inf(y))
     big, small = lax.max(x, y), lax.min(x, y)
     zero = lax.eq(big, 0)
     ratio = lax.div(small, lax.select(zero, 1, big))
@@ -155,6 +183,18 @@ def _is_inf(x: Any) -> Any:
     return lax.eq(lax.abs(x), math.inf)
 
 
+def _share_of_length(tangent: Any, length: Any, x: Any, y: Any) -> Any:
+    """Returns the tangent times x / length, 0 where that is no number."""
+    lost = lax.bitwise_or(lax.eq(length, 0), lax.bitwise_or(_is_inf(x), _is_inf(y)))
+    slope = lax.div(x, lax.select(lost, 1, length))
+    return lax.mul(tangent, lax.select(lost, 0, slope))
+
+
+_hypot.defjvps(
+    _share_of_length, lambda tangent, out, x, y: _share_of_length(tangent, out, y, x)
+)
+
+
 def _log_sum(x: Array, y: Array, base: float | None) -> Array:
     """Returns the logarithm of the sum of two exponentials."""
     scale = 1.0 if base is None else math.log(base)
@@ -164,14 +204,30 @@ def _log_sum(x: Array, y: Array, base: float | None) -> Array:
         rest = lax.exp(lax.mul(lax.sub(other, first), scale))
         out = lax.add(first, lax.div(lax.log1p(rest), scale))
         return lax.complex(lax.real(out), _principal(lax.imag(out), scale))
+    return _real_log_sum(*_of_one_shape("logaddexp", x, y), scale)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(2,))
+def _real_log_sum(x: Any, y: Any, scale: float) -> Array:
     most = lax.max(x, y)
-    # Not -|x - y|, whose slope at a tie is not the 0 that symmetry asks for.
     gap = lax.sub(lax.min(x, y), most)
     rest = lax.exp(lax.mul(gap, scale))
     total = lax.add(most, lax.div(lax.log1p(rest), scale))
     # Where both are the same infinity the gap is nan.
     same = lax.ne(gap, gap)
     return lax.select(same, lax.add(x, y), total)
+
+
+@_real_log_sum.defjvp
+def _log_sum_rule(scale: float, primals: Any, tangents: Any) -> Any:
+    (x, y), (dx, dy) = primals, tangents
+    # Two infinities of one sign share alike, as all that is equal.
+    same = lax.bitwise_and(lax.eq(x, y), _is_inf(x))
+    gap = lax.mul(lax.select(same, 0, lax.sub(x, y)), scale)
+    tangent = lax.add(
+        lax.mul(dx, lax.logistic(gap)), lax.mul(dy, lax.logistic(lax.neg(gap)))
+    )
+    return _real_log_sum(x, y, scale), tangent
 
 
 def _principal(angle: Array, scale: float) -> Array:

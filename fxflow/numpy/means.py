@@ -26,6 +26,7 @@ from fxflow.numpy._operands import (
     size_of,
 )
 from fxflow.numpy.axes import canonical_axes
+from fxflow.numpy.elementary import flat_at_zero
 from fxflow.numpy.reductions import accumulated, masked, sum
 
 
@@ -316,6 +317,9 @@ def std(
       ArgumentError: both `ddof` and `correction`, or `out`, are given.
       ShapeError: `mean` or `where` does not broadcast to `a`.
 
+    Special cases:
+      The derivative of a standard deviation of 0 is 0.
+
     Example:
       >>> std(np.array([1.0, 3.0]))
       Array(1., dtype=float32)
@@ -333,4 +337,4 @@ def std(
         mean=mean,
         correction=correction,
     )
-    return lax.sqrt(spread)
+    return flat_at_zero(lax.sqrt, spread)

@@ -13,6 +13,7 @@ from fxflow.core.eager import library
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError
 from fxflow.numpy._operands import ArrayLike, Axes, convert, promote_inexact
 from fxflow.numpy.axes import canonical_axes
+from fxflow.numpy.elementary import flat_at_zero
 from fxflow.numpy.reductions import max, min, sum
 
 
@@ -39,7 +40,7 @@ def _least(x: Array, axes: tuple[int, ...], keepdims: bool = False) -> Array:
 
 def _vector(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
     if order is None or order == 2:
-        return lax.sqrt(sum(_squares(x), axis=axes, keepdims=keepdims))
+        return flat_at_zero(lax.sqrt, sum(_squares(x), axis=axes, keepdims=keepdims))
     if order == math.inf:
         return _greatest(_lengths(x), axes, keepdims)
     if order == -math.inf:
@@ -51,8 +52,7 @@ def _vector(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) -> Arra
     if order == 1:
         return sum(_lengths(x), axis=axes, keepdims=keepdims)
     total = sum(_lengths(x) ** order, axis=axes, keepdims=keepdims)
-    out: Array = total ** (1 / order)
-    return out
+    return flat_at_zero(lambda total: total ** (1 / order), total)
 
 
 def _matrix(x: Array, order: Any, rows: int, columns: int, keepdims: bool) -> Array:
@@ -109,6 +109,9 @@ def norm(
     Special cases:
       The greatest of no elements is 0.
 
+    Special cases:
+      The derivative at 0 is 0, as a slope that the kink there has.
+
     Example:
       >>> import numpy as np
       >>> norm(np.array([3.0, 4.0]))
@@ -154,6 +157,9 @@ def vector_norm(
       ArgumentError: there is no such norm.
       AxisError: an axis is out of range or named twice.
 
+    Special cases:
+      The derivative at 0 is 0, as a slope that the kink there has.
+
     Example:
       >>> import numpy as np
       >>> vector_norm(np.array([3.0, -4.0]), ord=1)
@@ -185,6 +191,9 @@ def matrix_norm(
     Raises:
       ArgumentError: there is no such norm.
       ShapeError: there are fewer than two axes.
+
+    Special cases:
+      The derivative at 0 is 0, as a slope that the kink there has.
 
     Example:
       >>> import numpy as np

@@ -24,7 +24,7 @@ from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import array_of, beside, convert, repeated, size_of
 from fxflow.numpy.axes import canonical_axes
-from fxflow.numpy.floats import isnan
+from fxflow.numpy.floats import isinf, isnan
 from fxflow.numpy.index_functions import take_along_axis
 from fxflow.numpy.means import weights_of
 from fxflow.numpy.reductions import any, count_nonzero, sum
@@ -160,9 +160,12 @@ def _of_rows(rows: Any, q: Any, method: str, skip_nan: bool) -> Any:
         for i in (first, first + 1)
     )
     part = convert(part, dtype)
-    # Equal neighbours need no mean, which would be nan for infinities.
     mixed = below * (1 - part) + above * part
-    out = choose_between((below == above) | (part == 0), below, mixed)
+    # The mean of equal neighbours is their value, but has the derivatives of a mean;
+    # that of equal infinities would be nan.
+    equal = below == above
+    same = choose_between(isinf(below), below, below + (above - below) * part)
+    out = choose_between(part == 0, below, choose_between(equal, same, mixed))
     out = choose_between(part == 1, above, out)
     if not skip_nan:
         out = _nan_where(isnan(lax.index_in_dim(ordered, n - 1, len(kept))), out)

@@ -25,6 +25,7 @@ from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError
 from fxflow.core.source import at_fault
 from fxflow.numpy._operands import DTypeLike
+from fxflow.numpy.elementary import flat_at_zero
 
 Params = Any
 Updates = Any
@@ -457,6 +458,9 @@ def global_norm(updates: Updates) -> Array:
     Returns:
       A 0-d float array.
 
+    Special cases:
+      The derivative at 0 is 0.
+
     Example:
       >>> from fxflow import numpy as fnp
       >>> from fxflow import optim
@@ -469,7 +473,7 @@ def global_norm(updates: Updates) -> Array:
     total = squares[0]
     for square in squares[1:]:
         total = fnp.add(total, square)
-    return fnp.sqrt(total)
+    return flat_at_zero(fnp.sqrt, total)
 
 
 def real_parts(params: Params) -> Params:

@@ -130,3 +130,29 @@ def test_nine_derivatives_of_sinc(x: float) -> None:
             want = (weights * waves).real.sum() / 2
             assert abs(float(function(x)) - want) < 1e-9 * np.pi**n
             function = fxflow.grad(function)
+
+
+@pytest.mark.parametrize("name", ["hypot", "logaddexp", "logaddexp2"])
+@pytest.mark.parametrize("point", [(0.5, 0.5), (0.5, -1.0), (0.0, 2.0)])
+def test_second_derivatives_at_ties(name: str, point: tuple[float, float]) -> None:
+    f, h = getattr(fnp, name), 1e-4
+    want = getattr(np, name)
+    x, y = point
+    with fxflow.config.override(x64=True):
+        forward = np.array(fxflow.jacfwd(fxflow.jacfwd(f, (0, 1)), (0, 1))(x, y))
+        reverse = np.array(fxflow.jacrev(fxflow.jacrev(f, (0, 1)), (0, 1))(x, y))
+    mixed = want(x + h, y + h) - want(x + h, y - h) - want(x - h, y + h)
+    mixed = (mixed + want(x - h, y - h)) / (4 * h * h)
+    by_x = (want(x + h, y) - 2 * want(x, y) + want(x - h, y)) / h**2
+    by_y = (want(x, y + h) - 2 * want(x, y) + want(x, y - h)) / h**2
+    for got in (forward, reverse):
+        np.testing.assert_allclose(got, [[by_x, mixed], [mixed, by_y]], 1e-6, 1e-6)
+
+
+def test_slopes_where_a_length_or_an_exponential_is_0() -> None:
+    zero, low = np.float32(0), np.float32(-np.inf)
+    slopes = fxflow.grad(fnp.hypot, (0, 1))
+    assert [float(s) for s in slopes(zero, zero)] == [0, 0]
+    slopes = fxflow.grad(fnp.logaddexp, (0, 1))
+    assert [float(s) for s in slopes(low, low)] == [0.5, 0.5]
+    assert [float(s) for s in slopes(low, zero)] == [0, 1]

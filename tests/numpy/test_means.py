@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import fxflow
 import fxflow.numpy as fnp
 from fxflow import jit
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
@@ -89,3 +90,15 @@ def test_arrays_of_64_bits_stay() -> None:
 def test_average_converts_each_operand_by_itself() -> None:
     weights = np.array([0, 2**32 - 1], np.uint32)
     assert float(fnp.average(np.array([1, 3], np.int32), weights=weights)) == 3
+
+
+def test_slope_of_a_deviation_of_0() -> None:
+    ones = np.ones((2, 3), np.float32)
+    for f in (fnp.std, fnp.nanstd):
+        run = lambda x, f=f: f(x, axis=1).sum()
+        assert not np.any(fxflow.grad(run)(ones))
+        assert not np.any(fxflow.jvp(run, (ones,), (X[0, :2, :3],))[1])
+    x = np.float32([[1, 1, 1], [1, 2, 4]])
+    slope = fxflow.grad(lambda x: fnp.std(x, axis=1).sum())(x)
+    want = (x - x.mean(1, keepdims=True))[1] / (3 * x[1].std())
+    np.testing.assert_allclose(slope, [[0, 0, 0], want], 1e-6)

@@ -85,3 +85,10 @@ def test_vectors_of_no_elements(order: Any) -> None:
         x = np.zeros(shape, np.float32)
         want = np.linalg.vector_norm(x, axis=axis, ord=order)
         assert same(want, fnp.linalg.vector_norm(x, axis=axis, ord=order))
+
+
+@pytest.mark.parametrize("order", [None, 1.5, 2, 3])
+def test_slope_at_zero(order: Any) -> None:
+    zero = np.zeros(3, np.float32)
+    for slope in (fxflow.grad, fxflow.jacfwd):
+        assert slope(lambda x: fnp.linalg.norm(x, order))(zero).tolist() == [0, 0, 0]

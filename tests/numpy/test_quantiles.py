@@ -128,3 +128,11 @@ def test_shares_keep_64_bits(how: Any) -> None:
         out = how(lambda a, f=function, q=q: f(a, q))(given)
         assert out.dtype == "float64"
         np.testing.assert_allclose(out, getattr(np, name)(x, q), rtol=1e-14)
+
+
+def test_equal_neighbours_share_the_slope() -> None:
+    assert fxflow.grad(fnp.median)(np.zeros(4, np.float32)).tolist() == [0, 0.5, 0.5, 0]
+    slope = fxflow.grad(lambda x: fnp.quantile(x, np.float32(0.25)))
+    assert slope(np.zeros(4, np.float32)).tolist() == [0.25, 0.75, 0, 0]
+    x = np.float32([np.inf, np.inf, 1, -np.inf])
+    assert float(fnp.quantile(x, 0.9)) == np.inf

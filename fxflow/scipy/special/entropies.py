@@ -9,6 +9,7 @@ from fxflow import lax
 from fxflow.core.array import Array
 from fxflow.core.eager import library
 from fxflow.numpy._operands import ArrayLike
+from fxflow.numpy.elementary import logaddexp
 from fxflow.numpy.selection import choose_between
 from fxflow.scipy.special._operands import filled, operands, whole
 from fxflow.transforms.custom_jvp import custom_jvp
@@ -73,7 +74,7 @@ def log_expit(x: ArrayLike) -> Array:
     Source: `scipy.special.log_expit`.
     """
     (x,) = operands("log_expit", x)
-    return lax.min(x, filled(x, 0)) - lax.log1p(lax.exp(-lax.abs(x)))
+    return -logaddexp(-x, filled(x, 0))
 
 
 @library()

@@ -79,3 +79,9 @@ def test_derivatives_where_x_is_0(run: Any) -> None:
     assert float(run(slope)(0.0)) == np.inf
     assert float(run(fxflow.grad(slope))(0.5)) == -2
     assert fxflow.vmap(slope)(np.float32([0, 1])).tolist() == [np.inf, -1]
+
+
+def test_slope_of_log_expit_at_0() -> None:
+    for slope in (fxflow.grad(special.log_expit), fxflow.jacfwd(special.log_expit)):
+        assert float(slope(0.0)) == 0.5
+    assert float(fxflow.grad(fxflow.grad(special.log_expit))(0.0)) == -0.25
