@@ -157,7 +157,8 @@ def _of_one_shape(name: str, x: Array, y: Array) -> list[Array]:
     "`sqrt(x1² + x2²)` without overflow.",
     identity=0,
     returns="Float array of the broadcast shape.",
-    special="inf if either is infinite, even beside nan. The derivative at (0, 0) is 0.",
+    special="inf if either is infinite, even beside nan. At (0, 0) the derivative is "
+    "taken for 0.",
     promotion=_strong_pair,
 )
 def hypot(x: Array, y: Array) -> Array:

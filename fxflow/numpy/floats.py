@@ -402,8 +402,10 @@ def modf(x: Array) -> tuple[Array, Array]:
     x = promote_inexact("modf", x)[0]
     whole = _rounding("modf", x, _truncated)
     infinite = lax.eq(lax.abs(x), math.inf)
-    rest = lax.select(infinite, lax.mul(lax.sign(x), 0.0), lax.sub(x, whole))
-    return copysign.function(rest, x), whole
+    # Subtracted in the order that gives a zero the sign of x, and both the slope 1.
+    below = signbit.function(x)
+    rest = lax.select(below, lax.neg(lax.sub(whole, x)), lax.sub(x, whole))
+    return lax.select(infinite, lax.mul(lax.sign(x), 0.0), rest), whole
 
 
 modf.nout, modf.nargs = 2, 3

@@ -52,7 +52,9 @@ def _vector(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) -> Arra
     if order == 1:
         return sum(_lengths(x), axis=axes, keepdims=keepdims)
     total = sum(_lengths(x) ** order, axis=axes, keepdims=keepdims)
-    return flat_at_zero(lambda total: total ** (1 / order), total)
+    root = lambda total: total ** (1 / order)
+    out: Array = flat_at_zero(root, total) if order > 0 else root(total)
+    return out
 
 
 def _matrix(x: Array, order: Any, rows: int, columns: int, keepdims: bool) -> Array:

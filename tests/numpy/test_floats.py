@@ -138,3 +138,9 @@ def test_slope_of_frexp() -> None:
             assert float(got) == want
     bend = fxflow.grad(fxflow.grad(lambda x: fnp.frexp(x)[0]))
     assert float(bend(3.0)) == 0
+
+
+@pytest.mark.parametrize("x", [-1.0, -0.5, -0.0, 0.0, 0.5, 1.0])
+def test_slope_of_a_fractional_part(x: float) -> None:
+    for slope in (fxflow.grad, fxflow.jacfwd):
+        assert float(slope(lambda x: fnp.modf(x)[0])(np.float32(x))) == 1

@@ -255,9 +255,11 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     Source: `scipy.special.poch`.
     """
     z, m = whole(operands("poch", z, m))
+    # Of a ratio of poles, which has a value only where nothing is between them.
+    pole = (m == 0) & (z <= 0) & (z == lax.floor(z))
+    z = safe(~pole, z, 1)
     sign = gammasgn(z) * gammasgn(z + m)
-    value = sign * lax.exp(log_gamma_ratio(m, z))
-    return choose_between(m == 0, filled(value, 1), value)
+    return sign * lax.exp(log_gamma_ratio(m, z))
 
 
 @library()
