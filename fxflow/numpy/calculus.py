@@ -390,7 +390,8 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Arr
 @custom_jvp
 def _between(x: Any, x0: Any, x1: Any, y0: Any, y1: Any) -> Array:
     """Returns the value at x of the line through two points."""
-    return y0 + convert((x - x0) / (x1 - x0), y0.aval.dtype) * (y1 - y0)
+    out: Array = y0 + convert((x - x0) / (x1 - x0), y0.aval.dtype) * (y1 - y0)
+    return out
 
 
 @_between.defjvp

@@ -165,7 +165,8 @@ def hypot(x: Array, y: Array) -> Array:
     """Length of the hypotenuse."""
     if dtypes.is_complex(x.aval.dtype):
         raise DtypeError(f"hypot: takes real numbers, got {x.aval} and {y.aval}")
-    return _hypot(*_of_one_shape("hypot", x, y))
+    out: Array = _hypot(*_of_one_shape("hypot", x, y))
+    return out
 
 
 @custom_jvp
@@ -205,7 +206,8 @@ def _log_sum(x: Array, y: Array, base: float | None) -> Array:
         rest = lax.exp(lax.mul(lax.sub(other, first), scale))
         out = lax.add(first, lax.div(lax.log1p(rest), scale))
         return lax.complex(lax.real(out), _principal(lax.imag(out), scale))
-    return _real_log_sum(*_of_one_shape("logaddexp", x, y), scale)
+    out: Array = _real_log_sum(*_of_one_shape("logaddexp", x, y), scale)
+    return out
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(2,))

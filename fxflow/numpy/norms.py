@@ -52,7 +52,10 @@ def _vector(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) -> Arra
     if order == 1:
         return sum(_lengths(x), axis=axes, keepdims=keepdims)
     total = sum(_lengths(x) ** order, axis=axes, keepdims=keepdims)
-    root = lambda total: total ** (1 / order)
+
+    def root(x: Any) -> Any:
+        return x ** (1 / order)
+
     out: Array = flat_at_zero(root, total) if order > 0 else root(total)
     return out
 

@@ -179,7 +179,8 @@ def _cofactors(x: Any) -> Array:
 
 
 def _cofactors_by_inverse(x: Any) -> Array:
-    return _det(x)[..., None, None] * matrix_transpose(inv(x))
+    out: Array = _det(x)[..., None, None] * matrix_transpose(inv(x))
+    return out
 
 
 @custom_jvp

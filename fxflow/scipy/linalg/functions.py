@@ -121,7 +121,8 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     Source: `scipy.linalg.sqrtm`; Björck and Hammarling 1983, "A Schur method for the
     square root of a matrix". The derivative solves Sylvester's equation.
     """
-    return _root(matrix_of("sqrtm", A, square=True))
+    out: Array = _root(matrix_of("sqrtm", A, square=True))
+    return out
 
 
 @custom_jvp
@@ -166,7 +167,7 @@ def _root_rule(primals: Any, tangents: Any) -> Any:
     return x, dx
 
 
-def _sylvester(x: Any, c: Any) -> Array:
+def _sylvester(x: Any, c: Any) -> Any:
     """Returns y with x y + y x = c, by Schur's form of x (Bartels and Stewart 1972)."""
     r, z = schur(x, output="complex")
     n = r.aval.shape[-1]

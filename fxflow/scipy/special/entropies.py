@@ -96,7 +96,8 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
 
     Source: `scipy.special.xlogy`.
     """
-    return _xlogy(*whole(operands("xlogy", x, y, real=False)))
+    out: Array = _xlogy(*whole(operands("xlogy", x, y, real=False)))
+    return out
 
 
 @custom_jvp
@@ -136,7 +137,8 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
 
     Source: `scipy.special.xlog1py`.
     """
-    return _xlog1py(*whole(operands("xlog1py", x, y, real=False)))
+    out: Array = _xlog1py(*whole(operands("xlog1py", x, y, real=False)))
+    return out
 
 
 @custom_jvp
@@ -170,7 +172,8 @@ def entr(x: ArrayLike) -> Array:
 
     Source: `scipy.special.entr`.
     """
-    return _entr(*operands("entr", x))
+    out: Array = _entr(*operands("entr", x))
+    return out
 
 
 @custom_jvp

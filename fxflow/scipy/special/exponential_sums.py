@@ -57,7 +57,8 @@ def logsumexp(
     else:
         x, scale = operands("logsumexp", a, b, real=False)
     mask = None if where is None else array_of(where, "logsumexp")
-    return normalization.logsumexp(x, axis, scale, keepdims, return_sign, mask)
+    along: Any = axis
+    return normalization.logsumexp(x, along, scale, keepdims, return_sign, mask)
 
 
 @library("axis")

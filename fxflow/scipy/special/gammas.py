@@ -170,7 +170,8 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
 
     Source: `scipy.special.betaln`.
     """
-    return log_beta(*whole(operands("betaln", a, b)))
+    out: Array = log_beta(*whole(operands("betaln", a, b)))
+    return out
 
 
 @library()
