@@ -55,6 +55,23 @@ def _check_starts(name: str, x: Aval, starts: Sequence[Aval]) -> None:
             )
 
 
+def _clamped(
+    ctx: Any, starts: Sequence[str], shape: Shape, sizes: Shape
+) -> tuple[str, ...]:
+    """Writes start indices that let slices lie inside, which the partitioner assumes.
+
+    Where the axis is divided it writes nothing for a start that is out of bounds.
+    """
+    inside = []
+    avals = ctx.avals_in[-len(starts) :] if starts else ()
+    for start, aval, n, k in zip(starts, avals, shape, sizes, strict=True):
+        last = min(n - k, int(dtypes.iinfo(aval.dtype).max))
+        low, high = (ctx.constant(np.asarray(v, aval.dtype)) for v in (0, last))
+        clamp = f"stablehlo.clamp {low}, {start}, {high} : {aval.mlir}"
+        inside.append(str(ctx.emit(clamp)))
+    return tuple(inside)
+
+
 def _index_vectors(starts: Sequence[Any], mapped: Sequence[bool], size: int) -> Any:
     """Returns mapped start indices as `i[size, ndim]`."""
     columns = [
@@ -89,6 +106,8 @@ class DynamicSlice(Primitive):
 
     def lower(self, ctx: Any, x: str, *starts: str, slice_sizes: Shape) -> str:
         """`dynamic_slice`."""
+        if ctx.module.partitioned:
+            starts = _clamped(ctx, starts, ctx.avals_in[0].shape, slice_sizes)
         types = ", ".join(a.mlir for a in ctx.avals_in)
         return str(
             ctx.emit(
@@ -199,6 +218,9 @@ class DynamicUpdateSlice(Primitive):
 
     def lower(self, ctx: Any, x: str, update: str, *starts: str) -> str:
         """`dynamic_update_slice`."""
+        if ctx.module.partitioned:
+            shapes = (ctx.avals_in[0].shape, ctx.avals_in[1].shape)
+            starts = _clamped(ctx, starts, *shapes)
         types = ", ".join(a.mlir for a in ctx.avals_in)
         return str(
             ctx.emit(

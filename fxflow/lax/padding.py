@@ -68,7 +68,24 @@ class Pad(Linear):
         return Aval(tuple(shape), x.dtype, x.weak_type and value.weak_type)
 
     def lower(self, ctx: Any, x: str, value: str, *, padding_config: Padding) -> str:
-        """`pad`."""
+        """`pad`; of a partitioned program without negative widths.
+
+        XLA's partitioner ends the process where a shard has nothing left to give.
+        """
+        widths = [(low, high) for low, high, _ in padding_config]
+        if ctx.module.partitioned and any(w < 0 for pair in widths for w in pair):
+            grown = tuple((max(a, 0), max(b, 0), c) for a, b, c in padding_config)
+
+            def cut(x: Any, value: Any) -> Any:
+                whole = self.bind(x, value, padding_config=grown)
+                shape = typeof(whole).shape
+                starts = tuple(max(-low, 0) for low, _ in widths)
+                ends = tuple(n - max(-b, 0) for n, (_, b) in zip(shape, widths))
+                return table["slice"].bind(
+                    whole, start_indices=starts, limit_indices=ends, strides=None
+                )
+
+            return str(ctx.compose(cut, [x, value])[0])
         low, high, interior = (listed([p[i] for p in padding_config]) for i in range(3))
         a, b = ctx.avals_in
         return str(

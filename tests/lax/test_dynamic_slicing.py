@@ -5,7 +5,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import lax
+from fxflow import NamedSharding, P, lax
 from fxflow.core.aval import Aval
 from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.core.staging import trace_flat
@@ -135,3 +135,21 @@ def test_sizes_may_be_an_array(kind) -> None:
     for run in (lambda f: f, fxflow.jit):
         got = run(lambda m: lax.dynamic_slice(m, (1, 1), kind([2, 3])))(M)
         np.testing.assert_array_equal(got, M[1:, 1:])
+
+
+@pytest.mark.parametrize("spec", [P("a"), P(None, "b"), P("a", "b")], ids=str)
+@pytest.mark.parametrize("start", [-9, -1, 0, 1, 5, 90])
+def test_places_out_of_bounds_where_the_axis_is_divided(spec, start):
+    mesh = fxflow.make_mesh((2, 4), ("a", "b"))
+    x = np.arange(32.0, dtype="f").reshape(4, 8)
+    update = -np.ones((3, 2), "f")
+    divided = fxflow.device_put(x, NamedSharding(mesh, spec))
+    for function in (
+        lambda v, i: lax.dynamic_update_slice(v, update, (i, i)),
+        lambda v, i: lax.dynamic_slice(v, (i, i), (3, 2)),
+        lambda v, i: lax.dynamic_slice(v, (i.astype("int8"),) * 2, (3, 2)),
+    ):
+        index = fnp.asarray(start)
+        want = function(fnp.asarray(x), index)
+        np.testing.assert_array_equal(function(divided, index), want)
+        np.testing.assert_array_equal(fxflow.jit(function)(divided, index), want)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fxflow import lax
+import fxflow
+from fxflow import NamedSharding, P, lax
 from fxflow.core.batching import batch_flat
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from tests.lax.test_shape import keys, words
@@ -66,3 +67,22 @@ def test_keys_move_as_words() -> None:
     out = lax.pad(x, value, [(1, 0, 1)])
     w, v = words(x), words(value)
     np.testing.assert_array_equal(words(out), np.stack([v, w[0], v, w[1]]))
+
+
+@pytest.mark.parametrize("spec", [P("a"), P("b"), P(None, "b"), P("a", "b")], ids=str)
+@pytest.mark.parametrize(
+    "config",
+    [((-1, 0, 0), (0, 1, 0)), ((0, 1, 0), (2, -3, 0)), ((-1, -1, 1), (1, -2, 2))],
+    ids=str,
+)
+def test_negative_widths_where_the_axis_is_divided(spec, config):
+    mesh = fxflow.make_mesh((2, 4), ("a", "b"))
+    x = np.arange(32, dtype="f4").reshape(4, 8)
+    divided = fxflow.device_put(x, NamedSharding(mesh, spec))
+
+    def pad(v):
+        return lax.pad(v, np.float32(7), config)
+
+    want = pad(fxflow.device_put(x))
+    np.testing.assert_array_equal(pad(divided), want)
+    np.testing.assert_array_equal(fxflow.jit(pad)(divided), want)
