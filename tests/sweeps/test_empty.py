@@ -161,6 +161,8 @@ EXEMPT = {
     "numpy.histogram-()": "the datum lies on an edge, which is rounded otherwise",
     "numpy.linalg.tensorinv-*": "inf where a matrix is singular; nothing of nothing",
     "numpy.linalg.tensorsolve-*": "inf where a matrix is singular",
+    "numpy.fft.fftn-()": "complex, as of other shapes",
+    "numpy.fft.ifftn-()": "complex, as of other shapes",
     "numpy.fft.fftshift-()": "a number has nothing to shift",
     "numpy.fft.ifftshift-()": "a number has nothing to shift",
     "scipy.special.*softmax-[0-9]x0": "nothing of nothing",
@@ -179,8 +181,14 @@ EXEMPT = {
 }
 
 
-def is_exempt(case: Case) -> bool:
-    return any(fnmatch.fnmatchcase(str(case), pattern) for pattern in EXEMPT)
+# What has a derivative with the ordinary shapes only.
+NOT_DIFFERENTIABLE = {
+    "lax.linalg.qr-*": "the square Q of a tall matrix is not determined",
+}
+
+
+def is_exempt(case: Case, patterns: dict[str, str]) -> bool:
+    return any(fnmatch.fnmatchcase(str(case), pattern) for pattern in patterns)
 
 
 def check_values(case: Case) -> Any:
@@ -188,7 +196,7 @@ def check_values(case: Case) -> Any:
     arrays = case.draw()
     got = attempt(case.call.run, *arrays)
     compared = case.call.oracle is not None and not case.call.random
-    if compared and not is_exempt(case):
+    if compared and not is_exempt(case, EXEMPT):
         want = expected(case, arrays)
         assert alike(got, want), f"{got} != {want}"
     return got
@@ -230,6 +238,8 @@ def check_derivatives(case: Case, got: Any) -> None:
     try:
         slopes = fxflow.grad(total, places)(*arrays)
     except NotDifferentiableError:
+        if is_exempt(case, NOT_DIFFERENTIABLE):
+            return
         # Then it has no derivative with ordinary arrays either.
         with pytest.raises(NotDifferentiableError):
             fxflow.grad(total, places)(*case.call.draw())
