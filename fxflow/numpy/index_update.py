@@ -435,7 +435,8 @@ def _updated(
     if plan.outside:
         middle = index_reading.index_shape(arrays, plan, name)
         _check_values(name, x, values, index_reading.result_shape(plan, middle))
-        return x
+        unchanged: Array = x
+        return unchanged
     picked = [d for d, a in enumerate(plan.axes) if a.kind in ("array", "scalar")]
     strided = any(a.kind == "slice" and a.step != 1 and a.length > 1 for a in plan.axes)
     inside = mode in _INSIDE and not plan.advanced

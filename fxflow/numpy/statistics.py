@@ -116,7 +116,7 @@ def cov(
         factor = max(n - ddof, 0)
     else:
         total = sum(weights)
-        less = ddof
+        less: Any = ddof
         if aweights is not None and ddof != 0:
             less = ddof * sum(weights * scale) / total
         factor = clip(total - less, 0)
