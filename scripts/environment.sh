@@ -7,7 +7,7 @@
 # it is made anew when pyproject.toml changes. FXFLOW_VENV_DIR moves them all.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-environments=${FXFLOW_VENV_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/fxflow/venvs}
+environments=${FXFLOW_VENV_DIR:-${XDG_CACHE_HOME:-${HOME:-~}/.cache}/fxflow/venvs}
 
 make_environment() {
     local name=$1 extras=$2 base=${3:-python3} version stamp folder

@@ -23,7 +23,7 @@ from typing import Any, TextIO
 
 from . import remote
 
-__all__ = ["Child", "Output", "status_of"]
+__all__ = ["Child", "Farewell", "Output", "status_of"]
 
 #: Has Python run the leader's text, which is the first line of its input.
 _LEADER = "import json, sys; exec(json.loads(sys.stdin.readline()))"
@@ -46,10 +46,14 @@ class Output:
 
     Args:
         colour: whether marks are coloured.
+
+    Attributes:
+        ending: whether all were told to end: then how they do is not written.
     """
 
     def __init__(self, colour: bool) -> None:
         self._colour = colour
+        self.ending = False
         self._lock = threading.Lock()
 
     def mark(self, number: int) -> str:
@@ -64,6 +68,49 @@ class Output:
         with self._lock, contextlib.suppress(OSError, ValueError):
             stream.write(text)
             stream.flush()
+
+
+class Farewell:
+    """Leaves out of a child's lines what it says of being ended.
+
+    That is the traceback of a KeyboardInterrupt, of the error that another process is
+    lost, or of both, and the line by which fxflow tells of the loss.
+    """
+
+    _BEGIN = b"Traceback (most recent call last):"
+    _LINKS = (b"During handling of the above", b"The above exception was the direct")
+    _ENDED = re.compile(rb"KeyboardInterrupt\b|[\w.]*DistributedError\b")
+    _LOST = re.compile(rb"fxflow: .* (is|are) lost: ")
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+        #: Last line of the traceback that is held, when it has come.
+        self._last = b""
+        self._linked = False
+
+    def kept(self, line: bytes) -> list[bytes]:
+        """Return the lines that are to be written, now that this one has come."""
+        begins = line.startswith(self._BEGIN)
+        if self._held and not self._last:
+            if not line.startswith((b" ", b"\n")):
+                self._last, self._linked = line, False
+        elif self._held and line.startswith(self._LINKS):
+            self._linked = True
+        elif self._held and begins and self._linked:
+            self._last = b""
+        elif self._held and line.strip():
+            return [*self.rest(), *self.kept(line)]
+        elif not self._held and not begins:
+            return [] if self._LOST.match(line) else [line]
+        self._held.append(line)
+        return []
+
+    def rest(self) -> list[bytes]:
+        """Return what is held, if it is no farewell, and hold it no longer."""
+        held, self._held = self._held, []
+        ended = self._ENDED.match(self._last) is not None
+        self._last = b""
+        return [] if ended else held
 
 
 def status_of(code: int) -> int:
@@ -139,13 +186,20 @@ class Child:
     def _copy(pipe: Any, stream: TextIO, mark: str, output: Output) -> None:
         with pipe:
             noisy = -_AFTER
+            farewell = Farewell()
             for line in pipe:
+                if output.ending:
+                    for kept in farewell.kept(line):
+                        output.write(stream, mark, kept)
+                    continue
                 now = time.monotonic()
                 if _NOISE.search(line):
                     noisy = now
                     line = _NOISE.sub(b"", line)
                 if now - noisy > _AFTER or not _LEFT_OVER.fullmatch(line):
                     output.write(stream, mark, line)
+            for kept in farewell.rest():
+                output.write(stream, mark, kept)
 
     def _tell(self, line: str) -> None:
         pipe = self._process.stdin

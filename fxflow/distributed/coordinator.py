@@ -523,6 +523,12 @@ class Coordinator(Server):
             return f"process_id {rank} is taken by {self._who[rank]}"
         return ""
 
+    def first_lost(self) -> int | None:
+        """Return the process that went first without a farewell; None if none did."""
+        with self.lock:
+            lost = (rank for rank, why in self.group.gone.items() if why != _LEFT)
+            return next(lost, None)
+
     def _others(self) -> bool:
         return bool(self.group.lines.keys() - self.group.gone.keys())
 

@@ -81,8 +81,17 @@ def parse_hosts(text: str) -> list[Host]:
 # -- the command line ---
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what to write where nothing was said."""
+
+    def error(self, message: str) -> NoReturn:
+        if message.startswith("the following arguments are required: program"):
+            message = "no program to run was named: fxflow launch -n 2 train.py"
+        super().error(message)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="fxflow launch",
         description="Start the processes of a distributed run and see them through.",
         epilog="Exit status: that of the first process that failed, else 0.",
@@ -279,6 +288,9 @@ class _Launcher:
                 number = self._signals[forwarded]
                 forwarded += 1
                 if forwarded == 1:
+                    what = "interrupted" if number == signal.SIGINT else "told to end"
+                    self.say(f"{what}; all processes are told so")
+                    self.output.ending = True
                     self._all(number)
                     if self._status is None and not self._elastic():
                         self._status = 128 + number
@@ -329,12 +341,37 @@ class _Launcher:
                     self._without_replacement(code)
             return False
         if code and self._status in (None, 0):
+            number, code = self._first_to_fail(number, code)
+            how = f"signal {-code}" if code < 0 else f"status {code}"
             self._status = status_of(code)
             if self._children:
                 self.say(f"process {number} ended with {how}; ending the others")
                 self._all(signal.SIGTERM)
                 return True
         return False
+
+    def _first_to_fail(self, number: int, code: int) -> tuple[int, int]:
+        """Return the process that failed first, and its code.
+
+        Others fail because of it, and may have ended before it: who is at the end of
+        a traceback is still busy. The coordinator knows whom it lost first.
+        """
+        assert isinstance(self.server, Coordinator)
+        first = self.server.first_lost()
+        if first in (None, number):
+            return number, code
+        end = time.monotonic() + _GRACE
+        every = [*self._children.values(), *self._finished]
+        for child in every:
+            if child.number == first:
+                while child.poll() is None and time.monotonic() < end:
+                    self._woken.wait(_TICK)
+                return (
+                    (child.number, child.poll() or 0)
+                    if child.poll()
+                    else (number, code)
+                )
+        return number, code
 
     def _without_replacement(self, code: int) -> None:
         """End an elastic run that has too few workers left."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fxflow.distributed.children import Child, Output, status_of
+from fxflow.distributed.children import Child, Farewell, Output, status_of
 
 
 @pytest.fixture
@@ -74,3 +74,44 @@ def test_finish_ends_what_will_not(output: Output) -> None:
     assert child.poll() is None
     child.finish()
     assert child.poll() == -signal.SIGKILL
+
+
+INTERRUPTED = b"""Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    time.sleep(60)
+KeyboardInterrupt
+"""
+LOST = b"""Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    step(x)
+ValueError: gloo
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+fxflow.devices.cluster.DistributedError: process 1 (h:1) is lost
+"""
+OWN = b"""Traceback (most recent call last):
+  File "train.py", line 9, in save
+ZeroDivisionError: division by zero
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        (INTERRUPTED, b""),
+        (LOST, b""),
+        (OWN, OWN),
+        (b"saved\n" + INTERRUPTED + b"bye\n", b"saved\nbye\n"),
+        (INTERRUPTED + OWN, OWN),
+        (b"fxflow: process 1 (h:1) is lost: its connection was closed; x\n", b""),
+        (b"\nfxflow: saved\n", b"\nfxflow: saved\n"),
+        (OWN[:60], OWN[:60]),
+    ],
+)
+def test_how_processes_are_ended_is_not_written(said: bytes, written: bytes) -> None:
+    farewell = Farewell()
+    lines = [kept for line in io.BytesIO(said) for kept in farewell.kept(line)]
+    assert b"".join([*lines, *farewell.rest()]) == written

@@ -1,4 +1,5 @@
 import os
+import re
 import shutil
 import signal
 import socket
@@ -50,7 +51,7 @@ def test_wrong_hosts(text: str, message: str) -> None:
     ("arguments", "message"),
     [
         (["x.py"], "say how many processes"),
-        (["-n", "2"], "the following arguments are required: program"),
+        (["-n", "2"], "no program to run was named"),
         (["--elastic", "3:2", "x.py"], "MIN:MAX with 1 <= MIN <= MAX, got '3:2'"),
         (["--elastic", "2", "x.py"], "got '2'"),
         (["-n", "5", "--elastic", "2:4", "x.py"], "-n 5 is not within"),
@@ -345,3 +346,32 @@ def test_signals_by_real_ssh(
     while sshd.sessions() and time.monotonic() < end:
         time.sleep(0.05)
     assert not sshd.sessions()
+
+
+def test_an_interrupt_is_one_line(launch: Launch, write: Write) -> None:
+    code = "import time\nprint('ready', flush=True)\ntime.sleep(60)\n"
+    run = launch("-n", "2", write(code))
+    run.wait_for(r"\[0\] ready")
+    run.wait_for(r"\[1\] ready")
+    run.process.send_signal(signal.SIGINT)
+    assert run.end() == 130, run.text
+    assert run.err == ["fxflow launch: interrupted; all processes are told so"]
+
+
+def test_the_first_to_fail_is_named(launch: Launch, write: Write) -> None:
+    """Not the one that failed because of it, even if that ends before."""
+    code = (
+        "import os, sys, time\n"
+        "from fxflow import distributed\n"
+        "distributed.initialize()\n"
+        "from fxflow.distributed.session import current\n"
+        "if os.environ['FXFLOW_PROCESS_ID'] == '1':\n"
+        "    current().coordination.connection.line.close()\n"
+        "    time.sleep(1)\n"
+        "    os._exit(9)\n"
+        "try: current().coordination.barrier('b', 60)\n"
+        "except distributed.DistributedError: os._exit(5)\n"
+    )
+    run = launch("-n", "2", write(code))
+    assert run.end() == 9, run.text
+    assert not re.search("process 0 ended", run.text)
