@@ -122,7 +122,8 @@ class _Release(itertools.starmap):  # type: ignore[type-arg]
     """
 
     start = property(fset=next)
-    stop = property(fset=operator.is_)  # does nothing
+    # What is called does nothing.
+    stop = property(fset=operator.is_)  # type: ignore[arg-type]
 
 
 gc.callbacks.append(
