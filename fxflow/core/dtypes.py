@@ -74,10 +74,11 @@ class KeyDtype:
 
     def __new__(cls, impl: str) -> KeyDtype:
         """Return the one object of this generator."""
-        known = _keys.get(impl)
+        is_name = isinstance(impl, str)
+        known = _keys.get(impl) if is_name else None
         if known is not None:
             return known
-        if impl not in _KEY_IMPLS:
+        if not is_name or impl not in _KEY_IMPLS:
             raise DtypeError(
                 f"KeyDtype: unknown generator {impl!r}; expected one of "
                 f"{', '.join(map(repr, _KEY_IMPLS))}"

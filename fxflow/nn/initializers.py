@@ -315,11 +315,11 @@ def variance_scaling(
     """
     modes = ("fan_in", "fan_out", "fan_avg", "fan_geo_avg")
     kinds = ("truncated_normal", "normal", "uniform")
-    if mode not in modes:
+    if not isinstance(mode, str) or mode not in modes:
         raise ArgumentError(
             f"variance_scaling: mode must be one of {modes}, got {mode!r}"
         )
-    if distribution not in kinds:
+    if not isinstance(distribution, str) or distribution not in kinds:
         raise ArgumentError(
             f"variance_scaling: distribution must be one of {kinds}, got "
             f"{distribution!r}"
