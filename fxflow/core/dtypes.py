@@ -674,9 +674,7 @@ def _of_either(x: Any) -> DType:
     """Return the dtype of an array, or what `x` means as one."""
     if isinstance(x, (np.ndarray, np.generic)):
         return host_dtype(x.dtype)
-    if hasattr(x, "aval"):
-        return dtype(x.dtype)
-    return dtype(x)
+    return dtype(x.dtype if hasattr(x, "aval") else x)  # type: ignore[no-any-return]
 
 
 def finfo(x: Any, /) -> Any:

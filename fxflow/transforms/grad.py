@@ -273,18 +273,19 @@ def _prepare(
 def _basis(leaves: Sequence[Any]) -> list[Any]:
     """Returns for each leaf the stack of all unit tangents, as arrays."""
     total = sum(typeof(leaf).size for leaf in leaves)
-    basis = []
+    basis: list[Any] = []
     start = 0
     for leaf in leaves:
         aval = typeof(leaf)
         block = np.zeros((total, *aval.shape), aval.tangent().dtype)
-        if block.dtype != dtypes.float0:
+        if block.dtype == dtypes.float0:
+            basis.append(block)
+        else:
             rows = block.reshape(total, aval.size)
             rows[np.arange(start, start + aval.size), np.arange(aval.size)] = 1
+            like = Aval(block.shape, block.dtype, aval.weak_type)
+            basis.append(put_host(block, like))
         start += aval.size
-        if block.dtype != dtypes.float0:
-            block = put_host(block, Aval(block.shape, block.dtype, aval.weak_type))
-        basis.append(block)
     return basis
 
 
