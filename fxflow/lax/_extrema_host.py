@@ -23,8 +23,8 @@ def may_hold_zeros(x: Any) -> bool:
     if not x.ndim:
         return bool(x == 0)
     if x.size <= _SMALL:
-        return int(np.count_nonzero(x)) < x.size
-    return not np.logical_and.reduce(x, None)
+        return bool(np.count_nonzero(x) < x.size)
+    return not bool(np.logical_and.reduce(x, None))
 
 
 def winners(x: Any, larger: bool) -> Any:

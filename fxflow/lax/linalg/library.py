@@ -17,17 +17,19 @@ from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.primitive import Primitive
 from fxflow.devices import lapack
 from fxflow.lax.axis_order import transpose
+from fxflow.lax.bitwise import bitwise_and
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.callbacks import pure_callback
 from fxflow.lax.comparison import eq, ge, gt
-from fxflow.lax.complex import conj
+from fxflow.lax.complex import conj, imag, real
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import broadcasted_iota, full
 from fxflow.lax.dot import DotGeneral
 from fxflow.lax.families import INEXACT, require_kind
 from fxflow.lax.padding import pad
 from fxflow.lax.product_precision import Precision
-from fxflow.lax.reduction import ReduceSum
+from fxflow.lax.reduction import ReduceAnd, ReduceSum
+from fxflow.lax.rounding import is_finite
 from fxflow.lax.select import select
 
 # -- types -------------------------------------------------------------------------
@@ -173,6 +175,25 @@ def host_call(
         lambda *values: pure_callback(on_host, outs, *values), operands
     )
     return names
+
+
+def nan_unless_finite(ctx: Any, value: str, aval: Aval) -> str:
+    """Writes NaN over matrices with an infinity: LAPACK may iterate on one for ever.
+
+    NaN it finds at once.
+    """
+
+    def mask(x: Any) -> Any:
+        parts = [real(x), imag(x)] if dtypes.is_complex(aval.dtype) else [x]
+        finite = ReduceAnd.bind(
+            functools.reduce(bitwise_and, map(is_finite, parts)),
+            axes=(aval.ndim - 2, aval.ndim - 1),
+        )
+        wide = broadcast_in_dim(finite, aval.shape, tuple(range(aval.ndim - 2)))
+        return select(wide, x, full(aval.shape, np.nan, aval.dtype))
+
+    (out,) = ctx.compose(mask, [value], [aval])
+    return str(out)
 
 
 def checked(ctx: Any, value: str, aval: Aval, info: str, *, core: int) -> str:

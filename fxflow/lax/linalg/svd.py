@@ -35,6 +35,7 @@ from fxflow.lax.linalg.library import (
     identity,
     lapack_target,
     matmul,
+    nan_unless_finite,
     require_matrices,
     zeros_text,
 )
@@ -108,6 +109,7 @@ class Svd(Primitive):
         shapes = self.abstract(x, full_matrices=full or not compute_uv, compute_uv=True)
         values, left, right = shapes
         info = Aval(x.shape[:-2], dtypes.int32)
+        operand = nan_unless_finite(ctx, operand, x)
         _, s, u, vh, code = call(
             ctx,
             lapack_target("gesdd", x.dtype),

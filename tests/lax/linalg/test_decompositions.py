@@ -156,7 +156,7 @@ def test_eig_gives_what_is_asked_for() -> None:
 
 
 def test_singular_values_by_eigenvalues_as_on_tpus() -> None:
-    from fxflow.lax.linalg.svd import _by_eigenvalues
+    from fxflow.linalg.svd import _by_eigenvalues
 
     for x in (X, X[:, :2].copy(), X[:2].copy(), Z):
         s, u, vh = map(np.asarray, _by_eigenvalues(array(x), False))
@@ -313,3 +313,12 @@ def test_what_is_not_determined_has_no_derivative(function) -> None:
 def test_left_eigenvectors_have_no_derivative() -> None:
     with pytest.raises(NotDifferentiableError, match="compute_left_eigenvectors"):
         jvp_flat(lambda x: linalg.eig(x), [array(X)], [array(X)])
+
+
+def test_matrices_with_infinities_come_to_an_end() -> None:
+    inf = np.inf
+    x = np.array([[inf, -inf, 1], [inf, 1, 2], [3, 4, 5]], np.float32)
+    both = np.stack([x, np.eye(3, dtype=np.float32)])
+    values = np.asarray(linalg.svd(both, compute_uv=False))
+    assert np.isnan(values[0]).all() and values[1].tolist() == [1, 1, 1]
+    assert np.isnan(np.asarray(linalg.svd(x.astype(np.complex64))[0])).all()
