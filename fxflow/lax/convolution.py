@@ -17,6 +17,7 @@ from fxflow.core.array import Array
 from fxflow.core.aval import Aval
 from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.core.partition import whole_along
 from fxflow.core.primitive import Zero, register
 from fxflow.lax.axis_order import rev, transpose
 from fxflow.lax.complex import complex as complex_
@@ -123,6 +124,10 @@ class ConvGeneralDilated(Bilinear):
             (out,) = ctx.compose(lambda x, y: _complex(x, y, params), operands)
             return str(out)
         numbers = params["dimension_numbers"]
+        # Where devices share out the windows and the kernel's elements alike, XLA sums
+        # some of them more than once.
+        kernel = whole_along(ctx, operands[1], rhs, numbers[1][2:])
+        operands = (operands[0], kernel)
         dims = "x".join(
             _letters(spec, first)
             for spec, first in zip(numbers[:2], ("bf", "oi"), strict=True)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy import signal
 
+import fxflow
+import fxflow.numpy as fnp
 from fxflow import lax
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 
@@ -79,3 +81,13 @@ def test_names_of_padding() -> None:
 def test_errors(call, error, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_kernels_over_several_devices() -> None:
+    mesh = fxflow.make_mesh((2, 4), ("a", "b"))
+    x = np.arange(8, dtype=np.float32)
+    want = np.convolve(x, x, "same")
+    for name in ("a", "b"):
+        where = fxflow.NamedSharding(mesh, fxflow.P(name))
+        split = fxflow.device_put(x, where)
+        np.testing.assert_allclose(fnp.convolve(split, split, "same"), want)
