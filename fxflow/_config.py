@@ -198,6 +198,7 @@ _lock = threading.RLock()
 _process_values: dict[str, Any] = {}
 _threads: weakref.WeakSet[_ThreadValues] = weakref.WeakSet()
 _listeners: dict[str, list[Callable[[Any], None]]] = {}
+_guards: dict[str, list[Callable[[Any], None]]] = {}
 
 
 class Config(threading.local):
@@ -268,7 +269,7 @@ class Config(threading.local):
         0,
         _count,
         "CPU devices to split the host into; 0: what XLA_FLAGS says, else 1. "
-        "Read when the CPU client is made.",
+        "Read when the CPU client is made; changing it afterwards is an error.",
     )
     collective_timeout = Option(
         60.0, _seconds, "Seconds after which a collective without its peers fails."
@@ -299,12 +300,18 @@ class Config(threading.local):
         leaves the block.
         """
         checked = _option(name).check(value, f"config.{name}")
+        for guard in _guards.get(name, ()):
+            guard(checked)
         with _lock:
             _process_values[name] = checked
             for thread in list(_threads):
                 if not thread.overrides.get(name):
                     thread.values[name] = checked
         _tell(name, getattr(self, name))
+
+    def guard(self, name: str, check: Callable[[Any], None]) -> None:
+        """Call ``check(value)`` before option `name` is assigned; it may raise."""
+        _guards.setdefault(_option(name).name, []).append(check)
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(
@@ -328,10 +335,15 @@ class Config(threading.local):
         """Return options to what the environment or the default says.
 
         Args:
-            *names: the options; none means all of them.
+            *names: the options; none means all of them (but those that are read once,
+                and were).
         """
         for name in names or tuple(_OPTIONS):
-            setattr(self, name, _option(name).initial())
+            try:
+                setattr(self, name, _option(name).initial())
+            except RuntimeError:
+                if names:
+                    raise
 
     def override(self, **values: Any) -> _Override:
         """Set options for the extent of a ``with`` block.

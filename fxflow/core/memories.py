@@ -79,7 +79,8 @@ class Going(NamedTuple):
     back: str | Origin | Back | Home | None = UNKNOWN
 
     def turned(self) -> Going:
-        """Returns where the cotangent is to go."""
+        """Returns where the cotangent is to go; that to a `Home` is no memory alone."""
+        assert not isinstance(self.back, Home)
         if self.back is UNKNOWN:
             return Going(None, self.to)
         back = Back(self.back) if isinstance(self.back, Origin) else self.back

@@ -68,13 +68,29 @@ _GPU = ("cuda", "rocm")
 # -- making clients ---
 
 
-def _number_of_cpu_devices() -> int:
-    if config.num_cpu_devices:
-        return config.num_cpu_devices
+def _number_of_cpu_devices(configured: int | None = None) -> int:
+    configured = config.num_cpu_devices if configured is None else configured
+    if configured:
+        return configured
     found = re.findall(
         r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", "")
     )
     return max(1, int(found[-1])) if found else 1
+
+
+def _require_not_late(configured: int) -> None:
+    """Raise `BackendError` if the CPU client has another number of devices already."""
+    started = _clients.get("cpu")
+    wanted = _number_of_cpu_devices(configured)
+    if started is not None and len(started.local_devices()) != wanted:
+        raise BackendError(
+            f"config.num_cpu_devices: the CPU client has started with "
+            f"{len(started.local_devices())} devices and cannot get {wanted}: set it "
+            "before the first use, or call fxflow.devices.clear_backends() first"
+        )
+
+
+config.guard("num_cpu_devices", _require_not_late)
 
 
 _COLLECTIVE_TIMEOUT = "--xla_cpu_collective_timeout_seconds"

@@ -211,7 +211,8 @@ class DevicePut(Structural):
             home = memory.back
             if type(home) is Home:
                 there = _layout(to) or home.sharding
-                there = there.with_memory_kind(memory.to)
+                kind: Any = memory.to
+                there = there.with_memory_kind(kind)
                 to, memory = home, Going(home.sharding.offloaded, Home(there, True))
             else:
                 memory = memory.turned()
@@ -274,9 +275,9 @@ def _turning(to: Place, memory: Memory, home: Home) -> Going:
     if type(memory) is not Going:
         there = _layout(to)
         return Going(None if there is None else there.offloaded, home)
-    if memory.back is not UNKNOWN and not isinstance(memory.back, Origin | Back):
-        kept = home.sharding.with_memory_kind(memory.back)
-        home = home._replace(sharding=kept)
+    kind = memory.back
+    if kind is None or isinstance(kind, str):  # the user says so
+        home = home._replace(sharding=home.sharding.with_memory_kind(kind))
     return Going(memory.to, home)
 
 

@@ -444,7 +444,7 @@ class PmapFunction(CachedCall):
         in_place = bool(self._donated) and alone
 
         # Weak, or only the garbage collector would free what was captured.
-        mine: PmapFunction = weakref.proxy(self)
+        mine: Any = weakref.proxy(self)
 
         def whole(*args: Any, **kwargs: Any) -> Any:
             given = mine._donated_leaves(args, kwargs) if in_place else None

@@ -272,3 +272,12 @@ clients.client("cpu")
 print(clients.started())
 """
     assert run_python(code) == "('cpu',)\n"
+
+
+def test_the_number_of_cpu_devices_is_read_once() -> None:
+    before, count = config.num_cpu_devices, len(clients.devices("cpu"))
+    with pytest.raises(RuntimeError, match=f"has started with {count} devices and"):
+        config.num_cpu_devices = count + 1
+    assert config.num_cpu_devices == before
+    config.num_cpu_devices = count
+    config.num_cpu_devices = before
