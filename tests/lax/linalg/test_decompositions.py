@@ -156,7 +156,7 @@ def test_eig_gives_what_is_asked_for() -> None:
 
 
 def test_singular_values_by_eigenvalues_as_on_tpus() -> None:
-    from fxflow.linalg.svd import _by_eigenvalues
+    from fxflow.lax.linalg.svd import _by_eigenvalues
 
     for x in (X, X[:, :2].copy(), X[:2].copy(), Z):
         s, u, vh = map(np.asarray, _by_eigenvalues(array(x), False))
