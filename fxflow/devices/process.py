@@ -114,9 +114,14 @@ def forked_error() -> ForkedError:
 
 
 def require_not_forked() -> None:
-    """Raise a `ForkedError` in a process whose runtime has no threads."""
+    """Raise a `ForkedError` in a process whose runtime has no threads.
+
+    When the process ends, threads that are still there end here.
+    """
     if _is_forked:
         raise forked_error()
+    if _is_over and threading.get_ident() != threading.main_thread().ident:
+        raise SystemExit  # as `_leave` has those do that are inside
 
 
 def on_fork(callback: Callable[[], None]) -> None:
@@ -158,7 +163,7 @@ if hasattr(os, "register_at_fork"):
 #: What an interrupted `wait_for` left behind.
 _unfinished: set[Any] = set()
 _on_exit: list[Callable[[], Any]] = []
-_is_ending = False
+_is_ending = _is_over = False
 
 
 def wait_for(token: Any) -> None:
@@ -241,6 +246,10 @@ def _wait_for_threads(end: float) -> bool:
     while True:
         # From here on the others run only when this thread waits for something.
         sys.setswitchinterval(1e6)
+        # One that waits already does so for the interval that was, once.
+        busy = time.monotonic() + 2 * interval
+        while time.monotonic() < busy:
+            pass
         inside = dict(_threads_inside())
         if not inside:
             return True
@@ -311,8 +320,8 @@ def _finish() -> None:
     """Wait for the runtime at the end of the process."""
     if _is_forked or not clients.started():
         return
-    global _is_ending
-    _is_ending = True
+    global _is_ending, _is_over
+    _is_ending = _is_over = True
     end = time.monotonic() + EXIT_SECONDS
     try:
         through = _wait_for_programs(end) and _wait_for_threads(end)
