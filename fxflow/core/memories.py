@@ -84,6 +84,7 @@ class Going(NamedTuple):
         if self.back is UNKNOWN:
             return Going(None, self.to)
         back = Back(self.back) if isinstance(self.back, Origin) else self.back
+        assert not isinstance(back, Home)  # the way back to devices is another
         return Going(back, self.to)
 
 
