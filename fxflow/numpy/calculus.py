@@ -206,7 +206,10 @@ def _derivative(f: Any, step: Any, axis: int, second: bool) -> Any:
         return convert(lax.slice_in_dim(gaps, start, stop, axis=axis), f.aval.dtype)
 
     parts = []
-    if n > 2:
+    if n > 2 and not step.aval.ndim:
+        # The middle has no part in it, whatever it is.
+        parts.append((at(2, n) - at(0, n - 2)) / convert(2 * step, f.aval.dtype))
+    elif n > 2:
         a, b = gap(0, n - 2), gap(1, n - 1)
         left, middle, right = at(0, n - 2), at(1, n - 1), at(2, n)
         inner = (

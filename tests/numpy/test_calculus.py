@@ -133,3 +133,8 @@ def test_derivatives_of_interp(place: float) -> None:
         reverse = fxflow.jacrev(fnp.interp, (0, 1, 2))(*args)
         for one, other in zip(forward, reverse, strict=True):
             assert same(one, other, 1e-12)
+
+
+def test_gradient_of_neighbours_alone():
+    check("gradient", np.array([1.0, np.inf, 3.0, np.nan, 5.0, 2.0], "f4"))
+    check("gradient", np.array([1.0, np.inf, 3.0, np.nan, 5.0, 2.0], "f4"), 0.5)
