@@ -202,6 +202,7 @@ def test_elastic(run: Run, tmp_path: Path) -> None:
     coordinator.says("worker 1 is gone")
     again = run.worker(1, *given)
     coordinator.says(r"worker 1 .* has come", times=2)
+    coordinator.says(r"epoch \d+: workers (0, 1|1, 0)", times=2)
     one.process.send_signal(signal.SIGTERM)
     assert [one.wait(), again.wait()] == [75, 75], one.text() + again.text()
     step = int(re.search(r"after step (\d+) is saved", one.text())[1])
