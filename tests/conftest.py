@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 
@@ -46,6 +48,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     sampling.seed = config.getoption("--sweep-seed")
     sampling.whole = config.getoption("--whole-sweeps")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Runs the example of a public function where it is written, not where it is shown.
+
+    A package shows functions behind the boundary, as functions of its own.
+    """
+    items[:] = [item for item in items if not _is_shown_elsewhere(item)]
+
+
+def _is_shown_elsewhere(item: pytest.Item) -> bool:
+    test = getattr(item, "dtest", None)
+    module = None if test is None else sys.modules.get(test.globs["__name__"])
+    shown = getattr(module, test.name.rpartition(".")[2], None) if module else None
+    if not hasattr(shown, "__wrapped__") or not inspect.isfunction(shown):
+        return False
+    return inspect.unwrap(shown).__globals__ is not vars(module)
 
 
 def pytest_report_header() -> str:

@@ -96,7 +96,10 @@ def like_type(value: Any) -> Aval:
     Raises:
       ArgumentError: `value` is no array and says neither.
     """
-    if isinstance(value, Array | np.ndarray | np.generic):
+    if (
+        isinstance(value, np.ndarray | np.generic)
+        or type(getattr(value, "aval", None)) is Aval
+    ):
         return typeof(value)
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or dtype is None:

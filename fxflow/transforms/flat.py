@@ -12,10 +12,11 @@ from fxflow.core.errors import ArgumentError
 
 
 def _as_result(value: Any) -> Any:
-    # A derivative by integers stays the NumPy array of nothing that it is.
+    # A derivative by integers stays the NumPy array of nothing that it is; what is no
+    # array is what `is_leaf` took for one.
     if isinstance(value, Array) or getattr(value, "dtype", None) == dtypes.float0:
         return value
-    return as_array(value)
+    return as_array(value) if is_arraylike(value) else value
 
 
 class FlatFunction:

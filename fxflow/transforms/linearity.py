@@ -50,9 +50,9 @@ def require_linear(graph: Graph, consts: Sequence[Any], name: str) -> None:
     whole = any(dtypes.is_integer(a.dtype) for a in arguments)
 
     def require() -> None:
-        outs = _followed(graph, values, name)
+        outs = _followed(graph, values, name, whole)
         found = [
-            out is _LINEAR or _is_zero(out)
+            out is _LINEAR or _is_zero(out, whole)
             for out, aval in zip(outs, graph.out_avals, strict=True)
             if whole or dtypes.is_inexact(aval.dtype)
         ]
@@ -69,8 +69,11 @@ def _not_linear(name: str, why: str) -> NotDifferentiableError:
     )
 
 
-def _followed(graph: Graph, values: Sequence[Any], name: str) -> list[Any]:
-    """Returns the results of a graph: values, `_LINEAR` or `_UNKNOWN`."""
+def _followed(graph: Graph, values: Sequence[Any], name: str, whole: bool) -> list[Any]:
+    """Returns the results of a graph: values, `_LINEAR` or `_UNKNOWN`.
+
+    Integers count (`whole`) if there are any among the arguments: else they are places.
+    """
     known: dict[Var, Any] = dict(zip(graph.inputs, values, strict=True))
 
     def read(atom: Any) -> Any:
@@ -79,11 +82,11 @@ def _followed(graph: Graph, values: Sequence[Any], name: str) -> list[Any]:
     for node in graph.nodes:
         operands = [read(a) for a in node.inputs]
         if node.primitive.name in _CALLS:
-            outs = _followed(node.params["graph"], operands, name)
+            outs = _followed(node.params["graph"], operands, name, whole)
         elif not any(v is _LINEAR for v in operands):
             outs = _run(node, operands)
         else:
-            if _adds(node, operands):
+            if _adds(node, operands, whole):
                 raise _not_linear(
                     name, f"{node.primitive.name} adds a constant that is not zero"
                 )
@@ -100,27 +103,27 @@ def _run(node: Node, operands: Sequence[Any]) -> list[Any]:
     return list(out) if node.primitive.multi else [out]
 
 
-def _adds(node: Node, operands: Sequence[Any]) -> bool:
+def _adds(node: Node, operands: Sequence[Any], whole: bool) -> bool:
     """Returns whether a node gives something else than zeros for linear zeros."""
     primitive = node.primitive
     if isinstance(primitive, Bilinear) or primitive.name in ("mul", "div"):
         return False  # zero times anything
     others = [v for v in operands if v is not _LINEAR]
     holds_graphs = isinstance(primitive, HigherOrder)  # and constants in them
-    if all(map(_is_zero, others)) and not holds_graphs:
+    if not holds_graphs and all(_is_zero(v, whole) for v in others):
         return False
     zeros = [
         np.zeros(a.aval.shape, a.aval.dtype) if v is _LINEAR else v
         for a, v in zip(node.inputs, operands, strict=True)
     ]
-    return not all(map(_is_zero, _run(node, zeros)))
+    return not all(_is_zero(v, whole) for v in _run(node, zeros))
 
 
-def _is_zero(value: Any) -> bool:
+def _is_zero(value: Any, whole: bool) -> bool:
     """Returns whether a value is zero everywhere, or has none that is known."""
     if value is _UNKNOWN:
         return True
     dtype = typeof(value).dtype
-    if not (dtypes.is_inexact(dtype) or dtypes.is_integer(dtype)):
+    if not (dtypes.is_inexact(dtype) or (whole and dtypes.is_integer(dtype))):
         return True
     return not np.any(np.asarray(value))

@@ -96,7 +96,7 @@ def test_strangers(port: int, said: bytes) -> None:
         with contextlib.suppress(OSError):  # they may be dismissed already
             connection.sendall(said)
             connection.sendall(bytes(1 << 16))
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
     for connection in crowd:
         with contextlib.suppress(OSError):
             connection.shutdown(socket.SHUT_WR)
@@ -113,7 +113,7 @@ def test_many_who_say_nothing(port: int, monkeypatch: pytest.MonkeyPatch) -> Non
     # The oldest are driven out, one for each that comes.
     for connection in crowd[:30]:
         assert closed(connection) == b""
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
     with_secret(port)
     for connection in crowd:
         connection.close()

@@ -71,7 +71,7 @@ def test_serving() -> None:
         assert piece.data.tolist() == [1, 2]
         with pytest.raises(DistributedError, match="does not have the state of step 4"):
             fetch(server.address, "secret", {**plan, "step": 4}, None)
-        with pytest.raises(DistributedError, match="is gone"):
+        with pytest.raises(DistributedError, match="refused"):
             fetch(server.address, "other", plan, None)
     finally:
         server.close()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core.errors import DtypeError
+from fxflow.core.errors import ArgumentError, DtypeError
 
 
 def test_methods() -> None:
@@ -29,7 +29,7 @@ def test_nextafter_crosses_zero() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ValueError, match="7 is not a valid RoundingMethod"):
+    with pytest.raises(ArgumentError, match="must be a RoundingMethod, got 7"):
         lax.round(np.float32(1), 7)
     with pytest.raises(DtypeError, match=r"floor: takes floating point.*i32\[\]"):
         lax.floor(np.int32(1))

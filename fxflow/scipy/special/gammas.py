@@ -36,7 +36,7 @@ def gammaln(x: ArrayLike) -> Array:
 
     Example:
       >>> gammaln(4.0).round(4)
-      Array(1.7918, dtype=float32, weak_type=True)
+      Array(1.7918, dtype=float32)
 
     Source: `scipy.special.gammaln`.
     """
@@ -93,7 +93,7 @@ def gamma(x: ArrayLike) -> Array:
 
     Example:
       >>> gamma(5.0).round(3)
-      Array(24., dtype=float32, weak_type=True)
+      Array(24., dtype=float32)
 
     Source: `scipy.special.gamma`.
     """
