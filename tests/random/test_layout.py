@@ -197,7 +197,7 @@ def test_mistakes():
         random.normal(KEY, (8,), out_sharding=3)
     with pytest.raises(ArgumentError, match="expected a random key"):
         random.normal(3.0, (8,), out_sharding=on("x"))
-    with pytest.raises(ArgumentError, match=r"shape must be a \w+ of"):
+    with pytest.raises(ArgumentError, match="shape must be a sequence of integers"):
         random.normal(KEY, ({},), out_sharding=on("x"))
     with pytest.raises(TypeError, match="shapes"):
         random.normal(KEY, shapes=(8,), out_sharding=on("x"))
