@@ -257,6 +257,23 @@ def spread(values: Sequence[Any], flags: Sequence[bool], avals: Sequence[Aval]) 
     ]
 
 
+def cotangents_for(
+    args: Sequence[Any], values: Iterable[Any], flags: Iterable[bool]
+) -> list[Any]:
+    """Returns what `transpose` does: a cotangent, `Zero` or None for each operand.
+
+    Args:
+      args: operands; those it is linear in are `Var`s.
+      values: the cotangents that there are.
+      flags: for each `Var`, whether it has one.
+    """
+    given, have = iter(values), iter(flags)
+    return [
+        (next(given) if next(have) else Zero(a.aval)) if type(a) is Var else None
+        for a in args
+    ]
+
+
 def split_at(items: Sequence[T], *counts: int) -> list[list[T]]:
     """Returns consecutive parts of the given lengths, and the rest."""
     parts = []

@@ -9,6 +9,7 @@ from fxflow.core.arith import instantiate
 from fxflow.core.aval import Aval
 from fxflow.core.batching import batch_graph
 from fxflow.core.graph import Graph, Literal, Node, Var, forwarded, prune, used_inputs
+from fxflow.core.higher_order import cotangents_for
 from fxflow.core.jvp import jvp_graph
 from fxflow.core.linearize import linearize_graph
 from fxflow.core.memories import Rewritten, settled
@@ -88,12 +89,8 @@ class JitCall(Primitive):
         derived, has_cotangent = transpose_graph(graph, linear, nonzero)
         values = [a for a in args if type(a) is not Var]
         live = [ct for ct in cotangent if type(ct) is not Zero]
-        outs = iter(self.bind(*values, *live, graph=derived))
-        have = iter(has_cotangent)
-        return [
-            (next(outs) if next(have) else Zero(a.aval)) if type(a) is Var else None
-            for a in args
-        ]
+        outs = self.bind(*values, *live, graph=derived)
+        return cotangents_for(args, outs, has_cotangent)
 
     def batch(
         self, size: int, args: Sequence[Any], mapped: Sequence[bool], *, graph: Graph

@@ -23,6 +23,7 @@ from fxflow.core.higher_order import (
     HigherOrder,
     carries_tangent,
     chosen,
+    cotangents_for,
     live_flags,
     rewired,
     run_host,
@@ -31,7 +32,7 @@ from fxflow.core.higher_order import (
 from fxflow.core.jvp import jvp_graph
 from fxflow.core.linearize import linearize_graph
 from fxflow.core.memories import Rewritten
-from fxflow.core.primitive import Zero, register, table
+from fxflow.core.primitive import register, table
 from fxflow.core.staging import trace_closed
 from fxflow.core.trace import state
 from fxflow.core.transpose import transpose_graph
@@ -116,12 +117,8 @@ class CondRows(HigherOrder):
         nonzero = live_flags(cotangent)
         derived, has = transpose_graph(graph, linear, nonzero)
         values = [a for a in args if type(a) is not Var]
-        results = iter(derived.evaluate(*values, *chosen(cotangent, nonzero)))
-        have = iter(has)
-        return [
-            (next(results) if next(have) else Zero(a.aval)) if type(a) is Var else None
-            for a in args
-        ]
+        outs = derived.evaluate(*values, *chosen(cotangent, nonzero))
+        return cotangents_for(args, outs, has)
 
     # -- vectorisation, pruning ------------------------------------------------------
 

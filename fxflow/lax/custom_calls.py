@@ -14,6 +14,7 @@ from fxflow.core.higher_order import (
     HigherOrder,
     carries_tangent,
     chosen,
+    cotangents_for,
     live_flags,
     run_host,
     spread,
@@ -98,12 +99,8 @@ class CustomCall(HigherOrder):
         nonzero = live_flags(cotangent)
         derived, has = transpose_graph(graph, linear, nonzero)
         values = [a for a in used if type(a) is not Var]
-        results = iter(derived.evaluate(*values, *chosen(cotangent, nonzero)))
-        have = iter(has)
-        cts = [
-            (next(results) if next(have) else Zero(a.aval)) if type(a) is Var else None
-            for a in used
-        ]
+        outs = derived.evaluate(*values, *chosen(cotangent, nonzero))
+        cts = cotangents_for(used, outs, has)
         return [*cts[:num_consts], *[None] * num_rule_consts, *cts[num_consts:]]
 
     def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:

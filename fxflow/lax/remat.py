@@ -26,6 +26,7 @@ from fxflow.core.graph import (
 from fxflow.core.higher_order import (
     HigherOrder,
     chosen,
+    cotangents_for,
     live_flags,
     rewired,
     run_host,
@@ -35,7 +36,7 @@ from fxflow.core.jvp import jvp_graph
 from fxflow.core.linearize import LinearGraphs, linearize_graph
 from fxflow.core.memories import Going, Rewritten, settled
 from fxflow.core.memories import kept as kept_where
-from fxflow.core.primitive import Zero, register, table
+from fxflow.core.primitive import register, table
 from fxflow.core.transpose import transpose_graph
 from fxflow.lax.calls import JitCall
 from fxflow.lax.families import MOVED, Structural
@@ -225,11 +226,7 @@ class Checkpoint(HigherOrder):
         derived, has = transpose_graph(graph, linear, nonzero)
         values = [a for a in args if type(a) is not Var]
         outs = self.bind(*values, *chosen(cotangent, nonzero), graph=derived, **params)
-        results, have = iter(outs), iter(has)
-        return [
-            (next(results) if next(have) else Zero(a.aval)) if type(a) is Var else None
-            for a in args
-        ]
+        return cotangents_for(args, outs, has)
 
     # -- vectorisation, pruning ------------------------------------------------------
 

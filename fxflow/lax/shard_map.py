@@ -29,6 +29,7 @@ from fxflow.core.graph import Graph, Node, Var, any_node, prune, used_inputs
 from fxflow.core.higher_order import (
     HigherOrder,
     chosen,
+    cotangents_for,
     live_flags,
     run_host,
     spread,
@@ -39,7 +40,7 @@ from fxflow.core.linearize import linearize_graph
 from fxflow.core.lowering import Context
 from fxflow.core.memories import Rewritten
 from fxflow.core.partition import axis_text, spec_text
-from fxflow.core.primitive import Zero, register
+from fxflow.core.primitive import register
 from fxflow.core.staging import trace_closed
 from fxflow.core.trace import named_axes, state
 from fxflow.core.transpose import transpose_graph
@@ -386,11 +387,7 @@ class ShardMap(HigherOrder):
                 check=check,
             )
         )
-        have = iter(has)
-        return [
-            (next(outs) if next(have) else Zero(a.aval)) if type(a) is Var else None
-            for a in args
-        ]
+        return cotangents_for(args, outs, has)
 
     # -- vectorisation, pruning ------------------------------------------------------
 
