@@ -24,7 +24,7 @@ import numpy as np
 
 from fxflow.core import dtypes
 from fxflow.core.array import Array
-from fxflow.core.convert import is_arraylike
+from fxflow.core.convert import is_arraylike, text_of
 from fxflow.core.errors import ArgumentError, ConcretizationError, FxflowError
 from fxflow.core.source import interrupted, is_internal, without_own_frames
 
@@ -173,11 +173,7 @@ def shown(value: Any, length: int = 60) -> str:
         return f"{aval}"
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} of shape {value.shape}"
-    try:
-        text = repr(value)
-    except Exception:  # the user's class: its own error would hide ours
-        text = "a value"
-    text = text if len(text) <= length else text[: length - 3] + "..."
+    text = text_of(value, length)
     return text if isinstance(value, _PLAIN) else f"{text} ({type(value).__name__})"
 
 

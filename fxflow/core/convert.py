@@ -22,6 +22,15 @@ def is_arraylike(value: Any) -> bool:
     )
 
 
+def text_of(value: Any, length: int = 60) -> str:
+    """Returns the text of a value for a message, cut at a length."""
+    try:
+        text = repr(value)
+    except Exception:  # the user's class: its own error would hide ours
+        text = "a value"
+    return text if len(text) <= length else text[: length - 3] + "..."
+
+
 def not_an_array(value: Any, where: str = "") -> ArgumentError:
     """Returns the error for a value that is no array.
 
@@ -30,11 +39,7 @@ def not_an_array(value: Any, where: str = "") -> ArgumentError:
       where: how the message begins, such as `f: x is`; nothing: the public function
         and its argument are looked up.
     """
-    try:
-        shown = repr(value)
-    except Exception:  # the user's class: its own error would hide ours
-        shown = "a value"
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    shown = text_of(value)
     if isinstance(value, list | tuple):
         hint = "convert it with fnp.asarray"
     elif hasattr(value, "__dlpack__") and not isinstance(value, type):
