@@ -43,6 +43,9 @@ for version in 3.11 3.12 3.13; do
     python=$suite
 done
 
-# Last, so that pytest's closing line closes the output.
+# Last, so that pytest's closing line closes the output. A file stays on one worker, so
+# that its tests share what they compile; the files go in order, since the long ones
+# (tests/distributed, tests/programs) are not those with most tests.
 step "suite on Python $main"
-"$python" -m pytest -q --durations=10
+"$python" -m pytest -q --durations=10 \
+    --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder

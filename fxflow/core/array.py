@@ -364,11 +364,12 @@ class Array(ArrayInterface):
 
     def __deepcopy__(self, memo: Any) -> Array:
         placed = self._placed
-        if not placed.placement.is_single:
-            source = placed.placement
-            aval = self.aval.physical
-            return Array(buffers.move(aval, buffer_of(self), source, source), placed)
-        return _restore(np.array(host_of(self)), self.weak_type, self.dtype)
+        here = placed.placement
+        if here.is_host:
+            return from_host(np.array(host_of(self)), placed)
+        return Array(
+            buffers.move(self.aval.physical, buffer_of(self), here, here), placed
+        )
 
     def __copy__(self) -> Array:
         return self

@@ -30,6 +30,13 @@ from fxflow.core.source import interrupted, is_internal, without_own_frames
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# Results that are functions: optimizers and learning rates.
+_MADE = {
+    "GradientTransformation",
+    "GradientTransformationExtraArgs",
+    "Schedule",
+}
+
 
 def boundary(function: F) -> F:
     """Makes a public function raise errors that speak of what the user wrote.
@@ -38,10 +45,14 @@ def boundary(function: F) -> F:
       function: a public function, or a method that calls the user's functions.
     """
     is_method = "." in function.__qualname__
+    notes = getattr(function, "__annotations__", {})
+    makes_function = notes.get("return") in _MADE
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
+            if makes_function:  # its own call looks at the arguments much later
+                _require_arguments(function, args, kwargs)
             return function(*args, **kwargs)
         except Exception as error:
             if is_internal(sys._getframe(1).f_code.co_filename):
@@ -108,6 +119,19 @@ _LIBRARIES = (
     os.path.dirname(os.path.abspath(os.__file__)) + os.sep,
     os.path.dirname(os.path.dirname(os.path.abspath(np.__file__))) + os.sep,
 )
+
+
+def _require_arguments(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Raises the error for an argument that is not what its annotation says."""
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return  # the call itself says what is missing
+    wrong = _wrong_argument(function, args, kwargs)
+    if wrong is not None:
+        raise wrong
 
 
 def _wrong_argument(
@@ -204,6 +228,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real)
 
 
+def _is_scalar(value: Any) -> bool:
+    # Arrays that broadcast against a leaf are let through: one rate for each row, say.
+    if isinstance(value, Array | np.ndarray):
+        return not dtypes.is_key(value.dtype)
+    return isinstance(value, numbers.Real)
+
+
 def _is_dtype(value: Any) -> bool:
     try:
         dtypes.dtype(value)
@@ -245,7 +276,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "int": _INT,
     "SupportsIndex": _INT,
     "float": ("a real number", _is_number),
-    "Scalar": ("a real number", _is_number),
+    "Scalar": ("a real number", _is_scalar),
     "str": ("a string", _is_str),
     "bytes": ("bytes", lambda value: isinstance(value, bytes)),
     "type": ("a class", lambda value: isinstance(value, type)),
@@ -294,7 +325,7 @@ def _checks(annotation: str, scope: Mapping[str, Any]) -> list[Kind]:
         kinds = [kind] if (kind := _KINDS.get(part) or _KINDS.get(head)) else []
         if part in _ALIASES:
             kinds = _checks(_ALIASES[part], scope)
-        elif not kinds and isinstance(meant, type):
+        elif not kinds and isinstance(meant, type) and meant is not Any:
             kinds = [_instance_of(meant)]
         elif not kinds and isinstance(meant, GenericAlias | UnionType):
             kinds = _checks(str(meant), scope)

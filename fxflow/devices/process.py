@@ -43,6 +43,8 @@ T = TypeVar("T")
 #: Seconds that the end of the process waits for the runtime.
 EXIT_SECONDS = 10.0
 _TICK = 0.002
+#: Seconds after which an interrupt is seen at the latest.
+_PATIENCE = 0.5
 #: Name of the threads of `shielded`.
 _SHIELDED = "fxflow-shielded"
 #: Names of other threads of ours, and the package whose functions wait for messages of
@@ -85,13 +87,23 @@ def shielded(function: Callable[..., T], *arguments: Any) -> T:
     except RuntimeError:  # no more threads: there are too many, or Python is ending
         return function(*arguments)
     result: T
-    result, error = answers.get()
+    result, error = _awaited(answers)
     if error is None:
         return result
     try:
         raise error
     finally:
         del error  # its traceback holds this frame
+
+
+def _awaited(answers: queue.SimpleQueue[T]) -> T:
+    # A signal that comes as a wait is about to begin does not end it: Python has looked
+    # for signals just before, and the system wakes only who waits. So waits are short.
+    while True:
+        try:
+            return answers.get(timeout=_PATIENCE)
+        except queue.Empty:
+            continue
 
 
 # -- forks ---

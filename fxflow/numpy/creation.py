@@ -94,15 +94,24 @@ def _is_x64() -> bool:
     return dtypes.default_float() is dtypes.float64
 
 
-def _leaves(data: Any) -> Iterator[Any]:
+_MAX_NDIM = 64  # NumPy's
+
+
+def _leaves(data: Any, depth: int = 1) -> Iterator[Any]:
     """Yields the items of nested lists.
 
     Raises:
-      ArgumentError: one of them is neither an array nor a number.
+      ArgumentError: one of them is neither an array nor a number, or the lists are
+        nested deeper than an array can be, as one is that contains itself.
     """
+    if depth > _MAX_NDIM:
+        raise ArgumentError(
+            f"array: lists are nested more than {_MAX_NDIM} deep; does one contain "
+            "itself?"
+        )
     for item in data:
         if isinstance(item, list | tuple):
-            yield from _leaves(item)
+            yield from _leaves(item, depth + 1)
         elif is_arraylike(item):
             if isinstance(item, np.ndarray):
                 dtypes.require_unmasked(item)

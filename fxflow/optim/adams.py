@@ -6,8 +6,7 @@ number of updates so far).
 
 from __future__ import annotations
 
-from typing import Any
-
+from fxflow.numpy._operands import DTypeLike
 from fxflow.optim.base import (
     GradientTransformation,
     Mask,
@@ -36,7 +35,7 @@ def adam(
     b2: Scalar = 0.999,
     eps: Scalar = 1e-8,
     eps_root: Scalar = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     *,
     nesterov: bool = False,
 ) -> GradientTransformation:
@@ -81,7 +80,7 @@ def adamw(
     b2: Scalar = 0.999,
     eps: Scalar = 1e-8,
     eps_root: Scalar = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     weight_decay: ScalarOrSchedule = 1e-4,
     mask: Mask = None,
     *,
@@ -127,7 +126,7 @@ def nadam(
     b2: Scalar = 0.999,
     eps: Scalar = 1e-8,
     eps_root: Scalar = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
 ) -> GradientTransformation:
     """Makes Adam with Nesterov's momentum.
 
@@ -160,7 +159,7 @@ def nadamw(
     b2: Scalar = 0.999,
     eps: Scalar = 1e-8,
     eps_root: Scalar = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     weight_decay: ScalarOrSchedule = 1e-4,
     mask: Mask = None,
 ) -> GradientTransformation:
@@ -273,7 +272,7 @@ def amsgrad(
     b2: Scalar = 0.999,
     eps: Scalar = 1e-8,
     eps_root: Scalar = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
 ) -> GradientTransformation:
     """Makes AMSGrad: Adam whose steps never grow back.
 

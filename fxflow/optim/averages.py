@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.array import Array
+from fxflow.numpy._operands import DTypeLike
 from fxflow.optim.base import (
     GradientTransformation,
     Params,
@@ -48,7 +49,7 @@ class ScaleByLionState(NamedTuple):
 
 
 def trace(
-    decay: Scalar, nesterov: bool = False, accumulator_dtype: Any = None
+    decay: Scalar, nesterov: bool = False, accumulator_dtype: DTypeLike | None = None
 ) -> GradientTransformation:
     r"""Makes a decaying sum of gradients: momentum.
 
@@ -92,7 +93,7 @@ def trace(
 
 
 def ema(
-    decay: Scalar, debias: bool = True, accumulator_dtype: Any = None
+    decay: Scalar, debias: bool = True, accumulator_dtype: DTypeLike | None = None
 ) -> GradientTransformation:
     r"""Makes a decaying mean of gradients: :math:`m \leftarrow (1-\beta) g + \beta m`.
 
@@ -128,7 +129,7 @@ def ema(
 
 
 def scale_by_lion(
-    b1: Scalar = 0.9, b2: Scalar = 0.99, mu_dtype: Any = None
+    b1: Scalar = 0.9, b2: Scalar = 0.99, mu_dtype: DTypeLike | None = None
 ) -> GradientTransformation:
     r"""Makes updates of one size, in the direction of an interpolated momentum.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fxflow.numpy._operands import DTypeLike
 from fxflow.optim.averages import scale_by_lion, trace
 from fxflow.optim.base import (
     GradientTransformation,
@@ -31,7 +32,7 @@ def sgd(
     learning_rate: ScalarOrSchedule,
     momentum: Scalar | None = None,
     nesterov: bool = False,
-    accumulator_dtype: Any = None,
+    accumulator_dtype: DTypeLike | None = None,
 ) -> GradientTransformation:
     r"""Makes stochastic gradient descent: :math:`p \leftarrow p - \eta g`.
 
@@ -62,7 +63,7 @@ def sgd(
 def momentum(
     learning_rate: ScalarOrSchedule,
     decay: Scalar = 0.9,
-    accumulator_dtype: Any = None,
+    accumulator_dtype: DTypeLike | None = None,
 ) -> GradientTransformation:
     r"""Makes gradient descent with momentum.
 
@@ -92,7 +93,7 @@ def momentum(
 def nesterov(
     learning_rate: ScalarOrSchedule,
     decay: Scalar = 0.9,
-    accumulator_dtype: Any = None,
+    accumulator_dtype: DTypeLike | None = None,
 ) -> GradientTransformation:
     r"""Makes gradient descent with Nesterov's momentum.
 
@@ -168,7 +169,7 @@ def lion(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
     b2: Scalar = 0.99,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     weight_decay: ScalarOrSchedule = 1e-3,
     mask: Mask = None,
 ) -> GradientTransformation:

@@ -14,6 +14,7 @@ from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.array import Array
 from fxflow.core.errors import ArgumentError
+from fxflow.numpy._operands import DTypeLike
 from fxflow.optim.base import (
     GradientTransformation,
     Params,
@@ -61,7 +62,7 @@ def _ahead(mu: Updates, updates: Updates, b1: Scalar, count: Any) -> Updates:
     return tree.map(lambda g, m: power_sum(g, b1, m, 1), now, later)
 
 
-def _adam_init(params: Params, mu_dtype: Any = None) -> ScaleByAdamState:
+def _adam_init(params: Params, mu_dtype: DTypeLike | None = None) -> ScaleByAdamState:
     mu = zeros_like(params, mu_dtype)
     return ScaleByAdamState(zero_count(), mu, zeros_like(real_parts(params)))
 
@@ -113,7 +114,7 @@ def scale_by_adam(
     b2: Scalar = 0.999,
     eps: Scalar = 1e-8,
     eps_root: Scalar = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     *,
     nesterov: bool = False,
 ) -> GradientTransformation:
@@ -163,7 +164,7 @@ def scale_by_amsgrad(
     b2: Scalar = 0.999,
     eps: Scalar = 1e-8,
     eps_root: Scalar = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
 ) -> GradientTransformation:
     r"""Makes updates of AMSGrad: Adam with the largest second moments so far.
 

@@ -178,6 +178,16 @@ def test_pickle_and_copies(make, weak):
     assert copy.copy(x).tolist() == x.tolist()
 
 
+@BOTH
+def test_a_copy_stays_where_its_original_is(make):
+    last = fxflow.devices()[-1]
+    for shape in ((3,), (0, 3)):
+        x = fxflow.device_put(make(np.ones(shape, np.float32)), last)
+        other = copy.deepcopy(x)
+        assert (other.device, other.committed) == (last, True)
+        assert other.tolist() == x.tolist()
+
+
 def test_keys_are_pickled_and_copied():
     key = fxflow.random.key(3)
     keys = fxflow.random.split(key, 2)

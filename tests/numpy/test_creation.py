@@ -143,3 +143,11 @@ def test_full_of_64_bits() -> None:
     assert fnp.full_like(fnp.zeros(2, "float64"), 0.1)[0] == fnp.float64(0.1)
     assert fxflow.lax.full((), np.float64(0.1), "float64") == fnp.float64(0.1)
     assert fnp.concatenate([np.full(1, 0.1)], dtype="float64")[0] == fnp.float64(0.1)
+
+
+@pytest.mark.parametrize("make", [fnp.array, fnp.asarray])
+def test_a_list_that_contains_itself(make):
+    endless = [1.0]
+    endless.append(endless)
+    with pytest.raises(ArgumentError, match="nested more than 64 deep; does one"):
+        make(endless)
