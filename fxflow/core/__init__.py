@@ -1,1 +1,15 @@
-"""The machine: arrays, types, graphs, traces, lowering; no operation is named here."""
+"""The machine: arrays, graphs of operations, their interpreters, and running them.
+
+To be read in this order; each package lists its files in theirs.
+
+- `errors`, `source`, `once`: what every module may raise, where the user's line is;
+- `tree`: nested containers of arrays;
+- `arrays`: what values are: dtypes, array types, arrays;
+- `ir`: the language: graphs, primitives, interpreters, recording;
+- `interpreters`: forward derivatives, linearization, transposition, vectorization;
+- `runtime`: from a graph to a program, and running operations at once;
+- `spmd`: what several devices add to all of these;
+- `boundary`: what stands between the user and a public function.
+
+`docs/tour.md` walks through them by one example.
+"""

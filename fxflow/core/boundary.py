@@ -22,9 +22,9 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.convert import is_arraylike, text_of
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import is_arraylike, text_of
 from fxflow.core.errors import ArgumentError, ConcretizationError, FxflowError
 from fxflow.core.source import interrupted, is_internal, without_own_frames
 

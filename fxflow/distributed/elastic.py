@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fxflow.core import tree as trees
-from fxflow.core.array import Array
-from fxflow.core.convert import as_array
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import as_array
 from fxflow.core.errors import ArgumentError
 from fxflow.devices import clients
 from fxflow.devices.cluster import (

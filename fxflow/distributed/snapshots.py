@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fxflow.core.array import Array
+from fxflow.core.arrays.array import Array
 from fxflow.devices.cluster import DistributedError
 
 from .admission import admitted, require_token

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow import random
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.convert import not_an_array
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import not_an_array
 from fxflow.core.errors import ArgumentError
 
 __all__ = [

@@ -4,8 +4,8 @@ Functions on arrays of one dtype and shape: no promotion, and no broadcasting bu
 constants. `fxflow.numpy` is made of them.
 """
 
-from fxflow.core import eager as _eager  # noqa: F401 (operations run once it is here)
 from fxflow.core.boundary import public as _public
+from fxflow.core.runtime import eager as _eager  # noqa: F401 (operations run once it is here)
 from fxflow.lax import linalg
 from fxflow.lax.approximate import (
     approx_max_k,

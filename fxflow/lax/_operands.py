@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fxflow.core import arith, dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval, Shape
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays.promotion import result_type
 from fxflow.core.errors import DtypeError, ShapeError
-from fxflow.core.primitive import table
-from fxflow.core.promotion import result_type
-from fxflow.core.trace import Tracer, state
+from fxflow.core.ir import arith
+from fxflow.core.ir.primitive import table
+from fxflow.core.ir.trace import Tracer, state
 
 PYTHON_SCALARS = frozenset((bool, int, float, complex))
 

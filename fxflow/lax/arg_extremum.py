@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import DtypeError, ShapeError
-from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.lax.arguments import axis_index
 from fxflow.lax.families import ORDERED, require_kind
 from fxflow.lax.pairwise import without

@@ -11,14 +11,14 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval, Shape
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
-from fxflow.core.primitive import table
+from fxflow.core.ir.primitive import table
+from fxflow.core.ir.trace import Tracer
 from fxflow.core.source import of_rank
-from fxflow.core.trace import Tracer
 
 
 def int_tuple(name: str, what: str, values: Any) -> tuple[int, ...]:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter, methodcaller
 from typing import Any
 
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.convert import typeof
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import AxisError
-from fxflow.core.primitive import register
+from fxflow.core.ir.primitive import register
 from fxflow.lax.arguments import (
     axis_indices,
     is_words,

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from math import factorial
 from typing import Any
 
-from fxflow.core import arith, dtypes
-from fxflow.core.array import Array
-from fxflow.core.convert import typeof
-from fxflow.core.primitive import register
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir import arith
+from fxflow.core.ir.primitive import register
 from fxflow.lax import _special_host as host
 from fxflow.lax.comparison import le, lt
 from fxflow.lax.conversion import convert

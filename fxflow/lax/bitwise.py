@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.array import Array
-from fxflow.core.primitive import register
+from fxflow.core.arrays.array import Array
+from fxflow.core.ir.primitive import register
 from fxflow.lax._operands import operands
 from fxflow.lax.families import BITS, INTEGER, Elementwise
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval, Shape
-from fxflow.core.convert import typeof
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import AxisError, ShapeError
-from fxflow.core.primitive import register
+from fxflow.core.ir import arith
+from fxflow.core.ir.primitive import register
 from fxflow.lax.arguments import (
     axis_indices,
     check,

@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes, tree
-from fxflow.core.array import Array, host_of, put_host
-from fxflow.core.aval import Aval, ShapeDtypeStruct
-from fxflow.core.batching import materialize
-from fxflow.core.convert import as_array, is_arraylike, not_an_array
-from fxflow.core.effects import DEBUG, IO, ORDERED, TOKEN
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array, host_of, put_host
+from fxflow.core.arrays.aval import Aval, ShapeDtypeStruct
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.errors import ArgumentError
-from fxflow.core.partition import by_each_device
-from fxflow.core.primitive import Primitive, Zero, register
-from fxflow.core.tree_paths import keys_of
+from fxflow.core.interpreters.batching import materialize
+from fxflow.core.ir.effects import DEBUG, IO, ORDERED, TOKEN
+from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.spmd.partition import by_each_device
+from fxflow.core.tree.paths import keys_of
 from fxflow.devices import Device
 from fxflow.devices.callbacks import HostCallback, custom_call
 from fxflow.devices.meshes import Mesh

@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fxflow.core.arith import instantiate
-from fxflow.core.aval import Aval
-from fxflow.core.batching import batch_graph
-from fxflow.core.graph import Graph, Literal, Node, Var, forwarded, prune, used_inputs
-from fxflow.core.higher_order import cotangents_for
-from fxflow.core.jvp import jvp_graph
-from fxflow.core.linearize import linearize_graph
-from fxflow.core.memories import Rewritten, settled
-from fxflow.core.primitive import Primitive, Zero, register
-from fxflow.core.transpose import transpose_graph
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.interpreters.batching import batch_graph
+from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.interpreters.linearize import linearize_graph
+from fxflow.core.interpreters.transpose import transpose_graph
+from fxflow.core.ir.arith import instantiate
+from fxflow.core.ir.graph import (
+    Graph,
+    Literal,
+    Node,
+    Var,
+    forwarded,
+    prune,
+    used_inputs,
+)
+from fxflow.core.ir.higher_order import cotangents_for
+from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.spmd.memories import Rewritten, settled
 
 
 @register

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fxflow.core import dtypes, promotion, tree
-from fxflow.core.aval import Aval
-from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes, promotion
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError, TreeError
-from fxflow.core.primitive import table
-from fxflow.core.tree_paths import difference
-from fxflow.core.varying import cast
+from fxflow.core.ir.primitive import table
+from fxflow.core.spmd.varying import cast
+from fxflow.core.tree.paths import difference
 
 
 def name_of(function: Any) -> str:

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.aval import NOWHERE, Aval, Axes
-from fxflow.core.batching import batch_flat, materialize
+from fxflow.core.arrays.aval import NOWHERE, Aval, Axes
 from fxflow.core.errors import ArgumentError
-from fxflow.core.primitive import Primitive
-from fxflow.core.trace import axis_size_of, named_axes, state
+from fxflow.core.interpreters.batching import batch_flat, materialize
+from fxflow.core.ir.primitive import Primitive
+from fxflow.core.ir.trace import axis_size_of, named_axes, state
 
 Names = tuple[Any, ...]
 Partition = tuple[tuple[int, ...], ...] | None

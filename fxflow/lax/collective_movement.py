@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval, Axes
-from fxflow.core.batching import materialize
-from fxflow.core.convert import typeof
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval, Axes
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.core.primitive import register
-from fxflow.core.trace import axis_size_of
+from fxflow.core.interpreters.batching import materialize
+from fxflow.core.ir.primitive import register
+from fxflow.core.ir.trace import axis_size_of
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.collective_groups import (
     Collective,

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.aval import NOWHERE, Aval, Axes
-from fxflow.core.convert import typeof
-from fxflow.core.graph import Node
-from fxflow.core.primitive import register
-from fxflow.core.trace import state
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.aval import NOWHERE, Aval, Axes
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir.graph import Node
+from fxflow.core.ir.primitive import register
+from fxflow.core.ir.trace import state
 from fxflow.lax import ordered_bits
 from fxflow.lax.bitcasting import bitcast_convert_type
 from fxflow.lax.bitwise import bitwise_or

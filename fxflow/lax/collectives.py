@@ -10,7 +10,7 @@ place of (1, 0) is 3.
 Derivatives taken inside are those of all slices' functions together: the transpose of
 a sum over the axis is the sum of all cotangents, of a gather the scattered sum, of a
 permutation its inverse. Inside `shard_map` types tell what the devices share (see
-`core/varying`), and what they share is one value: a sum's cotangent goes to each
+`core/spmd/varying`), and what they share is one value: a sum's cotangent goes to each
 device as it is, and cotangents of shared values are summed.
 """
 
@@ -21,12 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes, tree
-from fxflow.core.array import Array
-from fxflow.core.convert import typeof
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError
-from fxflow.core.trace import state
-from fxflow.core.varying import cast
+from fxflow.core.ir.trace import state
+from fxflow.core.spmd.varying import cast
 from fxflow.lax._operands import PYTHON_SCALARS
 from fxflow.lax.arguments import is_words, on_words
 from fxflow.lax.collective_groups import (

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import DtypeError
-from fxflow.core.graph import Var
-from fxflow.core.primitive import Zero, register
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Var
+from fxflow.core.ir.primitive import Zero, register
 from fxflow.lax._operands import operands
 from fxflow.lax.families import (
     ADDED,

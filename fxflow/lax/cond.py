@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from fxflow._config import config
-from fxflow.core import arith, dtypes, tree
-from fxflow.core.aval import Aval
-from fxflow.core.bodies import Body, trace_body
-from fxflow.core.boundary import boundary
-from fxflow.core.convert import (
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import (
     as_array,
     is_arraylike,
     not_an_array,
@@ -20,12 +19,15 @@ from fxflow.core.convert import (
     typeof,
     unwrapped,
 )
+from fxflow.core.boundary import boundary
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.core.graph import Graph
-from fxflow.core.higher_order import with_consts
-from fxflow.core.primitive import table
-from fxflow.core.trace import Tracer
-from fxflow.core.varying import cast
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Graph
+from fxflow.core.ir.higher_order import with_consts
+from fxflow.core.ir.primitive import table
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.bodies import Body, trace_body
+from fxflow.core.spmd.varying import cast
 from fxflow.lax.carry import (
     as_type,
     leaves_of,

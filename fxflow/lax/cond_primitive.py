@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.aval import Aval
-from fxflow.core.batching import batch_graph
-from fxflow.core.effects import TOKEN
-from fxflow.core.graph import Graph, Node, Var, forwarded, prune, used_inputs
-from fxflow.core.higher_order import (
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.interpreters.batching import batch_graph
+from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.interpreters.linearize import LinearGraphs, linearize_graph
+from fxflow.core.interpreters.transpose import transpose_graph
+from fxflow.core.ir.effects import TOKEN
+from fxflow.core.ir.graph import Graph, Node, Var, forwarded, prune, used_inputs
+from fxflow.core.ir.higher_order import (
     HigherOrder,
     append_zeros,
     chosen,
@@ -20,11 +23,8 @@ from fxflow.core.higher_order import (
     run_host,
     spread,
 )
-from fxflow.core.jvp import jvp_graph
-from fxflow.core.linearize import LinearGraphs, linearize_graph
-from fxflow.core.memories import FREE, Rewritten
-from fxflow.core.primitive import register
-from fxflow.core.transpose import transpose_graph
+from fxflow.core.ir.primitive import register
+from fxflow.core.spmd.memories import FREE, Rewritten
 from fxflow.lax.cond_rows import Graphs, select_branches
 
 

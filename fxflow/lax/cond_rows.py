@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith
-from fxflow.core.aval import Aval
-from fxflow.core.batching import batch_graph, materialize
-from fxflow.core.convert import typeof
-from fxflow.core.eager import EvalTrace
-from fxflow.core.graph import Graph, Node, Var, prune, used_inputs
-from fxflow.core.higher_order import (
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.interpreters.batching import batch_graph, materialize
+from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.interpreters.linearize import linearize_graph
+from fxflow.core.interpreters.transpose import transpose_graph
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Graph, Node, Var, prune, used_inputs
+from fxflow.core.ir.higher_order import (
     HigherOrder,
     carries_tangent,
     chosen,
@@ -29,13 +31,11 @@ from fxflow.core.higher_order import (
     run_host,
     spread,
 )
-from fxflow.core.jvp import jvp_graph
-from fxflow.core.linearize import linearize_graph
-from fxflow.core.memories import Rewritten
-from fxflow.core.primitive import register, table
-from fxflow.core.staging import trace_closed
-from fxflow.core.trace import state
-from fxflow.core.transpose import transpose_graph
+from fxflow.core.ir.primitive import register, table
+from fxflow.core.ir.staging import trace_closed
+from fxflow.core.ir.trace import state
+from fxflow.core.runtime.eager import EvalTrace
+from fxflow.core.spmd.memories import Rewritten
 from fxflow.lax.arg_extremum import argmax
 from fxflow.lax.dynamic_slicing import dynamic_index_in_dim
 from fxflow.lax.gradient_control import stop_gradient

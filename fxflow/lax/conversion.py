@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.array import Array, put_host
-from fxflow.core.aval import Aval
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array, put_host
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import DtypeError
-from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.core.ir import arith
+from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.lax.families import MOVED, kind
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.graph import Node, Var
-from fxflow.core.memories import kept
-from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.ir.graph import Node, Var
+from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.spmd.memories import kept
 from fxflow.lax.families import MOVED, Linear
 
 

@@ -17,11 +17,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.convert import typeof
-from fxflow.core.primitive import Primitive, register
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir.primitive import Primitive, register
 from fxflow.lax import _extrema_host
 from fxflow.lax.arguments import axis_index
 from fxflow.lax.comparison import eq

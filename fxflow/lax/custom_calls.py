@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fxflow.core.aval import Aval
-from fxflow.core.batching import batch_graph
-from fxflow.core.convert import typeof
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import NotDifferentiableError
-from fxflow.core.graph import Graph, Node, Var, forwarded
-from fxflow.core.higher_order import (
+from fxflow.core.interpreters.batching import batch_graph
+from fxflow.core.interpreters.transpose import transpose_graph
+from fxflow.core.ir.graph import Graph, Node, Var, forwarded
+from fxflow.core.ir.higher_order import (
     HigherOrder,
     carries_tangent,
     chosen,
@@ -19,9 +20,8 @@ from fxflow.core.higher_order import (
     run_host,
     spread,
 )
-from fxflow.core.memories import Rewritten
-from fxflow.core.primitive import Primitive, Zero, register
-from fxflow.core.transpose import transpose_graph
+from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.spmd.memories import Rewritten
 from fxflow.lax.custom_rules import (
     Backward,
     BatchedBackward,

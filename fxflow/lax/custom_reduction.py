@@ -11,18 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, tree
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.batching import batch_flat
-from fxflow.core.convert import is_arraylike, not_an_array, typeof, unwrapped
+from fxflow.core import tree
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof, unwrapped
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.core.graph import Graph
-from fxflow.core.jvp import jvp_flat
-from fxflow.core.partition import whole_along
-from fxflow.core.primitive import Primitive, register
-from fxflow.core.staging import trace_flat
-from fxflow.core.trace import Tracer
+from fxflow.core.interpreters.batching import batch_flat
+from fxflow.core.interpreters.jvp import jvp_flat
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Graph
+from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.spmd.partition import whole_along
 from fxflow.lax.arguments import axis_indices
 from fxflow.lax.families import ANY, require_kind
 from fxflow.lax.pairwise import host_evaluate, kept_axes, tree_reduce, without

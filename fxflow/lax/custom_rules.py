@@ -13,12 +13,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from fxflow.core import arith
-from fxflow.core.aval import Aval
-from fxflow.core.batching import batch_flat, materialize
-from fxflow.core.convert import typeof
-from fxflow.core.graph import Graph, forwarded
-from fxflow.core.higher_order import (
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.interpreters.batching import batch_flat, materialize
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Graph, forwarded
+from fxflow.core.ir.higher_order import (
     carries_tangent,
     chosen,
     live_flags,
@@ -26,8 +26,8 @@ from fxflow.core.higher_order import (
     spread,
     with_consts,
 )
-from fxflow.core.primitive import Zero
-from fxflow.core.staging import trace_flat
+from fxflow.core.ir.primitive import Zero
+from fxflow.core.ir.staging import trace_flat
 from fxflow.lax.padding import pad
 from fxflow.lax.reshaping import expand_dims
 from fxflow.lax.slicing import index_in_dim

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.aval import Shape
-from fxflow.core.convert import typeof
-from fxflow.core.primitive import table
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.aval import Shape
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir import arith
+from fxflow.core.ir.primitive import table
 from fxflow.lax.bitcasting import bitcast_convert_type
 from fxflow.lax.bitwise import bitwise_or, shift_right_logical
 from fxflow.lax.comparison import lt

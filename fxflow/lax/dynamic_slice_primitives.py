@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.aval import Aval, Shape
-from fxflow.core.batching import materialize
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import DtypeError, ShapeError
-from fxflow.core.graph import Node, Var
-from fxflow.core.memories import part, written
-from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.core.interpreters.batching import materialize
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Node, Var
+from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.spmd.memories import part, written
 from fxflow.lax.arguments import listed
 from fxflow.lax.families import MOVED
 from fxflow.lax.gather import Gather

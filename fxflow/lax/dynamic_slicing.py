@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes, promotion
-from fxflow.core.array import Array
-from fxflow.core.aval import Shape
-from fxflow.core.convert import typeof
-from fxflow.core.eager import library
+from fxflow.core.arrays import dtypes, promotion
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Shape
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.core.ir import arith
+from fxflow.core.runtime.eager import library
 from fxflow.lax.arguments import (
     axis_index,
     check,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fxflow.core.array import Array
+from fxflow.core.arrays.array import Array
 from fxflow.lax._operands import operands
 from fxflow.lax.elementwise_primitives import (
     Abs,

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.convert import typeof
-from fxflow.core.graph import Var
-from fxflow.core.primitive import Zero, register
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Var
+from fxflow.core.ir.primitive import Zero, register
 from fxflow.lax import _extrema_host
 from fxflow.lax._operands import operands
 from fxflow.lax.bitwise import bitwise_and, bitwise_or

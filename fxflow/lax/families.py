@@ -15,14 +15,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.aval import Aval
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import DtypeError, ShapeError
-from fxflow.core.graph import Var
-from fxflow.core.linearize import TangentTracer, Tape
-from fxflow.core.primitive import Primitive, Zero, table
-from fxflow.core.trace import Tracer, state
+from fxflow.core.interpreters.linearize import TangentTracer, Tape
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Var
+from fxflow.core.ir.primitive import Primitive, Zero, table
+from fxflow.core.ir.trace import Tracer, state
 
 # -- which dtypes an operation takes -------------------------------------------
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir import arith
 from fxflow.lax.bitwise import bitwise_and
 from fxflow.lax.comparison import eq, ge, gt, le
 from fxflow.lax.conversion import convert

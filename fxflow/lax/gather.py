@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval, Shape
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.core.primitive import Primitive, Zero, register, table
+from fxflow.core.ir import arith
+from fxflow.core.ir.primitive import Primitive, Zero, register, table
 from fxflow.lax.arguments import check, is_words, listed, on_words, shape_tuple
 from fxflow.lax.families import MOVED
 from fxflow.lax.places import (

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes, tree
-from fxflow.core.convert import is_arraylike, typeof
-from fxflow.core.primitive import register
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.convert import is_arraylike, typeof
+from fxflow.core.ir.primitive import register
 from fxflow.lax.families import ANY, MOVED, Elementwise
 
 

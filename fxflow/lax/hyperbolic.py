@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith
-from fxflow.core.array import Array
-from fxflow.core.convert import typeof
-from fxflow.core.primitive import register
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir import arith
+from fxflow.core.ir.primitive import register
 from fxflow.lax.elementwise import add, div, mul, sub
 from fxflow.lax.families import INEXACT, Elementwise
 from fxflow.lax.powers import rsqrt, square

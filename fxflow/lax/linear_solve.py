@@ -11,15 +11,18 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core import arith, tree
-from fxflow.core.aval import Aval
-from fxflow.core.batching import batch_graph, materialize
-from fxflow.core.bodies import trace_body
+from fxflow.core import tree
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError, NotDifferentiableError, ShapeError
-from fxflow.core.graph import Graph, Var, forwarded
-from fxflow.core.higher_order import (
+from fxflow.core.interpreters.batching import batch_graph, materialize
+from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.interpreters.linearize import linearize_flat, tape_to_graph
+from fxflow.core.interpreters.transpose import backward_with_values, transpose_graph
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Graph, Var, forwarded
+from fxflow.core.ir.higher_order import (
     HigherOrder,
     chosen,
     live_flags,
@@ -28,12 +31,10 @@ from fxflow.core.higher_order import (
     spread,
     with_consts,
 )
-from fxflow.core.jvp import jvp_graph
-from fxflow.core.linearize import linearize_flat, tape_to_graph
-from fxflow.core.primitive import Zero, register
-from fxflow.core.staging import trace_flat
-from fxflow.core.trace import Tracer
-from fxflow.core.transpose import backward_with_values, transpose_graph
+from fxflow.core.ir.primitive import Zero, register
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.bodies import trace_body
 from fxflow.lax.carry import leaves_of, name_of, require_callable, require_structure
 from fxflow.lax.custom_calls import CustomJVPCall
 

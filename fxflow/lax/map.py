@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.batching import batch_flat, materialize
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError
+from fxflow.core.interpreters.batching import batch_flat, materialize
 from fxflow.lax.carry import leaves_of, require_callable
 from fxflow.lax.joining import concatenate
 from fxflow.lax.reshaping import reshape

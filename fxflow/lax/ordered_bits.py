@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.convert import typeof
 from fxflow.lax.bitcasting import bitcast_convert_type
 from fxflow.lax.bitwise import bitwise_and, bitwise_xor, shift_right_arithmetic
 from fxflow.lax.comparison import ne

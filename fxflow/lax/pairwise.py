@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.aval import Shape
-from fxflow.core.batching import batch_graph
-from fxflow.core.convert import typeof
-from fxflow.core.graph import Graph, Literal
+from fxflow.core.arrays.aval import Shape
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.interpreters.batching import batch_graph
+from fxflow.core.ir.graph import Graph, Literal
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.joining import concatenate

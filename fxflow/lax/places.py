@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.aval import Aval, Shape
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax.arguments import int_tuple, listed
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.convert import typeof
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.core.tree_nodes import register_pytree_node
+from fxflow.core.tree.nodes import register_pytree_node
 from fxflow.lax.collective_groups import Names, names_given, shown
 from fxflow.lax.collectives import pairs_given, ppermute
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ArgumentError, DtypeError
-from fxflow.core.primitive import Zero, register, table
+from fxflow.core.ir import arith
+from fxflow.core.ir.primitive import Zero, register, table
 from fxflow.lax._operands import PYTHON_SCALARS, aligned, operands
 from fxflow.lax.bitwise import bitwise_and, bitwise_not
 from fxflow.lax.comparison import eq, ge

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ArgumentError, DtypeError
-from fxflow.core.primitive import register
+from fxflow.core.ir.primitive import register
 from fxflow.lax.families import FLOAT, Elementwise, Linear
 
 _LAYOUT = {

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.convert import typeof
-from fxflow.core.eager import library
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.core.ir import arith
+from fxflow.core.runtime.eager import library
 from fxflow.lax.arguments import axis_index, int_tuple
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.cumulative import cumsum

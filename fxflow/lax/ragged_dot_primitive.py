@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.aval import Aval, Shape
-from fxflow.core.batching import materialize
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ShapeError
-from fxflow.core.graph import Var
-from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.core.interpreters.batching import materialize
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Var
+from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.conversion import convert_element_type

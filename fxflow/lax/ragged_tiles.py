@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.aval import Shape
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.aval import Shape
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir import arith
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
 from fxflow.lax.comparison import ge, le, lt
 from fxflow.lax.conversion import convert_element_type

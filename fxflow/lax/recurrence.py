@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.batching import materialize
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import DtypeError, ShapeError
-from fxflow.core.graph import Var
-from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.core.interpreters.batching import materialize
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Var
+from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.lax.arguments import axis_index
 from fxflow.lax.axis_order import rev
 from fxflow.lax.elementwise import add, mul

@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval, Shape
-from fxflow.core.convert import typeof
-from fxflow.core.jvp import jvp_flat
-from fxflow.core.partition import whole_along
-from fxflow.core.primitive import Primitive, Zero, register, table
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.interpreters.jvp import jvp_flat
+from fxflow.core.ir.primitive import Primitive, Zero, register, table
+from fxflow.core.spmd.partition import whole_along
 from fxflow.lax import _extrema_host, ordered_bits
 from fxflow.lax.arguments import axis_indices
 from fxflow.lax.broadcasting import broadcast_in_dim

@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from fxflow.core.aval import Aval
-from fxflow.core.batching import batch_graph
-from fxflow.core.graph import (
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.interpreters.batching import batch_graph
+from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.interpreters.linearize import LinearGraphs, linearize_graph
+from fxflow.core.interpreters.transpose import transpose_graph
+from fxflow.core.ir.graph import (
     Graph,
     Literal,
     Node,
@@ -23,7 +26,7 @@ from fxflow.core.graph import (
     prune,
     used_inputs,
 )
-from fxflow.core.higher_order import (
+from fxflow.core.ir.higher_order import (
     HigherOrder,
     chosen,
     cotangents_for,
@@ -32,12 +35,9 @@ from fxflow.core.higher_order import (
     run_host,
     spread,
 )
-from fxflow.core.jvp import jvp_graph
-from fxflow.core.linearize import LinearGraphs, linearize_graph
-from fxflow.core.memories import Going, Rewritten, settled
-from fxflow.core.memories import kept as kept_where
-from fxflow.core.primitive import register, table
-from fxflow.core.transpose import transpose_graph
+from fxflow.core.ir.primitive import register, table
+from fxflow.core.spmd.memories import Going, Rewritten, settled
+from fxflow.core.spmd.memories import kept as kept_where
 from fxflow.lax.calls import JitCall
 from fxflow.lax.families import MOVED, Structural
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from operator import methodcaller
 from typing import Any
 
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval, Shape
-from fxflow.core.convert import typeof
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import AxisError, ShapeError
-from fxflow.core.graph import Node
-from fxflow.core.memories import kept
-from fxflow.core.primitive import register
+from fxflow.core.ir.graph import Node
+from fxflow.core.ir.primitive import register
+from fxflow.core.spmd.memories import kept
 from fxflow.lax.arguments import (
     axis_index,
     axis_indices,

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.primitive import register
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.ir.primitive import register
 from fxflow.lax._operands import operands
 from fxflow.lax.families import FLOAT, Elementwise
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.aval import Aval
-from fxflow.core.bodies import Body, trace_body
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import read_only, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.convert import read_only, typeof
 from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.core.varying import with_outputs_varying
+from fxflow.core.runtime.bodies import Body, trace_body
+from fxflow.core.spmd.varying import with_outputs_varying
 from fxflow.lax.carry import (
     as_type,
     leaves_of,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fxflow.core import arith
-from fxflow.core.aval import Aval
-from fxflow.core.convert import typeof
-from fxflow.core.graph import Graph, Node, Var, live_nodes
-from fxflow.core.higher_order import (
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.interpreters.linearize import linearize_flat, linearize_graph
+from fxflow.core.interpreters.transpose import backward, backward_with_values
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Graph, Node, Var, live_nodes
+from fxflow.core.ir.higher_order import (
     HigherOrder,
     carries_tangent,
     carry_flow,
@@ -19,10 +21,8 @@ from fxflow.core.higher_order import (
     split_at,
     spread,
 )
-from fxflow.core.linearize import linearize_flat, linearize_graph
-from fxflow.core.primitive import Zero
-from fxflow.core.staging import trace_closed
-from fxflow.core.transpose import backward, backward_with_values
+from fxflow.core.ir.primitive import Zero
+from fxflow.core.ir.staging import trace_closed
 
 
 def typeof_linear(atom: Any) -> Aval:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.aval import Aval
-from fxflow.core.effects import TOKEN
-from fxflow.core.graph import Graph
-from fxflow.core.higher_order import split_at
-from fxflow.core.lowering import Context
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.ir.effects import TOKEN
+from fxflow.core.ir.graph import Graph
+from fxflow.core.ir.higher_order import split_at
+from fxflow.core.runtime.lowering import Context
 
 
 class ScanLowering:

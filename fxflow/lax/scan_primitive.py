@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith
-from fxflow.core.aval import Aval
-from fxflow.core.batching import batch_graph, materialize
-from fxflow.core.graph import Graph, Node, Var, forwarded, prune, used_inputs
-from fxflow.core.higher_order import (
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.interpreters.batching import batch_graph, materialize
+from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Graph, Node, Var, forwarded, prune, used_inputs
+from fxflow.core.ir.higher_order import (
     HigherOrder,
     carry_flow,
     chosen,
@@ -27,9 +28,8 @@ from fxflow.core.higher_order import (
     run_host,
     split_at,
 )
-from fxflow.core.jvp import jvp_graph
-from fxflow.core.memories import Part, Rewritten, settled
-from fxflow.core.primitive import register
+from fxflow.core.ir.primitive import register
+from fxflow.core.spmd.memories import Part, Rewritten, settled
 from fxflow.lax.scan_derivatives import (
     LinearScan,
     given_back,

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.convert import typeof
-from fxflow.core.graph import Var
-from fxflow.core.primitive import Zero, register
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Var
+from fxflow.core.ir.primitive import Zero, register
 from fxflow.lax.arguments import check, is_words, on_words
 from fxflow.lax.comparison import eq
 from fxflow.lax.creation import iota

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.graph import Var
-from fxflow.core.primitive import Zero, register
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Var
+from fxflow.core.ir.primitive import Zero, register
 from fxflow.lax.elementwise import neg
 from fxflow.lax.families import ADDED, NUMERIC
 from fxflow.lax.places import (

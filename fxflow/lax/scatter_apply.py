@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.array import Array, host_of, put_host
-from fxflow.core.aval import Aval, Shape
-from fxflow.core.batching import materialize
-from fxflow.core.convert import as_array, typeof
-from fxflow.core.eager import interpreter
+from fxflow.core.arrays.array import Array, host_of, put_host
+from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays.convert import as_array, typeof
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.core.graph import Graph
-from fxflow.core.primitive import Primitive, register
-from fxflow.core.staging import trace_flat
-from fxflow.core.trace import under
+from fxflow.core.interpreters.batching import materialize
+from fxflow.core.ir.graph import Graph
+from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.ir.trace import under
+from fxflow.core.runtime.eager import interpreter
 from fxflow.lax.arguments import shape_tuple
 from fxflow.lax.families import ANY, require_kind
 from fxflow.lax.places import GatherScatterMode, ScatterDimensionNumbers

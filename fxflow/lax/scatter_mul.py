@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith
-from fxflow.core.array import Array
-from fxflow.core.convert import typeof
-from fxflow.core.primitive import Zero, register
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir import arith
+from fxflow.core.ir.primitive import Zero, register
 from fxflow.lax.bitwise import bitwise_not
 from fxflow.lax.comparison import eq
 from fxflow.lax.conversion import convert_element_type

@@ -9,8 +9,8 @@ Derivatives are those of the function of whole arrays. What every device gets (a
 that `in_specs` does not mention) was copied, so its cotangent is the sum of all
 devices'; what every device gives alike (an axis that `out_specs` does not mention) is
 one value, of whose cotangent each device takes its share. Where types tell what devices
-share (`check`, see `core/varying`), that has already happened inside, but for results
-that are alike though their types do not say so.
+share (`check`, see `core/spmd/varying`), that has already happened inside, but for
+results that are alike though their types do not say so.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arith import constant
-from fxflow.core.aval import Aval
-from fxflow.core.batching import batch_graph
-from fxflow.core.effects import ORDERED
+from fxflow.core.arrays.aval import Aval
 from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.core.graph import Graph, Node, Var, any_node, prune, used_inputs
-from fxflow.core.higher_order import (
+from fxflow.core.interpreters.batching import batch_graph
+from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.interpreters.linearize import linearize_graph
+from fxflow.core.interpreters.transpose import transpose_graph
+from fxflow.core.ir.arith import constant
+from fxflow.core.ir.effects import ORDERED
+from fxflow.core.ir.graph import Graph, Node, Var, any_node, prune, used_inputs
+from fxflow.core.ir.higher_order import (
     HigherOrder,
     chosen,
     cotangents_for,
@@ -35,15 +38,12 @@ from fxflow.core.higher_order import (
     spread,
     uses_axis,
 )
-from fxflow.core.jvp import jvp_graph
-from fxflow.core.linearize import linearize_graph
-from fxflow.core.lowering import Context
-from fxflow.core.memories import Rewritten
-from fxflow.core.partition import axis_text, spec_text
-from fxflow.core.primitive import register
-from fxflow.core.staging import trace_closed
-from fxflow.core.trace import named_axes, state
-from fxflow.core.transpose import transpose_graph
+from fxflow.core.ir.primitive import register
+from fxflow.core.ir.staging import trace_closed
+from fxflow.core.ir.trace import named_axes, state
+from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd.memories import Rewritten
+from fxflow.core.spmd.partition import axis_text, spec_text
 from fxflow.devices.meshes import Mesh, PartitionSpec, names_of
 from fxflow.devices.shardings import NamedSharding
 from fxflow.lax.collective_groups import Collective, shown

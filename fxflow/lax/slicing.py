@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from fxflow.core import arith
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.convert import typeof
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ShapeError
-from fxflow.core.graph import Node
-from fxflow.core.memories import part
-from fxflow.core.primitive import register
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Node
+from fxflow.core.ir.primitive import register
+from fxflow.core.spmd.memories import part
 from fxflow.lax.arguments import (
     axis_index,
     check,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fxflow.core import arith
-from fxflow.core.array import Array
-from fxflow.core.convert import typeof
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import NotDifferentiableError
-from fxflow.core.primitive import register
+from fxflow.core.ir import arith
+from fxflow.core.ir.primitive import register
 from fxflow.lax import _special_host as host
 from fxflow.lax._operands import operands
 from fxflow.lax.elementwise import add, mul, neg

@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.array import Array, buffer_of, from_host, host_of
-from fxflow.core.aval import Aval, ShapeDtypeStruct
-from fxflow.core.batching import BatchTracer
-from fxflow.core.convert import as_array, typeof
+from fxflow.core.arrays.array import Array, buffer_of, from_host, host_of
+from fxflow.core.arrays.array_type import placed_on
+from fxflow.core.arrays.aval import Aval, ShapeDtypeStruct
+from fxflow.core.arrays.convert import as_array, typeof
 from fxflow.core.errors import ArgumentError
-from fxflow.core.execute import buffer_at
-from fxflow.core.graph import Node
-from fxflow.core.jvp import JVPTracer
-from fxflow.core.linearize import LinearizeTracer
-from fxflow.core.memories import (
+from fxflow.core.interpreters.batching import BatchTracer
+from fxflow.core.interpreters.jvp import JVPTracer
+from fxflow.core.interpreters.linearize import LinearizeTracer
+from fxflow.core.ir.graph import Node
+from fxflow.core.ir.primitive import register
+from fxflow.core.ir.trace import Tracer, manual_meshes, state
+from fxflow.core.runtime.execute import buffer_at
+from fxflow.core.spmd.memories import (
     UNKNOWN,
     Back,
     Going,
@@ -26,10 +29,7 @@ from fxflow.core.memories import (
     Origin,
     Rewritten,
 )
-from fxflow.core.partition import mesh_of, spec_text
-from fxflow.core.placed import placed_on
-from fxflow.core.primitive import register
-from fxflow.core.trace import Tracer, manual_meshes, state
+from fxflow.core.spmd.partition import mesh_of, spec_text
 from fxflow.devices import Device, buffers
 from fxflow.devices.errors import PlacementError
 from fxflow.devices.meshes import PartitionSpec, get_mesh

@@ -9,20 +9,22 @@ from typing import Any
 import numpy as np
 
 from fxflow._config import config
-from fxflow.core import arith, dtypes, tree
-from fxflow.core.aval import Aval
-from fxflow.core.bodies import trace_body
-from fxflow.core.boundary import boundary
-from fxflow.core.convert import (
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import (
     is_arraylike,
     not_an_array,
     read_only,
     typeof,
     unwrapped,
 )
+from fxflow.core.boundary import boundary
 from fxflow.core.errors import ArgumentError, DtypeError
-from fxflow.core.primitive import table
-from fxflow.core.trace import Tracer
+from fxflow.core.ir import arith
+from fxflow.core.ir.primitive import table
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.bodies import trace_body
 from fxflow.lax.carry import as_type, leaves_of, name_of, require_callable
 from fxflow.lax.comparison import lt
 from fxflow.lax.scan import scan, traced_with_carry

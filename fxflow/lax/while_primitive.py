@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.aval import Aval
-from fxflow.core.batching import batch_graph, materialize
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import NotDifferentiableError
-from fxflow.core.graph import Graph, Node, Var, forwarded, prune, used_inputs
-from fxflow.core.higher_order import (
+from fxflow.core.interpreters.batching import batch_graph, materialize
+from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Graph, Node, Var, forwarded, prune, used_inputs
+from fxflow.core.ir.higher_order import (
     HigherOrder,
     carries_tangent,
     carry_flow,
@@ -24,11 +26,10 @@ from fxflow.core.higher_order import (
     split_at,
     spread,
 )
-from fxflow.core.jvp import jvp_graph
-from fxflow.core.lowering import Context
-from fxflow.core.memories import Rewritten
-from fxflow.core.primitive import register, table
-from fxflow.core.staging import trace_flat
+from fxflow.core.ir.primitive import register, table
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd.memories import Rewritten
 from fxflow.lax.scan_lowering import while_op
 
 

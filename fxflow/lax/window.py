@@ -7,14 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.array import Array, put_host
-from fxflow.core.aval import Aval
-from fxflow.core.batching import batch_flat
-from fxflow.core.convert import typeof
-from fxflow.core.graph import Graph
-from fxflow.core.jvp import jvp_flat
-from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array, put_host
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.interpreters.batching import batch_flat
+from fxflow.core.interpreters.jvp import jvp_flat
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Graph
+from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.convolution_dims import dilated
 from fxflow.lax.custom_reduction import (

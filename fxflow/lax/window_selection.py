@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith
-from fxflow.core.aval import Aval, Shape
-from fxflow.core.batching import materialize
-from fxflow.core.convert import typeof
-from fxflow.core.graph import Var
-from fxflow.core.linearize import linearize_flat
-from fxflow.core.primitive import Primitive, Zero, register
-from fxflow.core.transpose import backward
+from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.interpreters.batching import materialize
+from fxflow.core.interpreters.linearize import linearize_flat
+from fxflow.core.interpreters.transpose import backward
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Var
+from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.lax.comparison import eq, gt, lt
 from fxflow.lax.convolution_dims import dilated
 from fxflow.lax.creation import full

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fxflow.core import arith
-from fxflow.core.aval import Aval, Shape
-from fxflow.core.convert import typeof
+from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ShapeError
+from fxflow.core.ir import arith
 from fxflow.lax.arguments import int_tuple
 from fxflow.lax.convolution_dims import (
     Padding,

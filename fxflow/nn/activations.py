@@ -12,11 +12,11 @@ from typing import Any
 
 from fxflow import lax
 from fxflow import numpy as fnp
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.convert import is_arraylike, not_an_array, typeof
-from fxflow.core.eager import library
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import AxisError, DtypeError, ShapeError
+from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import ArrayLike
 
 

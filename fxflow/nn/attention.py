@@ -7,12 +7,12 @@ from typing import Any
 
 from fxflow import lax
 from fxflow import numpy as fnp
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Shape
-from fxflow.core.convert import is_arraylike, not_an_array, typeof
-from fxflow.core.eager import library
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Shape
+from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.runtime.eager import library
 from fxflow.nn.normalization import logsumexp, softmax
 
 _NAME = "dot_product_attention"

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 
 from fxflow import lax, random
 from fxflow import numpy as fnp
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Shape
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Shape
 from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import DTypeLike

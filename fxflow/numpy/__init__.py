@@ -1,6 +1,6 @@
 """NumPy's functions on fxflow arrays: `import fxflow.numpy as fnp`."""
 
-from fxflow.core.array import Array as ndarray
+from fxflow.core.arrays.array import Array as ndarray
 from fxflow.core.boundary import public as _public
 from fxflow.numpy import array_methods as _array_methods  # noqa: F401 (operators, methods)
 from fxflow.numpy import fft, linalg

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core import dtypes
-from fxflow.core.array import Array
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
 from fxflow.core.errors import DtypeError
-from fxflow.core.primitive import table
+from fxflow.core.ir.primitive import table
 from fxflow.numpy._operands import array_of, convert, promote
 from fxflow.numpy.ufuncs import Binary, R, Unary
 

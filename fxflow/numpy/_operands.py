@@ -13,16 +13,16 @@ from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.array import Array, put_host
-from fxflow.core.aval import Aval, Shape
-from fxflow.core.convert import as_array, not_an_array, typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array, put_host
+from fxflow.core.arrays.array_type import placed_on
+from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays.convert import as_array, not_an_array, typeof
+from fxflow.core.arrays.promotion import lub
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.core.placed import placed_on
-from fxflow.core.primitive import table
-from fxflow.core.promotion import lub
+from fxflow.core.ir.primitive import table
+from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.source import at_fault
-from fxflow.core.trace import Tracer, state
 
 
 class HasArray(Protocol):

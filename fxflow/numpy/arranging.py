@@ -10,17 +10,17 @@ from typing import Any, cast
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.convert import as_array, unwrapped
-from fxflow.core.eager import library
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import as_array, unwrapped
 from fxflow.core.errors import (
     ArgumentError,
     ConcretizationError,
     DtypeError,
     ShapeError,
 )
-from fxflow.core.trace import Tracer
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.eager import library
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import ArrayLike, array_of, convert, repeated
 from fxflow.numpy.axes import as_shape, canonical_axes, canonical_axis

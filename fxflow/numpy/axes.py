@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.array import Array
-from fxflow.core.aval import Shape
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Shape
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError
 from fxflow.core.source import of_rank
 from fxflow.lax.arguments import integer

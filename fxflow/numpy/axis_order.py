@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.array import Array
-from fxflow.core.eager import library
+from fxflow.core.arrays.array import Array
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError
+from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import ArrayLike, array_of
 from fxflow.numpy.axes import canonical_axes, canonical_axis, hashable
 

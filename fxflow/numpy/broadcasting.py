@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval, Shape
-from fxflow.core.eager import library
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.errors import ShapeError
+from fxflow.core.runtime.eager import library
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import ArrayLike, ShapeLike, array_of, joint_shape, repeated
 from fxflow.numpy.axes import as_shape

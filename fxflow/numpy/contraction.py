@@ -12,9 +12,9 @@ from collections.abc import Collection, Hashable
 from typing import Any
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
 from fxflow.core.errors import ShapeError
 from fxflow.numpy import reductions
 from fxflow.numpy._operands import DTypeLike, convert

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import dtypes, promotion
-from fxflow.core.array import Array, from_host, host_of, put_host
-from fxflow.core.aval import Aval
-from fxflow.core.convert import as_array, is_arraylike, not_an_array
-from fxflow.core.eager import EVAL, quiet
+from fxflow.core.arrays import dtypes, promotion
+from fxflow.core.arrays.array import Array, from_host, host_of, put_host
+from fxflow.core.arrays.array_type import placed_on
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.core.placed import placed_on
-from fxflow.core.trace import state
+from fxflow.core.ir.trace import state
+from fxflow.core.runtime.eager import EVAL, quiet
 from fxflow.lax.transfer import as_sharding
 from fxflow.numpy._operands import SCALARS, DTypeLike, convert
 from fxflow.transforms.transfer import device_put

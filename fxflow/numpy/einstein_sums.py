@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.array import Array
-from fxflow.core.convert import typeof
-from fxflow.core.eager import library
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.core.runtime.eager import library
 from fxflow.lax.arguments import int_tuple
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import DTypeLike, array_of, convert, no_out, promote_dtypes

@@ -10,12 +10,12 @@ from numpy import get_printoptions as get_printoptions
 from numpy import printoptions as printoptions
 from numpy import set_printoptions as set_printoptions
 
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.convert import unwrapped
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.array_type import placed_on
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import unwrapped
 from fxflow.core.errors import ArgumentError
-from fxflow.core.placed import placed_on
 from fxflow.devices import buffers, dlpack
 from fxflow.numpy._operands import DTypeLike
 from fxflow.numpy.creation import asarray, to_device

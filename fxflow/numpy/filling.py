@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array, buffer_of, from_host, host_of
-from fxflow.core.aval import Aval, Shape
-from fxflow.core.convert import like_type, not_an_array, typeof
-from fxflow.core.eager import EVAL
-from fxflow.core.placed import placed_on
-from fxflow.core.trace import Tracer, state
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array, buffer_of, from_host, host_of
+from fxflow.core.arrays.array_type import placed_on
+from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays.convert import like_type, not_an_array, typeof
+from fxflow.core.ir.trace import Tracer, state
+from fxflow.core.runtime.eager import EVAL
 from fxflow.devices.meshes import PartitionSpec
 from fxflow.devices.shardings import Sharding
 from fxflow.lax.transfer import as_sharding, place_like

@@ -9,16 +9,16 @@ from typing import Any, overload
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.convert import as_array
-from fxflow.core.eager import library
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import as_array
 from fxflow.core.errors import (
     ArgumentError,
     ConcretizationError,
     ShapeError,
 )
-from fxflow.core.trace import Tracer
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.eager import library
 from fxflow.lax.arguments import integer
 from fxflow.numpy._operands import ArrayLike, array_of, constant, convert, repeated
 from fxflow.numpy.comparisons import truth

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.eager import library
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.promotion import result_type
 from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.core.promotion import result_type
+from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import DTypeLike, ShapeLike, array_of
 from fxflow.numpy.axes import as_shape
 from fxflow.numpy.creation import asarray

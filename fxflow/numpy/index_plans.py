@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval, Shape
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import (
     ArgumentError,
     ConcretizationError,
     DtypeError,
     FxflowError,
 )
-from fxflow.core.trace import Tracer
+from fxflow.core.ir.trace import Tracer
 from fxflow.lax.places import GatherScatterMode
 from fxflow.numpy.creation import asarray
 

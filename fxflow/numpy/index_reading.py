@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval, Shape
-from fxflow.core.convert import as_array, typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays.convert import as_array, typeof
 from fxflow.core.errors import ShapeError
 from fxflow.lax.gather import fill_param, fill_scalar
 from fxflow.lax.places import GatherScatterMode

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Shape
-from fxflow.core.convert import as_array
-from fxflow.core.eager import interpreter, library
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Shape
+from fxflow.core.arrays.convert import as_array
+from fxflow.core.arrays.promotion import lub
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.core.promotion import lub
-from fxflow.core.trace import Tracer, under
+from fxflow.core.ir.trace import Tracer, under
+from fxflow.core.runtime.eager import interpreter, library
 from fxflow.lax.places import GatherScatterMode
 from fxflow.numpy import arithmetic, index_plans, index_reading
 from fxflow.numpy._operands import array_of, beside, convert, repeated

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from fxflow._config import config
-from fxflow.core import dtypes
-from fxflow.core.array import Array, buffer_of, from_host
-from fxflow.core.aval import Aval
-from fxflow.core.eager import EVAL, HOST_BYTES, library, on_forget
-from fxflow.core.placed import Placed, placed_on
-from fxflow.core.trace import state
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array, buffer_of, from_host
+from fxflow.core.arrays.array_type import Placed, placed_on
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.ir.trace import state
+from fxflow.core.runtime.eager import EVAL, HOST_BYTES, library, on_forget
 from fxflow.devices import buffers
 from fxflow.numpy.index_plans import read
 from fxflow.numpy.index_reading import get

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.convert import unwrapped
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import unwrapped
 from fxflow.core.errors import (
     ArgumentError,
     ConcretizationError,
     DtypeError,
     ShapeError,
 )
-from fxflow.core.trace import Tracer
+from fxflow.core.ir.trace import Tracer
 from fxflow.numpy._operands import array_of, convert, repeated
 from fxflow.numpy.axes import canonical_axes, canonical_axis
 from fxflow.numpy.axis_order import moveaxis

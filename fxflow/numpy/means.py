@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import arith, dtypes
-from fxflow.core.array import Array
-from fxflow.core.convert import typeof
-from fxflow.core.eager import library
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.core.trace import Tracer
+from fxflow.core.ir import arith
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import (
     ArrayLike,
     Axes,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fxflow import devices
-from fxflow.core import dtypes
-from fxflow.core.dtypes import dtype
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.dtypes import dtype
 from fxflow.numpy.scalars import isdtype
 
 # The standard knows these; smaller floats and integers are fxflow's own.

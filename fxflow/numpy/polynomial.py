@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.eager import library
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.array_type import require_room
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.core.placed import require_room
+from fxflow.core.runtime.eager import library
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import (
     ArrayLike,

@@ -9,14 +9,14 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.convert import is_arraylike, typeof
-from fxflow.core.eager import EVAL, library
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.array_type import require_room
+from fxflow.core.arrays.convert import is_arraylike, typeof
+from fxflow.core.arrays.promotion import result_type
 from fxflow.core.errors import ArgumentError, ConcretizationError
-from fxflow.core.placed import require_room
-from fxflow.core.promotion import result_type
-from fxflow.core.trace import Tracer, state
+from fxflow.core.ir.trace import Tracer, state
+from fxflow.core.runtime.eager import EVAL, library
 from fxflow.numpy._operands import (
     ArrayLike,
     DTypeLike,

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.eager import library
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import (
     ArrayLike,
     Axes,

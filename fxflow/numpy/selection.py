@@ -8,13 +8,13 @@ from typing import Any, cast
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.convert import is_arraylike, typeof
-from fxflow.core.eager import library
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import is_arraylike, typeof
 from fxflow.core.errors import ArgumentError, DtypeError
-from fxflow.core.primitive import table
-from fxflow.core.trace import Tracer, state
+from fxflow.core.ir.primitive import table
+from fxflow.core.ir.trace import Tracer, state
+from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import (
     ArrayLike,
     array_of,

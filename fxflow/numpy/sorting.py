@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.eager import library
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import (
     ArrayLike,
     DTypeLike,

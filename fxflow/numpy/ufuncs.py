@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.convert import not_an_array
-from fxflow.core.eager import EVAL, EvalTrace, library, on_forget
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.array_type import Placed, placed_on
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import not_an_array
+from fxflow.core.arrays.promotion import lub
 from fxflow.core.errors import ArgumentError
-from fxflow.core.partition import common_place
-from fxflow.core.placed import Placed, placed_on
-from fxflow.core.promotion import lub
-from fxflow.core.trace import state
+from fxflow.core.ir.trace import state
+from fxflow.core.runtime.eager import EVAL, EvalTrace, library, on_forget
+from fxflow.core.spmd.partition import common_place
 from fxflow.numpy._operands import SCALARS, host_beside
 
 # What a call returns: an array, or a tuple of arrays.

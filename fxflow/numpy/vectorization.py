@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.aval import Shape
+from fxflow.core.arrays.aval import Shape
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import array_of
 from fxflow.numpy.creation import asarray

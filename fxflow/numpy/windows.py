@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.convert import as_array
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import as_array
 from fxflow.core.errors import ArgumentError
 from fxflow.numpy._declare import unary
 from fxflow.numpy._operands import array_of, convert, promote_inexact

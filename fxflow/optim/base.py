@@ -18,10 +18,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fxflow import numpy as fnp
-from fxflow.core import dtypes, tree
-from fxflow.core.array import Array
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.boundary import shown
-from fxflow.core.convert import typeof
 from fxflow.core.errors import ArgumentError
 from fxflow.core.source import at_fault
 from fxflow.numpy._operands import DTypeLike

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from fxflow import numpy as fnp
 from fxflow import random
 from fxflow.core import tree
-from fxflow.core.array import Array
-from fxflow.core.convert import typeof
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ArgumentError
 from fxflow.optim.base import (
     GradientTransformation,

@@ -13,8 +13,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from fxflow.core.eager import EvalTrace, library
-from fxflow.core.trace import state
+from fxflow.core.ir.trace import state
+from fxflow.core.runtime.eager import EvalTrace, library
 from fxflow.devices.shardings import Sharding
 from fxflow.lax.transfer import as_sharding, laid_out
 

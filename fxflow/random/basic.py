@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import arith, dtypes
-from fxflow.core.array import Array
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
 from fxflow.core.errors import DtypeError
+from fxflow.core.ir import arith
 from fxflow.lax import draws
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Shape
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Shape
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ShapeError
 from fxflow.lax import draws
 from fxflow.lax.random_bits import RandomSplit

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.array import Array
-from fxflow.core.convert import typeof
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ShapeError
 from fxflow.lax import draws
 from fxflow.lax.gradient_control import stop_gradient

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.lax import draws, linalg
 from fxflow.numpy._operands import DTypeLike, ShapeLike

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax import draws
 from fxflow.numpy._operands import ShapeLike

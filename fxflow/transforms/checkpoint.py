@@ -6,14 +6,15 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core import dtypes, tree
-from fxflow.core.bodies import trace_body
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.convert import is_arraylike, not_an_array, typeof
-from fxflow.core.eager import EvalTrace
 from fxflow.core.errors import ArgumentError
-from fxflow.core.primitive import Primitive, table
-from fxflow.core.trace import state
+from fxflow.core.ir.primitive import Primitive, table
+from fxflow.core.ir.trace import state
+from fxflow.core.runtime.bodies import trace_body
+from fxflow.core.runtime.eager import EvalTrace
 from fxflow.lax.remat import Checkpoint, Name, Offload
 from fxflow.transforms.arguments import (
     as_indices,

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.convert import typeof
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ArgumentError, TreeError
-from fxflow.core.staging import trace_flat
-from fxflow.core.trace import Tracer
-from fxflow.core.tree_paths import describe
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.tree.paths import describe
 from fxflow.transforms.arguments import name_of, require_callable
 from fxflow.transforms.custom_vjp import custom_vjp
 

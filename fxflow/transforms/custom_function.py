@@ -8,15 +8,16 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core import dtypes, tree
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.bodies import Body, trace_body
-from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError, TreeError
-from fxflow.core.primitive import Zero
-from fxflow.core.trace import Tracer
-from fxflow.core.tree_paths import difference
+from fxflow.core.ir.primitive import Zero
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.bodies import Body, trace_body
+from fxflow.core.tree.paths import difference
 from fxflow.transforms.arguments import (
     as_indices,
     as_names,

@@ -15,15 +15,15 @@ from operator import attrgetter
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.array import Array, buffer_of, require_alive
-from fxflow.core.convert import as_array, is_arraylike
-from fxflow.core.eager import EVAL, on_forget, remember
-from fxflow.core.execute import buffer_at
+from fxflow.core.arrays.array import Array, buffer_of, require_alive
+from fxflow.core.arrays.array_type import Placed, placed_on
+from fxflow.core.arrays.convert import as_array, is_arraylike
+from fxflow.core.ir.trace import state
 from fxflow.core.once import Turn
-from fxflow.core.placed import Placed, placed_on
+from fxflow.core.runtime.eager import EVAL, on_forget, remember
+from fxflow.core.runtime.execute import buffer_at
 from fxflow.core.source import interrupted, without_own_frames
-from fxflow.core.trace import state
-from fxflow.core.tree_flatten import failed
+from fxflow.core.tree.flattening import failed
 from fxflow.devices import RuntimeFailure
 from fxflow.devices.callbacks import raise_original
 from fxflow.devices.trees import flatten

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core import dtypes, tree
-from fxflow.core.array import Array
-from fxflow.core.convert import as_array, is_arraylike, not_an_array
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.errors import ArgumentError
 
 

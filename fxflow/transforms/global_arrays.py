@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes, tree
-from fxflow.core.array import Array, buffer_of, host_of
-from fxflow.core.aval import Aval
-from fxflow.core.convert import as_array, is_arraylike
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array, buffer_of, host_of
+from fxflow.core.arrays.array_type import placed_on
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import as_array, is_arraylike
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.core.placed import placed_on
 from fxflow.devices import buffers
 from fxflow.devices.shardings import Sharding
 from fxflow.lax.transfer import as_sharding

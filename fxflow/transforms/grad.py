@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes, tree
-from fxflow.core.array import put_host
-from fxflow.core.aval import Aval
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import put_host
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.errors import DtypeError, ShapeError
-from fxflow.core.linearize import linearize_flat
-from fxflow.core.primitive import Zero
-from fxflow.core.transpose import backward
+from fxflow.core.interpreters.linearize import linearize_flat
+from fxflow.core.interpreters.transpose import backward
+from fxflow.core.ir import arith
+from fxflow.core.ir.primitive import Zero
 from fxflow.transforms.arguments import (
     as_indices,
     leaf_labels,

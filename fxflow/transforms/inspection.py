@@ -8,13 +8,13 @@ from contextlib import ContextDecorator
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.aval import ShapeDtypeStruct
+from fxflow.core.arrays.aval import ShapeDtypeStruct
+from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.convert import is_arraylike, not_an_array, typeof
-from fxflow.core.eager import interpreter
-from fxflow.core.graph import Graph, format_graph
-from fxflow.core.staging import trace_flat
-from fxflow.core.trace import Trace, state
+from fxflow.core.ir.graph import Graph, format_graph
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.ir.trace import Trace, state
+from fxflow.core.runtime.eager import interpreter
 from fxflow.transforms.arguments import (
     as_indices,
     leaf_labels,

@@ -13,23 +13,23 @@ from typing import Any
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.array import Array, forget
-from fxflow.core.aval import ShapeDtypeStruct
-from fxflow.core.boundary import boundary
-from fxflow.core.convert import (
+from fxflow.core.arrays.array import Array, forget
+from fxflow.core.arrays.array_type import Placed
+from fxflow.core.arrays.aval import ShapeDtypeStruct
+from fxflow.core.arrays.convert import (
     as_array,
     is_arraylike,
     not_an_array,
     read_only,
     typeof,
 )
-from fxflow.core.eager import EVAL, EvalTrace, options
+from fxflow.core.boundary import boundary
 from fxflow.core.errors import ArgumentError, NonFiniteError, NonHashableStaticError
-from fxflow.core.execute import check_finite
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.once import once
-from fxflow.core.placed import Placed
-from fxflow.core.staging import trace_flat
-from fxflow.core.trace import Tracer, state
+from fxflow.core.runtime.eager import EVAL, EvalTrace, options
+from fxflow.core.runtime.execute import check_finite
 from fxflow.devices.meshes import current_mesh, note_asked, times_asked
 from fxflow.lax.calls import JitCall
 from fxflow.lax.transfer import as_sharding, is_place, put_traced, require_fit

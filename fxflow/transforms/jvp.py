@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core import arith, tree
+from fxflow.core import tree
+from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError
-from fxflow.core.jvp import jvp_flat
+from fxflow.core.interpreters.jvp import jvp_flat
+from fxflow.core.ir import arith
 from fxflow.transforms.arguments import name_of, require_callable
 from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.tangents import checked_tangent

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.convert import typeof
-from fxflow.core.eager import interpreter
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import NotDifferentiableError
-from fxflow.core.graph import Graph, Literal, Node, Var
-from fxflow.core.higher_order import HigherOrder
-from fxflow.core.trace import Tracer, under
+from fxflow.core.ir.graph import Graph, Literal, Node, Var
+from fxflow.core.ir.higher_order import HigherOrder
+from fxflow.core.ir.trace import Tracer, under
+from fxflow.core.runtime.eager import interpreter
 from fxflow.lax.families import Bilinear
 
 # Only run the graph in their parameter `graph`.

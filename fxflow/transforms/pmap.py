@@ -24,13 +24,13 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.aval import ShapeDtypeStruct
+from fxflow.core.arrays.array_type import Placed, placed_on
+from fxflow.core.arrays.aval import ShapeDtypeStruct
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError
-from fxflow.core.execute import Program, check_finite
-from fxflow.core.placed import Placed, placed_on
-from fxflow.core.trace import Tracer
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.execute import Program, check_finite
 from fxflow.devices import buffers, clients
 from fxflow.devices.errors import PlacementError
 from fxflow.devices.meshes import Mesh, PartitionSpec

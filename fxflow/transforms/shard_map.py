@@ -6,13 +6,14 @@ import functools
 from collections.abc import Callable, Sequence, Set
 from typing import Any
 
-from fxflow.core import trace, tree
+from fxflow.core import tree
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, ShapeError
-from fxflow.core.graph import Graph, Literal
-from fxflow.core.staging import trace_flat
-from fxflow.core.varying import with_outputs_varying
+from fxflow.core.ir import trace
+from fxflow.core.ir.graph import Graph, Literal
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.spmd.varying import with_outputs_varying
 from fxflow.devices.meshes import Mesh, PartitionSpec, get_mesh
 from fxflow.lax.shard_map import ShardMap, manual_axes
 from fxflow.lax.sharded_parts import axes_of, local_shape

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.array import Array, forget, release
-from fxflow.core.aval import Aval, ShapeDtypeStruct
-from fxflow.core.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.arrays.array import Array, forget, release
+from fxflow.core.arrays.array_type import Placed, placed_on
+from fxflow.core.arrays.aval import Aval, ShapeDtypeStruct
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.errors import ArgumentError, DonationError
-from fxflow.core.execute import Program, load_text
-from fxflow.core.graph import Graph, used_inputs
-from fxflow.core.lowering import lower_graph
-from fxflow.core.memories import laid_out, wanted_of
-from fxflow.core.partition import common_place, mesh_among, mesh_in, place_of
-from fxflow.core.placed import Placed, placed_on
-from fxflow.core.trace import Tracer
+from fxflow.core.ir.graph import Graph, used_inputs
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.execute import Program, load_text
+from fxflow.core.runtime.lowering import lower_graph
+from fxflow.core.spmd.memories import laid_out, wanted_of
+from fxflow.core.spmd.partition import common_place, mesh_among, mesh_in, place_of
 from fxflow.devices import buffers
 from fxflow.devices.shardings import SingleDeviceSharding
 

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.array import put_host
-from fxflow.core.aval import Aval
-from fxflow.core.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import put_host
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.errors import DtypeError, ShapeError
-from fxflow.core.primitive import Zero
+from fxflow.core.ir import arith
+from fxflow.core.ir.primitive import Zero
 
 
 def checked_tangent(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fxflow.core import dtypes, tree
-from fxflow.core.array import Array
-from fxflow.core.convert import as_array, is_arraylike, not_an_array
-from fxflow.core.memories import Going
-from fxflow.core.trace import Tracer
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.spmd.memories import Going
 from fxflow.devices import buffers
 from fxflow.devices.memory_kinds import HOST, Space, kind_of
 from fxflow.devices.shardings import Sharding

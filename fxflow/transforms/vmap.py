@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.batching import batch_flat, materialize
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.errors import ArgumentError, AxisError, ShapeError, TreeError
+from fxflow.core.interpreters.batching import batch_flat, materialize
 from fxflow.devices.meshes import names_of
 from fxflow.lax.axis_order import transpose
 from fxflow.transforms.arguments import (

@@ -22,21 +22,22 @@ import ml_dtypes
 import numpy as np
 
 import fxflow.lax
-from fxflow.core import dtypes, tree
-from fxflow.core.arith import instantiate
-from fxflow.core.array import Array, host_of, put_host
-from fxflow.core.aval import Aval
-from fxflow.core.batching import batch_flat, batch_graph, materialize
-from fxflow.core.eager import host_plan, runs_on_host
-from fxflow.core.execute import compile_graph
-from fxflow.core.graph import Graph
-from fxflow.core.jvp import jvp_flat, jvp_graph
-from fxflow.core.linearize import linearize_flat, linearize_graph
-from fxflow.core.lowering import lower_graph
-from fxflow.core.partition import common_place, mesh_in
-from fxflow.core.primitive import Primitive, Zero, table
-from fxflow.core.staging import trace_flat
-from fxflow.core.transpose import backward, transpose_graph
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array, host_of, put_host
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.interpreters.batching import batch_flat, batch_graph, materialize
+from fxflow.core.interpreters.jvp import jvp_flat, jvp_graph
+from fxflow.core.interpreters.linearize import linearize_flat, linearize_graph
+from fxflow.core.interpreters.transpose import backward, transpose_graph
+from fxflow.core.ir.arith import instantiate
+from fxflow.core.ir.graph import Graph
+from fxflow.core.ir.primitive import Primitive, Zero, table
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.runtime.eager import host_plan, runs_on_host
+from fxflow.core.runtime.execute import compile_graph
+from fxflow.core.runtime.lowering import lower_graph
+from fxflow.core.spmd.partition import common_place, mesh_in
 from fxflow.devices import mlir
 from fxflow.lax.families import Elementwise
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fxflow.core.primitive import table
+from fxflow.core.ir.primitive import table
 from tests.conformance import harness
 
 

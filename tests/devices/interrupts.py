@@ -22,8 +22,8 @@ import numpy as np
 import fxflow as fx
 import fxflow.numpy as fnp
 from fxflow import config, lax
-from fxflow.core.eager import EVAL
-from fxflow.core.trace import state
+from fxflow.core.ir.trace import state
+from fxflow.core.runtime.eager import EVAL
 
 from .endings import large, slow
 

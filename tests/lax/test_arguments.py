@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from fxflow.core.aval import Aval
+from fxflow.core.arrays.aval import Aval
 from fxflow.core.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
-from fxflow.core.staging import trace_flat
+from fxflow.core.ir.staging import trace_flat
 from fxflow.lax.arguments import (
     all_weak,
     axis_index,

@@ -8,9 +8,9 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import grad, jit, jvp, lax, make_graph, vmap
-from fxflow.core.aval import Aval
-from fxflow.core.primitive import Zero
-from fxflow.core.staging import trace_flat
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.ir.primitive import Zero
+from fxflow.core.ir.staging import trace_flat
 from fxflow.lax.calls import JitCall, call, graph_uses_axis
 
 SCALAR = Aval((), np.dtype(np.float32))

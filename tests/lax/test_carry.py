@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fxflow.core import tree
-from fxflow.core.aval import Aval
-from fxflow.core.convert import as_array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import as_array
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.lax import carry
 

@@ -5,8 +5,8 @@ import pytest
 
 from fxflow import lax, make_mesh, vmap
 from fxflow.core.errors import ArgumentError
-from fxflow.core.lowering import Module
-from fxflow.core.trace import named_axes
+from fxflow.core.ir.trace import named_axes
+from fxflow.core.runtime.lowering import Module
 from fxflow.lax.collective_groups import (
     Groups,
     group_length,

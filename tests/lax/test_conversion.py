@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 from fxflow import lax
-from fxflow.core import dtypes
+from fxflow.core.arrays import dtypes
 from fxflow.core.errors import DtypeError
 
 

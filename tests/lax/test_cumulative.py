@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fxflow import lax
 from fxflow.core.errors import AxisError, DtypeError
-from fxflow.core.jvp import jvp_flat
+from fxflow.core.interpreters.jvp import jvp_flat
 from tests.conformance.harness import array
 
 X = np.array([[1, 3, 2], [4, 0, 5]], "f4")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core import dtypes
+from fxflow.core.arrays import dtypes
 from fxflow.lax import draws
 
 WORDS = lax.random_unwrap(lax.random_seed(0))

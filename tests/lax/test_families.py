@@ -8,10 +8,10 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax, vmap
-from fxflow.core.aval import Aval
+from fxflow.core.arrays.aval import Aval
 from fxflow.core.errors import DtypeError, NotDifferentiableError, ShapeError
-from fxflow.core.graph import Var
-from fxflow.core.primitive import Zero, table
+from fxflow.core.ir.graph import Var
+from fxflow.core.ir.primitive import Zero, table
 from fxflow.lax import families
 from fxflow.lax.families import Elementwise, kind, must_repeat
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core.array import Array, host_of
-from fxflow.core.convert import as_array
+from fxflow.core.arrays.array import Array, host_of
+from fxflow.core.arrays.convert import as_array
 from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax.gather import take_along
 from tests.lax.test_shape import keys, words

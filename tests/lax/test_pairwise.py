@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core.aval import Aval
-from fxflow.core.staging import trace_flat
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.ir.staging import trace_flat
 from fxflow.lax.pairwise import (
     apply_elements,
     halve,

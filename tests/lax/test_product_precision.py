@@ -5,9 +5,9 @@ import pytest
 
 from fxflow import lax
 from fxflow._config import config
-from fxflow.core.aval import Aval
+from fxflow.core.arrays.aval import Aval
 from fxflow.core.errors import ArgumentError, DtypeError
-from fxflow.core.staging import trace_flat
+from fxflow.core.ir.staging import trace_flat
 
 X, Y = np.arange(12, dtype="f4").reshape(3, 4), np.ones((4, 5), "f4")
 

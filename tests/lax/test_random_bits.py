@@ -7,8 +7,8 @@ import pytest
 
 from fxflow import config, lax
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.core.lowering import lower_graph
-from fxflow.core.staging import trace_flat
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.runtime.lowering import lower_graph
 from fxflow.lax.random_bits import RandomBits, random_bits
 
 

@@ -48,7 +48,7 @@ def test_values(got, expected: np.ndarray) -> None:
     ],
 )
 def test_of_nothing(reduce_, dtype: str, expected: float) -> None:
-    from fxflow.core import dtypes
+    from fxflow.core.arrays import dtypes
 
     out = reduce_(array(np.zeros((0, 2), dtypes.dtype(dtype))), (0,))
     np.testing.assert_array_equal(np.asarray(out).astype("f8"), [expected] * 2)

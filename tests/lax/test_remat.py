@@ -8,9 +8,9 @@ import pytest
 import fxflow
 from fxflow import checkpoint, jit, lax, make_graph
 from fxflow import checkpoint_policies as policies
-from fxflow.core.aval import Aval
-from fxflow.core.higher_order import live_flags
-from fxflow.core.staging import trace_flat
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.ir.higher_order import live_flags
+from fxflow.core.ir.staging import trace_flat
 from fxflow.lax.remat import inlined, split_for
 from fxflow.transforms.checkpoint import checkpoint_name
 

@@ -10,7 +10,7 @@ import pytest
 import fxflow
 from fxflow import config, jit, lax, make_graph, vmap
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError, TreeError
-from fxflow.core.graph import Graph
+from fxflow.core.ir.graph import Graph
 
 
 def add_up(carry: Any, x: Any) -> Any:
@@ -204,7 +204,7 @@ def test_eager_loops_do_not_trace_again() -> None:
     # A list may change, so nothing that refers to one is remembered ...
     run()
     assert len(traced) >= 2
-    calls = fxflow.core.bodies._bodies
+    calls = fxflow.core.runtime.bodies._bodies
 
     def pure() -> Any:
         return lax.scan(lambda c, x: (lax.add(c, x), None), 0.0, XS)

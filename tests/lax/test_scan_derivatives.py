@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.aval import Aval
-from fxflow.core.staging import trace_flat
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.ir.staging import trace_flat
 from fxflow.lax.scan_derivatives import LinearScan, transposed_body
 
 VECTOR = Aval((3,), np.dtype(np.float32))

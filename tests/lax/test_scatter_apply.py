@@ -11,7 +11,7 @@ from fxflow.core.errors import (
     NotDifferentiableError,
     ShapeError,
 )
-from fxflow.core.jvp import jvp_flat
+from fxflow.core.interpreters.jvp import jvp_flat
 
 NUMBERS = lax.ScatterDimensionNumbers((), (0,), (0,))
 AT = np.array([[1], [1], [2], [9]], "i4")

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core.array import host_of
-from fxflow.core.convert import as_array
+from fxflow.core.arrays.array import host_of
+from fxflow.core.arrays.convert import as_array
 from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
-from fxflow.core.jvp import jvp_flat
-from fxflow.core.linearize import linearize_flat
-from fxflow.core.lowering import lower_graph
-from fxflow.core.staging import trace_flat
-from fxflow.core.transpose import backward
+from fxflow.core.interpreters.jvp import jvp_flat
+from fxflow.core.interpreters.linearize import linearize_flat
+from fxflow.core.interpreters.transpose import backward
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.runtime.lowering import lower_graph
 from tests.lax.test_shape import keys, words
 
 X = np.array([1, 2, 3, 4], "f4")

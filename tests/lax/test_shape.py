@@ -5,11 +5,11 @@ import pytest
 
 import fxflow
 from fxflow import lax
-from fxflow.core.array import Array, host_of
-from fxflow.core.convert import as_array, typeof
-from fxflow.core.dtypes import key_fry
+from fxflow.core.arrays.array import Array, host_of
+from fxflow.core.arrays.convert import as_array, typeof
+from fxflow.core.arrays.dtypes import key_fry
 from fxflow.core.errors import AxisError, ShapeError
-from fxflow.core.primitive import table
+from fxflow.core.ir.primitive import table
 
 X = np.arange(6, dtype="f4").reshape(2, 3)
 

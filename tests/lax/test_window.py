@@ -5,10 +5,10 @@ import pytest
 
 import fxflow
 from fxflow import lax
-from fxflow.core.aval import Aval
-from fxflow.core.linearize import linearize_flat
-from fxflow.core.staging import trace_flat
-from fxflow.core.transpose import backward
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.interpreters.linearize import linearize_flat
+from fxflow.core.interpreters.transpose import backward
+from fxflow.core.ir.staging import trace_flat
 from tests.conformance.harness import array
 
 X = np.float32([[1, 5, 2, 5], [7, 0, 3, 3]])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core.aval import Aval
+from fxflow.core.arrays.aval import Aval
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.lax.windows import fold_windows, host_windows, make_window, padded
 

@@ -8,9 +8,10 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core import batching, jvp, linearize, staging
-from fxflow.core.array import Array
+from fxflow.core.arrays.array import Array
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.core.interpreters import batching, jvp, linearize
+from fxflow.core.ir import staging
 from fxflow.numpy.array_methods import METHODS, PROPERTIES
 from tests.numpy.oracle import same
 

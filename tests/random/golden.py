@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fxflow import random
-from fxflow.core import dtypes
+from fxflow.core.arrays import dtypes
 
 _VALUES = json.loads((Path(__file__).parent / "data" / "jax-0.10.2.json").read_text())
 _SEEDED = random.key(42)

@@ -11,7 +11,7 @@ import fxflow
 from fxflow import NamedSharding, P, make_mesh, random
 from fxflow._config import config
 from fxflow.core.errors import ArgumentError
-from fxflow.core.trace import Tracer
+from fxflow.core.ir.trace import Tracer
 from fxflow.devices import PlacementError
 from fxflow.lax.transfer import laid_out
 from fxflow.random import _layout

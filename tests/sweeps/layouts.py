@@ -9,7 +9,7 @@ import numpy as np
 
 import fxflow
 from fxflow import NamedSharding, P, lax
-from fxflow.core import dtypes
+from fxflow.core.arrays import dtypes
 from tests.sweeps.catalogue import Call
 
 Run = Callable[[], Any]

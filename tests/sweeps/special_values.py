@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes
+from fxflow.core.arrays import dtypes
 from fxflow.lax.families import kind
 
 

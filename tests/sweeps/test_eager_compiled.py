@@ -15,8 +15,8 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core import dtypes
-from fxflow.core.array import Array
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
 from tests.sweeps.catalogue import Call, catalogue, kind_of
 from tests.sweeps.sampling import sample
 from tests.sweeps.special_values import differing, drawn, explained

@@ -20,7 +20,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import tree
-from fxflow.core import dtypes
+from fxflow.core.arrays import dtypes
 from fxflow.core.errors import FxflowError, NotDifferentiableError
 from tests.sweeps.catalogue import Call, Operand, catalogue, kind_of
 from tests.sweeps.sampling import sample

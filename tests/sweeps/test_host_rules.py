@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import host_of, put_host
-from fxflow.core.aval import Aval
-from fxflow.core.eager import host_plan, runs_on_host
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import host_of, put_host
+from fxflow.core.arrays.aval import Aval
 from fxflow.core.errors import DtypeError
-from fxflow.core.execute import compile_graph
-from fxflow.core.graph import Graph, Node, Var
-from fxflow.core.partition import common_place, mesh_in
-from fxflow.core.primitive import table
+from fxflow.core.ir.graph import Graph, Node, Var
+from fxflow.core.ir.primitive import table
+from fxflow.core.runtime.eager import host_plan, runs_on_host
+from fxflow.core.runtime.execute import compile_graph
+from fxflow.core.spmd.partition import common_place, mesh_in
 from fxflow.lax.families import Elementwise, kind
 from tests.conformance import harness
 from tests.sweeps.sampling import sample

@@ -11,8 +11,8 @@ import pytest
 import fxflow as fx
 import fxflow.numpy as fnp
 from fxflow import P, lax
-from fxflow.core.eager import EVAL
-from fxflow.core.trace import state
+from fxflow.core.ir.trace import state
+from fxflow.core.runtime.eager import EVAL
 from tests.sweeps import sampling
 from tests.sweeps.interrupting import Interrupter
 

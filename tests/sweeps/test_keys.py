@@ -17,7 +17,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import P, lax, random, tree
-from fxflow.core import dtypes
+from fxflow.core.arrays import dtypes
 from fxflow.core.errors import FxflowError
 from tests.sweeps.catalogue import Call, Operand, catalogue
 from tests.sweeps.sampling import sample

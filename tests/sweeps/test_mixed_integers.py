@@ -15,7 +15,8 @@ import pytest
 
 import fxflow.numpy as fnp
 from fxflow import Array, jit, tree
-from fxflow.core import dtypes, errors
+from fxflow.core import errors
+from fxflow.core.arrays import dtypes
 from tests.sweeps.catalogue import Call, Operand, catalogue, kind_of
 from tests.sweeps.sampling import sample
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fxflow import custom_jvp, custom_vjp, grad, jit
-from fxflow.core.aval import Aval
+from fxflow.core.arrays.aval import Aval
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.core.tree import structure
 from fxflow.transforms import custom_function

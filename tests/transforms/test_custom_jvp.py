@@ -98,7 +98,7 @@ def test_rule_may_give_a_zero_and_integers_have_none():
     @f.defjvp
     def _(primals, tangents):
         (x, n), (tx, tn) = primals, tangents
-        assert tn.dtype == fxflow.core.dtypes.float0
+        assert tn.dtype == fxflow.core.arrays.dtypes.float0
         return f(x, n), (lax.mul(tx, 3.0), tn)
 
     gradient = fxflow.grad(lambda x: f(x, 4)[0])

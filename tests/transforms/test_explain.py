@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import config
-from fxflow.core.aval import Aval
+from fxflow.core.arrays.aval import Aval
 from fxflow.core.errors import RetraceWarning
 from fxflow.transforms.explain import Signature, _ordinal, explain_retrace
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from fxflow import lax
 from fxflow import numpy as fnp
-from fxflow.core import dtypes
-from fxflow.core.aval import Aval
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ArgumentError
 from fxflow.distributed.compression import Code, as_code
 from fxflow.distributed.parameter_server.shards import (

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from fxflow import lax, optim
 from fxflow import numpy as fnp
-from fxflow.core import dtypes, tree
-from fxflow.core.array import Array
-from fxflow.core.convert import as_array, is_arraylike, typeof
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import as_array, is_arraylike, typeof
 from fxflow.core.errors import ArgumentError
 from fxflow.devices import clients
 from fxflow.devices.meshes import Mesh, PartitionSpec, current_mesh, make_mesh

@@ -23,10 +23,10 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.aval import Aval
-from fxflow.core.convert import typeof
-from fxflow.core.graph import Graph, Literal, Node
-from fxflow.core.staging import trace_flat
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir.graph import Graph, Literal, Node
+from fxflow.core.ir.staging import trace_flat
 from fxflow.distributed.parameter_server.shards import (
     Servers,
     Sharded,

@@ -15,9 +15,10 @@ from typing import Any
 
 from fxflow import lax
 from fxflow import numpy as fnp
-from fxflow.core import dtypes, tree
-from fxflow.core.aval import Aval
-from fxflow.core.convert import typeof
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
 
 
 class Sharded:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import NotDifferentiableError
-from fxflow.core.primitive import Primitive, register
+from fxflow.core.ir.primitive import Primitive, register
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq
 from fxflow.lax.complex import complex as complex_

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.primitive import Primitive, register
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.ir.primitive import Primitive, register
 from fxflow.lax.linalg.library import (
     call,
     checked,

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import arith, dtypes
-from fxflow.core.aval import Aval, Shape, ShapeDtypeStruct
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.aval import Aval, Shape, ShapeDtypeStruct
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.core.primitive import Primitive
+from fxflow.core.ir import arith
+from fxflow.core.ir.primitive import Primitive
 from fxflow.devices import lapack
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.bitwise import bitwise_and

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.aval import Aval
-from fxflow.core.convert import typeof
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
 from fxflow.core.errors import NotDifferentiableError
-from fxflow.core.primitive import Primitive, Zero, register
+from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.complex import complex as complex_
 from fxflow.lax.complex import imag

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.aval import Aval
-from fxflow.core.primitive import Primitive, register
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.ir.primitive import Primitive, register
 from fxflow.lax.linalg.library import (
     call,
     checked,

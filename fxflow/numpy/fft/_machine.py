@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
 from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.fft import FftType
 from fxflow.numpy._operands import ArrayLike, array_of, convert

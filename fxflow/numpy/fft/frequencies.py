@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.convert import as_array
-from fxflow.core.eager import library
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import as_array
 from fxflow.core.errors import ArgumentError
+from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, convert
 from fxflow.numpy.arranging import roll
 from fxflow.numpy.axes import canonical_axes, canonical_axis

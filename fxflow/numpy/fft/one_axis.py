@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fxflow import lax
-from fxflow.core.array import Array
-from fxflow.core.eager import library
+from fxflow.core.arrays.array import Array
+from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.fft._machine import (
     complex_operand,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fxflow.core.array import Array
-from fxflow.core.eager import library
+from fxflow.core.arrays.array import Array
+from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import ArrayLike, Axes
 from fxflow.numpy.fft._machine import full_transform, half_inverse, half_transform
 

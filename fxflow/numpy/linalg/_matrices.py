@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
 from fxflow.core.errors import ShapeError
 from fxflow.numpy._operands import convert, promote_inexact, repeated
 from fxflow.numpy.axis_order import matrix_transpose

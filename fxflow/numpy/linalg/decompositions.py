@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from fxflow import lax
-from fxflow.core.array import Array
-from fxflow.core.eager import library
+from fxflow.core.arrays.array import Array
 from fxflow.core.errors import ArgumentError
+from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.numpy.axis_order import matrix_transpose
 from fxflow.numpy.index_functions import take_along_axis

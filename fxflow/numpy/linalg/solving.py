@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
-from fxflow.core.eager import library
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
 from fxflow.core.errors import ArgumentError, ConcretizationError, ShapeError
-from fxflow.core.trace import Tracer
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.eager import library
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.numpy._operands import (
     ArrayLike,

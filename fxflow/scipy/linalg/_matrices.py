@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fxflow import lax
-from fxflow.core import dtypes
-from fxflow.core.array import Array
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
 from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import convert, promote_inexact, repeated
 from fxflow.numpy.axis_order import matrix_transpose

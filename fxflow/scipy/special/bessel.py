@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.array import Array
-from fxflow.core.eager import library
+from fxflow.core.arrays.array import Array
+from fxflow.core.runtime.eager import library
 from fxflow.scipy.special._operands import operands
 
 

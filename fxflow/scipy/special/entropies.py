@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.array import Array
-from fxflow.core.eager import library
+from fxflow.core.arrays.array import Array
+from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.elementary import logaddexp
 from fxflow.numpy.selection import choose_between

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.array import Array
-from fxflow.core.eager import library
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.array_type import require_room
 from fxflow.core.errors import ArgumentError
-from fxflow.core.placed import require_room
+from fxflow.core.runtime.eager import library
 from fxflow.lax.arguments import integer
 from fxflow.lax.gamma_ratios import log_beta, log_gamma_ratio
 from fxflow.numpy._operands import ArrayLike

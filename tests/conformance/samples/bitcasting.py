@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fxflow.core import dtypes
+from fxflow.core.arrays import dtypes
 from tests.conformance.harness import Sample, uniform
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core import dtypes
-from fxflow.core.array import put_host
-from fxflow.core.aval import Aval
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import put_host
+from fxflow.core.arrays.aval import Aval
 from tests.conformance.harness import Sample, same
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from fxflow.core.aval import Aval
-from fxflow.core.graph import Graph
-from fxflow.core.staging import trace_flat
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.ir.graph import Graph
+from fxflow.core.ir.staging import trace_flat
 from fxflow.lax.elementwise import mul
 from tests.conformance.harness import Sample
 from tests.conformance.samples.scatter import CLIP, DROP, ELEMENTS, LINES, WINDOWS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fxflow import NamedSharding, P, make_mesh
-from fxflow.core.memories import Going
+from fxflow.core.spmd.memories import Going
 from fxflow.devices import local_devices
 from fxflow.devices.shardings import SingleDeviceSharding
 from tests.conformance.harness import Sample, uniform

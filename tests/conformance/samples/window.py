@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.aval import Aval
+from fxflow.core.arrays.aval import Aval
 from fxflow.lax.windows import Window, make_window
 from tests.conformance.harness import Sample, uniform
 

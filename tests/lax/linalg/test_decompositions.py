@@ -11,7 +11,7 @@ from fxflow.core.errors import (
     NotDifferentiableError,
     ShapeError,
 )
-from fxflow.core.jvp import jvp_flat
+from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.lax import linalg
 from tests.conformance.harness import array
 

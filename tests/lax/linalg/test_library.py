@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fxflow.core.aval import Aval
+from fxflow.core.arrays.aval import Aval
 from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.lax.linalg import library
 

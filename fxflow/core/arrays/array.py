@@ -1,0 +1,527 @@
+"""`Array`: an immutable array on a device.
+
+It is our own class, not the runtime's: a runtime buffer, and on the CPU, where host
+memory *is* device memory, possibly a NumPy array instead, which becomes a buffer only
+when a compiled program asks. So tiny eager operations never reach the runtime. Either
+slot may be unset; both unset means that the memory was donated or deleted. A slot that
+is unset raises `AttributeError` by itself, which keeps the check out of the fast path.
+
+Arithmetic, indexing and the methods of NumPy arrays are put on the class by
+`fxflow.numpy`, which lies to the right of this layer; `array_interface.pyi` tells type
+checkers of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array_type import Placed, placed_on
+from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.errors import ArgumentError, DeletedArrayError
+from fxflow.core.source import at_fault
+from fxflow.devices import DeletedBufferError, buffers, dlpack
+
+if TYPE_CHECKING:
+    from fxflow.core.arrays.array_interface import ArrayInterface
+else:
+    ArrayInterface = object
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The part of an array that one device holds.
+
+    Attributes:
+      device: the device.
+      index: slices of the whole array.
+      replica_id: 0 for the first device with this part, then 1, …; -1 if unknown.
+      data: the part, an array on the device; None in another process.
+    """
+
+    device: Any
+    index: tuple[slice, ...]
+    replica_id: int
+    data: Any
+
+
+class Array(ArrayInterface):
+    """An immutable n-dimensional array.
+
+    Made by `fxflow.numpy.asarray`, the creation functions and the results of
+    operations. Supports NumPy's operators, indexing and methods, the array API and
+    DLPack. Never modified in place: `x.at[i].set(v)` returns a new array.
+    """
+
+    __slots__ = ("__weakref__", "_buffer", "_host", "_placed")
+
+    _buffer: Any
+    _host: np.ndarray[Any, Any]
+    _placed: Placed
+    # NumPy must leave `ndarray + Array` to us.
+    __array_priority__ = 100
+
+    def __init__(self, buffer: Any, placed: Placed) -> None:
+        if type(placed) is not Placed:
+            raise ArgumentError(
+                "arrays are made of data by fxflow.numpy.array, or of a shape and a "
+                "dtype by fxflow.numpy.zeros or empty, not by the class"
+            )
+        self._buffer = buffer
+        self._placed = placed
+
+    # -- type ----------------------------------------------------------------
+
+    @property
+    def aval(self) -> Aval:
+        """The type: shape, dtype, weakness."""
+        return self._placed.aval
+
+    @property
+    def shape(self) -> Shape:
+        """Lengths of the axes."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.aval.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements."""
+        return self.aval.nbytes
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return int(self.aval.dtype.itemsize)
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype yields in promotion."""
+        return self.aval.weak_type
+
+    # -- place ---------------------------------------------------------------
+
+    @property
+    def device(self) -> Any:
+        """The device that holds the array; its sharding, if it lies on several."""
+        placement = self._placed.placement
+        return placement.device if placement.is_single else placement.sharding
+
+    @property
+    def sharding(self) -> Any:
+        """Which device holds which part."""
+        return self._placed.placement.sharding
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process holds all parts."""
+        return bool(self.sharding.is_fully_addressable)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds the whole array."""
+        return bool(self.sharding.is_fully_replicated)
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The parts that lie on devices of this process, in the devices' order."""
+        placement = self._placed.placement
+        shape = self.aval.shape
+        indices = placement.sharding.devices_indices_map(shape)
+        part = Aval(placement.sharding.shard_shape(shape), self.aval.dtype)
+        first: dict[Any, int] = {}
+        copies = {}
+        for device, index in indices.items():
+            key = tuple((s.start, s.stop) for s in index)
+            first[key] = first.get(key, -1) + 1
+            copies[device] = first[key]
+        return [
+            Shard(
+                device,
+                indices[device],
+                copies[device],
+                Array(
+                    piece,
+                    placed_on(part, buffers.part_placement(placement, device), True),
+                ),
+            )
+            for device, piece in zip(
+                placement.local, buffers.parts(buffer_of(self)), strict=True
+            )
+        ]
+
+    def addressable_data(self, index: int) -> Array:
+        """Returns the part on one of this process's devices.
+
+        Args:
+          index: of the part in `addressable_shards`.
+        """
+        part: Array = self.addressable_shards[index].data
+        return part
+
+    @property
+    def global_shards(self) -> list[Shard]:
+        """All parts; those of other processes have no data."""
+        mine = {shard.device: shard for shard in self.addressable_shards}
+        where = self.sharding.devices_indices_map(self.aval.shape)
+        return [mine.get(d) or Shard(d, index, -1, None) for d, index in where.items()]
+
+    def devices(self) -> set[Any]:
+        """Returns the set of devices that hold parts of the array."""
+        return set(self._placed.placement.devices)
+
+    @property
+    def committed(self) -> bool:
+        """Whether the array was put on its device on request (it then stays there)."""
+        return self._placed.committed
+
+    def platform(self) -> str:
+        """Returns the name of the platform: `cpu`, `gpu` or `tpu`."""
+        return str(self._placed.placement.platform)
+
+    def block_until_ready(self) -> Array:
+        """Waits until the value is computed; returns the array."""
+        if hasattr(self, "_buffer"):
+            buffers.block_until_ready([self._buffer])
+        elif not hasattr(self, "_host"):
+            raise self._deleted()
+        return self
+
+    def is_ready(self) -> bool:
+        """Returns whether the value is computed."""
+        return buffers.is_ready(self._buffer) if hasattr(self, "_buffer") else True
+
+    def copy_to_host_async(self) -> None:
+        """Starts a copy to the host, so that a later conversion need not wait."""
+        if hasattr(self, "_buffer"):
+            buffers.start_copy_to_host(self._buffer)
+
+    def delete(self) -> None:
+        """Frees the memory now; any later use is an error."""
+        if hasattr(self, "_buffer"):
+            buffers.delete(self._buffer)
+        forget(self)
+
+    def is_deleted(self) -> bool:
+        """Returns whether the memory was donated or deleted."""
+        if hasattr(self, "_buffer"):
+            # Another array may have shared the memory (`device_put` to where it was).
+            return buffers.is_deleted(self._buffer)
+        return not hasattr(self, "_host")
+
+    def unsafe_buffer_pointer(self) -> int:
+        """Returns the address of the data in the memory of its device."""
+        return buffers.unsafe_pointer(buffer_of(self))
+
+    def _deleted(self) -> DeletedArrayError:
+        return DeletedArrayError(
+            f"the memory of this {self.aval} was deleted: it was donated to a jitted "
+            "call (donate_argnums/donate_argnames) or freed by .delete(). Use the "
+            "call's result instead, or do not donate."
+        )
+
+    # -- to the host -----------------------------------------------------------
+
+    def _value(self) -> np.ndarray[Any, Any]:
+        """Returns the elements as a read-only NumPy array."""
+        if dtypes.is_key(self.aval.dtype):
+            raise ArgumentError(
+                f"{at_fault(self)}{self.aval} holds PRNG keys, which have no plain "
+                "value: use "
+                "fxflow.random.key_data to see their bits"
+            )
+        if self.aval.dtype == dtypes.float0:
+            return np.zeros(self.aval.shape, dtypes.float0)
+        host = host_of(self)
+        if host.flags.writeable:
+            # What a view is a view of decides whether it can be made writable again.
+            if isinstance(host.base, np.ndarray):
+                host.base.flags.writeable = False
+            host.flags.writeable = False
+        return host.view()
+
+    def __array__(
+        self, dtype: Any = None, copy: bool | None = None
+    ) -> np.ndarray[Any, Any]:
+        value = self._value()
+        if dtype is not None and np.dtype(dtype) != value.dtype:
+            if copy is False:
+                raise ValueError(
+                    f"a view of {self.aval} as {np.dtype(dtype).name} needs a copy, "
+                    "and copy=False forbids it"
+                )
+            return value.astype(dtype)
+        return value.copy() if copy else value
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        if dtypes.is_key(self.aval.dtype):
+            raise BufferError(
+                f"{self.aval} holds PRNG keys, for which DLPack has no dtype: export "
+                "fxflow.random.key_data of them"
+            )
+        if len(self._placed.placement.devices) > 1:
+            raise BufferError(
+                f"{self.aval} lies on several devices ({self.sharding}), which DLPack "
+                "cannot describe: export the parts, x.addressable_shards[i].data, or "
+                "put it on one device"
+            )
+        return dlpack.to_dlpack(
+            buffer_of(self),
+            stream=stream,
+            max_version=max_version,
+            dl_device=dl_device,
+            copy=copy,
+        )
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.dlpack_device(buffer_of(self))
+
+    def item(self, *args: int) -> Any:
+        """Returns one element as a Python scalar."""
+        return self._value().item(*args)
+
+    def tolist(self) -> Any:
+        """Returns the elements as nested Python lists."""
+        return self._value().tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        """Returns the elements as bytes."""
+        return self._value().tobytes(order)
+
+    def __bool__(self) -> bool:
+        if self.aval.size != 1:
+            raise ValueError(
+                f"{at_fault(self)}the truth value of {self.aval} is ambiguous: use "
+                ".any() or .all()"
+            )
+        return bool(self._value().reshape(()))
+
+    def _one(self, what: str) -> np.ndarray[Any, Any]:
+        if self.aval.size != 1 or self.aval.ndim:
+            raise ArgumentError(
+                f"{at_fault(self)}{what} takes a 0-d array, not {self.aval}: index it "
+                "or use .item()"
+            )
+        return self._value()
+
+    def __int__(self) -> int:
+        return int(self._one("int()"))
+
+    def __float__(self) -> float:
+        return float(self._one("float()"))
+
+    def __complex__(self) -> complex:
+        return complex(self._one("complex()"))
+
+    def __index__(self) -> int:
+        if not dtypes.is_integer(self.aval.dtype):
+            raise ArgumentError(
+                f"{at_fault(self)}an index must be a 0-d integer array, not {self.aval}"
+            )
+        return int(self._one("an index"))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError(f"{at_fault(self)}len() of a 0-d array ({self.aval})")
+        return self.shape[0]
+
+    def __hash__(self) -> int:
+        raise TypeError(
+            f"{at_fault(self)}arrays are not hashable (this one is {self.aval}): use "
+            "a tuple of Python numbers as key, or, for a static argument of jit, pass "
+            "the value as an ordinary argument"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        weak = self.aval.weak_type
+        if self.aval.dtype != self.aval.physical.dtype:
+            return _restore, (host_of(self), weak, self.aval.dtype)
+        return _restore, (np.array(self._value()), weak, None)
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        placed = self._placed
+        here = placed.placement
+        if here.is_host:
+            return from_host(np.array(host_of(self)), placed)
+        return Array(
+            buffers.move(self.aval.physical, buffer_of(self), here, here), placed
+        )
+
+    def __copy__(self) -> Array:
+        return self
+
+    # -- text ------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        if self.is_deleted():
+            return f"Array(<deleted>, {self.aval})"
+        if dtypes.is_key(self.aval.dtype):
+            body = np.array2string(host_of(self), separator=", ", prefix="Array(")
+            return f"Array({self.aval}) overlaying:\n{body}"
+        dtype = f"dtype={self.dtype.name}" + (", weak_type=True" * self.weak_type)
+        value = self._value()
+        if value.size:
+            body = np.array2string(value, separator=", ", prefix="Array(", suffix=",")
+            return f"Array({body}, {dtype})"
+        return f"Array([], shape={self.shape}, {dtype})"
+
+    def __str__(self) -> str:
+        if self.is_deleted() or dtypes.is_key(self.aval.dtype):
+            return repr(self)
+        return str(self._value())
+
+    def __format__(self, spec: str) -> str:
+        return format(self._value()[()] if not self.shape else str(self), spec)
+
+    def _repr_html_(self) -> str:
+        return (
+            f"<code>{self.aval}</code> on <code>{_escaped(self.device)}</code>"
+            f"<pre>{_escaped(self)}</pre>"
+        )
+
+
+# -- the two representations ---------------------------------------------------
+
+
+#: From this many bytes on an array is not kept twice, in host memory and in a buffer.
+LARGE = 1 << 20
+
+
+def from_host(value: np.ndarray[Any, Any], placed: Placed) -> Array:
+    """Wraps a NumPy array that nobody else will write to.
+
+    Args:
+      value: the elements (of the physical type, for keys).
+      placed: type and place; the place is the host's.
+    """
+    self = object.__new__(Array)
+    self._host = value
+    self._placed = placed
+    return self
+
+
+def host_of(array: Array) -> np.ndarray[Any, Any]:
+    """Returns the elements in host memory, without a copy where that is possible.
+
+    The result must not be written to, and may not outlive the array's own memory.
+    """
+    try:
+        return array._host
+    except AttributeError:
+        pass
+    try:
+        buffer = array._buffer
+    except AttributeError:
+        raise array._deleted() from None
+    placed = array._placed
+    try:
+        value: np.ndarray[Any, Any] = (
+            buffers.to_host(buffer)
+            if placed.placement.is_single
+            else buffers.gather_to_host(placed.aval.physical, buffer, placed.placement)
+        )
+    except DeletedBufferError:
+        raise array._deleted() from None
+    array._host = value
+    return value
+
+
+def buffer_of(array: Array) -> Any:
+    """Returns the runtime buffer, made from the host's elements if need be."""
+    try:
+        return array._buffer
+    except AttributeError:
+        pass
+    try:
+        value = array._host
+    except AttributeError:
+        raise array._deleted() from None
+    placed = array._placed
+    if value.nbytes >= LARGE and not buffers.can_alias(value):
+        # Whole at once, so that nobody holds the host's memory any longer.
+        array._buffer = buffers.put_copy(placed.aval.physical, value, placed.placement)
+        del array._host
+        return array._buffer
+    buffer = buffers.put(placed.aval.physical, value, placed.placement)
+    array._buffer = buffer
+    return buffer
+
+
+def release(array: Array) -> Any:
+    """Returns the array's buffer, about to be donated, with our own view of it dropped.
+
+    The runtime reuses memory only if nobody else can see it: where NumPy or DLPack
+    still hold a view, the program's result gets new memory (measured, see
+    `devices/buffers`).
+    """
+    buffer = buffer_of(array)
+    if hasattr(array, "_host"):
+        del array._host
+        buffers.can_donate(buffer)
+    return buffer
+
+
+def require_alive(arrays: Sequence[Array]) -> None:
+    """Checks arrays that the runtime refused.
+
+    Raises:
+      DeletedArrayError: one of them was donated or deleted.
+    """
+    for array in arrays:
+        if array.is_deleted():
+            raise array._deleted() from None
+
+
+def forget(array: Array) -> None:
+    """Drops both representations: the memory belongs to somebody else now."""
+    for slot in ("_buffer", "_host"):
+        if hasattr(array, slot):
+            delattr(array, slot)
+
+
+def _restore(value: np.ndarray[Any, Any], weak_type: bool, dtype: Any) -> Array:
+    if dtype is not None and dtypes.is_key(dtype):
+        aval = Aval(value.shape[: value.ndim - len(dtype.suffix)], dtype)
+    elif dtype == dtypes.float0:
+        aval = Aval(value.shape, dtype)
+    else:
+        aval = Aval(value.shape, value.dtype, weak_type)
+    placed = placed_on(aval)
+    if placed.placement.is_host:
+        return from_host(value, placed)
+    return Array(buffers.put(aval.physical, value, placed.placement), placed)
+
+
+def put_host(value: np.ndarray[Any, Any], aval: Aval) -> Array:
+    """Makes an array on the default device of host elements that nobody writes to."""
+    return _restore(value, aval.weak_type, aval.dtype)
+
+
+def _escaped(value: Any) -> str:
+    """Returns text for HTML; the `html` module takes 1.4 ms to import."""
+    text = str(value).replace("&", "&amp;")
+    return text.replace("<", "&lt;").replace(">", "&gt;")

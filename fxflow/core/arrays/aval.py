@@ -1,0 +1,255 @@
+"""Types of arrays ("abstract values"): shape, dtype and weakness, interned.
+
+Two equal types are one object, so that a cache key made of types is compared by
+identity: this is what keeps a compiled call cheap. A *weak* type is that of a Python
+scalar, which yields to the dtype of what it is combined with.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import weakref
+from typing import Any
+
+from fxflow.core.arrays import dtypes
+from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.core.source import at_fault
+from fxflow.devices.shardings import Sharding
+
+Shape = tuple[int, ...]
+Axes = frozenset[Any]
+NOWHERE: Axes = frozenset()
+MOST_BYTES = 2**63 - 1
+
+
+class Aval:
+    """The type of an array, written `f32[3,4]` (a weak one `f32[]~`).
+
+    Inside `shard_map` a type may end in the mesh axes along which the devices' values
+    differ: `f32[3,4]{V:x}`.
+
+    Attributes:
+      shape: lengths of the axes.
+      dtype: a NumPy dtype (`ml_dtypes` included) or a key dtype.
+      weak_type: whether the dtype yields to others in promotion.
+      vma: "varying manual axes", see `core/spmd/varying`; nearly always none.
+    """
+
+    __slots__ = ("__weakref__", "_mlir", "dtype", "ndim", "shape", "vma", "weak_type")
+
+    shape: Shape
+    dtype: Any
+    weak_type: bool
+    vma: Axes
+    ndim: int
+    _mlir: str
+
+    def __new__(
+        cls, shape: Shape, dtype: Any, weak_type: bool = False, vma: Axes = NOWHERE
+    ) -> Aval:
+        """Returns the one object of this type.
+
+        Args:
+          shape: a tuple of Python ints.
+          dtype: a canonical dtype (`dtypes.dtype` makes one).
+          weak_type: see the class.
+          vma: see the class.
+
+        Raises:
+          ShapeError: the elements are more than can be addressed.
+        """
+        key = (shape, dtype, weak_type, vma)
+        reference = _table.get(key)
+        if reference is not None:
+            known = reference()
+            if known is not None:
+                return known
+        # XLA ends the process where the number of bytes does not fit 63 bits, and
+        # multiplies the other lengths even if one is 0.
+        if math.prod(n or 1 for n in shape) * (dtype.itemsize or 1) > MOST_BYTES:
+            dims = ",".join(map(str, shape))
+            raise ShapeError(
+                f"{at_fault()}an array {dtypes.short_name(dtype)}[{dims}] is larger "
+                "than any memory: it has 2^63 bytes or more"
+            )
+        self = object.__new__(cls)
+        self.shape, self.dtype, self.weak_type = shape, dtype, weak_type
+        self.vma = vma
+        self.ndim = len(shape)
+        _table[key] = weakref.ref(self, lambda dead: _forget(key, dead))
+        return self
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the elements take in memory."""
+        return self.size * int(self.dtype.itemsize)
+
+    @property
+    def physical(self) -> Aval:
+        """The type as the compiler sees it: keys are vectors of u32, float0 is bool."""
+        if dtypes.is_key(self.dtype):
+            shape = self.shape + self.dtype.suffix
+            return Aval(shape, self.dtype.base, vma=self.vma)
+        if self.dtype == dtypes.float0:
+            return Aval(self.shape, dtypes.bool_, vma=self.vma)
+        return self
+
+    @property
+    def mlir(self) -> str:
+        """The type in StableHLO's notation: `tensor<3x4xf32>`."""
+        try:
+            return self._mlir
+        except AttributeError:
+            body = self.physical
+            dims = "".join(f"{n}x" for n in body.shape)
+            self._mlir = f"tensor<{dims}{dtypes.mlir_name(body.dtype)}>"
+            return self._mlir
+
+    def update(
+        self,
+        shape: Shape | None = None,
+        dtype: Any = None,
+        weak_type: bool | None = None,
+        vma: Axes | None = None,
+    ) -> Aval:
+        """Returns the type with some of its parts replaced."""
+        return Aval(
+            self.shape if shape is None else shape,
+            self.dtype if dtype is None else dtype,
+            self.weak_type if weak_type is None else weak_type,
+            self.vma if vma is None else vma,
+        )
+
+    def strong(self) -> Aval:
+        """Returns the same type, not weak."""
+        return self.update(weak_type=False) if self.weak_type else self
+
+    def tangent(self) -> Aval:
+        """Returns the type of a derivative with respect to a value of this type."""
+        return Aval(self.shape, dtypes.tangent_dtype(self.dtype), vma=self.vma)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Aval, (self.shape, self.dtype, self.weak_type, self.vma)
+
+    def __str__(self) -> str:
+        dims = ",".join(map(str, self.shape))
+        weak = "~" if self.weak_type else ""
+        axes = ",".join(sorted(map(str, self.vma)))
+        varying = f"{{V:{axes}}}" if axes else ""
+        return f"{dtypes.short_name(self.dtype)}[{dims}]{weak}{varying}"
+
+    __repr__ = __str__
+
+
+_table: dict[tuple[Shape, Any, bool, Axes], weakref.ref[Aval]] = {}
+
+
+def _forget(key: tuple[Shape, Any, bool, Axes], dead: weakref.ref[Aval]) -> None:
+    # Another thread may have put a new type in the place of the dead one.
+    if _table.get(key) is dead:
+        del _table[key]
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array that does not exist, for `eval_shape` and `lower`.
+
+    Args:
+      shape: lengths of the axes.
+      dtype: anything `fxflow.numpy.dtype` takes.
+      weak_type: whether the dtype yields in promotion.
+      sharding: the `Sharding` it would have, for `jit(f).lower` and functions such as
+        `zeros_like`; None leaves that open.
+
+    Raises:
+      ArgumentError: `sharding` is none.
+      PlacementError: an array of that shape cannot be laid out so.
+
+    Example:
+      >>> ShapeDtypeStruct((3, 4), "float32")
+      ShapeDtypeStruct(f32[3,4])
+    """
+
+    __slots__ = ("aval", "sharding")
+
+    def __init__(
+        self,
+        shape: Any,
+        dtype: Any,
+        *,
+        weak_type: bool = False,
+        sharding: Any = None,
+    ) -> None:
+        self.sharding = sharding
+        try:
+            lengths = tuple(map(operator.index, shape))
+        except TypeError:
+            raise ArgumentError(
+                f"ShapeDtypeStruct: shape must be a sequence of integers, got {shape!r}"
+            ) from None
+        self.aval = Aval(lengths, dtypes.dtype(dtype), bool(weak_type))
+        if sharding is None:
+            return
+        if not isinstance(sharding, Sharding):
+            raise ArgumentError(
+                f"ShapeDtypeStruct: sharding must be a Sharding, got {sharding!r}: use "
+                "NamedSharding(mesh, spec) or SingleDeviceSharding(device)"
+            )
+        sharding.shard_shape(self.shape)
+
+    @property
+    def shape(self) -> Shape:
+        """Lengths of the axes."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return self.aval.dtype
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype yields in promotion."""
+        return self.aval.weak_type
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.aval.size
+
+    def update(self, **parts: Any) -> ShapeDtypeStruct:
+        """Returns a copy with `shape`, `dtype`, `weak_type` or `sharding` replaced."""
+        return ShapeDtypeStruct(
+            parts.get("shape", self.shape),
+            parts.get("dtype", self.dtype),
+            weak_type=parts.get("weak_type", self.weak_type),
+            sharding=parts.get("sharding", self.sharding),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ShapeDtypeStruct)
+            and self.aval is other.aval
+            and self.sharding == other.sharding
+        )
+
+    def __hash__(self) -> int:
+        return hash((ShapeDtypeStruct, self.aval, self.sharding))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an unsized ShapeDtypeStruct")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"ShapeDtypeStruct({self.aval})"

@@ -1,0 +1,156 @@
+"""From what users pass to arrays: Python scalars, NumPy arrays, DLPack exporters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array, put_host
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.errors import ArgumentError
+from fxflow.core.source import at_fault
+
+_SCALARS = (bool, int, float, complex)
+
+
+def is_arraylike(value: Any) -> bool:
+    """Returns whether an operation accepts `value` as an array."""
+    return isinstance(value, (Array, *_SCALARS, np.ndarray, np.generic)) or hasattr(
+        value, "__fxflow_array__"
+    )
+
+
+def text_of(value: Any, length: int = 60) -> str:
+    """Returns the text of a value for a message, cut at a length."""
+    try:
+        text = repr(value)
+    except Exception:  # the user's class: its own error would hide ours
+        text = "a value"
+    return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def not_an_array(value: Any, where: str = "") -> ArgumentError:
+    """Returns the error for a value that is no array.
+
+    Args:
+      value: what was given.
+      where: how the message begins, such as `f: x is`; nothing: the public function
+        and its argument are looked up.
+    """
+    shown = text_of(value)
+    if isinstance(value, list | tuple):
+        hint = "convert it with fnp.asarray"
+    elif hasattr(value, "__dlpack__") and not isinstance(value, type):
+        hint = (
+            "share its memory with fxflow.numpy.from_dlpack, or copy it with "
+            "fnp.asarray"
+        )
+    elif hasattr(value, "__array__") and not isinstance(value, type):
+        hint = "copy it with fnp.asarray"
+    else:
+        hint = "pass an array, a number or a NumPy array"
+    kind = type(value)
+    foreign = kind.__module__.partition(".")[0] not in ("builtins", "__main__")
+    name = f"{kind.__module__}.{kind.__name__}" if foreign else kind.__name__
+    return ArgumentError(
+        f"{where or at_fault(value) + 'got'} {shown} of type {name}, which is not an "
+        f"array: {hint}"
+    )
+
+
+def typeof(value: Any) -> Aval:
+    """Returns the type of an array, tracer, scalar or NumPy array.
+
+    Args:
+      value: array-like, or anything with an `aval`.
+
+    Returns:
+      Its type, as an operation sees it.
+
+    Raises:
+      ArgumentError: `value` is no array.
+
+    Example:
+      >>> typeof(3.0)
+      f32[]~
+    """
+    aval = getattr(value, "aval", None)
+    if type(aval) is Aval:
+        return aval
+    if isinstance(value, _SCALARS) and not isinstance(value, np.generic):
+        return Aval((), dtypes.of_python(value), not isinstance(value, bool))
+    if isinstance(value, np.ndarray | np.generic):
+        return Aval(value.shape, dtypes.of_host(value))
+    convert = getattr(value, "__fxflow_array__", None)
+    if convert is not None:
+        return typeof(convert())
+    raise not_an_array(value)
+
+
+def like_type(value: Any) -> Aval:
+    """Returns the type of anything with a shape and a dtype, which it only looks at.
+
+    Args:
+      value: array-like, or an object that says its shape and dtype.
+
+    Returns:
+      Its type; weak if it says so.
+
+    Raises:
+      ArgumentError: `value` is no array and says neither.
+    """
+    if (
+        isinstance(value, np.ndarray | np.generic)
+        or type(getattr(value, "aval", None)) is Aval
+    ):
+        return typeof(value)
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is None or dtype is None:
+        return typeof(value)
+    weak = getattr(value, "weak_type", False) is True
+    return Aval(tuple(map(int, shape)), dtypes.dtype(dtype), weak)
+
+
+def unwrapped(value: Any) -> Any:
+    """Returns the array that an object stands for; anything else as it is."""
+    convert = getattr(value, "__fxflow_array__", None)
+    return value if convert is None else convert()
+
+
+def as_array(value: Any) -> Array:
+    """Returns `value` as an array (host memory is copied, never aliased).
+
+    Args:
+      value: array-like.
+
+    Raises:
+      ArgumentError: `value` is no array.
+    """
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        if value.dtype == dtypes.float0:
+            aval = Aval(value.shape, dtypes.float0)
+            return put_host(np.zeros(aval.shape, aval.physical.dtype), aval)
+        host = np.array(dtypes.host_array(value))
+        return put_host(host, Aval(host.shape, host.dtype))
+    if isinstance(value, _SCALARS):
+        dtype = dtypes.of_python(value)
+        aval = Aval((), dtype, not isinstance(value, bool))
+        return put_host(np.array(value, dtype), aval)
+    convert = getattr(value, "__fxflow_array__", None)
+    if convert is not None:
+        return as_array(convert())
+    raise not_an_array(value)
+
+
+def read_only(values: Any) -> Any:
+    """Returns a pytree with NumPy arrays made arrays, which nobody can write to.
+
+    For functions that are run as they are (`config.disable_jit`): `x += 1` in them must
+    not change what the caller has.
+    """
+    return tree.map(lambda x: as_array(x) if isinstance(x, np.ndarray) else x, values)

@@ -1,0 +1,295 @@
+"""What dtype comes out when dtypes meet.
+
+The lattice. Each dtype points at the next ones that can stand for it; the result of
+several is their least common upper bound. Python scalars are *weak*: they stand in the
+lattice by kind alone (`i*`, `f*`, `c*`), below every array of that kind, so `x + 1` and
+`x * 2.0` keep a float's dtype.
+
+    bool → i* → u8 → u16 → u32 → u64 ──┐
+            │     ↘     ↘     ↘        ├→ f* → f16, bf16 → f32 → f64
+            └──→ i8 → i16 → i32 → i64 ─┘    │                ↘     ↘
+                                            └→ c* ──────────→ c64 → c128
+
+Integers of 2 and 4 bits stand above `i*`, floats of 4 and 8 bits above `f*`, and lead
+nowhere: they are for storage, and combining them with another dtype needs a cast.
+
+64 bits come out only if a 64-bit array went in or `config.x64` is set: `u32 + i32`,
+whose bound is i64, is i32 by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from fxflow._config import config
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.dtypes import bool_, short_name
+from fxflow.core.errors import DtypeError
+from fxflow.core.source import at_fault
+
+# -- the lattice ---
+
+_SMALL_INTEGERS = ("int2", "int4", "uint2", "uint4")
+_SMALL_FLOATS = tuple(
+    d.name for d in dtypes.ALL if d.name.startswith(("float4", "float8"))
+)
+_NEXT: dict[str, tuple[str, ...]] = {
+    "bool": ("i*",),
+    "i*": ("uint8", "int8", *_SMALL_INTEGERS),
+    "uint8": ("uint16", "int16"),
+    "uint16": ("uint32", "int32"),
+    "uint32": ("uint64", "int64"),
+    "uint64": ("f*",),
+    "int8": ("int16",),
+    "int16": ("int32",),
+    "int32": ("int64",),
+    "int64": ("f*",),
+    "f*": ("float16", "bfloat16", "c*", *_SMALL_FLOATS),
+    "float16": ("float32",),
+    "bfloat16": ("float32",),
+    "float32": ("float64", "complex64"),
+    "float64": ("complex128",),
+    "c*": ("complex64",),
+    "complex64": ("complex128",),
+    "complex128": (),
+    **dict.fromkeys((*_SMALL_INTEGERS, *_SMALL_FLOATS), ()),
+}
+_WEAK_KIND: dict[str, type] = {"i*": int, "f*": float, "c*": complex}
+
+
+def _closure(follow: Mapping[str, Iterable[str]]) -> dict[str, frozenset[str]]:
+    """Return each node with everything above it, itself included."""
+    above: dict[str, frozenset[str]] = {}
+
+    def visit(node: str) -> frozenset[str]:
+        if node not in above:
+            above[node] = frozenset((node,)).union(*map(visit, follow[node]))
+        return above[node]
+
+    for node in follow:
+        visit(node)
+    return above
+
+
+_ABOVE = _closure(_NEXT)
+_WEAK_NODE: dict[Any, str] = {
+    d: "f*" if dtypes.is_floating(d) else "c*" if dtypes.is_complex(d) else "i*"
+    for d in dtypes.ALL
+    if d is not bool_
+}
+_WEAK_NODE[bool_] = "bool"  # a Python bool is simply a bool
+
+
+# -- the least upper bound ---
+
+_Key = tuple[tuple[Any, ...], tuple[bool, ...]]
+_found_32: dict[_Key, tuple[Any, bool]] = {}
+_found_64: dict[_Key, tuple[Any, bool]] = {}
+
+
+def lub(given: tuple[Any, ...], weaks: tuple[bool, ...], /) -> tuple[Any, bool]:
+    """Return the dtype that operands of these dtypes are converted to.
+
+    Args:
+        given: canonical dtypes, at least one.
+        weaks: for each, whether it is weak.
+
+    Returns:
+        The common dtype, and whether it is weak.
+
+    Raises:
+        DtypeError: the dtypes do not combine without a cast.
+        ValueError: nothing is given.
+
+    Example:
+        >>> lub((dtypes.float16, dtypes.float32), (False, True))
+        (dtype('float16'), False)
+    """
+    table = _found_64 if config.x64 else _found_32
+    key = (given, weaks)
+    found = table.get(key)
+    if found is None:
+        found = table[key] = _lub(given, weaks)
+    return found
+
+
+def _lub(given: tuple[Any, ...], weaks: tuple[bool, ...]) -> tuple[Any, bool]:
+    if not given:
+        raise ValueError("promotion: expected at least one dtype or array, got none")
+    first = given[0]
+    # A Python bool is simply a bool: there is nothing below it to yield to.
+    pairs = [(d, weak and d != bool_) for d, weak in zip(given, weaks, strict=True)]
+    all_weak = all(weak for _, weak in pairs)
+    if all(d == first for d in given):
+        return first, all_weak
+    _check_numeric(given)
+    # Weak operands yield to strong ones; among themselves each counts in full.
+    strong = [d for d, weak in pairs if all_weak or not weak]
+    nodes = {d.name for d in strong}
+    if not all_weak:
+        nodes |= {_WEAK_NODE[d] for d, weak in pairs if weak}
+    bound = frozenset.intersection(*(_ABOVE[node] for node in nodes))
+    least = [node for node in bound if _ABOVE[node] == bound]
+    if not least:
+        raise _does_not_combine(pairs)
+    (node,) = least
+    wide = config.x64 or any(map(dtypes.is_wide, strong))
+    kind = _WEAK_KIND.get(node)
+    if kind is not None:
+        return dtypes.default(kind, wide=wide), True
+    result = dtypes.dtype(node)
+    return (result if wide else dtypes.narrow(result)), all_weak
+
+
+def _check_numeric(given: tuple[Any, ...]) -> None:
+    """Refuse mixtures with dtypes that are not in the lattice."""
+    for d in given:
+        if dtypes.is_key(d):
+            others = ", ".join(sorted({short_name(o) for o in given if o != d}))
+            raise DtypeError(
+                f"{at_fault()}random keys do not combine with numbers: got "
+                f"{short_name(d)} and {others}; use the functions of fxflow.random, or "
+                "random.key_data(key) for the words of a key"
+            )
+        if d == dtypes.float0:
+            others = ", ".join(sorted({short_name(o) for o in given if o != d}))
+            raise DtypeError(
+                f"{at_fault()}float0, the derivative with respect to an integer, does "
+                "not combine "
+                f"with {others}; treat it as zero"
+            )
+        if d not in _WEAK_NODE:
+            raise DtypeError(
+                f"{at_fault()}dtype {d} takes no part in promotion; convert it first"
+            )
+
+
+def _does_not_combine(pairs: list[tuple[Any, bool]]) -> DtypeError:
+    """Return the error that names two operands without a common dtype."""
+    small = {*_SMALL_INTEGERS, *_SMALL_FLOATS}
+    names = list(
+        dict.fromkeys(f"{short_name(d)}{'~' if weak else ''}" for d, weak in pairs)
+    )
+    culprits = list(dict.fromkeys(short_name(d) for d, _ in pairs if d.name in small))
+    why = f"{' and '.join(culprits)} do{'es' if len(culprits) == 1 else ''} not promote"
+    return DtypeError(
+        f"no implicit promotion of {' and '.join(names)}: {why}; cast explicitly, "
+        "such as x.astype('float32')"
+    )
+
+
+# -- the public questions ---
+
+
+def promote_types(a: Any, b: Any, /) -> Any:
+    """Return the dtype that arrays of two dtypes are converted to when combined.
+
+    Args:
+        a: a dtype; Python's `int`, `float`, `complex` stand for weak scalars. An array
+            stands for its dtype.
+        b: the same.
+
+    Returns:
+        The common dtype; 64-bit only if one of the two is, or with `config.x64`.
+
+    Raises:
+        DtypeError: an argument is no dtype, or they do not combine without a cast.
+
+    Example:
+        >>> promote_types("int32", "float16"), promote_types("uint8", int)
+        (dtype('float16'), dtype('uint8'))
+
+    Source:
+        `numpy.promote_types`, with the lattice of this module.
+    """
+    (x, x_weak), (y, y_weak) = dtype_and_weak(a), dtype_and_weak(b)
+    return lub((x, y), (x_weak, y_weak))[0]
+
+
+def result_type(*args: Any, return_weak: bool = False) -> Any:
+    """Return the dtype that a function of these operands computes in.
+
+    Args:
+        *args: arrays, types of arrays, NumPy data, Python scalars, dtypes. NumPy data
+            of 64 bits counts as 32-bit unless `config.x64`.
+        return_weak: return `(dtype, weak_type)`.
+
+    Returns:
+        The common dtype, or the pair.
+
+    Raises:
+        DtypeError: an operand has no dtype, or they do not combine without a cast.
+        ValueError: there are no operands.
+
+    Example:
+        >>> result_type("bfloat16", 2.0), result_type(1, 2.0, return_weak=True)
+        (dtype(bfloat16), (dtype('float32'), True))
+
+    Source:
+        `numpy.result_type`, with the lattice of this module.
+    """
+    pairs = [dtype_and_weak(x) for x in args]
+    result = lub(tuple(d for d, _ in pairs), tuple(weak for _, weak in pairs))
+    return result if return_weak else result[0]
+
+
+def joint_dtype(operands: Iterable[Any], /) -> Any:
+    """Return the dtype of many operands, as `result_type` does.
+
+    Args:
+        operands: what `result_type` takes, at least one.
+
+    Returns:
+        The common dtype.
+
+    Raises:
+        DtypeError: an operand has no dtype, or they do not combine without a cast.
+    """
+    pairs = dict.fromkeys(map(dtype_and_weak, operands))
+    return lub(tuple(d for d, _ in pairs), tuple(weak for _, weak in pairs))[0]
+
+
+def dtype_and_weak(x: Any, /) -> tuple[Any, bool]:
+    """Return the dtype of one operand and whether it is weak.
+
+    Args:
+        x: what `result_type` takes.
+
+    Returns:
+        `(dtype, weak_type)`.
+
+    Raises:
+        DtypeError: `x` has no dtype.
+    """
+    aval = getattr(x, "aval", None)
+    if aval is not None:
+        return aval.dtype, aval.weak_type
+    if type(x) in _PYTHON_SCALARS:
+        return dtypes.default(type(x)), type(x) is not bool
+    if isinstance(x, (np.ndarray, np.generic)):
+        return dtypes.host_dtype(x.dtype), False
+    weak = getattr(x, "weak_type", None)
+    if isinstance(weak, bool):  # the type of an array, rather than an array
+        return x.dtype, weak
+    convert = getattr(x, "__fxflow_array__", None)
+    if convert is not None and not isinstance(x, type):
+        if hasattr(x, "dtype"):
+            return dtypes.dtype(x.dtype), False
+        return dtype_and_weak(convert())
+    if isinstance(x, (bool, int, float, complex)):  # an IntEnum, for instance
+        kind = next(k for k in _PYTHON_SCALARS if isinstance(x, k))
+        return dtypes.default(kind), kind is not bool
+    return _of_dtype(x)
+
+
+_PYTHON_SCALARS = (bool, int, float, complex)
+
+
+def _of_dtype(x: Any) -> tuple[Any, bool]:
+    # `fnp.bool_` and its like, classes too, are equal to Python's types.
+    if type(x) is type and x in _PYTHON_SCALARS:
+        return dtypes.default(x), x is not bool
+    return dtypes.dtype(x), False

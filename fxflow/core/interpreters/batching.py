@@ -1,0 +1,189 @@
+"""Vectorisation: one run of a function over many slices.
+
+`BatchTrace` keeps mapped values with the mapped axis in front and runs each primitive's
+`batch` rule under its parent. Values that are the same for all slices stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir.arith import broadcast_front
+from fxflow.core.ir.graph import Graph
+from fxflow.core.ir.primitive import Primitive
+from fxflow.core.ir.staging import trace_closed
+from fxflow.core.ir.trace import Trace, Tracer, named_axes, state
+
+
+class BatchTracer(Tracer):
+    """A value with a mapped axis in front, seen without it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, trace: BatchTrace, value: Any) -> None:
+        self._trace = trace
+        self.value = value
+        aval = typeof(value)
+        self.aval = Aval(aval.shape[1:], aval.dtype, aval.weak_type, aval.vma)
+
+    def origin(self) -> str:
+        """Says where the value comes from."""
+        inner = self.value
+        if isinstance(inner, Tracer):
+            return inner.origin()
+        return "It is being vectorised (vmap)."
+
+
+class BatchTrace(Trace):
+    """Vectorises operations.
+
+    Attributes:
+      parent: the interpreter that runs them on whole batches.
+      size: length of the mapped axis.
+      axis_name: its name for collectives, or None.
+      spmd: the mesh axes that it is to be divided over; see `State`.
+    """
+
+    __slots__ = ("axis_name", "parent", "size", "spmd")
+
+    def __init__(
+        self,
+        parent: Trace,
+        size: int,
+        axis_name: Any = None,
+        spmd: tuple[Any, ...] = (),
+    ) -> None:
+        self.parent, self.size, self.axis_name = parent, size, axis_name
+        self.spmd = spmd
+
+    def process(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
+    ) -> Any:
+        """Vectorises one operation; see `Trace.process`."""
+        values = []
+        mapped = []
+        for a in args:
+            mine = type(a) is BatchTracer and a._trace is self
+            mapped.append(mine)
+            values.append(a.value if mine else a)
+        previous = state.trace, state.spmd
+        state.trace, state.spmd = self.parent, self.spmd
+        try:
+            if (
+                self.axis_name is not None
+                and primitive.axis_params
+                and primitive.uses_axis(self.axis_name, params)
+            ):
+                out, out_mapped = primitive.batch_named(
+                    self.axis_name, self.size, values, mapped, **params
+                )
+            elif any(mapped):
+                out, out_mapped = primitive.batch(self.size, values, mapped, **params)
+            else:
+                return self.parent.process(primitive, args, params)
+        finally:
+            state.trace, state.spmd = previous
+        if primitive.multi:
+            return [
+                BatchTracer(self, v) if m else v
+                for v, m in zip(out, out_mapped, strict=True)
+            ]
+        return BatchTracer(self, out) if out_mapped else out
+
+
+def materialize(value: Any, size: int, is_mapped: bool) -> Any:
+    """Returns `value` with a mapped axis in front, repeated if it had none."""
+    return value if is_mapped else broadcast_front(value, typeof(value), size)
+
+
+def batch_flat(
+    function: Callable[..., Sequence[Any]],
+    size: int,
+    args: Sequence[Any],
+    mapped: Sequence[bool],
+    axis_name: Any = None,
+    spmd: tuple[Any, ...] | None = None,
+) -> tuple[list[Any], list[bool]]:
+    """Vectorises a flat function under the current interpreter.
+
+    Args:
+      function: of flat values.
+      size: length of the mapped axis.
+      args: values; where `mapped`, with the mapped axis in front.
+      mapped: which are mapped.
+      axis_name: a name for collectives.
+      spmd: mesh axes to divide the mapped axis over; None: those of the vectorised
+        operation that this is a part of.
+
+    Returns:
+      The results and which of them are mapped (axis in front).
+    """
+    parent = state.trace
+    trace = BatchTrace(parent, size, axis_name, state.spmd if spmd is None else spmd)
+    tracers = [
+        BatchTracer(trace, a) if m else a for a, m in zip(args, mapped, strict=True)
+    ]
+    axes = state.axes, state.tracked
+    state.trace = trace
+    try:
+        if axis_name is None:
+            outs = function(*tracers)
+        else:
+            with named_axes([(axis_name, size)]):
+                outs = function(*tracers)
+    finally:
+        state.trace = parent
+        state.axes, state.tracked = axes
+    out_mapped = [type(o) is BatchTracer and o._trace is trace for o in outs]
+    return [
+        o.value if m else o for o, m in zip(outs, out_mapped, strict=True)
+    ], out_mapped
+
+
+def batch_graph(
+    graph: Graph,
+    size: int,
+    mapped: Sequence[bool],
+    force: Sequence[bool] | bool = False,
+    axis_name: Any = None,
+) -> tuple[Graph, list[bool]]:
+    """Returns the vectorised graph.
+
+    Args:
+      graph: to vectorise.
+      size: length of the mapped axis.
+      mapped: which inputs are mapped (axis in front).
+      force: which outputs must be mapped even if they are the same for all slices.
+      axis_name: a name for collectives.
+
+    Returns:
+      The graph and which outputs are mapped (axis in front).
+    """
+    if isinstance(force, bool):
+        force = (force,) * len(graph.outputs)
+    scope = axis_name, state.axes, state.spmd
+    key = ("batch", size, tuple(mapped), tuple(force), scope)
+    known = graph.memo.get(key)
+    if known is not None:
+        result: tuple[Graph, list[bool]] = known
+        return result
+    out_mapped: list[bool] = []
+
+    def vectorised(*values: Any) -> list[Any]:
+        outs, have = batch_flat(graph.evaluate, size, values, mapped, axis_name)
+        out_mapped[:] = [h or f for h, f in zip(have, force, strict=True)]
+        return [
+            materialize(o, size, h) if f else o
+            for o, h, f in zip(outs, have, force, strict=True)
+        ]
+
+    avals = [
+        a.update(shape=(size, *a.shape)) if m else a
+        for a, m in zip(graph.in_avals, mapped, strict=True)
+    ]
+    derived = trace_closed(vectorised, avals, name=f"vmap_{graph.name}")
+    graph.memo[key] = derived, out_mapped
+    return derived, out_mapped

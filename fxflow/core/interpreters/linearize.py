@@ -1,0 +1,374 @@
+"""Reverse differentiation, first half: compute the values and record what is linear.
+
+`LinearizeTrace` runs each primitive's rule once. Operations on values go straight to
+the parent interpreter; operations on tangents are written down on a `Tape`, whose nodes
+hold the values they need (residuals) directly. `transpose` then walks the tape
+backwards. There is no intermediate graph: under `jit`, values land in the graph being
+recorded; when eager, they are computed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import source
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.interpreters.jvp import cast_tangents
+from fxflow.core.ir.arith import instantiate
+from fxflow.core.ir.graph import Graph, Literal, Node, Var, live_nodes
+from fxflow.core.ir.primitive import Primitive, Zero
+from fxflow.core.ir.staging import GraphTrace, GraphTracer, closed, recording
+from fxflow.core.ir.trace import Trace, Tracer, state
+
+
+class TangentTracer(Tracer):
+    """A tangent: a variable of the tape."""
+
+    __slots__ = ("_var",)
+
+    def __init__(self, trace: Tape, var: Var) -> None:
+        self._trace = trace
+        self._var = var
+        self.aval = var.aval
+
+
+class Tape(Trace):
+    """Records operations on tangents; runs all others in the parent.
+
+    Attributes:
+      nodes: recorded so far; an input that is not a `Var` is a value.
+      parent: the interpreter of values.
+    """
+
+    __slots__ = ("nodes", "parent")
+
+    def __init__(self, parent: Trace) -> None:
+        self.parent = parent
+        self.nodes: list[Node] = []
+
+    def process(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
+    ) -> Any:
+        """Records or runs one operation; see `Trace.process`."""
+        for arg in args:
+            if type(arg) is TangentTracer and arg._trace is self:
+                break
+        else:
+            previous = state.trace
+            state.trace = self.parent
+            try:
+                return self.parent.process(primitive, args, params)
+            finally:
+                state.trace = previous
+        inputs = [
+            a._var if type(a) is TangentTracer and a._trace is self else a for a in args
+        ]
+        avals = [a.aval if type(a) is Var else typeof(a) for a in inputs]
+        out = primitive.types(avals, params)
+        variables = [Var(aval) for aval in out] if primitive.multi else [Var(out)]
+        self.nodes.append(
+            Node(primitive, inputs, variables, params, source.here(), state.scope)
+        )
+        if primitive.multi:
+            return [TangentTracer(self, var) for var in variables]
+        return TangentTracer(self, variables[0])
+
+    def record(
+        self, primitive: Primitive, inputs: tuple[Any, ...], aval: Aval
+    ) -> TangentTracer:
+        """Writes down an operation of one result whose type is known.
+
+        Args:
+          primitive: the operation.
+          inputs: variables of the tape, and values.
+          aval: type of the result.
+        """
+        var = Var(aval)
+        self.nodes.append(Node(primitive, inputs, (var,), {}))
+        return TangentTracer(self, var)
+
+
+class LinearizeTracer(Tracer):
+    """A value whose tangent is a variable of the tape."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: LinearizeTrace, primal: Any, tangent: Any) -> None:
+        self._trace = trace
+        self.primal = primal
+        self.tangent = tangent
+        self.aval = typeof(primal)
+
+    def origin(self) -> str:
+        """Says where the value comes from."""
+        inner = self.primal
+        if isinstance(inner, Tracer):
+            return inner.origin()
+        return "It is being differentiated (grad)."
+
+
+class LinearizeTrace(Trace):
+    """Runs values in the parent and records their tangents on a tape."""
+
+    __slots__ = ("parent", "tape")
+
+    def __init__(self, parent: Trace) -> None:
+        self.parent = parent
+        self.tape = Tape(parent)
+
+    def argument(self, primal: Any) -> LinearizeTracer:
+        """Returns the tracer of an argument to differentiate by."""
+        var = Var(typeof(primal).tangent())
+        return LinearizeTracer(self, primal, TangentTracer(self.tape, var))
+
+    def split(self, value: Any) -> tuple[Any, Any]:
+        """Returns a value and its tangent (a `Zero` for a constant)."""
+        if type(value) is LinearizeTracer and value._trace is self:
+            return value.primal, value.tangent
+        return value, Zero(typeof(value).tangent())
+
+    def join(self, primal: Any, tangent: Any) -> Any:
+        """Returns the tracer of a value and its tangent."""
+        if not (type(tangent) is TangentTracer and tangent._trace is self.tape):
+            # A tangent that depends on no input: of a linear map, it can only be zero.
+            return primal
+        return LinearizeTracer(self, primal, tangent)
+
+    def process(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
+    ) -> Any:
+        """Runs and records one operation; see `Trace.process`."""
+        primals = []
+        tangents = []
+        constant = True
+        for a in args:
+            if type(a) is LinearizeTracer and a._trace is self:
+                primals.append(a.primal)
+                tangents.append(a.tangent)
+                constant = False
+            else:
+                primals.append(a)
+                tangents.append(None)
+        previous = state.trace
+        if constant:
+            state.trace = self.parent
+            try:
+                return self.parent.process(primitive, args, params)
+            finally:
+                state.trace = previous
+        for i, t in enumerate(tangents):
+            if t is None:
+                tangents[i] = Zero(typeof(primals[i]).tangent())
+        state.trace = self.tape
+        try:
+            out, out_tangent = primitive.linearize(primals, tangents, **params)
+            if state.tracked:
+                out_tangent = cast_tangents(primitive, out, out_tangent)
+        finally:
+            state.trace = previous
+        if primitive.multi:
+            return [self.join(p, t) for p, t in zip(out, out_tangent, strict=True)]
+        return self.join(out, out_tangent)
+
+
+class Linearized:
+    """A function at a point: its values, and its derivative there as a tape.
+
+    Attributes:
+      outs: the values.
+      tangents: for each value a `Var` of the tape, or a `Zero`.
+      inputs: the tape's variables for the arguments that have a tangent.
+      nodes: the tape.
+    """
+
+    __slots__ = ("inputs", "nodes", "outs", "tangents")
+
+    def __init__(
+        self, outs: list[Any], tangents: list[Any], inputs: list[Var], nodes: list[Node]
+    ) -> None:
+        self.outs, self.tangents, self.inputs, self.nodes = (
+            outs,
+            tangents,
+            inputs,
+            nodes,
+        )
+
+
+def linearize_flat(
+    function: Callable[..., Sequence[Any]],
+    primals: Sequence[Any],
+    active: Sequence[bool] | None = None,
+) -> Linearized:
+    """Linearizes a flat function under the current interpreter.
+
+    Args:
+      function: of flat values.
+      primals: where.
+      active: which arguments have a tangent (None: all).
+    """
+    parent = state.trace
+    trace = LinearizeTrace(parent)
+    if active is None:
+        active = (True,) * len(primals)
+    args = [
+        trace.argument(p) if live else p
+        for p, live in zip(primals, active, strict=True)
+    ]
+    inputs = [
+        a.tangent._var for a in args if type(a) is LinearizeTracer and a._trace is trace
+    ]
+    state.trace = trace
+    try:
+        outs = function(*args)
+        pairs = [trace.split(out) for out in outs]
+    finally:
+        state.trace = parent
+    tangents = [t if type(t) is Zero else t._var for _, t in pairs]
+    return Linearized([p for p, _ in pairs], tangents, inputs, trace.tape.nodes)
+
+
+class LinearGraphs:
+    """The derivative of a graph in two graphs.
+
+    Attributes:
+      primal: inputs `x…`, outputs `y…, r…`: the values, then the residuals that are
+        neither inputs nor constants.
+      tangent: inputs `r…, t…` (all residuals, then the tangents that are not zero),
+        outputs the tangents that are not zero.
+      residual_inputs: for each residual the position of the input it is, or None if it
+        is the next extra output of `primal`.
+      has_tangent: for each output of the original graph, whether it has a tangent.
+    """
+
+    __slots__ = ("has_tangent", "primal", "residual_inputs", "tangent")
+
+    def __init__(
+        self,
+        primal: Graph,
+        tangent: Graph,
+        residual_inputs: list[int | None],
+        has_tangent: list[bool],
+    ) -> None:
+        self.primal, self.tangent = primal, tangent
+        self.residual_inputs, self.has_tangent = residual_inputs, has_tangent
+
+    def residuals(self, inputs: Sequence[Any], extra: Sequence[Any]) -> list[Any]:
+        """Returns the residuals from the inputs and the extra outputs of `primal`."""
+        rest = iter(extra)
+        return [next(rest) if i is None else inputs[i] for i in self.residual_inputs]
+
+
+def linearize_graph(
+    graph: Graph,
+    nonzero: Sequence[bool],
+    instantiated: Sequence[bool] | bool = False,
+) -> LinearGraphs:
+    """Splits a graph's derivative into the graph of values and that of tangents.
+
+    Args:
+      graph: to differentiate.
+      nonzero: which inputs have a tangent.
+      instantiated: which outputs must have a tangent even where it is zero.
+    """
+    if isinstance(instantiated, bool):
+        instantiated = (instantiated,) * len(graph.outputs)
+    key = ("linearize", tuple(nonzero), tuple(instantiated))
+    known = graph.memo.get(key)
+    if known is not None:
+        result: LinearGraphs = known
+        return result
+    trace = GraphTrace(graph.name)
+    args = [trace.argument(aval) for aval in graph.in_avals]
+
+    def record() -> LinearGraphs:
+        lin = linearize_flat(graph.evaluate, args, nonzero)
+        return _split(graph, trace, args, lin, instantiated)
+
+    result = graph.memo[key] = recording(trace, record)
+    return result
+
+
+def _split(
+    graph: Graph,
+    trace: GraphTrace,
+    args: Sequence[GraphTracer],
+    lin: Linearized,
+    instantiated: Sequence[bool],
+) -> LinearGraphs:
+    has_tangent = [
+        type(t) is not Zero or bool(wanted)
+        for t, wanted in zip(lin.tangents, instantiated, strict=True)
+    ]
+    nodes = live_nodes(lin.nodes, lin.tangents)
+    # A tape over a recorded graph holds that graph's tracers as residuals.
+    residuals: dict[int, tuple[GraphTracer, Var]] = {}
+
+    def atom(value: Any) -> Any:
+        if type(value) is Var or type(value) is Literal:
+            return value
+        if not (type(value) is GraphTracer and value._trace is trace):
+            recorded = trace.atom(value)
+            if type(recorded) is Literal:
+                return recorded
+            value = GraphTracer(trace, recorded)
+        known = residuals.get(id(value._var))
+        if known is None:
+            known = residuals[id(value._var)] = value, Var(value.aval)
+        return known[1]
+
+    tangent_nodes = [
+        node.replace(inputs=[atom(value) for value in node.inputs]) for node in nodes
+    ]
+    outputs: list[Any] = []
+    for t, kept in zip(lin.tangents, has_tangent, strict=True):
+        if kept:
+            outputs.append(atom(instantiate(t)) if type(t) is Zero else t)
+    positions = {id(a._var): i for i, a in enumerate(args)}
+    residual_inputs: list[int | None] = []
+    extra: list[Any] = []
+    for value, _ in residuals.values():
+        position = positions.get(id(value._var))
+        residual_inputs.append(position)
+        if position is None:
+            extra.append(value)
+    primal = closed(*trace.finish([a._var for a in args], [*lin.outs, *extra]))
+    variables = [var for _, var in residuals.values()]
+    tangent = Graph(
+        [*variables, *lin.inputs], tangent_nodes, outputs, f"d_{graph.name}"
+    )
+    return LinearGraphs(primal, tangent, residual_inputs, has_tangent)
+
+
+def tape_to_graph(lin: Linearized, name: str) -> tuple[Graph, list[Any]]:
+    """Returns a tape as a graph whose first inputs are its residuals, and those.
+
+    Args:
+      lin: a linearized function whose residuals are values.
+      name: of the graph.
+    """
+    residuals: dict[int, tuple[Any, Var]] = {}
+
+    def atom(value: Any) -> Any:
+        if type(value) is Var or type(value) is Literal:
+            return value
+        aval = typeof(value)
+        if not aval.ndim and not isinstance(value, Array):
+            return Literal(np.asarray(value, aval.dtype), aval)
+        known = residuals.get(id(value))
+        if known is None:
+            known = residuals[id(value)] = value, Var(aval)
+        return known[1]
+
+    nodes = [
+        node.replace(inputs=[atom(v) for v in node.inputs])
+        for node in live_nodes(lin.nodes, lin.tangents)
+    ]
+    outputs = [atom(instantiate(t)) if type(t) is Zero else t for t in lin.tangents]
+    variables = [var for _, var in residuals.values()]
+    graph = Graph([*variables, *lin.inputs], nodes, outputs, name, len(variables))
+    return graph, [value for value, _ in residuals.values()]

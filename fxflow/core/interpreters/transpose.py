@@ -1,0 +1,182 @@
+"""Reverse differentiation, second half: run a linear tape backwards.
+
+Each node's `transpose` rule turns the cotangent of its result into cotangents of its
+linear arguments. Cotangents of a variable that is used several times are added; what
+devices share gets the sum of their cotangents (see `core/spmd/varying`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fxflow.core.arrays.aval import Axes
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir.arith import add, instantiate
+from fxflow.core.ir.graph import Graph, Literal, Node, Var
+from fxflow.core.ir.primitive import Zero
+from fxflow.core.ir.staging import trace_closed
+from fxflow.core.ir.trace import state
+from fxflow.core.spmd.varying import matched
+
+
+def backward(
+    nodes: Sequence[Node],
+    inputs: Sequence[Var],
+    outputs: Sequence[Any],
+    cotangents: Sequence[Any],
+) -> list[Any]:
+    """Transposes a tape.
+
+    Args:
+      nodes: linear operations; inputs that are no `Var` are values.
+      inputs: variables of the linear arguments.
+      outputs: a `Var`, or a `Zero`, for each result.
+      cotangents: of the results; values or `Zero`s.
+
+    Returns:
+      The cotangent of each input: a value, or `Zero`.
+    """
+    known: dict[Var, Any] = {}
+    tracked = bool(state.tracked)
+    # Contributions that are still to be summed over devices, by the axes: once for all.
+    apart: dict[Var, dict[Axes, Any]] = {}
+
+    def contribute(var: Var, ct: Any) -> None:
+        if tracked:
+            axes = typeof(ct).vma - var.aval.vma
+            if axes:
+                parts = apart.setdefault(var, {})
+                parts[axes] = add(parts.get(axes), ct)
+                return
+            ct = matched(ct, var.aval.vma)
+        known[var] = add(known.get(var), ct)
+
+    def taken(var: Var) -> Any:
+        ct = known.pop(var, None)
+        for part in apart.pop(var, {}).values():
+            ct = add(ct, matched(part, var.aval.vma))
+        return ct
+
+    for out, given in zip(outputs, cotangents, strict=True):
+        if type(out) is Var and type(given) is not Zero:
+            contribute(out, given)
+    for node in reversed(nodes):
+        primitive = node.primitive
+        ct: Any
+        if primitive.multi:
+            cts = list(map(taken, node.outputs))
+            if all(ct is None for ct in cts):
+                continue
+            ct = [
+                Zero(var.aval) if c is None else c
+                for c, var in zip(cts, node.outputs, strict=True)
+            ]
+        else:
+            ct = taken(node.outputs[0])
+            if ct is None:
+                continue
+        for arg, ct_in in zip(
+            node.inputs,
+            primitive.transpose(ct, *node.inputs, **node.params),
+            strict=True,
+        ):
+            if ct_in is None or type(ct_in) is Zero or type(arg) is not Var:
+                continue
+            contribute(arg, ct_in)
+    found = [taken(var) for var in inputs]
+    return [
+        Zero(var.aval) if ct is None else ct
+        for ct, var in zip(found, inputs, strict=True)
+    ]
+
+
+def transpose_graph(
+    graph: Graph,
+    linear: Sequence[bool],
+    nonzero: Sequence[bool],
+    instantiated: bool = False,
+) -> tuple[Graph, list[bool]]:
+    """Returns the transpose of a graph that is linear in some inputs.
+
+    Args:
+      graph: inputs `r…` and linear `t…` mixed as `linear` says.
+      linear: which inputs it is linear in.
+      nonzero: which outputs have a cotangent.
+      instantiated: whether zero results are arrays of zeros.
+
+    Returns:
+      A graph of inputs `r…, ct…` (in order; cotangents where `nonzero`) and outputs the
+      cotangents of the linear inputs that are not zero, and for each linear input
+      whether it has one.
+    """
+    key = ("transpose", tuple(linear), tuple(nonzero), instantiated)
+    known = graph.memo.get(key)
+    if known is not None:
+        result: tuple[Graph, list[bool]] = known
+        return result
+    constants = [v for v, lin in zip(graph.inputs, linear, strict=True) if not lin]
+    variables = [v for v, lin in zip(graph.inputs, linear, strict=True) if lin]
+    has_cotangent: list[bool] = []
+
+    def transposed(*values: Any) -> list[Any]:
+        given = iter(values[len(constants) :])
+        cts = [
+            next(given) if live else Zero(a.aval)
+            for a, live in zip(graph.outputs, nonzero, strict=True)
+        ]
+        outs = backward_with_values(
+            graph, dict(zip(constants, values, strict=False)), variables, cts
+        )
+        has_cotangent[:] = [type(ct) is not Zero or instantiated for ct in outs]
+        return [
+            instantiate(ct)
+            for ct, kept in zip(outs, has_cotangent, strict=True)
+            if kept
+        ]
+
+    avals = [v.aval for v in constants]
+    avals += [a for a, live in zip(graph.out_avals, nonzero, strict=True) if live]
+    derived = trace_closed(transposed, avals, name=f"transpose_{graph.name}")
+    graph.memo[key] = derived, has_cotangent
+    return derived, has_cotangent
+
+
+def backward_with_values(
+    graph: Graph, values: dict[Var, Any], variables: Sequence[Var], cts: Sequence[Any]
+) -> list[Any]:
+    """Transposes a graph: nodes that do not depend on `variables` are run first.
+
+    Args:
+      graph: linear in `variables`.
+      values: of the other inputs.
+      variables: linear inputs.
+      cts: cotangents of the outputs; values or `Zero`s.
+
+    Returns:
+      Cotangents of `variables`; values or `Zero`s.
+    """
+    env: dict[Var, Any] = dict(values)
+    linear = set(variables)
+    tape = []
+
+    def read(atom: Any) -> Any:
+        if type(atom) is Literal:
+            return atom.array
+        return atom if atom in linear else env[atom]
+
+    for node in graph.nodes:
+        inputs = [read(a) for a in node.inputs]
+        if any(type(a) is Var for a in inputs):
+            linear.update(node.outputs)
+            tape.append(node.replace(inputs=inputs))
+            continue
+        out = node.primitive.bind(*inputs, **node.params)
+        if node.primitive.multi:
+            env.update(zip(node.outputs, out, strict=True))
+        else:
+            env[node.outputs[0]] = out
+    outputs = [
+        a if type(a) is Var and a in linear else Zero(a.aval) for a in graph.outputs
+    ]
+    return backward(tape, variables, outputs, cts)

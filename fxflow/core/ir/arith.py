@@ -1,0 +1,134 @@
+"""The few operations that derivatives need by themselves: zeros, sums, casts.
+
+The machine names no operation of its own; these look theirs up in the table when first
+used, by the names under which `lax` registers them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array, put_host
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import as_array
+from fxflow.core.ir.primitive import Zero, table
+from fxflow.devices import buffers
+
+# Python numbers turn into constants all the time (`2 * x`): each is made once.
+_MAX_CONSTANTS = 4096
+_constants: dict[Any, Array] = {}
+
+
+def constant(value: Any, dtype: Any, weak_type: bool = False) -> Array:
+    """Returns a 0-d constant of exactly this dtype.
+
+    Args:
+      value: a number.
+      dtype: canonical dtype.
+      weak_type: whether the dtype yields in promotion.
+    """
+    # 0.0 and -0.0 are equal, as keys too; so the text of what is zero is the key.
+    key = (type(value), value or str(value), dtype, weak_type)
+    try:
+        known = _constants.get(key)
+    except TypeError:  # an array cannot be a key
+        return _made(value, dtype, weak_type)
+    if known is None or known._placed.placement is not buffers.default_placement():
+        if len(_constants) >= _MAX_CONSTANTS:
+            _constants.clear()
+        known = _constants[key] = _made(value, dtype, weak_type)
+    return known
+
+
+def _made(value: Any, dtype: Any, weak_type: bool) -> Array:
+    scalar = np.asarray(value).astype(dtype)
+    return put_host(scalar, Aval((), dtype, weak_type))
+
+
+def zeros(aval: Aval) -> Any:
+    """Returns an array of zeros of a type."""
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, dtypes.float0)
+    zero = constant(0, aval.dtype)
+    if not aval.ndim:
+        return zero
+    return table["broadcast_in_dim"].bind(
+        zero, shape=aval.shape, broadcast_dimensions=()
+    )
+
+
+def instantiate(value: Any) -> Any:
+    """Returns `value`, a `Zero` made an array of zeros."""
+    return zeros(value.aval) if type(value) is Zero else value
+
+
+def handed_out(tangent: Any, aval: Aval) -> Any:
+    """Returns a derivative as an array, as weak as the value it belongs to.
+
+    A derivative with respect to a Python number yields in promotion as the number
+    does, or a bfloat16 model that it scales would become float32.
+
+    Args:
+      tangent: a tangent or cotangent, perhaps `Zero`.
+      aval: the type of the value.
+    """
+    value = instantiate(tangent)
+    if aval.tangent().dtype == dtypes.float0:
+        return value
+    value = as_array(value)
+    if value.aval.weak_type == aval.weak_type:
+        return value
+    return table["convert_element_type"].bind(
+        value, new_dtype=value.aval.dtype, weak_type=aval.weak_type
+    )
+
+
+def add(x: Any, y: Any) -> Any:
+    """Returns the sum of two tangents or cotangents; either may be `Zero` or None."""
+    if x is None or type(x) is Zero:
+        return y
+    if y is None or type(y) is Zero:
+        return x
+    return table["add"].bind(x, y)
+
+
+def broadcast_front(value: Any, aval: Aval, size: int) -> Any:
+    """Returns an unmapped value repeated along a new first axis.
+
+    Args:
+      value: of type `aval`.
+      aval: its type.
+      size: length of the new axis.
+    """
+    if dtypes.is_key(aval.dtype):
+        data = table["random_unwrap"].bind(value)
+        wide = broadcast_front(data, aval.physical, size)
+        return table["random_wrap"].bind(wide, dtype=aval.dtype)
+    return table["broadcast_in_dim"].bind(
+        value,
+        shape=(size, *aval.shape),
+        broadcast_dimensions=tuple(range(1, aval.ndim + 1)),
+    )
+
+
+def mul(x: Any, y: Any) -> Any:
+    """Returns the product of a tangent and a factor of the same shape (or 0-d)."""
+    return table["mul"].bind(x, y)
+
+
+def neg(x: Any) -> Any:
+    """Returns the negative of a tangent or cotangent; of `Zero`, itself."""
+    return x if type(x) is Zero else table["neg"].bind(x)
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """Returns `x` with another dtype."""
+    return table["convert_element_type"].bind(x, new_dtype=dtype, weak_type=False)
+
+
+def reduce_sum(x: Any, axes: tuple[int, ...]) -> Any:
+    """Returns the sum of a cotangent over some axes, which disappear."""
+    return table["reduce_sum"].bind(x, axes=axes) if axes else x

@@ -1,0 +1,434 @@
+"""The dataflow graph: nodes are operations, edges are typed arrays.
+
+A `Graph` is a straight list of nodes in an order that can be run, with typed inputs and
+outputs; the graphs of loops and branches are parameters of their nodes. It can be
+printed, checked (each node's types are derived again), evaluated and pruned. It never
+refers to tracers: a value captured from outside is one of the first inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fxflow.core import source
+from fxflow.core.arrays.array import put_host
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.errors import GraphError
+
+if TYPE_CHECKING:
+    from fxflow.core.ir.primitive import Primitive
+
+
+class Var:
+    """An edge: a typed value that one node (or the caller) makes."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Aval) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var({self.aval})"
+
+
+class Literal:
+    """A 0-d constant written into the graph.
+
+    Attributes:
+      value: a NumPy 0-d array.
+      aval: its type.
+    """
+
+    __slots__ = ("_array", "aval", "value")
+
+    _array: Any
+
+    def __init__(self, value: Any, aval: Aval) -> None:
+        self.value, self.aval = value, aval
+
+    @property
+    def array(self) -> Any:
+        """The value as an operation's argument: of exactly the literal's type."""
+        try:
+            return self._array
+        except AttributeError:
+            self._array = put_host(np.asarray(self.value), self.aval)
+            return self._array
+
+    def __repr__(self) -> str:
+        return f"{self.value}:{self.aval}"
+
+
+Atom = Var | Literal
+
+
+class Node:
+    """One operation of a graph.
+
+    Attributes:
+      primitive: what is done.
+      inputs: variables and literals (in tangent tapes also values, see `linearize`).
+      outputs: the variables it defines.
+      params: what was known when tracing.
+      source: the user's line, as `source.here()` gives it.
+      scope: names of the enclosing `named_scope`s.
+    """
+
+    __slots__ = ("inputs", "outputs", "params", "primitive", "scope", "source")
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        inputs: Sequence[Any],
+        outputs: Sequence[Var],
+        params: dict[str, Any],
+        source: source.Source | None = None,
+        scope: tuple[str, ...] = (),
+    ) -> None:
+        self.primitive = primitive
+        self.inputs = inputs
+        self.outputs = outputs
+        self.params = params
+        self.source = source
+        self.scope = scope
+
+    @property
+    def effects(self) -> frozenset[Any]:
+        """What running the node does besides computing its outputs."""
+        return self.primitive.effects(**self.params)
+
+    def replace(self, **parts: Any) -> Node:
+        """Returns a copy with some attributes replaced."""
+        kept = {name: getattr(self, name) for name in Node.__slots__}
+        return Node(**{**kept, **parts})
+
+
+class Graph:
+    """A dataflow graph.
+
+    Attributes:
+      inputs: variables; the first `num_consts` are values captured from outside.
+      nodes: in an order that can be run.
+      outputs: variables and literals.
+      name: of the function it came from.
+      num_consts: how many inputs are captured values.
+      memo: graphs derived from this one (its derivative, its vectorised form, …), which
+        live as long as it does.
+    """
+
+    __slots__ = ("inputs", "memo", "name", "nodes", "num_consts", "outputs")
+
+    def __init__(
+        self,
+        inputs: Sequence[Var],
+        nodes: Sequence[Node],
+        outputs: Sequence[Atom],
+        name: str = "graph",
+        num_consts: int = 0,
+    ) -> None:
+        self.inputs = list(inputs)
+        self.nodes = list(nodes)
+        self.outputs = list(outputs)
+        self.name = name
+        self.num_consts = num_consts
+        self.memo: dict[Any, Any] = {}
+
+    @property
+    def in_avals(self) -> list[Aval]:
+        """Types of the inputs."""
+        return [var.aval for var in self.inputs]
+
+    @property
+    def out_avals(self) -> list[Aval]:
+        """Types of the outputs."""
+        return [atom.aval for atom in self.outputs]
+
+    @property
+    def effects(self) -> frozenset[Any]:
+        """Union of the nodes' effects."""
+        known = self.memo.get("effects")
+        if known is None:
+            known = frozenset().union(*(node.effects for node in self.nodes))
+            self.memo["effects"] = known
+        result: frozenset[Any] = known
+        return result
+
+    def evaluate(self, *args: Any) -> list[Any]:
+        """Runs the graph under the current interpreter.
+
+        Args:
+          *args: one value for each input.
+
+        Returns:
+          The list of outputs.
+        """
+        return evaluate(self, args)
+
+    def check(self) -> None:
+        """Derives every type again.
+
+        Raises:
+          GraphError: a node uses an undefined variable or its types are not what the
+            operation gives.
+        """
+        check(self)
+
+    def __call__(self, *args: Any) -> list[Any]:
+        """See `evaluate`."""
+        return evaluate(self, args)
+
+    def __str__(self) -> str:
+        return format_graph(self)
+
+    def __repr__(self) -> str:
+        ins, outs = (", ".join(map(str, a)) for a in (self.in_avals, self.out_avals))
+        return f"<Graph {self.name}({ins}) -> ({outs}), {len(self.nodes)} nodes>"
+
+
+def subgraphs(params: dict[str, Any]) -> list[tuple[str, Graph]]:
+    """Returns the graphs among a node's parameters, with the parameters' names."""
+    found = []
+    for name, value in params.items():
+        if isinstance(value, Graph):
+            found.append((name, value))
+        elif isinstance(value, tuple):
+            found += [(name, item) for item in value if isinstance(item, Graph)]
+    return found
+
+
+def any_node(graph: Graph, key: Any, test: Callable[[Node], bool]) -> bool:
+    """Returns whether an operation of a graph, or of graphs inside, passes a test.
+
+    Args:
+      graph: to look at; it remembers the answer.
+      key: under which it does; one for each test.
+      test: of a node by itself.
+    """
+    known = graph.memo.get(key)
+    if known is None:
+        known = graph.memo[key] = any(any_within(n, key, test) for n in graph.nodes)
+    return bool(known)
+
+
+def any_within(node: Node, key: Any, test: Callable[[Node], bool]) -> bool:
+    """Returns whether a node, or one of the graphs in it, passes; see `any_node`."""
+    return test(node) or any(
+        any_node(inner, key, test) for _, inner in subgraphs(node.params)
+    )
+
+
+# -- evaluation ----------------------------------------------------------------
+
+
+def last_uses(graph: Graph) -> list[list[Var]]:
+    """Returns for each node the variables that nothing needs after it."""
+    known = graph.memo.get("last_uses")
+    if known is None:
+        seen = {id(atom) for atom in graph.outputs}
+        known = []
+        for node in reversed(graph.nodes):
+            dying = []
+            for atom in (*node.inputs, *node.outputs):
+                if type(atom) is Var and id(atom) not in seen:
+                    seen.add(id(atom))
+                    dying.append(atom)
+            known.append(dying)
+        known.reverse()
+        graph.memo["last_uses"] = known
+    result: list[list[Var]] = known
+    return result
+
+
+def evaluate(graph: Graph, args: Iterable[Any]) -> list[Any]:
+    """Binds each node in turn; values are dropped after their last use."""
+    env: dict[Any, Any] = dict(zip(graph.inputs, args, strict=True))
+    for node, dying in zip(graph.nodes, last_uses(graph), strict=True):
+        values = [a.array if type(a) is Literal else env[a] for a in node.inputs]
+        result = node.primitive.bind(*values, **node.params)
+        if node.primitive.multi:
+            env.update(zip(node.outputs, result, strict=True))
+        else:
+            env[node.outputs[0]] = result
+        for var in dying:
+            env.pop(var, None)
+    return [a.array if type(a) is Literal else env[a] for a in graph.outputs]
+
+
+# -- what is passed through ------------------------------------------------------
+
+
+def forwarded(graph: Graph) -> list[int | None]:
+    """Returns for each output the position of the input that it is, or None.
+
+    It is found through the calls, loops and branches of the graph, too.
+    """
+    known: list[int | None] | None = graph.memo.get("forwarded")
+    if known is None:
+        origin = {var: i for i, var in enumerate(graph.inputs)}
+        for node in graph.nodes:
+            operands = node.primitive.forwarded(**node.params)
+            for var, position in zip(node.outputs, operands, strict=False):
+                atom = None if position is None else node.inputs[position]
+                if type(atom) is Var and atom in origin:
+                    origin[var] = origin[atom]
+        known = graph.memo["forwarded"] = [
+            origin.get(a) if type(a) is Var else None for a in graph.outputs
+        ]
+    return known
+
+
+# -- pruning -------------------------------------------------------------------
+
+
+def prune(graph: Graph, keep: Sequence[bool] | None = None) -> Graph:
+    """Returns the graph without the nodes that no kept output or effect needs.
+
+    Args:
+      graph: to prune; its inputs all stay.
+      keep: which outputs are wanted (None: all).
+    """
+    outputs = graph.outputs
+    if keep is not None:
+        outputs = [a for a, kept in zip(outputs, keep, strict=True) if kept]
+    nodes = live_nodes(graph.nodes, outputs)
+    if len(nodes) == len(graph.nodes) and keep is None:
+        return graph
+    return Graph(graph.inputs, nodes, outputs, graph.name, graph.num_consts)
+
+
+def live_nodes(nodes: Sequence[Node], outputs: Iterable[Any]) -> list[Node]:
+    """Returns the nodes that `outputs` depend on or that have effects."""
+    needed = {id(a) for a in outputs}
+    kept: list[Node] = []
+    for node in reversed(nodes):
+        wanted = [id(var) in needed for var in node.outputs]
+        if not any(wanted):
+            if not node.effects:
+                continue
+        elif not all(wanted):
+            node = node.primitive.dce(node, wanted)
+        kept.append(node)
+        needed.update(map(id, node.inputs))
+    kept.reverse()
+    return kept
+
+
+def used_inputs(graph: Graph) -> list[bool]:
+    """Returns which inputs any node or output refers to."""
+    used = {id(a) for a in graph.outputs}
+    for node in graph.nodes:
+        used.update(map(id, node.inputs))
+    return [id(var) in used for var in graph.inputs]
+
+
+# -- checking ------------------------------------------------------------------
+
+
+def check(graph: Graph) -> None:
+    """See `Graph.check`."""
+    defined = set(graph.inputs)
+
+    def require(atom: Any, where: str) -> None:
+        if isinstance(atom, Var) and atom not in defined:
+            raise GraphError(f"{graph.name}: {where} uses a variable nobody defined")
+        if not isinstance(atom, Var | Literal):
+            raise GraphError(f"{graph.name}: {where} holds {type(atom).__name__}")
+
+    for node in graph.nodes:
+        where = f"{node.primitive.name} ({source.describe(node.source)})"
+        for atom in node.inputs:
+            require(atom, where)
+        with node.primitive.inside(node.params):
+            for _, inner in subgraphs(node.params):
+                check(inner)
+        derived = node.primitive.out_avals([a.aval for a in node.inputs], node.params)
+        stated = [var.aval for var in node.outputs]
+        if [a.strong() for a in derived] != [a.strong() for a in stated]:
+            raise GraphError(f"{graph.name}: {where} gives {derived}, not {stated}")
+        for var in node.outputs:
+            if var in defined:
+                raise GraphError(f"{graph.name}: {where} defines a variable again")
+            defined.add(var)
+    for atom in graph.outputs:
+        require(atom, "return")
+
+
+# -- printing ------------------------------------------------------------------
+
+
+def _letters(number: int) -> str:
+    text = ""
+    number += 1
+    while number:
+        number, digit = divmod(number - 1, 26)
+        text = chr(97 + digit) + text
+    return text
+
+
+class _Names(dict[Var, str]):
+    def __missing__(self, var: Var) -> str:
+        name = self[var] = _letters(len(self))
+        return name
+
+
+def format_graph(graph: Graph, *, lines: bool = False) -> str:
+    """Returns the graph as text, one node a line.
+
+    Args:
+      graph: to print.
+      lines: whether to add the user's line to each node.
+    """
+    return "\n".join(_format(graph, _Names(), "", lines))
+
+
+def _format(graph: Graph, names: _Names, indent: str, lines: bool) -> list[str]:
+    def show(atom: Any) -> str:
+        if isinstance(atom, Var):
+            return names[atom]
+        if isinstance(atom, Literal):
+            return f"{_scalar(atom.value)}:{atom.aval}"
+        return repr(atom)
+
+    arguments = ", ".join(f"{names[v]}: {v.aval}" for v in graph.inputs)
+    text = [f"{indent}graph {graph.name}({arguments}) {{"]
+    inner = indent + "  "
+    for node in graph.nodes:
+        results = ", ".join(f"{names[v]}: {v.aval}" for v in node.outputs)
+        graphs = subgraphs(node.params)
+        held = {name for name, _ in graphs}
+        shown = ", ".join(
+            f"{name}={_param(value)}"
+            for name, value in node.primitive.show(node.params).items()
+            if name not in held
+        )
+        line = f"{inner}{results} = " if results else inner
+        line += node.primitive.name
+        line += f"[{shown}]" if shown else ""
+        line += "".join(" " + show(a) for a in node.inputs)
+        if lines:
+            line += f"  # {source.describe(node.source)}"
+        text.append(line)
+        for name, sub in graphs:
+            body = _format(sub, names, inner + "  ", lines)
+            body[0] = f"{inner}  {name} = " + body[0].lstrip()
+            text += body
+    text.append(f"{inner}return " + ", ".join(map(show, graph.outputs)))
+    text.append(f"{indent}}}")
+    return text
+
+
+def _scalar(value: Any) -> str:
+    array = np.asarray(value)
+    return str(array) if array.ndim == 0 else "…"
+
+
+def _param(value: Any) -> str:
+    if callable(value) and hasattr(value, "__name__") and not isinstance(value, type):
+        return str(value.__name__)
+    return str(value)
+
+
+Flat = Callable[..., Sequence[Any]]

@@ -1,0 +1,286 @@
+"""Operations whose parameters hold graphs: branches, loops, custom derivatives.
+
+A graph in a parameter captures nothing: what the user's function captured comes in as
+leading operands. Here is what the rules of all such operations need: which results
+depend on which inputs, other orders of inputs, evaluation with NumPy, effects and named
+axes of what is inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Graph, Literal, Node, Var, subgraphs
+from fxflow.core.ir.primitive import Primitive, Zero, table
+from fxflow.core.ir.staging import trace_flat
+
+T = TypeVar("T")
+
+
+class HigherOrder(Primitive):
+    """Holds graphs in its parameters; gives a list of results.
+
+    Subclasses write `batch_over` in place of `batch` and `batch_named`.
+    """
+
+    multi = True
+    host_kinds = frozenset()
+    types_inside = True
+    axis_params = ("graphs",)
+
+    def effects(self, **params: Any) -> frozenset[Any]:
+        """Those of the graphs."""
+        return frozenset().union(*(graph.effects for _, graph in subgraphs(params)))
+
+    def uses_axis(self, axis_name: Any, params: dict[str, Any]) -> bool:
+        """Whether any operation inside names the axis."""
+        return any(uses_axis(graph, axis_name) for _, graph in subgraphs(params))
+
+    def batch(
+        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
+    ) -> tuple[list[Any], list[bool]]:
+        """See `batch_over`."""
+        return self.batch_over(None, size, args, mapped, **params)
+
+    def batch_named(
+        self,
+        axis_name: Any,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        **params: Any,
+    ) -> tuple[list[Any], list[bool]]:
+        """See `batch_over`."""
+        return self.batch_over(axis_name, size, args, mapped, **params)
+
+    def batch_over(
+        self,
+        axis_name: Any,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        **params: Any,
+    ) -> tuple[list[Any], list[bool]]:
+        """The operation on vectorised graphs; `axis_name` is None or named inside."""
+        raise NotImplementedError
+
+
+def uses_axis(graph: Graph, axis_name: Any) -> bool:
+    """Returns whether any operation of a graph names the axis."""
+    key = ("uses_axis", axis_name)
+    known = graph.memo.get(key)
+    if known is None:
+        known = graph.memo[key] = any(
+            bool(node.primitive.axis_params)
+            and node.primitive.uses_axis(axis_name, node.params)
+            for node in graph.nodes
+        )
+    return bool(known)
+
+
+# -- graphs --------------------------------------------------------------------
+
+
+def rewired(
+    graph: Graph,
+    *,
+    inputs: Sequence[Var] | None = None,
+    outputs: Sequence[Any] | None = None,
+    nodes: Sequence[Node] | None = None,
+) -> Graph:
+    """Returns a graph of the same nodes with other inputs or outputs.
+
+    Args:
+      graph: whose nodes are shared.
+      inputs: variables, in another order or with some added (None: the same).
+      outputs: variables and literals (None: the same).
+      nodes: in place of the graph's (None: the same).
+    """
+    return Graph(
+        graph.inputs if inputs is None else inputs,
+        graph.nodes if nodes is None else nodes,
+        graph.outputs if outputs is None else outputs,
+        graph.name,
+    )
+
+
+def with_consts(graph: Graph, consts: Sequence[Any], wanted: Sequence[Any]) -> Graph:
+    """Returns a graph that takes more, or reordered, captured values.
+
+    Args:
+      graph: whose first inputs are captured values.
+      consts: those values.
+      wanted: the values it shall take first; the same objects and others.
+    """
+    if len(consts) == len(wanted) and all(
+        a is b for a, b in zip(consts, wanted, strict=True)
+    ):
+        return graph
+    variables = {id(value): var for value, var in zip(consts, graph.inputs)}
+    first = [variables.get(id(v)) or Var(typeof(v)) for v in wanted]
+    return rewired(graph, inputs=[*first, *graph.inputs[len(consts) :]])
+
+
+def carries_tangent(aval: Aval) -> bool:
+    """Returns whether values of a type have derivatives."""
+    return bool(aval.tangent().dtype != dtypes.float0)
+
+
+def flow(
+    graph: Graph,
+    sources: Sequence[bool],
+    where: Callable[[Aval], bool] | None = None,
+) -> list[bool]:
+    """Returns which outputs may depend on the chosen inputs.
+
+    Args:
+      graph: to look at.
+      sources: the chosen inputs.
+      where: dependence is only passed on by values of such types (None: of any).
+    """
+    live = {v for v, chosen in zip(graph.inputs, sources, strict=True) if chosen}
+    for node in graph.nodes:
+        if any(type(a) is Var and a in live for a in node.inputs):
+            live.update(v for v in node.outputs if where is None or where(v.aval))
+    return [type(a) is Var and a in live for a in graph.outputs]
+
+
+def carry_flow(
+    graph: Graph,
+    sources: Sequence[bool],
+    start: int,
+    count: int,
+    where: Callable[[Aval], bool] | None = None,
+) -> list[bool]:
+    """Returns which parts of a loop's carry come to depend on the chosen inputs.
+
+    Args:
+      graph: of the body; its first `count` outputs are the next carry.
+      sources: the chosen inputs.
+      start: position of the carry among the inputs.
+      count: length of the carry.
+      where: see `flow`.
+    """
+    sources = list(sources)
+    while True:
+        reached = flow(graph, sources, where)[:count]
+        grown = [
+            a or b for a, b in zip(sources[start : start + count], reached, strict=True)
+        ]
+        if grown == sources[start : start + count]:
+            return grown
+        sources[start : start + count] = grown
+
+
+def append_zeros(graph: Graph, avals: Sequence[Aval]) -> tuple[list[Node], list[Any]]:
+    """Returns nodes that make zeros of these types, and the atoms of the zeros.
+
+    Args:
+      graph: that they are meant for; it is not changed.
+      avals: types, keys included.
+    """
+    made, consts = trace_flat(
+        lambda: [zeros_of(aval) for aval in avals], [], name=graph.name
+    )
+    assert not consts
+    return made.nodes, made.outputs
+
+
+def run_host(graph: Graph, values: Iterable[Any]) -> list[Any]:
+    """Evaluates a graph with the NumPy rules of its operations.
+
+    Args:
+      graph: to run.
+      values: NumPy arrays, one for each input.
+    """
+    env: dict[Any, Any] = dict(zip(graph.inputs, values, strict=True))
+
+    def read(atom: Any) -> Any:
+        return atom.value if type(atom) is Literal else env[atom]
+
+    for node in graph.nodes:
+        out = node.primitive.evaluate(*map(read, node.inputs), **node.params)
+        outs = out if node.primitive.multi else [out]
+        env.update(zip(node.outputs, outs, strict=True))
+    return [read(atom) for atom in graph.outputs]
+
+
+# -- values --------------------------------------------------------------------
+
+
+def zeros_of(aval: Aval) -> Any:
+    """Returns zeros of a type, keys included."""
+    if dtypes.is_key(aval.dtype):
+        return table["random_wrap"].bind(arith.zeros(aval.physical), dtype=aval.dtype)
+    return arith.zeros(aval)
+
+
+def move_axis(value: Any, source: int, target: int) -> Any:
+    """Returns `value` with one axis moved; both are counted from the front."""
+    aval = typeof(value)
+    if source == target:
+        return value
+    if dtypes.is_key(aval.dtype):
+        data = move_axis(table["random_unwrap"].bind(value), source, target)
+        return table["random_wrap"].bind(data, dtype=aval.dtype)
+    order = [i for i in range(aval.ndim) if i != source]
+    order.insert(target, source)
+    return table["transpose"].bind(value, permutation=tuple(order))
+
+
+def live_flags(tangents: Sequence[Any]) -> list[bool]:
+    """Returns which tangents or cotangents are not known to be zero."""
+    return [type(t) is not Zero for t in tangents]
+
+
+def chosen(items: Sequence[T], flags: Sequence[bool]) -> list[T]:
+    """Returns the items whose flag is set."""
+    return [item for item, flag in zip(items, flags, strict=True) if flag]
+
+
+def spread(values: Sequence[Any], flags: Sequence[bool], avals: Sequence[Aval]) -> Any:
+    """Returns one value or `Zero` for each flag.
+
+    Args:
+      values: as many as flags are set.
+      flags: where they belong.
+      avals: types of the `Zero`s.
+    """
+    rest = iter(values)
+    return [
+        next(rest) if flag else Zero(aval)
+        for flag, aval in zip(flags, avals, strict=True)
+    ]
+
+
+def cotangents_for(
+    args: Sequence[Any], values: Iterable[Any], flags: Iterable[bool]
+) -> list[Any]:
+    """Returns what `transpose` does: a cotangent, `Zero` or None for each operand.
+
+    Args:
+      args: operands; those it is linear in are `Var`s.
+      values: the cotangents that there are.
+      flags: for each `Var`, whether it has one.
+    """
+    given, have = iter(values), iter(flags)
+    return [
+        (next(given) if next(have) else Zero(a.aval)) if type(a) is Var else None
+        for a in args
+    ]
+
+
+def split_at(items: Sequence[T], *counts: int) -> list[list[T]]:
+    """Returns consecutive parts of the given lengths, and the rest."""
+    parts = []
+    start = 0
+    for count in counts:
+        parts.append(list(items[start : start + count]))
+        start += count
+    parts.append(list(items[start:]))
+    return parts

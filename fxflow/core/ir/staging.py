@@ -1,0 +1,275 @@
+"""Tracing: running a function on types to obtain its dataflow graph.
+
+`GraphTrace` records each operation as a node. A value that is not its own tracer is a
+constant: 0-d ones are written into the graph, others become its first inputs, so that
+whoever uses the graph passes them along.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fxflow._config import config
+from fxflow.core import source
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array, host_of
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.errors import LeakedTracerError
+from fxflow.core.ir.graph import Graph, Literal, Node, Var, live_nodes
+from fxflow.core.ir.trace import Trace, Tracer, leaked, state
+
+if TYPE_CHECKING:
+    from fxflow.core.ir.primitive import Primitive
+
+T = TypeVar("T")
+
+
+class GraphTracer(Tracer):
+    """A value in a graph that is being recorded."""
+
+    __slots__ = ("_var",)
+
+    _trace: GraphTrace
+    _var: Var
+
+    def __init__(self, trace: GraphTrace, var: Var) -> None:
+        self._trace = trace
+        self._var = var
+        self.aval = var.aval
+
+    def origin(self) -> str:
+        """Names the argument, or the line that made the value."""
+        return self._trace.origin(self._var)
+
+
+class GraphTrace(Trace):
+    """Records operations.
+
+    Attributes:
+      nodes: recorded so far.
+      consts: captured values, each with its variable.
+    """
+
+    __slots__ = ("arguments", "consts", "final", "name", "nodes", "open")
+
+    def __init__(self, name: str = "graph", *, final: bool = False) -> None:
+        self.name = name
+        self.final = final
+        self.nodes: list[Node] = []
+        self.consts: dict[int, tuple[Var, Array, Any]] = {}
+        self.arguments: dict[Var, str] = {}
+        self.open = True
+
+    def argument(self, aval: Aval, label: str = "") -> GraphTracer:
+        """Returns a tracer for a new input, `label` being its name in messages."""
+        var = Var(aval)
+        if label:
+            self.arguments[var] = label
+        return GraphTracer(self, var)
+
+    def origin(self, var: Var) -> str:
+        """Says in words where a variable comes from."""
+        if var in self.arguments:
+            return f"It is argument {self.arguments[var]} of {self.name}."
+        for node in self.nodes:
+            if var in node.outputs:
+                return (
+                    f"It was computed by {node.primitive.name} at "
+                    f"{source.describe(node.source)}, while tracing {self.name}."
+                )
+        return f"It belongs to the trace of {self.name}."
+
+    def atom(self, value: Any) -> Any:
+        """Returns the variable or literal that stands for a value in this graph."""
+        if type(value) is GraphTracer and value._trace is self:
+            return value._var
+        if isinstance(value, Tracer):
+            return self.captured(value, value)
+        array = as_array(value)
+        if not array.aval.ndim and not dtypes.is_key(array.aval.dtype):
+            return Literal(host_of(array), array.aval)
+        return self.captured(value, array)
+
+    def captured(self, value: Any, array: Array) -> Var:
+        """Returns the variable of a value captured from outside."""
+        known = self.consts.get(id(value))
+        if known is None:
+            # The value itself is kept as well, so that its id stays its own.
+            known = self.consts[id(value)] = (Var(array.aval), array, value)
+        return known[0]
+
+    def process(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
+    ) -> Any:
+        """Records one operation; see `Trace.process`."""
+        if not self.open:
+            raise LeakedTracerError(f"{self.name} has already been traced")
+        atoms = [
+            a._var if type(a) is GraphTracer and a._trace is self else self.atom(a)
+            for a in args
+        ]
+        out = primitive.types([a.aval for a in atoms], params)
+        place = source.here()
+        if primitive.multi:
+            variables = [Var(aval) for aval in out]
+            self.nodes.append(
+                Node(primitive, atoms, variables, params, place, state.scope)
+            )
+            return [GraphTracer(self, var) for var in variables]
+        var = Var(out)
+        self.nodes.append(Node(primitive, atoms, (var,), params, place, state.scope))
+        return GraphTracer(self, var)
+
+    def finish(
+        self, inputs: Sequence[Var], outputs: Sequence[Any]
+    ) -> tuple[Graph, list[Any]]:
+        """Closes the graph.
+
+        Args:
+          inputs: variables of the arguments, in order.
+          outputs: values.
+
+        Returns:
+          The graph, whose first inputs are captured values, and those values.
+        """
+        atoms = [self.atom(value) for value in outputs]
+        self.open = False
+        nodes = live_nodes(self.nodes, atoms)
+        used = {id(a) for node in nodes for a in node.inputs}
+        used.update(map(id, atoms))
+        captured = [c for c in self.consts.values() if id(c[0]) in used]
+        variables = [const[0] for const in captured]
+        graph = Graph([*variables, *inputs], nodes, atoms, self.name, len(variables))
+        return graph, [const[1] for const in captured]
+
+
+def recording(trace: Trace, function: Callable[..., T], *arguments: Any) -> T:
+    """Calls `function` with a trace that records as the current interpreter.
+
+    The garbage collector pauses: it would scan the growing graph repeatedly. Both are
+    put back in one `finally`, before any other call: an interrupt may come at the start
+    of every function, also of the one that ends a `with` block.
+
+    Args:
+      trace: the interpreter.
+      function: what to call.
+      *arguments: its arguments.
+    """
+    previous, collects = state.trace, gc.isenabled()
+    state.trace = trace
+    try:
+        gc.disable()
+        return function(*arguments)
+    finally:
+        state.trace = previous
+        if collects:
+            gc.enable()
+
+
+def trace_flat(
+    function: Callable[..., Sequence[Any]],
+    avals: Sequence[Aval],
+    *,
+    name: str = "graph",
+    labels: Sequence[str] = (),
+    final: bool = False,
+) -> tuple[Graph, list[Any]]:
+    """Traces a function of flat arguments.
+
+    Args:
+      function: takes one value for each type and returns a sequence of values.
+      avals: types of the arguments.
+      name: of the graph.
+      labels: names of the arguments in messages.
+      final: see `Trace`.
+
+    Returns:
+      The graph, whose first `num_consts` inputs are captured values, and those values.
+
+    Raises:
+      LeakedTracerError: `config.check_leaks` is on and a traced value survives.
+    """
+    trace = GraphTrace(name, final=final)
+    tracers = [
+        trace.argument(aval, label)
+        for aval, label in zip(
+            avals, labels or (f"#{i}" for i in range(len(avals))), strict=False
+        )
+    ]
+    inputs = [tracer._var for tracer in tracers]
+
+    def record() -> tuple[Graph, list[Any]]:
+        outputs = list(function(*tracers))
+        require_arrays(outputs, name)
+        return trace.finish(inputs, outputs)
+
+    graph, consts = recording(trace, record)
+    if config.check_leaks:
+        del tracers
+        _check_leaks(trace)
+    return graph, consts
+
+
+def closed(graph: Graph, consts: Sequence[Any]) -> Graph:
+    """Returns a graph with its captured values written into it.
+
+    Args:
+      graph: as `trace_flat` gives it.
+      consts: the captured values; none of them is traced.
+    """
+    if not consts:
+        return graph
+    literals: dict[Any, Literal] = {
+        var: Literal(host_of(value), value.aval)
+        for var, value in zip(graph.inputs, consts, strict=False)
+    }
+    nodes = [
+        node.replace(inputs=[literals.get(a, a) for a in node.inputs])
+        for node in graph.nodes
+    ]
+    outputs = [literals.get(a, a) for a in graph.outputs]
+    return Graph(graph.inputs[len(consts) :], nodes, outputs, graph.name)
+
+
+def trace_closed(
+    function: Callable[..., Sequence[Any]], avals: Sequence[Aval], *, name: str
+) -> Graph:
+    """Traces a derivative of a graph.
+
+    A graph captures nothing, but a rule may bring an array of its own (weights of a
+    Fourier transform, say), which is written into the result.
+
+    Args:
+      function: takes one value for each type and returns a sequence of values.
+      avals: types of the arguments.
+      name: of the graph.
+
+    Returns:
+      The graph; its inputs are the arguments alone.
+    """
+    return closed(*trace_flat(function, avals, name=name))
+
+
+def require_arrays(outputs: Sequence[Any], name: str) -> None:
+    """Checks what a function returned.
+
+    Raises:
+      ArgumentError: one of the values is no array.
+    """
+    for value in outputs:
+        if not is_arraylike(value):
+            raise not_an_array(value, f"{name} returns")
+
+
+def _check_leaks(trace: GraphTrace) -> None:
+    gc.collect()
+    alive = [
+        obj
+        for obj in gc.get_objects()
+        if type(obj) is GraphTracer and obj._trace is trace
+    ]
+    if alive:
+        raise leaked(alive[0])

@@ -1,0 +1,264 @@
+"""Interpreters and the one that is current.
+
+Every operation is a primitive that is *bound* to arguments; `bind` hands them to the
+current interpreter, a `Trace`. The interpreter decides what happens (run it, record it,
+differentiate it, vectorise it), not the data: values carry no levels. An interpreter
+that does not recognise an argument passes it to its parent as a constant.
+
+`state` is this thread's current interpreter, named axes and scope.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.errors import (
+    ConcretizationError,
+    LeakedTracerError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+)
+
+if TYPE_CHECKING:
+    from fxflow.core.ir.primitive import Primitive
+
+
+class Trace:
+    """An interpreter of primitives.
+
+    Attributes:
+      final: whether what is recorded is run as it is, never differentiated or
+        vectorised: then 0-d operands of elementwise operations need no broadcast.
+    """
+
+    __slots__ = ()
+    final = False
+
+    def process(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
+    ) -> Any:
+        """Interprets one operation.
+
+        Args:
+          primitive: the operation.
+          args: arrays, tracers or scalars.
+          params: what is known when tracing (axes, shapes, graphs).
+
+        Returns:
+          One result, or a list of results if `primitive.multi`.
+        """
+        raise NotImplementedError
+
+
+class State(threading.local):
+    """What is current in this thread.
+
+    Attributes:
+      trace: the interpreter.
+      axes: the named axes: name, size, whether it is tracked, and the mesh of one that
+        is manual (in `shard_map`), else None.
+      tracked: names of the tracked axes; see `core/spmd/varying`.
+      spmd: while an operation is vectorised, the mesh axes that the mapped axis is to
+        be divided over (`vmap(spmd_axis_name=)`).
+      scope: see `named_scope`.
+    """
+
+    trace: Trace
+    axes: tuple[tuple[Any, int, bool, Any], ...] = ()
+    tracked: frozenset[Any] = frozenset()
+    spmd: tuple[Any, ...] = ()
+    scope: tuple[str, ...] = ()
+
+
+state = State()
+
+
+def under(trace: Trace, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls `function` with `trace` as the current interpreter."""
+    previous = state.trace
+    state.trace = trace
+    try:
+        return function(*args, **kwargs)
+    finally:
+        state.trace = previous
+
+
+class named_axes:
+    """Declares named axes within a `with` block.
+
+    A class, not a generator: one that an interrupt stops half-way is ended when the
+    exception is dropped, and would put back then what held long ago.
+
+    Args:
+      axes: names and sizes.
+      tracked: whether types tell what differs along them; see `core/spmd/varying`.
+      mesh: that they are axes of, if they are manual.
+    """
+
+    __slots__ = ("_added", "_before")
+
+    def __init__(
+        self, axes: Iterable[tuple[Any, int]], tracked: bool = False, mesh: Any = None
+    ) -> None:
+        self._added = tuple((name, size, tracked, mesh) for name, size in axes)
+
+    def __enter__(self) -> None:
+        new = {name for name, *_ in self._added}
+        axes = (*(axis for axis in state.axes if axis[0] not in new), *self._added)
+        tracked = frozenset(name for name, _, is_tracked, _ in axes if is_tracked)
+        self._before = state.axes, state.tracked
+        state.axes, state.tracked = axes, tracked
+
+    def __exit__(self, *exc: object) -> None:
+        state.axes, state.tracked = self._before
+
+
+def manual_meshes() -> dict[Any, Any]:
+    """Returns the manual axes in scope: from name to mesh."""
+    return {name: mesh for name, *_, mesh in state.axes if mesh is not None}
+
+
+def axis_size_of(name: Any) -> int:
+    """Returns the size of a named axis.
+
+    Raises:
+      NameError: no transformation in progress has an axis of this name.
+    """
+    for known, size, *_ in state.axes:
+        if known == name:
+            return size
+    names = ", ".join(repr(known) for known, *_ in state.axes) or "none"
+    raise NameError(
+        f"unbound axis name {name!r}: axes in scope are {names}; name it in the "
+        f"enclosing vmap(..., axis_name={name!r}) or pmap"
+    )
+
+
+class Tracer(Array):
+    """An array that stands for many: known by type, not by value.
+
+    Subclasses belong to one kind of interpreter each. `aval` is the type seen inside
+    that interpreter.
+    """
+
+    # Names with an underscore: those of array methods (`x.trace()`) are theirs.
+    __slots__ = ("_trace", "aval")
+
+    aval: Aval
+    _trace: Any
+
+    def __init_subclass__(cls) -> None:
+        # What Python calls it in its own errors ('...' object has no attribute ...).
+        cls.__name__ = "TracedArray"
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype yields in promotion."""
+        return self.aval.weak_type
+
+    def origin(self) -> str:
+        """Says in words where this value comes from."""
+        return "It is an intermediate value of a transformed function."
+
+    def _cannot(self, error: type[ConcretizationError], what: str, fix: str) -> Any:
+        raise error(
+            f"{what} needs a concrete value, but {self.aval} is traced: only its type "
+            f"is known here. {self.origin()} {fix}"
+        )
+
+    def _value(self) -> Any:
+        return self._cannot(
+            TracerArrayConversionError,
+            "conversion to a NumPy array",
+            "Use fxflow.numpy functions, or fxflow.pure_callback to call NumPy.",
+        )
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._cannot(
+            TracerArrayConversionError,
+            "DLPack",
+            "Use fxflow.numpy functions, or fxflow.pure_callback to call others.",
+        )
+
+    def __bool__(self) -> bool:
+        return bool(
+            self._cannot(
+                TracerBoolConversionError,
+                "Python control flow (if, while, and, or, not, assert)",
+                "Use fnp.where, fxflow.lax.cond or fxflow.lax.while_loop, or make the "
+                "argument static (jit(..., static_argnames=...)).",
+            )
+        )
+
+    def _integer(self, what: str) -> Any:
+        return self._cannot(
+            TracerIntegerConversionError,
+            what,
+            "Make the argument static (jit(..., static_argnames=...)), or index with "
+            "fxflow.lax.dynamic_slice.",
+        )
+
+    def __index__(self) -> int:
+        return int(self._integer("a Python integer (an index, a length, a shape)"))
+
+    def __int__(self) -> int:
+        return int(self._integer("int()"))
+
+    def _scalar(self, what: str) -> Any:
+        return self._cannot(
+            ConcretizationError,
+            what,
+            "Keep it an array (x.astype(...)), or compute it outside the transformed "
+            "function.",
+        )
+
+    def __float__(self) -> float:
+        return float(self._scalar("float()"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex()"))
+
+    def item(self, *args: int) -> Any:
+        """Raises: a traced value has no Python scalar."""
+        return self._scalar("item()")
+
+    def tolist(self) -> Any:
+        """Raises: a traced value has no Python values."""
+        return self._scalar("tolist()")
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __reduce__(self) -> Any:
+        return self._scalar("pickle")
+
+    def block_until_ready(self) -> Tracer:
+        """Returns itself: there is nothing to wait for."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval}>"
+
+    def _repr_html_(self) -> str:
+        return f"<code>Traced&lt;{self.aval}&gt;</code>"
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
+
+def leaked(tracer: Tracer) -> LeakedTracerError:
+    """Returns the error for a tracer met outside the transformation that made it."""
+    return LeakedTracerError(
+        f"a traced value {tracer.aval} is used outside the transformed function that "
+        f"made it. {tracer.origin()} It was probably stored in a global, an attribute "
+        "or a list: return it from the function instead (fxflow.config.check_leaks "
+        "finds the place)."
+    )

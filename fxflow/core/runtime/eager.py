@@ -1,0 +1,773 @@
+"""Running operations at once.
+
+A *plan* runs one operation, or one whole library function, on arguments of given types
+and places. On the CPU a small plan is NumPy: host memory is device memory there, and
+NumPy's rule of an operation gives what XLA gives, in a microsecond and without
+compiling. Any other plan is a compiled program. `runs_on_host` is the one place that
+decides.
+
+A library function (`@library`) called with concrete arrays is one plan; under any other
+interpreter it just runs, and its operations land where they belong.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from fxflow._config import config
+from fxflow.core import source, tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array, host_of, put_host
+from fxflow.core.arrays.array_type import Placed, placed_on
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import as_array
+from fxflow.core.errors import NonFiniteError
+from fxflow.core.ir.graph import Graph, Literal, Node, Var
+from fxflow.core.ir.primitive import Primitive
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.ir.trace import State, Trace, Tracer, leaked, state
+from fxflow.core.runtime.execute import Program, check_finite, compile_graph
+from fxflow.core.spmd.partition import common_place, mesh_in
+from fxflow.devices.buffers import default_placement
+from fxflow.devices.process import forked_error, on_fork
+
+# Above this many bytes in and out of one operation, XLA's threads and fused loops win
+# over NumPy even though the call costs more (measured on 2 cores; see docs/design).
+HOST_BYTES = 1 << 18
+# Plans kept for each function; the oldest half goes when there are more.
+MAX_PLANS = 8192
+# Programs kept for all eager operations: each takes some 200 KB.
+MAX_PROGRAMS = 1024
+
+Plan = Callable[..., Any]
+_SCALARS: tuple[type, ...] = (bool, int, float, complex)
+
+
+class EvalTrace(Trace):
+    """Runs each operation at once.
+
+    Attributes:
+      plans: how, for each operation and types and places of its arguments.
+    """
+
+    __slots__ = ("plans",)
+
+    def __init__(self) -> None:
+        self.plans: dict[Any, Plan] = {}
+
+    def process(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
+    ) -> Any:
+        """Runs one operation; see `Trace.process`."""
+        arrays = [a if type(a) is Array else _concrete(a) for a in args]
+        key = (primitive, *[a._placed for a in arrays], *params.items())
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = _primitive_plan(primitive, [a._placed for a in arrays], params)
+            remember(self.plans, key, plan)
+        return plan(*arrays)
+
+
+EVAL = EvalTrace()
+"""The interpreter of threads without option overrides. Fast paths ask for it: in a
+thread that overrides an option, another `EvalTrace` is current, and everything goes the
+long way, operation by operation."""
+State.trace = EVAL
+
+
+class _Overridden(EvalTrace):
+    """Runs each operation under the options that hold for the caller."""
+
+    __slots__ = ()
+
+    def process(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
+    ) -> Any:
+        """Runs one operation; see `Trace.process`."""
+        given = options()
+        trace = _overriding.get(given)
+        if trace is None:
+            trace = _overriding.setdefault(given, EvalTrace())
+        return trace.process(primitive, args, params)
+
+
+OVERRIDDEN = _Overridden()
+
+_libraries: list[dict[Any, Plan]] = []
+_listeners: list[Callable[[], None]] = []
+
+
+def remember(known: dict[Any, Any], key: Any, value: Any, most: int = 0) -> None:
+    """Keeps a plan or a trace; forgets the oldest half when there are too many."""
+    most = most or MAX_PLANS
+    if len(known) >= most:
+        for old in list(known)[: most // 2]:
+            known.pop(old, None)
+    known[key] = value
+
+
+def forget_plans() -> None:
+    """Drops all plans and what else was made under the options in force."""
+    EVAL.plans.clear()
+    _programs.clear()
+    for plans in _libraries:
+        plans.clear()
+    for listener in _listeners:
+        listener()
+
+
+def on_forget(listener: Callable[[], None]) -> None:
+    """Calls `listener` whenever an option that plans depend on changes."""
+    _listeners.append(listener)
+
+
+def options() -> tuple[Any, ...]:
+    """Returns the options that plans and traces depend on."""
+    return tuple(getattr(config, name) for name in _OPTIONS)
+
+
+_OPTIONS = (
+    "x64",
+    "default_matmul_precision",
+    "eager",
+    "disable_jit",
+    "debug_nans",
+    "debug_infs",
+)
+_in_force = [options()]
+_overriding: dict[tuple[Any, ...], EvalTrace] = {}
+
+
+def interpreter() -> EvalTrace:
+    """Returns what runs operations at once under the options in force here."""
+    if _FORKED:
+        return _FORKED[0]
+    return OVERRIDDEN if config.overridden() else EVAL
+
+
+class _ForkedTrace(EvalTrace):
+    """Refuses to work, in a process whose runtime has no threads; see `on_fork`."""
+
+    __slots__ = ()
+
+    def process(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
+    ) -> Any:
+        """Raises."""
+        raise forked_error()
+
+
+_FORKED: list[_ForkedTrace] = []
+
+
+def _refuse() -> None:
+    # Every fast path asks whether `EVAL` is current.
+    _FORKED.append(_ForkedTrace())
+    State.trace = state.trace = _FORKED[0]
+
+
+on_fork(_refuse)
+
+
+def _options_changed(_: Any) -> None:
+    if not config.overridden() and _in_force[0] != options():
+        _in_force[0] = options()
+        _overriding.clear()
+        forget_plans()
+    current = interpreter()
+    if isinstance(state.trace, EvalTrace):
+        state.trace = current
+    else:
+        _run_by(state.trace, current)
+
+
+def _run_by(trace: Any, current: EvalTrace) -> None:
+    """Makes a transformation in progress run its operations by another interpreter."""
+    while trace is not None and not isinstance(trace, EvalTrace):
+        parent = getattr(trace, "parent", None)
+        if isinstance(parent, EvalTrace):
+            trace.parent = current
+            if hasattr(trace, "tape"):
+                trace.tape.parent = current
+        trace = parent
+
+
+for _name in _OPTIONS:
+    config.on_change(_name, _options_changed)
+
+
+def _begin_anew() -> None:
+    """Leaves all transformations, none of which is in progress any more."""
+    overridden = bool(_FORKED) or options() != _in_force[0]
+    state.trace = interpreter() if overridden else EVAL
+    state.axes, state.tracked, state.spmd = (), frozenset(), ()
+
+
+source.on_interrupt(_begin_anew)
+
+
+def _concrete(value: Any) -> Array:
+    if isinstance(value, Tracer):
+        raise leaked(value)
+    return as_array(value)
+
+
+# -- NumPy or XLA ----------------------------------------------------------------
+
+
+def runs_on_host(graph: Graph, placement: Any) -> bool:
+    """Returns whether NumPy runs this graph when eager.
+
+    Args:
+      graph: of an operation or a library function.
+      placement: where its arguments are.
+    """
+    if not placement.is_host or config.eager != "auto":
+        return False
+    for node in graph.nodes:
+        primitive = node.primitive
+        if primitive.inlines and runs_on_host(node.params["graph"], placement):
+            continue
+        if node.effects or not primitive.runs_on_host(node):
+            return False
+        if primitive.is_view:
+            continue
+        moved = sum(a.aval.nbytes for a in (*node.inputs, *node.outputs))
+        if moved > (primitive.host_bytes or HOST_BYTES):
+            return False
+    return True
+
+
+def _primitive_plan(
+    primitive: Primitive, placeds: Sequence[Placed], params: dict[str, Any]
+) -> Plan:
+    own = primitive.plan(placeds, params)
+    if own is not None:
+        return own
+    inputs = [Var(p.aval) for p in placeds]
+    outputs = [Var(a) for a in primitive.out_avals([p.aval for p in placeds], params)]
+    node = Node(primitive, inputs, outputs, params)
+    graph = Graph(inputs, [node], outputs, primitive.name)
+    plan = graph_plan(graph, placeds, primitive.name)
+    if primitive.multi:
+        return plan
+    return _only(plan)
+
+
+def _only(plan: Plan) -> Plan:
+    single = getattr(plan, "single", None)
+    if single is not None:
+        return cast(Plan, single)
+
+    def first(*arrays: Array) -> Array:
+        return cast(Array, plan(*arrays)[0])
+
+    return first
+
+
+def graph_plan(graph: Graph, placeds: Sequence[Placed], name: str) -> Plan:
+    """Returns a function from arrays (one for each input) to the list of results.
+
+    Args:
+      graph: to run.
+      placeds: types and places of the arguments.
+      name: for messages and profiles.
+    """
+    placement, committed = common_place(placeds, name, mesh_in(graph))
+    if runs_on_host(graph, placement):
+        plan = host_plan(graph, placement, committed)
+    else:
+        plan = _CompiledPlan(graph, placeds, name)
+    if not (config.debug_nans or config.debug_infs):
+        return plan
+
+    def checked(*arrays: Array) -> list[Array]:
+        outs: list[Array] = plan(*arrays)
+        check_finite(f"{name} at {source.user_line()}", outs)
+        return outs
+
+    return checked
+
+
+_programs: OrderedDict[_CompiledPlan, None] = OrderedDict()
+"""The plans that have a program, the least recently used first."""
+
+
+class _CompiledPlan:
+    """A plan that is a compiled program.
+
+    Of many the graphs alone are kept: their programs are compiled, or read from the
+    disk, when they are needed again.
+    """
+
+    __slots__ = ("_graph", "_name", "_placeds", "_program")
+
+    def __init__(self, graph: Graph, placeds: Sequence[Placed], name: str) -> None:
+        self._graph, self._placeds, self._name = graph, placeds, name
+        self._program: Program | None = self._compile()
+
+    def _compile(self) -> Program:
+        program = compile_graph(self._graph, self._placeds, name=self._name)
+        self._program = program
+        _programs[self] = None
+        while len(_programs) > MAX_PROGRAMS:
+            old, _ = _programs.popitem(last=False)
+            old._program = None
+        return program
+
+    def __call__(self, *arrays: Array) -> list[Array]:
+        program = self._program
+        if program is None:
+            program = self._compile()
+        else:
+            with suppress(KeyError):  # another thread has just let go of it
+                _programs.move_to_end(self)
+        return program(arrays)
+
+
+# -- NumPy -----------------------------------------------------------------------
+
+
+class _Quiet(threading.local):
+    """Runs NumPy without floating-point warnings, as XLA has none.
+
+    A context of its own for each thread: NumPy keeps the setting in a context variable,
+    and entering a prepared context costs a tenth of `np.errstate`.
+    """
+
+    def __init__(self) -> None:
+        context = contextvars.copy_context()
+        context.run(np.seterr, all="ignore")
+        self.run = context.run
+
+
+quiet = _Quiet()
+
+
+def host_plan(graph: Graph, placement: Any, committed: bool) -> Plan:
+    """Returns a function that runs a graph with NumPy.
+
+    It is written out as Python source, since interpreting the graph would cost more
+    than the operations themselves.
+
+    Args:
+      graph: of operations with a NumPy rule.
+      placement: the host's.
+      committed: whether the results stay there.
+    """
+    scope: dict[str, Any] = {
+        "host_of": host_of,
+        "new": object.__new__,
+        "Array": Array,
+        "asarray": np.asarray,
+        "compact": _compact,
+        "quiet": quiet,
+    }
+    names: dict[Any, str] = {}
+    arguments = []
+    reads = []
+    for i, var in enumerate(graph.inputs):
+        names[var] = f"h{i}"
+        arguments.append(f"a{i}")
+        reads.append((f"h{i}", f"a{i}"))
+    lines = []
+    if reads:
+        fast = "; ".join(f"{h} = {a}._host" for h, a in reads)
+        slow = "; ".join(f"{h} = host_of({a})" for h, a in reads)
+        lines += ["try:", f"  {fast}", "except AttributeError:", f"  {slow}"]
+
+    def read(atom: Any) -> str:
+        if type(atom) is Literal:
+            name = f"c{len(scope)}"
+            scope[name] = atom.value
+            return name
+        return names[atom]
+
+    views: set[Var] = set()
+    for n, node in enumerate(graph.nodes):
+        primitive = node.primitive
+        scope[f"f{n}"] = primitive.host_function(**node.params)
+        operands = ", ".join(map(read, node.inputs))
+        atoms = (*node.inputs, *node.outputs)
+        noisy = any(dtypes.is_inexact(a.aval.dtype) for a in atoms)
+        call = f"f{n}({operands})"
+        if noisy and not primitive.is_view:
+            call = f"quiet.run(f{n}{', ' if operands else ''}{operands})"
+        targets = [f"v{n}_{i}" for i in range(len(node.outputs))]
+        names.update(zip(node.outputs, targets, strict=True))
+        left = ", ".join(targets) + ("," if primitive.multi else "")
+        lines.append(f"{left} = {call}" if targets else call)
+        if primitive.is_view:
+            views.update(node.outputs)
+    results = []
+    for i, atom in enumerate(graph.outputs):
+        scope[f"p{i}"] = placed_on(atom.aval, placement, committed)
+        value = read(atom)
+        if type(atom) is Literal or not atom.aval.ndim:
+            value = f"asarray({value})"
+        if type(atom) is Var and atom in views:
+            value = f"compact({value})"
+        lines += [
+            f"r{i} = new(Array)",
+            f"r{i}._host = {value}",
+            f"r{i}._placed = p{i}",
+        ]
+        results.append(f"r{i}")
+    head = ", ".join(arguments)
+    body = "\n".join("  " + line for line in lines)
+    listed = ", ".join(results)
+    code = f"def plan({head}):\n{body}\n  return [{listed}]\n"
+    if len(results) == 1:
+        code += f"def single({head}):\n{body}\n  return {listed}\n"
+    exec(compile(code, f"<fxflow host plan of {graph.name}>", "exec"), scope)
+    plan: Any = scope["plan"]
+    if len(results) == 1:
+        plan.single = scope["single"]
+    return cast(Plan, plan)
+
+
+def _compact(view: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Copies a small view of a large array, which it would keep alive."""
+    base = view.base
+    if (
+        isinstance(base, np.ndarray)
+        and base.nbytes > 4096
+        and base.nbytes > 4 * view.nbytes
+    ):
+        return view.copy()
+    return view
+
+
+# -- library functions -------------------------------------------------------------
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def library(*static: str) -> Callable[[F], F]:
+    """Makes a function of arrays one plan when eager, and inlined when traced.
+
+    Args:
+      *static: names of the arguments that are not arrays (axes, shapes, dtypes).
+        Arguments that are None, strings or types are always static.
+
+    Returns:
+      A decorator for a pure function of arrays, numbers and sequences of them that
+      returns an array or a pytree of arrays.
+    """
+
+    def decorate(function: F) -> F:
+        plans: dict[Any, Plan] = {}
+        _libraries.append(plans)
+        code = function.__code__
+        positional = code.co_varnames[: code.co_argcount]
+        fixed = frozenset(static)
+        fixed_positions = frozenset(
+            i for i, name in enumerate(positional) if name in fixed
+        )
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if state.trace is not EVAL:
+                if state.trace is OVERRIDDEN:
+                    return _overridden(function, args, kwargs)
+                kinds = _wide_kinds((*args, *kwargs.values()))
+                if kinds:
+                    args = tuple(
+                        a if i in fixed_positions else _with_all_bits(a, kinds)
+                        for i, a in enumerate(args)
+                    )
+                    kwargs = {
+                        name: a if name in fixed else _with_all_bits(a, kinds)
+                        for name, a in kwargs.items()
+                    }
+                return function(*args, **kwargs)
+            if not kwargs:
+                for a in args:
+                    if type(a) is not Array:
+                        break
+                else:
+                    plan = plans.get(tuple([a._placed for a in args]))
+                    if plan is not None:
+                        return plan(*args)
+            key: list[Any] = []
+            arrays: list[Any] = []
+            add = key.append
+            beside = (*args, *kwargs.values()) if kwargs else args
+            for i, a in enumerate(args):
+                if type(a) is Array:
+                    add(a._placed)
+                    arrays.append(a)
+                elif i in fixed_positions:
+                    add(type(a))
+                    add(a)
+                else:
+                    _classify(a, key, arrays, beside)
+            for name, a in kwargs.items():
+                add(name)
+                if name in fixed:
+                    add(type(a))
+                    add(a)
+                else:
+                    _classify(a, key, arrays, beside)
+            frozen = tuple(key)
+            try:
+                plan = plans.get(frozen)
+            except TypeError:
+                # A static argument that cannot be hashed: run operation by operation.
+                return function(*args, **kwargs)
+            if plan is None:
+                if any(
+                    i in fixed_positions and type(a) is Array
+                    for i, a in enumerate(args)
+                ):
+                    # The key names its type only, and the function asks its value.
+                    return function(*args, **kwargs)
+                plan = _library_plan(function, args, kwargs, fixed_positions, fixed)
+                remember(plans, frozen, plan)
+            return plan(*arrays)
+
+        call.plans = plans  # type: ignore[attr-defined]
+        return cast(F, call)
+
+    return decorate
+
+
+def _overridden(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Runs a library function under overridden options, operation by operation.
+
+    Of NaN and infinity only those in its results are the caller's.
+    """
+    if not (config.debug_nans or config.debug_infs):
+        return function(*args, **kwargs)
+    with config.override(debug_nans=False, debug_infs=False):
+        out = function(*args, **kwargs)
+    try:
+        arrays = [x for x in tree.leaves(out) if type(x) is Array]
+        check_finite(f"{function.__name__} at {source.user_line()}", arrays)
+    except NonFiniteError:
+        function(*args, **kwargs)  # again, for the operation's name
+        raise
+    return out
+
+
+def _classify(
+    value: Any, key: list[Any], arrays: list[Any], beside: Sequence[Any]
+) -> None:
+    """Adds an argument to the key of a plan, and its arrays to the plan's arguments.
+
+    Args:
+      value: the argument.
+      key: of the plan.
+      arrays: the plan's arguments.
+      beside: all arguments. Beside an array of 64 bits, numbers and NumPy data keep
+        all of theirs.
+    """
+    kind = type(value)
+    if kind is Array:
+        key.append(value._placed)
+        arrays.append(value)
+    elif kind in _SCALARS:
+        array = _number(value, kind, bool(_wide_kinds(beside)))
+        key.append(array._placed)
+        if kind is int:
+            # Whether it fits a narrow dtype is found out when the plan is made.
+            key.append(_size_class(value))
+        arrays.append(array)
+    elif kind is list or kind is tuple:
+        key.append((kind, len(value)))
+        for item in value:
+            _classify(item, key, arrays, beside)
+    elif value is None or kind is str or isinstance(value, type | np.dtype):
+        key.append(kind)
+        key.append(value)
+    elif isinstance(value, Tracer):
+        raise leaked(value)
+    elif isinstance(value, np.ndarray | np.generic) or hasattr(
+        value, "__fxflow_array__"
+    ):
+        array = _host_data(value, _wide_kinds(beside))
+        key.append(array._placed)
+        arrays.append(array)
+    else:
+        key.append(kind)
+        key.append(value)
+
+
+def _size_class(value: int) -> int:
+    """Returns a number that is equal for integers that the same dtypes hold."""
+    if value < 0:
+        return ~_SIZES[min((~value).bit_length(), 64)]
+    return _SIZES[min(value.bit_length(), 64)]
+
+
+# For each number of bits, the least number of value bits of a dtype that has them.
+_SIZES = tuple(
+    next(n for n in (1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63, 64) if bits <= n)
+    for bits in range(65)
+)
+
+_numbers: dict[Any, Placed] = {}
+on_forget(_numbers.clear)
+_new = object.__new__
+
+
+def _wide_kinds(values: Sequence[Any]) -> str:
+    """Returns the kinds, f (inexact) and i (integer), of 64-bit arrays and dtypes."""
+    found = ""
+    for value in values:
+        if isinstance(value, Array):
+            dtype = value.aval.dtype
+            if dtypes.is_wide(dtype):
+                found += "f" if dtypes.is_inexact(dtype) else "i"
+        elif type(value) is list or type(value) is tuple:
+            found += _wide_kinds(value)
+        elif isinstance(value, str | type | np.dtype) and value in _WIDE_NAMES:
+            found += "f" if np.dtype(value).kind in "fc" else "i"
+    return found
+
+
+_WIDE = tuple(d for d in dtypes.ALL if dtypes.is_wide(d))
+# What a user may write for a dtype of 64 bits.
+_WIDE_NAMES = {*_WIDE, *(d.type for d in _WIDE), *(d.name for d in _WIDE)}
+
+
+def _with_all_bits(value: Any, kinds: str) -> Any:
+    """Returns an argument beside 64-bit arrays of some kinds, under a trace."""
+    if type(value) is float or type(value) is complex:
+        return _number(value, type(value), True)
+    if isinstance(value, np.ndarray | np.generic):
+        return _host_data(value, kinds)
+    return value
+
+
+def _host_data(value: Any, kinds: str) -> Array:
+    """Returns NumPy data as an array, of 64 bits beside 64-bit arrays of its kind."""
+    if not (isinstance(value, np.ndarray | np.generic) and dtypes.is_wide(value.dtype)):
+        return as_array(value)
+    if ("f" if value.dtype.kind in "fc" else "i") not in kinds:
+        return as_array(value)
+    host = np.array(value)
+    return put_host(host, Aval(host.shape, dtypes.dtype(host.dtype)))
+
+
+def _number(value: Any, kind: type, wide: bool) -> Array:
+    """Returns a Python number as a weak 0-d array; `as_array` without its questions."""
+    where = default_placement()
+    placed = _numbers.get((kind, where, wide))
+    try:
+        if placed is None or not where.is_host:
+            dtype = dtypes.default(kind, wide=wide or None)
+            dtypes.of_python(value, dtype)
+            aval = Aval((), dtype, kind is not bool)
+            array = put_host(np.array(value, dtype), aval)
+            _numbers[kind, where, wide] = array._placed
+            return array
+        host = np.array(value, placed.aval.dtype)
+    except OverflowError:
+        dtypes.of_python(value)  # says it in words
+        raise
+    made: Array = _new(Array)
+    made._host = host
+    made._placed = placed
+    return made
+
+
+def _library_plan(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    fixed_positions: frozenset[int],
+    fixed: frozenset[str],
+) -> Plan:
+    arrays: list[Array] = []
+    integers: dict[int, int] = {}
+    beside = (*args, *kwargs.values())
+
+    def collect(value: Any) -> Callable[[list[Any]], Any]:
+        """Returns how to rebuild an argument from the list of traced arrays."""
+        key: list[Any] = []
+        found: list[Any] = []
+        if isinstance(value, list | tuple):
+            parts = [collect(item) for item in value]
+            kind = type(value)
+            if hasattr(value, "_fields"):
+                return lambda traced: kind(*(part(traced) for part in parts))
+            return lambda traced: kind(part(traced) for part in parts)
+        _classify(value, key, found, beside)
+        if not found:
+            return lambda traced: value
+        position = len(arrays)
+        arrays.append(found[0])
+        if type(value) is int:
+            integers[position] = value
+        return lambda traced: traced[position]
+
+    rebuilt = [
+        (lambda traced, a=a: a) if i in fixed_positions else collect(a)
+        for i, a in enumerate(args)
+    ]
+    named = {
+        name: (lambda traced, a=a: a) if name in fixed else collect(a)
+        for name, a in kwargs.items()
+    }
+    structure: list[Any] = []
+
+    def flat(*traced: Any) -> Sequence[Any]:
+        given = list(traced)
+        out = function(
+            *(make(given) for make in rebuilt),
+            **{name: make(given) for name, make in named.items()},
+        )
+        leaves, treedef = tree.flatten(out)
+        structure.append(treedef)
+        return leaves
+
+    name = function.__name__
+    graph, consts = trace_flat(flat, [a.aval for a in arrays], name=name, final=True)
+    for position, integer in integers.items():
+        _check_fits(integer, graph.inputs[len(consts) + position], graph)
+    constants = [as_array(c) for c in consts]
+    plan = graph_plan(graph, [a._placed for a in (*constants, *arrays)], name)
+    treedef = structure[0]
+    if constants:
+        plan = _with_constants(plan, constants)
+    if tree.treedef_is_leaf(treedef):
+        return _only(plan)
+    unflatten = treedef.unflatten
+
+    def structured(*values: Array) -> Any:
+        return unflatten(plan(*values))
+
+    return structured
+
+
+def _check_fits(integer: int, var: Var, graph: Graph) -> None:
+    """Refuses a Python int that wraps around where it is made an array's dtype.
+
+    Under a trace the same number is a constant, which is refused as well.
+
+    Raises:
+      OverflowError: it does not fit.
+    """
+    for node in graph.nodes:
+        if var in node.inputs and node.primitive.name == "convert_element_type":
+            dtype = node.params["new_dtype"]
+            if dtypes.is_integer(dtype):
+                dtypes.of_python(integer, dtype)
+
+
+def _with_constants(plan: Plan, constants: Sequence[Array]) -> Plan:
+    def call(*arrays: Array) -> Any:
+        return plan(*constants, *arrays)
+
+    return call

@@ -1,0 +1,295 @@
+"""Compiled graphs, ready to be called with arrays.
+
+A `Program` is a graph compiled for a place. Calling it moves what lies elsewhere, hands
+the runtime its buffers and wraps the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from fxflow._config import config
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array, buffer_of, host_of, require_alive
+from fxflow.core.arrays.array_type import Placed, placed_on
+from fxflow.core.errors import NonFiniteError
+from fxflow.core.ir.graph import Graph, Node, Var
+from fxflow.core.ir.primitive import table
+from fxflow.core.runtime.lowering import lower_graph
+from fxflow.core.spmd import partition
+from fxflow.core.spmd.memories import Going, laid_out, wanted_of
+from fxflow.devices import RuntimeFailure, buffers
+from fxflow.devices.callbacks import raise_original
+from fxflow.devices.compile import Executable
+from fxflow.devices.compile import compile as compile_text
+from fxflow.devices.process import require_not_forked, wait_for
+from fxflow.devices.shardings import REPLICATED, describe
+
+_get_buffer = attrgetter("_buffer")
+
+
+class Program:
+    """A graph compiled for a place.
+
+    Attributes:
+      executable: the runtime's.
+      placements: where each argument must be.
+      calls_python: whether it does; then a call waits for its end.
+      out_placeds: types and places of the results.
+      text: the StableHLO module.
+    """
+
+    __slots__ = (
+        "calls_python",
+        "executable",
+        "out_placeds",
+        "placements",
+        "run",
+        "text",
+    )
+
+    def __init__(
+        self,
+        executable: Executable,
+        placements: Sequence[Any],
+        out_placeds: Sequence[Placed],
+        text: str,
+        calls_python: bool = False,
+    ) -> None:
+        self.executable = executable
+        self.placements = tuple(placements)
+        self.out_placeds = tuple(out_placeds)
+        self.text = text
+        self.calls_python = calls_python
+        self.run = self._waiting_runner() if calls_python else self._runner()
+
+    def _runner(self) -> Callable[[list[Any]], list[Array]]:
+        """Returns the cheapest function from buffers to arrays."""
+        start = self.executable.launch
+        placeds = self.out_placeds
+        handlers = [placed.handler for placed in placeds]
+        if len(placeds) == 1:
+            (placed,) = placeds
+
+            def run_one(raw: list[Any]) -> list[Array]:
+                return [Array(start(raw).consume_with_handlers(handlers)[0], placed)]
+
+            return run_one
+
+        def run(raw: list[Any]) -> list[Array]:
+            outs = start(raw).consume_with_handlers(handlers)
+            return list(map(Array, outs, placeds))
+
+        return run
+
+    def _waiting_runner(self) -> Callable[[list[Any]], list[Array]]:
+        """Returns the function for a program that calls Python.
+
+        It waits for the end, and raises what the Python function raised.
+        """
+        start = self.executable.launch
+        placeds = self.out_placeds
+        handlers = [placed.handler for placed in placeds]
+
+        def run(raw: list[Any]) -> list[Array]:
+            results = start(raw, with_tokens=True)
+            token = results.consume_token()
+            outs = results.consume_with_handlers(handlers)
+            wait_for(token)
+            return list(map(Array, outs, placeds))
+
+        return run
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        """Runs the program.
+
+        Args:
+          arrays: one for each input; they may lie elsewhere.
+        """
+        require_not_forked()
+        raw = []
+        for array, placement in zip(arrays, self.placements, strict=True):
+            if array._placed.placement is placement:
+                raw.append(buffer_of(array))
+            else:
+                raw.append(buffer_at(array, placement))
+        try:
+            return self.run(raw)
+        except RuntimeFailure as error:
+            require_alive(arrays)
+            raise_original(error)
+            raise
+
+
+def buffer_at(array: Array, placement: Any) -> Any:
+    """Returns a buffer of the array's elements at a place, copied there if need be."""
+    source = array._placed.placement
+    if source is placement:
+        return buffer_of(array)
+    aval = array.aval.physical
+    if source.same_layout(placement, len(aval.shape)):
+        buffer = buffer_of(array)
+        if placement.is_single and not source.is_single:
+            # The runtime may know it as part of an array of several processes.
+            (buffer,) = buffers.parts(buffer)
+        return buffer
+    if not hasattr(array, "_buffer"):
+        return buffers.put(aval, host_of(array), placement)
+    if (
+        source.offloaded == placement.offloaded
+        and source.devices == placement.devices
+        and not (source.sharding.is_fully_addressable and source.platform == "cpu")
+    ):
+        # On the devices, and with those of other processes.
+        return _reshard(array, placement)
+    return buffers.move(aval, array._buffer, source, placement)
+
+
+def _reshard(array: Array, placement: Any) -> Any:
+    aval = array.aval
+    key = ("reshard", array._placed, placement)
+    program = placement.table.get(key)
+    if program is None:
+        var, out = Var(aval), Var(aval)
+        params = {"to": placement.sharding, "memory": Going(placement.offloaded)}
+        node = Node(table["device_put"], [var], [out], params)
+        program = placement.table[key] = compile_graph(
+            Graph([var], [node], [out], "reshard"),
+            [array._placed],
+            name="reshard",
+            out_shardings=[placement.sharding],
+        )
+    return program([array])[0]._buffer
+
+
+def compile_graph(
+    graph: Graph,
+    placeds: Sequence[Placed],
+    *,
+    name: str,
+    out_shardings: Sequence[Any] = (),
+    options: Mapping[str, Any] | None = None,
+) -> Program:
+    """Compiles a graph for arguments of given types and places.
+
+    Args:
+      graph: to compile.
+      placeds: types and places of the arguments.
+      name: of the program.
+      out_shardings: of the results; none: the compiler decides.
+      options: the compiler's, by name.
+    """
+    placement, committed = partition.common_place(
+        placeds, name, partition.mesh_in(graph)
+    )
+    placements = [partition.place_of(p, placement) for p in placeds]
+    several = not placement.is_single
+    kinds = [p.offloaded for p in placements]
+    wanted = wanted_of(graph, placements, out_shardings)
+    laid, out_kinds = laid_out(graph, kinds, wanted)
+    text, module = lower_graph(
+        laid,
+        name=name,
+        platform=placement.platform,
+        devices=placement.devices if several else (),
+        shardings=[p.sharding for p in placements] if several else (),
+        out_shardings=out_shardings,
+        memories=None if out_kinds is None else (kinds, out_kinds),
+    )
+    return load_text(
+        text,
+        module,
+        graph,
+        placement,
+        placements,
+        committed,
+        name=name,
+        out_shardings=module.out_shardings,
+        options=options,
+    )
+
+
+def load_text(
+    text: str,
+    module: Any,
+    graph: Graph,
+    placement: Any,
+    placements: Sequence[Any],
+    committed: bool,
+    *,
+    name: str,
+    out_shardings: Sequence[Any] = (),
+    options: Mapping[str, Any] | None = None,
+) -> Program:
+    """Compiles the text of a lowered graph; see `compile_graph`.
+
+    Args:
+      text: the module.
+      module: for its callbacks.
+      graph: what it computes.
+      placement: where it runs.
+      placements: where each argument must be.
+      committed: whether the results insist on their place.
+      name: of the program.
+      out_shardings: of the results, None where the compiler decides.
+      options: the compiler's, by name.
+    """
+    several = not placement.is_single
+    avals = graph.out_avals
+    wanted = list(out_shardings) or [None] * len(avals)
+    executable = compile_text(
+        text,
+        placement,
+        num_partitions=len(placement.devices),
+        use_shardy=several,
+        free_results=[w is None for w in wanted] if several else (),
+        options=options,
+        name=name,
+        callbacks=module.callbacks,
+    )
+    kinds: list[str | None] = [None] * len(avals)
+    if module.memories is not None:
+        # What the compiler made of it: an array of no elements, say, is anywhere.
+        kinds = executable.result_memory_kinds()
+    if several:
+        mesh = partition.mesh_of(placement)
+        found = executable.result_shardings() or [REPLICATED] * len(avals)
+        outs = []
+        for i, (aval, kind) in enumerate(zip(avals, kinds, strict=True)):
+            where = wanted[i] or describe(mesh, found[i], len(aval.physical.shape))
+            if where.offloaded != kind:
+                where = where.with_memory_kind(kind)
+            outs.append(placed_on(aval, buffers.placement_for(where), True))
+    else:
+        outs = [
+            placed_on(aval, in_kind(placement, kind), committed)
+            for aval, kind in zip(avals, kinds, strict=True)
+        ]
+    return Program(executable, placements, outs, text, bool(module.callbacks))
+
+
+def in_kind(placement: Any, kind: str | None) -> Any:
+    """Returns a placement in a kind of memory, None being the devices' own."""
+    if placement.offloaded == kind:
+        return placement
+    return buffers.placement_for(placement.sharding.with_memory_kind(kind))
+
+
+def check_finite(name: str, arrays: Sequence[Array]) -> None:
+    """Looks for NaN and infinity in results, as the configuration asks.
+
+    Raises:
+      NonFiniteError: it found one.
+    """
+    for array in arrays:
+        if not dtypes.is_inexact(array.aval.dtype):
+            continue
+        value = host_of(array)
+        if config.debug_nans and np.isnan(value).any():
+            raise NonFiniteError(f"{name} gave nan in {array.aval}: {value}")
+        if config.debug_infs and np.isinf(value).any():
+            raise NonFiniteError(f"{name} gave inf in {array.aval}: {value}")

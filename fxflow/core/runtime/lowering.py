@@ -1,0 +1,565 @@
+"""From a graph to StableHLO text.
+
+Text, not bindings: writing a line of text costs less than building an operation through
+the MLIR bindings, needs no import, and *is* the key of the compile cache. Each
+primitive writes itself through a `Context`; a nested graph becomes a private function
+(shared by all calls of it) or is written in place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.ir.effects import ORDERED, TOKEN
+from fxflow.core.ir.graph import Graph, Literal, Node, Var
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.spmd import partition
+from fxflow.core.spmd.joining import Held
+
+
+class Module:
+    """A StableHLO module being written.
+
+    Attributes:
+      platform: `cpu`, `gpu` or `tpu`.
+      functions: texts of the private functions.
+      callbacks: what compiled code calls back, in the order of their indices.
+      ordered: whether the program has ordered effects; then every call, loop and branch
+        passes a token through.
+      devices: that the program runs on, in order; () if it is one, whichever.
+      spans_processes: whether they belong to several processes.
+      out_shardings: of the results of a program for several devices, None where the
+        compiler decides.
+      memories: kinds of the memories of the results; None: all are the devices' own.
+      manual: the axes, and their mesh, of the `shard_map`s being written.
+      indices: names of values that tell a device its place on an axis, where the
+        program cannot ask for it. A private function could not see them: then calls
+        are written in place.
+    """
+
+    __slots__ = (
+        "_called",
+        "_channels",
+        "_meshes",
+        "_names",
+        "_one_device",
+        "callbacks",
+        "devices",
+        "functions",
+        "indices",
+        "manual",
+        "memories",
+        "ordered",
+        "out_shardings",
+        "platform",
+        "spans_processes",
+    )
+
+    def __init__(
+        self, platform: str, ordered: bool = False, devices: Sequence[Any] = ()
+    ) -> None:
+        self.platform = platform
+        self.ordered = ordered
+        self.devices = tuple(devices)
+        self.spans_processes = len({d.process_index for d in devices}) > 1
+        self.out_shardings: Sequence[Any] = ()
+        self.memories: Sequence[Any] | None = None
+        self.manual: tuple[tuple[Any, Any], ...] = ()
+        self.indices: dict[Any, str] = {}
+        self._meshes: dict[Any, str] = {}
+        self._channels = 0
+        self._one_device = False
+        self.functions: list[str] = []
+        self.callbacks: list[Any] = []
+        self._called: dict[Any, str] = {}
+        self._names: dict[str, int] = {}
+
+    def unique(self, name: str) -> str:
+        """Returns a name for a private function that is not taken."""
+        name = "".join(c if c.isalnum() else "_" for c in name) or "f"
+        count = self._names.get(name, 0)
+        self._names[name] = count + 1
+        return f"{name}_{count}" if count or name == "main" else name
+
+    def mesh(self, mesh: Any) -> str:
+        """Returns the symbol of a mesh, as in `@mesh`, declaring it if new."""
+        known = self._meshes.get(mesh)
+        if known is None:
+            count = len(self._meshes)
+            known = self._meshes[mesh] = f"@mesh_{count}" if count else "@mesh"
+        return known
+
+    def mesh_around(self) -> str | None:
+        """Returns the symbol of a mesh of which the partitioner has axes, or None."""
+        manual = dict(self.manual)
+        for mesh, name in self._meshes.items():
+            inside = not manual or mesh in manual.values()
+            if inside and not manual.keys() >= set(mesh.axis_names):
+                return name
+        return None
+
+    def meshes(self) -> list[str]:
+        """Returns the declarations of all meshes."""
+        listed = [
+            f"sdy.mesh {name} = {partition.mesh_text(mesh, self.devices)}\n"
+            for mesh, name in self._meshes.items()
+        ]
+        if self._one_device:
+            listed.append("sdy.mesh @first_device = <[], device_ids=[0]>\n")
+        return listed
+
+    def on_first(self, count: int) -> str:
+        """Returns the attribute of an operation that only the first device runs.
+
+        Args:
+          count: number of its results.
+
+        Returns:
+          "" in a program for one device, and inside a `shard_map`: there every device
+          runs it.
+        """
+        if not self.devices or self.manual:
+            return ""
+        self._one_device = True
+        each = ", ".join(["<@first_device, []>"] * max(count, 1))
+        return f"sdy.sharding = #sdy.sharding_per_value<[{each}]>"
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether the partitioner divides what is being written over devices."""
+        if not self.devices or not self.manual:
+            return bool(self.devices)
+        names = {name for name, _ in self.manual}
+        return any(not names.issuperset(mesh.axis_names) for _, mesh in self.manual)
+
+    def channel(self) -> int:
+        """Returns a number for a collective that no other has."""
+        self._channels += 1
+        return self._channels
+
+    def function(self, graph: Graph, scope: str) -> str:
+        """Returns the name of the private function of a graph, writing it if new."""
+        key = (graph, self.manual)
+        name = self._called.get(key)
+        if name is None:
+            name = self._called[key] = self.unique(graph.name)
+            self.functions.append(
+                function_text(self, graph, f"private @{name}", scope=scope)
+            )
+        return name
+
+    def helper(self, key: Any, name: str, write: Callable[[str], str]) -> str:
+        """Returns the name of a private function that a primitive writes itself.
+
+        Args:
+          key: hashable; functions of one key are the same.
+          name: to call it by, if that is not taken.
+          write: from its name to its text (`func.func private @name ...`).
+        """
+        known = self._called.get(key)
+        if known is None:
+            known = self._called[key] = self.unique(name)
+            self.functions.append(write(known))
+        return known
+
+
+class Context:
+    """Writes operations into one block.
+
+    Attributes:
+      module: being written.
+      avals_in: types of the current node's inputs.
+      avals_out: types of its outputs.
+      scope: prefix of the operations' names in profiles.
+      places: shardings of values without elements, of which XLA makes constants before
+        it partitions the program, forgetting where they were to be.
+    """
+
+    __slots__ = (
+        "_counter",
+        "_token",
+        "avals_in",
+        "avals_out",
+        "lines",
+        "loc",
+        "module",
+        "places",
+        "scope",
+    )
+
+    def __init__(self, module: Module, counter: list[int], scope: str = "") -> None:
+        self.module = module
+        self._counter = counter
+        self.lines: list[str] = []
+        self.scope = scope
+        self.loc = ""
+        self.avals_in: Sequence[Aval] = ()
+        self.avals_out: Sequence[Aval] = ()
+        self.places: dict[str, Any] = {}
+        self._token = ""
+
+    @property
+    def token(self) -> str:
+        """The token that the next ordered effect takes; it sets the one it gives."""
+        if not self._token:
+            self._token = self.emit(f"stablehlo.create_token : {TOKEN}")
+        return self._token
+
+    @token.setter
+    def token(self, name: str) -> None:
+        self._token = name
+
+    @property
+    def platform(self) -> str:
+        """The platform compiled for."""
+        return self.module.platform
+
+    @property
+    def counter(self) -> list[int]:
+        """Counts the names of the function being written."""
+        return self._counter
+
+    def number(self) -> int:
+        """Returns a number that no name of the function has yet."""
+        self._counter[0] += 1
+        return self._counter[0] - 1
+
+    def emit(self, text: str) -> str:
+        """Writes an operation of one result; returns the result's name.
+
+        Args:
+          text: as in `stablehlo.sine %0 : tensor<3xf32>`.
+        """
+        counter = self._counter
+        name = f"%{counter[0]}"
+        counter[0] += 1
+        self.lines.append(f"{name} = {text}{self.loc}")
+        return name
+
+    def emit_many(self, count: int, text: str) -> list[str]:
+        """Writes an operation of `count` results; returns their names."""
+        if count == 1:
+            return [self.emit(text)]
+        counter = self._counter
+        name = f"%{counter[0]}"
+        counter[0] += 1
+        left = f"{name}:{count} = " if count else ""
+        self.lines.append(f"{left}{text}{self.loc}")
+        return [f"{name}#{i}" for i in range(count)]
+
+    def constant(self, value: Any, aval: Aval | None = None) -> str:
+        """Writes a constant.
+
+        Args:
+          value: a NumPy array or scalar.
+          aval: its type; if of more axes than a 0-d value, the value is repeated.
+        """
+        array = np.asarray(value)
+        if aval is None:
+            aval = Aval(array.shape, array.dtype)
+        return self.emit(
+            f"stablehlo.constant {dense(array, aval.physical.dtype)} : {aval.mlir}"
+        )
+
+    def broadcast(self, name: str, aval: Aval, shape: tuple[int, ...]) -> str:
+        """Repeats a 0-d operand to a shape."""
+        out = aval.update(shape=shape)
+        return self.emit(
+            f"stablehlo.broadcast_in_dim {name}, dims = [] : "
+            f"({aval.mlir}) -> {out.mlir}"
+        )
+
+    def region(
+        self,
+        avals: Sequence[Aval | str],
+        body: Callable[[Context, list[str]], Sequence[str]],
+        out_avals: Sequence[Aval | str],
+        terminator: str = "stablehlo.return",
+    ) -> str:
+        """Returns the text of a region `{ ^bb0(...): ... }`.
+
+        Args:
+          avals: types of the block's arguments (as text where they are no arrays).
+          body: writes the block; takes its context and the arguments' names.
+          out_avals: types of what the block returns.
+          terminator: the returning operation.
+        """
+        inner = Context(self.module, self._counter, self.scope)
+        inner.loc = self.loc
+        names = [f"%b{self.number()}" for _ in avals]
+        head = ", ".join(
+            f"{n}: {type_text(a)}" for n, a in zip(names, avals, strict=True)
+        )
+        results = list(body(inner, names))
+        lines = "\n".join(inner.lines)
+        block = f"^bb0({head}):\n" if names else ""
+        values = ", ".join(results)
+        types = ", ".join(map(type_text, out_avals))
+        end = f"{terminator} {values} : {types}" if results else terminator
+        return f"{{\n{block}{lines}\n{end}\n}}"
+
+    def graph(self, graph: Graph, operands: Sequence[str]) -> list[str]:
+        """Writes a graph in place; returns the names of its outputs."""
+        saved = self.avals_in, self.avals_out, self.loc
+        names: dict[Any, str] = dict(zip(graph.inputs, operands, strict=True))
+
+        def read(atom: Var | Literal) -> str:
+            if type(atom) is Literal:
+                return self.constant(atom.value, atom.aval)
+            return names[atom]
+
+        def write(node: Node, *others: Node) -> None:
+            primitive = node.primitive
+            scope = "/".join((self.scope, *node.scope, primitive.name))
+            self.loc = f' loc("{scope}")'
+            self.avals_in = [a.aval for n in (node, *others) for a in n.inputs]
+            self.avals_out = [v.aval for n in (node, *others) for v in n.outputs]
+            inputs = [*map(read, node.inputs)]
+            if others:
+                inputs += [read(other.inputs[0]) for other in others]
+                joined = primitive.lower_joined(self, inputs, **node.params)
+                for one, name in zip((node, *others), joined, strict=True):
+                    names[one.outputs[0]] = name
+                return
+            out = primitive.lower(self, *inputs, **node.params)
+            if primitive.multi:
+                names.update(zip(node.outputs, out, strict=True))
+            else:
+                names[node.outputs[0]] = out
+
+        if self.module.manual and self.module.spans_processes:
+            held = Held(graph.nodes, self.module)
+            for node in graph.nodes:
+                for group in held.needed(node.inputs, names):
+                    write(*group)
+                if not held.holds(node):
+                    write(node)
+            for group in held.needed(graph.outputs, names):
+                write(*group)
+        else:
+            for node in graph.nodes:
+                write(node)
+        results = [read(atom) for atom in graph.outputs]
+        self.avals_in, self.avals_out, self.loc = saved
+        return results
+
+    def call(self, graph: Graph, operands: Sequence[str]) -> list[str]:
+        """Writes a call of a graph's private function; returns the results' names."""
+        if self.module.indices:
+            return self.graph(graph, operands)
+        name = self.module.function(graph, self.scope)
+        operands = list(operands)
+        ins = [a.mlir for a in graph.in_avals]
+        outs = [a.mlir for a in graph.out_avals]
+        if self.module.ordered:
+            operands.append(self.token)
+            ins.append(TOKEN)
+            outs.append(TOKEN)
+        results = self.emit_many(
+            len(outs),
+            f"func.call @{name}({', '.join(operands)}) : "
+            f"({', '.join(ins)}) -> ({', '.join(outs)})",
+        )
+        if self.module.ordered:
+            self.token = results.pop()
+        return results
+
+    def compose(
+        self,
+        function: Callable[..., Any],
+        operands: Sequence[str],
+        avals: Sequence[Aval] | None = None,
+    ) -> list[str]:
+        """Writes what a function of arrays computes; returns the results' names.
+
+        Args:
+          function: of as many arrays as there are operands; returns one or a sequence.
+          operands: names.
+          avals: their types (None: those of the current node's inputs).
+        """
+
+        def flat(*values: Any) -> Sequence[Any]:
+            out = function(*values)
+            return out if isinstance(out, list | tuple) else [out]
+
+        graph, consts = trace_flat(
+            flat, list(self.avals_in if avals is None else avals)
+        )
+        constants = [self.constant(np.asarray(c)) for c in consts]
+        return self.graph(graph, [*constants, *operands])
+
+
+def type_text(aval: Aval | str) -> str:
+    """Returns a type in StableHLO's notation."""
+    return aval if isinstance(aval, str) else aval.mlir
+
+
+def number(value: Any, dtype: Any) -> str:
+    """Returns a number in StableHLO's notation, exact."""
+    if dtypes.is_bool(dtype):
+        return "true" if value else "false"
+    if dtypes.is_integer(dtype):
+        return str(int(value))
+    if dtypes.is_complex(dtype):
+        part = dtypes.to_real(dtype)
+        return f"({number(value.real, part)}, {number(value.imag, part)})"
+    as_float = float(value)
+    if not math.isfinite(as_float):
+        bits = np.asarray(value, dtype).tobytes()[::-1].hex().upper()
+        return f"0x{bits}"
+    text = repr(as_float)
+    if "e" in text and "." not in text:
+        text = text.replace("e", ".0e")
+    return text
+
+
+def dense(array: np.ndarray[Any, Any], dtype: Any) -> str:
+    """Returns the elements of a constant in StableHLO's notation."""
+    if array.ndim == 0:
+        return f"dense<{number(array[()], dtype)}>"
+    if array.size == 0:
+        return "dense<>"
+    if dtypes.is_bool(dtype) or dtypes.bits(dtype) < 8 or array.size <= 16:
+        return f"dense<{_nested(array, dtype)}>"
+    return f'dense<"0x{np.ascontiguousarray(array).tobytes().hex().upper()}">'
+
+
+def _nested(array: np.ndarray[Any, Any], dtype: Any) -> str:
+    if array.ndim == 0:
+        return number(array[()], dtype)
+    return "[" + ", ".join(_nested(row, dtype) for row in array) + "]"
+
+
+def function_text(
+    module: Module,
+    graph: Graph,
+    head: str,
+    *,
+    attributes: Sequence[Sequence[str]] = (),
+    out_shardings: Sequence[Any] = (),
+    scope: str = "",
+) -> str:
+    """Returns the text of a function.
+
+    Args:
+      module: it belongs to.
+      graph: what it computes.
+      head: visibility and name, as in `public @main`.
+      attributes: of each argument, as in `["tf.aliasing_output = 0 : i32"]`.
+      out_shardings: of each result, or None where the compiler decides.
+      scope: prefix of the operations' names.
+    """
+    ctx = Context(module, [0], scope)
+    names = [f"%a{i}" for i in range(len(graph.inputs))]
+    arguments = ", ".join(
+        f"{n}: {typed}"
+        for n, typed in zip(names, _typed(graph.in_avals, attributes), strict=True)
+    )
+    private = module.ordered and head.startswith("private")
+    if private:
+        ctx.token = "%token"
+        arguments = f"{arguments}, %token: {TOKEN}" if names else f"%token: {TOKEN}"
+    outs = ctx.graph(graph, names)
+    types = ", ".join(a.mlir for a in graph.out_avals)
+    result_attributes: list[list[str]] = []
+    if module.devices and not head.startswith("private"):
+        module.out_shardings = [
+            given or ctx.places.get(out)
+            for given, out in zip(
+                out_shardings or [None] * len(outs), outs, strict=True
+            )
+        ]
+        result_attributes = [
+            [partition.sharding_attribute(module, sharding, aval)] if sharding else []
+            for sharding, aval in zip(
+                module.out_shardings, graph.out_avals, strict=True
+            )
+        ]
+    if module.memories is not None and not head.startswith("private"):
+        result_attributes = [
+            [*item, *partition.memory_attributes(kind)]
+            for item, kind in zip(
+                result_attributes or [[] for _ in outs], module.memories, strict=True
+            )
+        ]
+    results = ", ".join(_typed(graph.out_avals, result_attributes))
+    if private:
+        outs.append(ctx.token)
+        results = types = f"{types}, {TOKEN}" if types else TOKEN
+    body = "\n".join(ctx.lines)
+    end = f"return {', '.join(outs)} : {types}" if outs else "return"
+    return f"func.func {head}({arguments}) -> ({results}) {{\n{body}\n{end}\n}}\n"
+
+
+def _typed(avals: Sequence[Aval], attributes: Sequence[Sequence[str]]) -> list[str]:
+    if not attributes:
+        return [a.mlir for a in avals]
+    return [
+        f"{a.mlir} {{{', '.join(items)}}}" if items else a.mlir
+        for a, items in zip(avals, attributes, strict=True)
+    ]
+
+
+def lower_graph(
+    graph: Graph,
+    *,
+    name: str,
+    platform: str,
+    attributes: Sequence[Sequence[str]] = (),
+    devices: Sequence[Any] = (),
+    shardings: Sequence[Any] = (),
+    out_shardings: Sequence[Any] = (),
+    memories: tuple[Sequence[Any], Sequence[Any]] | None = None,
+) -> tuple[str, Module]:
+    """Writes a graph as a module whose public function is `main`.
+
+    Args:
+      graph: to write.
+      name: of the module.
+      platform: `cpu`, `gpu` or `tpu`.
+      attributes: of each argument (see `function_text`).
+      devices: that the program is for, in order, if they are several.
+      shardings: of each argument, then.
+      out_shardings: of each result, or None where the compiler decides.
+      memories: kinds of the memories of arguments and results, if there are others than
+        the devices' own (see `core.memories`).
+
+    Returns:
+      The module's text, and the module for its callbacks.
+    """
+    module = Module(platform, ORDERED in graph.effects, devices)
+    module.unique("main")
+    if shardings:
+        items = attributes or [()] * len(graph.inputs)
+        attributes = [
+            [*given, partition.sharding_attribute(module, sharding, aval)]
+            for given, sharding, aval in zip(
+                items, shardings, graph.in_avals, strict=True
+            )
+        ]
+    if memories:
+        given, module.memories = memories
+        items = attributes or [()] * len(graph.inputs)
+        attributes = [
+            [*item, *partition.memory_attributes(kind)]
+            for item, kind in zip(items, given, strict=True)
+        ]
+    main = function_text(
+        module,
+        graph,
+        "public @main",
+        attributes=attributes,
+        out_shardings=out_shardings,
+        scope=name,
+    )
+    label = "".join(c if c.isalnum() else "_" for c in name)
+    text = "".join(
+        (f"module @{label} {{\n", *module.meshes(), main, *module.functions, "}\n")
+    )
+    return text, module

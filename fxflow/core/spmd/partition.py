@@ -1,0 +1,260 @@
+"""Programs over several devices: where they run, and how that is written.
+
+A program runs on one tuple of devices, given by the arrays that are committed to
+several, or by what the graph itself names (constraints, `shard_map`). Every argument
+then has a place of its own on these devices; what is not committed is copied to all.
+The partitioner (Shardy) finds the places of everything in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fxflow.core.arrays.array_type import Placed
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.errors import ArgumentError
+from fxflow.core.ir.graph import Graph, subgraphs
+from fxflow.devices import buffers
+from fxflow.devices.meshes import Mesh, PartitionSpec, names_of
+from fxflow.devices.shardings import NamedSharding, Sharding
+
+
+def mesh_in(graph: Graph) -> Mesh | None:
+    """Returns the first mesh of several devices that a graph names, or None."""
+    known = graph.memo.get("mesh", False)
+    if known is False:
+        known = None
+        for node in graph.nodes:
+            known = node.primitive.mesh(node.params)
+            for _, inner in subgraphs(node.params) if known is None else ():
+                known = known or mesh_in(inner)
+            if known is not None:
+                break
+        graph.memo["mesh"] = known
+    result: Mesh | None = known
+    return result
+
+
+def mesh_among(shardings: Sequence[Any]) -> Mesh | None:
+    """Returns the mesh of the first `NamedSharding` of a sequence, or None."""
+    for sharding in shardings:
+        if isinstance(sharding, NamedSharding):
+            return sharding.mesh
+    return None
+
+
+def mesh_of(placement: Any) -> Mesh:
+    """Returns the mesh of a placement on several devices."""
+    sharding = placement.sharding
+    if isinstance(sharding, NamedSharding):
+        return sharding.mesh
+    return Mesh(list(placement.devices), ("devices",))
+
+
+def common_place(
+    placeds: Sequence[Placed], name: str, mesh: Mesh | None = None
+) -> tuple[Any, bool]:
+    """Returns where an operation on arrays of these places runs.
+
+    Args:
+      placeds: of the arguments.
+      name: of the operation, for the message.
+      mesh: that the operation itself names.
+
+    Returns:
+      The placement of what has none of its own (on several devices: a copy on each),
+      and whether anything insists on it.
+
+    Raises:
+      ArgumentError: two arguments insist on different devices.
+    """
+    chosen: Placed | None = None
+    for placed in placeds:
+        if not placed.committed:
+            continue
+        if chosen is None:
+            chosen = placed
+        elif placed.placement is chosen.placement:
+            continue
+        elif placed.placement.devices != chosen.placement.devices:
+            raise ArgumentError(
+                f"{name}: arguments are committed to different devices: "
+                f"{chosen.aval} to {chosen.placement}, {placed.aval} to "
+                f"{placed.placement}; move one with fxflow.device_put"
+            )
+        elif chosen.placement.is_single or (
+            isinstance(placed.placement.sharding, NamedSharding)
+            and not isinstance(chosen.placement.sharding, NamedSharding)
+        ):
+            chosen = placed
+    if chosen is not None:
+        placement = chosen.placement
+        if mesh is not None and mesh.flat != placement.devices:
+            raise ArgumentError(
+                f"{name}: runs on {mesh}, but the argument {chosen.aval} is committed "
+                f"to {placement}; move it with fxflow.device_put(x, "
+                "NamedSharding(mesh, spec))"
+            )
+        if len(placement.devices) == 1 and mesh is None:
+            if isinstance(placement.sharding, NamedSharding):
+                return everywhere(placement.sharding.mesh), True
+            return buffers.placement(placement.device), True
+        return everywhere(mesh or mesh_of(placement)), True
+    if mesh is not None:
+        return everywhere(mesh), True
+    return buffers.default_placement(), False
+
+
+def everywhere(mesh: Mesh) -> Any:
+    """Returns the placement of a copy on each device of a mesh."""
+    return buffers.placement_for(NamedSharding(mesh, PartitionSpec()))
+
+
+def place_of(placed: Placed, placement: Any) -> Any:
+    """Returns where an argument must be for a program that runs at a placement."""
+    own = placed.placement
+    if own is placement or own.devices != placement.devices:
+        return placement
+    if isinstance(own.sharding, NamedSharding) and not placement.is_single:
+        return own
+    if own.offloaded is None:
+        return placement
+    kept = placement.sharding.with_memory_kind(own.offloaded)
+    return buffers.placement_for(kept)
+
+
+# -- text ----------------------------------------------------------------------------
+
+
+def axis_text(name: Any) -> str:
+    """Returns the name of a mesh axis as Shardy writes it."""
+    text = name if isinstance(name, str) else repr(name)
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def mesh_text(mesh: Mesh, devices: Sequence[Any]) -> str:
+    """Returns a mesh in Shardy's notation.
+
+    Args:
+      mesh: the mesh.
+      devices: of the program, in order.
+    """
+    axes = ", ".join(f"{axis_text(n)}={size}" for n, size in mesh.shape.items())
+    if mesh.flat == tuple(devices):
+        return f"<[{axes}]>"
+    order = {device: i for i, device in enumerate(devices)}
+    ids = ", ".join(str(order[d]) for d in mesh.flat)
+    return f"<[{axes}], device_ids=[{ids}]>"
+
+
+def spec_text(mesh_name: str, spec: PartitionSpec, ndim: int, closed: bool) -> str:
+    """Returns a sharding in Shardy's notation, as in `<@mesh, [{"x"}, {}]>`.
+
+    Args:
+      mesh_name: as in `@mesh`.
+      spec: how the axes are split; an entry may be `PartitionSpec.UNCONSTRAINED`.
+      ndim: number of axes of the array.
+      closed: whether axes without an entry stay whole, or are the compiler's to split.
+    """
+    parts = []
+    for entry in (*spec, *([None] * (ndim - len(spec)))):
+        if entry is PartitionSpec.UNCONSTRAINED or (entry is None and not closed):
+            parts.append("{?}")
+            continue
+        parts.append("{" + ", ".join(map(axis_text, names_of(entry))) + "}")
+    return f"<{mesh_name}, [{', '.join(parts)}]>"
+
+
+def whole_along(ctx: Any, operand: str, aval: Aval, axes: Sequence[int]) -> str:
+    """Writes that no device has only a part of an operand along some axes.
+
+    For reductions by operations that XLA's all-reduce does not know: the partitioner
+    would write one, which then cannot be compiled.
+
+    Args:
+      ctx: where to write.
+      operand: its name.
+      aval: its type.
+      axes: that are reduced.
+    """
+    mesh: str | None = ctx.module.mesh_around()
+    if mesh is None:
+        return operand
+    parts = ["{}" if i in axes else "{?}" for i in range(len(aval.physical.shape))]
+    where = f"<{mesh}, [{', '.join(parts)}]>"
+    return str(ctx.emit(f"sdy.sharding_constraint {operand} {where} : {aval.mlir}"))
+
+
+def by_each_device(
+    ctx: Any,
+    operands: Sequence[str],
+    avals: Sequence[Aval],
+    count: int,
+    text: Callable[[Sequence[str]], str],
+) -> list[str]:
+    """Writes an operation with a side effect, which the partitioner cannot repeat.
+
+    Where a `shard_map` leaves axes to the partitioner, it stands in another one over
+    these axes, of whose devices each gets the same.
+
+    Args:
+      ctx: where to write.
+      operands: their names.
+      avals: their types.
+      count: number of results.
+      text: from the operands' names to the operation.
+
+    Returns:
+      The names of the results.
+    """
+    module = ctx.module
+    meshes = dict(module.manual)
+    mesh = next(iter(meshes.values()), None)
+    left = () if mesh is None else [n for n in mesh.axis_names if n not in meshes]
+    if not left:
+        found: list[str] = ctx.emit_many(count, text(operands))
+        return found
+    inside = [f"%m{ctx.number()}" for _ in operands]
+    inner = f"%m{ctx.number()}"
+    outs = [inner] if count == 1 else [f"{inner}#{i}" for i in range(count)]
+    given, made = [a.mlir for a in avals], [a.mlir for a in ctx.avals_out]
+    head = ", ".join(f"{n}: {t}" for n, t in zip(inside, given, strict=True))
+    names = f"{inner}{f':{count}' if count > 1 else ''} = " if count else ""
+    end = f" {', '.join(outs)} : {', '.join(made)}" if count else ""
+
+    def whole(avals: Sequence[Aval]) -> str:
+        symbol, spec = module.mesh(mesh), PartitionSpec()
+        return ", ".join(
+            spec_text(symbol, spec, len(a.physical.shape), True) for a in avals
+        )
+
+    results: list[str] = ctx.emit_many(
+        count,
+        f"sdy.manual_computation({', '.join(operands)}) "
+        f"in_shardings=[{whole(avals)}] out_shardings=[{whole(ctx.avals_out)}] "
+        f"manual_axes={{{', '.join(map(axis_text, left))}}} ({head}) {{\n"
+        f"{names}{text(inside)}\nsdy.return{end}\n}} : "
+        f"({', '.join(given)}) -> ({', '.join(made)})",
+    )
+    return results
+
+
+def memory_attributes(kind: str | None) -> list[str]:
+    """Returns the attributes of an argument or result in a kind of memory."""
+    return [] if kind is None else [f'mhlo.memory_kind = "{kind}"']
+
+
+def sharding_attribute(module: Any, sharding: Sharding, aval: Aval) -> str:
+    """Returns the attribute that gives an argument or a result its place.
+
+    Args:
+      module: being written.
+      sharding: a `NamedSharding`.
+      aval: of the argument; keys have axes more than it shows.
+    """
+    assert isinstance(sharding, NamedSharding)
+    ndim = len(aval.physical.shape)
+    text = spec_text(module.mesh(sharding.mesh), sharding.spec, ndim, True)
+    return f"sdy.sharding = #sdy.sharding{text}"

@@ -1,0 +1,155 @@
+"""Primitives: registration refuses what is incomplete; defaults; zeros."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import lax
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.errors import NotDifferentiableError
+from fxflow.core.ir import primitive as module
+from fxflow.core.ir.primitive import Primitive, Zero, register, table
+
+SCALAR = Aval((), np.dtype(np.float32))
+
+
+class _Complete(Primitive):
+    def abstract(self, x):
+        return x
+
+    def lower(self, ctx, x):
+        return x
+
+    def evaluate(self, x):
+        return x
+
+    def batch(self, size, args, mapped):
+        return args[0], True
+
+
+@pytest.fixture(autouse=True)
+def table_unchanged():
+    before = dict(table)
+    yield
+    table.clear()
+    table.update(before)
+
+
+def test_register_makes_the_one_instance():
+    @register
+    class Same(_Complete):
+        name = "test_same"
+        nondifferentiable = "a test"
+
+    assert isinstance(Same, Primitive)
+    assert table["test_same"] is Same
+    assert repr(Same) == "test_same"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ({}, "lacks the rules jvp"),
+        ({"linear": True}, r"jvp \(or nondifferentiable\), transpose"),
+        ({"jvp": lambda *a: None, "linear": True}, "lacks the rules transpose"),
+        ({"lower": Primitive.lower, "nondifferentiable": "x"}, "rules lower"),
+        ({"abstract": Primitive.abstract, "nondifferentiable": "x"}, "abstract"),
+        ({"evaluate": Primitive.evaluate, "nondifferentiable": "x"}, "evaluate"),
+        ({"batch": Primitive.batch, "nondifferentiable": "x"}, "batch"),
+    ],
+)
+def test_incomplete(attributes, words):
+    cls = type("Broken", (_Complete,), {"name": "test_broken", **attributes})
+    with pytest.raises(TypeError, match=f"Broken lacks.*{words}|Broken {words}"):
+        register(cls)
+    assert "test_broken" not in table
+
+
+def test_a_name_is_taken_once():
+    cls = type("Again", (_Complete,), {"name": "sin", "nondifferentiable": "x"})
+    with pytest.raises(TypeError, match="two primitives are named 'sin'"):
+        register(cls)
+
+
+def test_why_there_is_no_derivative():
+    class Opaque(_Complete):
+        name = "test_opaque"
+        nondifferentiable = "it is a test"
+
+    opaque = register(Opaque)
+    with pytest.raises(
+        NotDifferentiableError,
+        match="test_opaque cannot be differentiated: it is a test",
+    ):
+        fxflow.grad(opaque.bind)(1.0)
+    assert opaque.bind(1.0) == 1.0
+    with pytest.raises(NotDifferentiableError, match="test_opaque is not linear"):
+        opaque.transpose(None)
+
+
+def test_every_primitive_describes_itself():
+    for name, primitive in table.items():
+        assert primitive.name == name
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", name), name
+        assert type(primitive).__doc__, name
+        assert "dtypes" in type(primitive).__doc__ or type(primitive).__doc__, name
+
+
+def test_zero():
+    zero = Zero(SCALAR.update(shape=(2, 3)))
+    assert (zero.shape, zero.dtype) == ((2, 3), np.float32)
+    assert repr(zero) == "Zero(f32[2,3])"
+
+
+def test_out_avals_are_a_list():
+    assert table["sin"].out_avals([SCALAR], {}) == [SCALAR]
+    sort = fxflow.make_graph(lambda x: lax.sort_key_val(x, x))(fnp.ones(3)).nodes[0]
+    avals = [a.aval for a in sort.inputs]
+    assert len(sort.primitive.out_avals(avals, sort.params)) == len(sort.outputs)
+
+
+def test_default_cost():
+    cost = table["add"].cost(*[Aval((4,), SCALAR.dtype)] * 2)
+    assert cost == {"flops": 4.0, "bytes": 48.0}
+
+
+def test_host_function():
+    class Scaled(_Complete):
+        name = "test_scaled"
+        nondifferentiable = "x"
+
+        def evaluate(self, x, factor=1):
+            return x * factor
+
+    scaled = register(Scaled)
+    assert scaled.host_function()(2) == 2
+    assert scaled.host_function(factor=3)(2) == 6
+
+
+def test_uses_axis():
+    assert not table["sin"].uses_axis("i", {})
+    assert table["psum"].uses_axis("i", {"axes": ("i", "j")})
+    assert not table["psum"].uses_axis("k", {"axes": ("i", "j")})
+
+
+def test_defaults_say_what_is_missing():
+    base = Primitive()
+    for call in (
+        base.abstract,
+        lambda: base.lower(None),
+        base.evaluate,
+        lambda: base.batch(1, [], []),
+        lambda: base.batch_named("i", 1, [], []),
+    ):
+        with pytest.raises(NotImplementedError):
+            call()
+    assert base.effects() == frozenset()
+    assert base.plan([], {}) is None
+    assert base.show({"a": 1}) == {"a": 1}
+    assert base.dce("node", [True]) == "node"
+    assert module.table is table

@@ -1,0 +1,197 @@
+"""Tracing: constants, origins, leaks, and how it grows."""
+
+from __future__ import annotations
+
+import gc
+import time
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import config, jit, lax
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.errors import ArgumentError, LeakedTracerError
+from fxflow.core.ir.graph import Literal
+from fxflow.core.ir.staging import (
+    GraphTrace,
+    closed,
+    recording,
+    require_arrays,
+    trace_closed,
+    trace_flat,
+)
+from fxflow.core.ir.trace import state
+
+F32 = np.dtype(np.float32)
+SCALAR = Aval((), F32)
+VECTOR = Aval((3,), F32)
+
+
+def test_a_value_captured_twice_is_one_input():
+    table = fnp.arange(3.0)
+    graph, consts = trace_flat(lambda x: [lax.add(lax.mul(x, table), table)], [VECTOR])
+    assert consts == [table]
+    assert len(graph.inputs) == 2
+
+
+def test_equal_values_are_different_inputs():
+    a, b = fnp.ones(3), fnp.ones(3)
+    _, consts = trace_flat(lambda x: [lax.add(lax.add(x, a), b)], [VECTOR])
+    assert len(consts) == 2
+
+
+def test_captured_values_that_nobody_uses_are_dropped():
+    table = fnp.arange(3.0)
+    graph, consts = trace_flat(lambda x: (lax.add(x, table), [x])[1], [VECTOR])
+    assert consts == [] and graph.num_consts == 0
+
+
+def test_0d_values_are_written_into_the_graph():
+    graph, consts = trace_flat(lambda x: [lax.add(x, fnp.array(2.0))], [SCALAR])
+    assert consts == []
+    assert type(graph.nodes[0].inputs[1]) is Literal
+
+
+def test_keys_are_captured():
+    key = fxflow.random.key(0)
+    _, consts = trace_flat(lambda: [key], [])
+    assert consts == [key]
+
+
+def test_numpy_arrays_are_captured():
+    host = np.arange(3, dtype=np.float32)
+    graph, consts = trace_flat(lambda x: [lax.add(x, host)], [VECTOR])
+    assert graph.num_consts == 1
+    host[:] = 9  # captured as it was
+    assert np.asarray(consts[0]).tolist() == [0.0, 1.0, 2.0]
+
+
+def test_values_of_an_outer_trace_are_captured():
+    graphs = []
+
+    def outer(x):
+        graph, consts = trace_flat(lambda y: [lax.mul(x, y)], [SCALAR])
+        graphs.append(graph)
+        assert len(consts) == 1 and consts[0] is x
+        return graph.evaluate(consts[0], 3.0)
+
+    trace_flat(outer, [SCALAR])
+    assert graphs[0].num_consts == 1
+
+
+def test_origin_of_an_argument_and_of_a_result():
+    trace = GraphTrace("fun")
+    x = trace.argument(SCALAR, "x['w']")
+    previous, state.trace = state.trace, trace
+    try:
+        y = lax.sin(x)
+    finally:
+        state.trace = previous
+    assert x.origin() == "It is argument x['w'] of fun."
+    assert y.origin().startswith("It was computed by sin at ")
+    assert "while tracing fun" in y.origin()
+    unnamed = GraphTrace("fun").argument(SCALAR)
+    assert unnamed.origin() == "It belongs to the trace of fun."
+
+
+def test_nothing_is_recorded_after_the_end():
+    kept = []
+    trace_flat(lambda x: kept.append(state.trace) or [x], [SCALAR])
+    (trace,) = kept
+    with pytest.raises(LeakedTracerError, match="already been traced"):
+        trace.process(None, (), {})
+
+
+def test_results_that_are_no_arrays():
+    with pytest.raises(ArgumentError, match="fun returns 'a' of type str"):
+        trace_flat(lambda x: ["a"], [SCALAR], name="fun")
+    require_arrays([1.0, fnp.ones(2)], "fun")
+
+
+def test_leak_check():
+    kept = []
+
+    def leaky(x):
+        kept.append(lax.sin(x))
+        return [x]
+
+    trace_flat(leaky, [SCALAR])
+    with (
+        config.override(check_leaks=True),
+        pytest.raises(LeakedTracerError, match=r"outside the .*f?.*computed by sin"),
+    ):
+        trace_flat(leaky, [SCALAR])
+    kept.clear()
+    with config.override(check_leaks=True):
+        trace_flat(lambda x: [lax.sin(x)], [SCALAR])
+
+
+def test_collector_is_paused_and_comes_back():
+    def fail():
+        raise ValueError
+
+    assert gc.isenabled()
+    assert not recording(GraphTrace(), lambda: recording(GraphTrace(), gc.isenabled))
+    assert gc.isenabled()
+    with pytest.raises(ValueError):
+        recording(GraphTrace(), fail)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        recording(GraphTrace(), lambda: None)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def chain(length):
+    def fun(x):
+        for _ in range(length):
+            x = lax.sin(x)
+        return [x]
+
+    start = time.perf_counter()
+    trace_flat(fun, [SCALAR])
+    return time.perf_counter() - start
+
+
+def test_tracing_grows_linearly():
+    chain(100)
+    short = min(chain(500) for _ in range(3))
+    long = min(chain(5000) for _ in range(2))
+    # Twelve times at most is the promise; the slack is for a busy machine.
+    assert long < 25 * short
+
+
+def test_weak_types_survive():
+    graph = fxflow.make_graph(lambda x: x * 2)(3)
+    assert str(graph.out_avals[0]) == "i32[]~"
+    assert jit(lambda x: x * 2)(3).weak_type
+
+
+def test_captured_values_written_in():
+    table = fnp.array([1.0, 2.0, 3.0])
+    graph, consts = trace_flat(lambda x: [lax.mul(x, table), table], [VECTOR])
+    whole = closed(graph, consts)
+    whole.check()
+    assert len(whole.inputs) == 1 and whole.num_consts == 0
+    product, same = whole.evaluate(fnp.full(3, 2.0))
+    assert product.tolist() == [2.0, 4.0, 6.0] and same.tolist() == [1.0, 2.0, 3.0]
+    assert "mul a …:f32[3]" in str(whole)
+    assert closed(whole, []) is whole
+    again = trace_closed(lambda x: [lax.mul(x, table)], [VECTOR], name="again")
+    assert again.name == "again" and len(again.inputs) == 1
+
+
+def test_rules_that_bring_arrays_of_their_own():
+    """The derivative of a real Fourier transform weighs the coefficients."""
+
+    def power(x):
+        return fnp.sum(fnp.abs(lax.fft(x, "RFFT", (4,))) ** 2)
+
+    x = fnp.arange(4.0)
+    expected = fxflow.grad(power)(x)
+    np.testing.assert_allclose(fxflow.grad(jit(power))(x), expected, rtol=1e-6)
+    np.testing.assert_allclose(jit(fxflow.grad(jit(power)))(x), expected, rtol=1e-6)

@@ -1,0 +1,109 @@
+"""Compiled graphs: where they run, what they return, what is checked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import config, jit, lax, pure_callback
+from fxflow.core.arrays.array import buffer_of
+from fxflow.core.errors import NonFiniteError
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.runtime.execute import (
+    buffer_at,
+    check_finite,
+    compile_graph,
+    in_kind,
+)
+from fxflow.devices import buffers
+
+
+def program(function, *args, name="program"):
+    arrays = [fnp.asarray(a) for a in args]
+    graph, consts = trace_flat(function, [a.aval for a in arrays])
+    assert not consts
+    return compile_graph(graph, [a._placed for a in arrays], name=name), arrays
+
+
+def test_program():
+    run, arrays = program(lambda x, y: [lax.add(x, y), x], np.ones(3), np.ones(3))
+    total, same = run(arrays)
+    assert total.tolist() == [2.0, 2.0, 2.0] and same.tolist() == [1.0, 1.0, 1.0]
+    assert total.aval is arrays[0].aval
+    assert "stablehlo.add" in run.text
+    assert run.placements == (buffers.default_placement(),) * 2
+    assert [p.aval for p in run.out_placeds] == [arrays[0].aval] * 2
+
+
+def test_one_result_and_none():
+    run, arrays = program(lambda x: [lax.sin(x)], np.float32(0))
+    assert [float(v) for v in run(arrays)] == [0.0]
+    nothing, arrays = program(lambda x: [], np.float32(0))
+    assert nothing(arrays) == []
+
+
+def test_weak_types_and_keys_come_back():
+    run, arrays = program(lambda x: [lax.mul(x, 2)], 3)
+    (out,) = run(arrays)
+    assert out.weak_type and int(out) == 6
+    key = fxflow.random.key(0)
+    run, _ = program(lambda k: [k], key)
+    (same,) = run([key])
+    assert same.aval is key.aval
+
+
+def test_a_program_that_calls_python_is_waited_for():
+    def fail(x):
+        raise RuntimeError("from the callback")
+
+    like = fxflow.ShapeDtypeStruct((), "float32")
+    run, arrays = program(lambda x: [pure_callback(fail, like, x)], np.float32(0))
+    with pytest.raises(RuntimeError, match="from the callback"):
+        run(arrays)
+
+
+def test_buffers_of_other_places():
+    x = fnp.ones(3)
+    assert buffer_at(x, buffers.default_placement()) is buffer_of(x)
+
+
+def test_check_finite():
+    nan, inf = fnp.array([1.0, np.nan]), fnp.array([1.0, np.inf])
+    check_finite("f", [nan, inf])
+    with config.override(debug_nans=True):
+        check_finite("f", [inf, fnp.arange(3)])
+        with pytest.raises(NonFiniteError, match=r"f gave nan in f32\[2\]"):
+            check_finite("f", [nan])
+    with (
+        config.override(debug_infs=True),
+        pytest.raises(FloatingPointError, match=r"f gave inf in f32\[2\]"),
+    ):
+        check_finite("f", [inf])
+
+
+def test_compiler_options():
+    graph, _ = trace_flat(lambda x: [lax.sin(x)], [fnp.ones(2).aval])
+    placeds = [fnp.ones(2)._placed]
+    options = {"xla_cpu_enable_fast_math": False}
+    run = compile_graph(graph, placeds, name="f", options=options)
+    assert run([fnp.zeros(2)])[0].tolist() == [0.0, 0.0]
+
+
+def test_large_arguments():
+    x = fnp.ones((300, 300))
+    np.testing.assert_allclose(np.asarray(jit(lambda x: x * 2)(x)), 2.0)
+
+
+def test_memories_of_results_from_the_disk_cache():
+    there = fxflow.devices()[0]
+    one = fxflow.SingleDeviceSharding(there, memory_kind="pinned_host")
+    for from_cache in (False, True):
+        fun = fxflow.jit(lambda x: x * 3.25, out_shardings=one)
+        compiled = fun.lower(fnp.ones(7)).compile()
+        assert compiled.program.executable.from_cache == from_cache
+        assert compiled(fnp.ones(7)).sharding == one
+    place = buffers.default_placement()
+    assert in_kind(place, None) is place
+    assert in_kind(place, "pinned_host") is buffers.placement_for(one)
