@@ -15,7 +15,7 @@ from fxflow.core.boundary import guarded
 
 # Public name -> module it lives in.
 _PLACES = {
-    "Array": "core.array",
+    "Array": "core.arrays.array",
     "CustomVJPPrimal": "transforms.custom_vjp",
     "Mesh": "devices.meshes",
     "NamedSharding": "devices.shardings",
@@ -31,7 +31,7 @@ _PLACES = {
     "set_mesh": "devices.meshes",
     "shard_map": "transforms.shard_map",
     "Device": "devices",
-    "ShapeDtypeStruct": "core.aval",
+    "ShapeDtypeStruct": "core.arrays.aval",
     "SymbolicZero": "transforms.custom_function",
     "block_until_ready": "transforms.transfer",
     "checkpoint": "transforms.checkpoint",
@@ -55,7 +55,7 @@ _PLACES = {
     "effects_barrier": "lax.callbacks",
     "ensure_compile_time_eval": "transforms.inspection",
     "eval_shape": "transforms.inspection",
-    "float0": "core.dtypes",
+    "float0": "core.arrays.dtypes",
     "grad": "transforms.grad",
     "hessian": "transforms.grad",
     "jacfwd": "transforms.grad",
@@ -72,7 +72,7 @@ _PLACES = {
     "process_count": "devices",
     "process_index": "devices",
     "pure_callback": "lax.callbacks",
-    "typeof": "core.convert",
+    "typeof": "core.arrays.convert",
     "value_and_grad": "transforms.grad",
     "vjp": "transforms.vjp",
     "vmap": "transforms.vmap",
@@ -83,6 +83,7 @@ _PACKAGES = frozenset(
         "debug",
         "devices",
         "distributed",
+        "errors",
         "lax",
         "memory",
         "nn",

@@ -12,9 +12,9 @@ from typing import Any
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import not_an_array
 from fxflow.core.boundary import public as _public
-from fxflow.core.errors import ArgumentError, ConcretizationError
 from fxflow.core.ir.trace import Tracer
 from fxflow.devices.shardings import Sharding
+from fxflow.errors import ArgumentError, ConcretizationError
 from fxflow.lax.callbacks import debug_callback as callback
 from fxflow.viz.shardings import ColorMap, sharding_text
 

@@ -15,7 +15,7 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.arrays.promotion import result_type
 from fxflow.core.boundary import public as _public
-from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.errors import DtypeError, ShapeError
 
 __all__ = ["ravel_pytree"]
 

@@ -7,7 +7,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import debug, grad, jit, lax, vmap
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 
 
 def test_print(capsys):

@@ -8,7 +8,7 @@ import pytest
 
 import fxflow
 from fxflow import numpy as fnp
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.flatten_util import ravel_pytree
 
 TREE = {

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "fxflow"
 
 # From left to right. Layers in one row are siblings that may not see each other.
 ORDER = (
-    ("_version", "_config"),
+    ("_version", "_config", "errors"),
     ("devices",),
     ("core",),
     ("lax",),

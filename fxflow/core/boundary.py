@@ -25,8 +25,8 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import is_arraylike, text_of
-from fxflow.core.errors import ArgumentError, ConcretizationError, FxflowError
 from fxflow.core.source import interrupted, is_internal, without_own_frames
+from fxflow.errors import ArgumentError, ConcretizationError, FxflowError
 
 F = TypeVar("F", bound=Callable[..., Any])
 

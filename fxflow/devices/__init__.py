@@ -13,6 +13,15 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
+from fxflow.errors import (
+    BackendError,
+    CompileError,
+    DeletedBufferError,
+    ForkedError,
+    OutOfMemoryError,
+    PlacementError,
+)
+
 from ._jaxlib import RuntimeFailure
 from .cache import CacheInfo
 from .cache import clear as clear_cache
@@ -31,14 +40,6 @@ from .clients import (
     set_default_device,
 )
 from .doctor import doctor
-from .errors import (
-    BackendError,
-    CompileError,
-    DeletedBufferError,
-    ForkedError,
-    OutOfMemoryError,
-    PlacementError,
-)
 from .memory import memory_stats
 
 __all__ = [

@@ -28,6 +28,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from fxflow.errors import DeletedBufferError, PlacementError
+
 from . import clients, shardings
 from ._jaxlib import (
     ArrayCopySemantics,
@@ -47,7 +49,6 @@ from ._jaxlib import (
     to_numpy,
 )
 from .callbacks import raise_original
-from .errors import DeletedBufferError, PlacementError
 from .process import on_fork, require_not_forked
 from .shardings import Sharding
 

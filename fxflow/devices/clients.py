@@ -20,10 +20,10 @@ from types import TracebackType
 from typing import Any
 
 from fxflow._config import config
+from fxflow.errors import BackendError, PlacementError
 
 from . import plugins
 from ._jaxlib import Client, Device, RuntimeFailure, xla_client
-from .errors import BackendError, PlacementError
 
 __all__ = [
     "Device",

@@ -29,16 +29,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from fxflow.errors import DistributedError
+
 from . import clients
 from ._jaxlib import RuntimeFailure, raw
 from .callbacks import on_failure
-from .errors import BackendError
 from .relay import Relay, own_connections
 
 __all__ = [
     "Client",
     "Collectives",
-    "DistributedError",
     "RuntimeFailure",
     "Service",
     "StandIn",
@@ -63,25 +63,6 @@ _PATIENCE = 2.5
 _GLOO = "cpu:gloo"
 #: What nothing can read: for gloo a list of 2**64 - 1 addresses.
 _REFUSED = b"\xff" * 64
-
-
-class DistributedError(BackendError):
-    """Processes that were to act together did not.
-
-    Attributes:
-        processes: the numbers of those that are gone, late or wrong.
-        seconds: the deadline that passed; None if it was not a matter of time.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        processes: Iterable[int] = (),
-        seconds: float | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.processes = tuple(sorted(processes))
-        self.seconds = seconds
 
 
 # -- what has gone wrong in this process ---

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fxflow._config import config
+from fxflow.errors import CompileError
 
 from . import cache, inflight, memory_kinds, process
 from ._jaxlib import (
@@ -32,7 +33,6 @@ from ._jaxlib import (
 )
 from .buffers import Placement
 from .callbacks import HostCallback, raise_original
-from .errors import CompileError
 
 __all__ = ["Executable", "build_options", "compile", "on_shared_program"]
 

@@ -15,6 +15,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from fxflow.errors import BackendError
+
 from . import clients
 from ._jaxlib import Buffer, Device, RuntimeFailure, raw
 from .buffers import (
@@ -31,7 +33,6 @@ from .buffers import (
     to_host,
     unsafe_pointer,
 )
-from .errors import BackendError
 
 __all__ = ["dlpack_device", "from_dlpack", "to_dlpack"]
 

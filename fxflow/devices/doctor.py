@@ -11,10 +11,10 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow._version import __version__
+from fxflow.errors import BackendError
 
 from . import cache, clients, plugins
 from ._jaxlib import jaxlib_version
-from .errors import BackendError
 
 __all__ = ["doctor"]
 

@@ -6,9 +6,10 @@ import functools
 import os
 import re
 
+from fxflow.errors import OutOfMemoryError
+
 from ._jaxlib import Device, parts_of
 from .callbacks import on_failure
-from .errors import OutOfMemoryError
 
 __all__ = ["host_memory", "memory_stats"]
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import enum
 
+from fxflow.errors import PlacementError
+
 from ._jaxlib import Device, RuntimeFailure
-from .errors import PlacementError
 
 __all__ = ["HOST", "Space", "check_kind", "kind_of", "kinds_of", "usual_kind"]
 

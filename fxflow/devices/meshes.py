@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from fxflow.errors import PlacementError
+
 from . import clients
 from ._jaxlib import Device
-from .errors import PlacementError
 
 __all__ = [
     "AbstractMesh",

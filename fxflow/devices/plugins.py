@@ -23,8 +23,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fxflow.errors import BackendError
+
 from ._jaxlib import Client, jaxlib_version, xla_client
-from .errors import BackendError
 
 __all__ = [
     "Plugin",

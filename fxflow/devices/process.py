@@ -24,9 +24,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from fxflow.errors import ForkedError
+
 from . import clients
 from ._jaxlib import RuntimeFailure
-from .errors import ForkedError
 
 __all__ = [
     "ending",

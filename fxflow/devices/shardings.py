@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from fxflow.errors import PlacementError
+
 from . import clients, memory_kinds
 from ._jaxlib import Device, HloSharding, OpSharding
-from .errors import PlacementError
 from .meshes import Mesh, PartitionSpec, coordinates, names_of
 
 __all__ = [

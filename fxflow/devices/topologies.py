@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from fxflow.errors import BackendError
+
 from . import plugins
 from ._jaxlib import Device, RuntimeFailure, xla_client
-from .errors import BackendError
 
 __all__ = ["cpu_devices", "gpu_devices", "tpu_devices"]
 

@@ -7,7 +7,7 @@ when processes come and go.
 
 from __future__ import annotations
 
-from fxflow.devices.cluster import DistributedError
+from fxflow.errors import DistributedError
 
 from . import compression, multihost, parameter_server
 from .elastic import Outcome, World, elastic

@@ -16,8 +16,8 @@ import socket
 import time
 from collections.abc import Iterator
 
-from fxflow.devices.cluster import DistributedError
 from fxflow.devices.relay import accept
+from fxflow.errors import DistributedError
 
 from .wire import Line, is_loopback, proof
 

@@ -33,7 +33,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 
 BLOCK = 256
 _LARGEST = 127

@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.devices.cluster import DistributedError, failure
+from fxflow.devices.cluster import failure
+from fxflow.errors import DistributedError
 
 from .coordinator import listing
 from .wire import Line, Message, dial, parse_address, proof

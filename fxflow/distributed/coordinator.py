@@ -17,8 +17,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fxflow.devices.cluster import DistributedError, Service, StandIn
+from fxflow.devices.cluster import Service, StandIn
 from fxflow.devices.relay import splice
+from fxflow.errors import DistributedError
 
 from .admission import admitted, require_token
 from .wire import Line, Message, parse_address

@@ -28,16 +28,10 @@ from typing import Any, NamedTuple
 from fxflow.core import tree as trees
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import as_array
-from fxflow.core.errors import ArgumentError
 from fxflow.devices import clients
-from fxflow.devices.cluster import (
-    Client,
-    Collectives,
-    DistributedError,
-    RuntimeFailure,
-    set_failure,
-)
+from fxflow.devices.cluster import Client, Collectives, RuntimeFailure, set_failure
 from fxflow.devices.meshes import Mesh, make_mesh
+from fxflow.errors import ArgumentError, DistributedError
 
 from . import session, values
 from .clusters import Membership as Place

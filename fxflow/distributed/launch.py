@@ -25,7 +25,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, NoReturn
 
-from fxflow.devices.cluster import DistributedError
+from fxflow.errors import DistributedError
 
 from . import standalone
 from .children import Child, Output, status_of

@@ -20,11 +20,10 @@ import numpy as np
 from fxflow._config import config
 from fxflow.core import tree as trees
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ArgumentError
-from fxflow.devices.cluster import DistributedError
 from fxflow.devices.compile import on_shared_program
 from fxflow.devices.meshes import PartitionSpec
 from fxflow.devices.shardings import NamedSharding
+from fxflow.errors import ArgumentError, DistributedError
 from fxflow.transforms.transfer import device_put
 
 from . import session

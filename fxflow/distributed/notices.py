@@ -16,7 +16,8 @@ import threading
 from typing import Any
 
 from fxflow._config import config
-from fxflow.devices.cluster import DistributedError, failure
+from fxflow.devices.cluster import failure
+from fxflow.errors import DistributedError
 
 from .coordination import Coordination
 from .wire import Message

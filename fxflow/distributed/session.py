@@ -26,12 +26,12 @@ from fxflow.devices.callbacks import on_failure
 from fxflow.devices.cluster import (
     Client,
     Collectives,
-    DistributedError,
     failure,
     on_broken,
     set_failure,
     timed_out,
 )
+from fxflow.errors import DistributedError
 
 from .clusters import Membership, detect
 from .clusters.fxflow import Environment

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow.core.arrays.array import Array
-from fxflow.devices.cluster import DistributedError
+from fxflow.errors import DistributedError
 
 from .admission import admitted, require_token
 from .coordinator import listen

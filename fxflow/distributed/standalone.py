@@ -25,7 +25,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from fxflow.devices.cluster import DistributedError
+from fxflow.errors import DistributedError
 
 from .coordinator import Coordinator
 from .membership import Membership

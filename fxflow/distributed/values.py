@@ -25,7 +25,7 @@ from fxflow import random
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import not_an_array
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 
 __all__ = [
     "HostLeaf",

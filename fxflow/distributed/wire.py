@@ -20,7 +20,7 @@ import threading
 import time
 from typing import Any
 
-from fxflow.devices.cluster import DistributedError
+from fxflow.errors import DistributedError
 
 try:
     import fcntl

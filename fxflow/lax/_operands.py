@@ -16,10 +16,10 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.arrays.promotion import result_type
-from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import table
 from fxflow.core.ir.trace import Tracer, state
+from fxflow.errors import DtypeError, ShapeError
 
 PYTHON_SCALARS = frozenset((bool, int, float, complex))
 

@@ -17,8 +17,8 @@ import numpy as np
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.arguments import axis_index, integer, number
 from fxflow.lax.elementwise import neg
 from fxflow.lax.families import FLOAT, require_kind

@@ -15,10 +15,10 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
 from fxflow.core.ir.primitive import table
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.source import of_rank
+from fxflow.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
 
 
 def int_tuple(name: str, what: str, values: Any) -> tuple[int, ...]:

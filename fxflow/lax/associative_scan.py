@@ -8,7 +8,7 @@ from typing import Any
 from fxflow.core import tree
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.errors import ArgumentError, AxisError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.lax.axis_order import rev
 from fxflow.lax.carry import leaves_of, require_callable, require_structure
 from fxflow.lax.joining import concatenate

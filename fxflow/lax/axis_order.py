@@ -12,8 +12,8 @@ from typing import Any
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import AxisError
 from fxflow.core.ir.primitive import register
+from fxflow.errors import AxisError
 from fxflow.lax.arguments import (
     axis_indices,
     is_words,

@@ -11,8 +11,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.families import kind
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import AxisError, ShapeError
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
+from fxflow.errors import AxisError, ShapeError
 from fxflow.lax.arguments import (
     axis_indices,
     check,

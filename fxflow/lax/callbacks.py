@@ -17,7 +17,6 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array, host_of, put_host
 from fxflow.core.arrays.aval import Aval, ShapeDtypeStruct
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
-from fxflow.core.errors import ArgumentError
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.effects import DEBUG, IO, ORDERED, TOKEN
 from fxflow.core.ir.primitive import Primitive, Zero, register
@@ -26,6 +25,7 @@ from fxflow.core.tree.paths import keys_of
 from fxflow.devices import Device
 from fxflow.devices.callbacks import HostCallback, custom_call
 from fxflow.devices.meshes import Mesh
+from fxflow.errors import ArgumentError
 from fxflow.lax.joining import concatenate
 from fxflow.lax.reshaping import expand_dims, squeeze
 from fxflow.lax.scan import scan

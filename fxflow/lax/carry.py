@@ -9,10 +9,10 @@ from fxflow.core import tree
 from fxflow.core.arrays import dtypes, promotion
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.core.ir.primitive import table
 from fxflow.core.spmd.varying import cast
 from fxflow.core.tree.paths import difference
+from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
 
 
 def name_of(function: Any) -> str:

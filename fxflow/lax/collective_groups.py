@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays.aval import NOWHERE, Aval, Axes
-from fxflow.core.errors import ArgumentError
 from fxflow.core.interpreters.batching import batch_flat, materialize
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.trace import axis_size_of, named_axes, state
+from fxflow.errors import ArgumentError
 
 Names = tuple[Any, ...]
 Partition = tuple[tuple[int, ...], ...] | None

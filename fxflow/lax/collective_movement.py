@@ -14,10 +14,10 @@ import numpy as np
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Axes
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import register
 from fxflow.core.ir.trace import axis_size_of
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.collective_groups import (
     Collective,

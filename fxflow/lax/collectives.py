@@ -25,9 +25,9 @@ from fxflow.core import tree
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, AxisError, ShapeError
 from fxflow.core.ir.trace import state
 from fxflow.core.spmd.varying import cast
+from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.lax._operands import PYTHON_SCALARS
 from fxflow.lax.arguments import is_words, on_words
 from fxflow.lax.collective_groups import (

@@ -14,8 +14,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import DtypeError
 from fxflow.core.ir.primitive import register, table
+from fxflow.errors import DtypeError
 from fxflow.lax._operands import operands
 from fxflow.lax.broadcasting import broadcast_in_dim, broadcast_shapes
 from fxflow.lax.families import ANY, FLOAT, MOVED, ORDERED, Elementwise, kind

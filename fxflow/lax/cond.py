@@ -20,7 +20,6 @@ from fxflow.core.arrays.convert import (
     unwrapped,
 )
 from fxflow.core.boundary import boundary
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.higher_order import with_consts
@@ -28,6 +27,7 @@ from fxflow.core.ir.primitive import table
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import Body, trace_body
 from fxflow.core.spmd.varying import cast
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.carry import (
     as_type,
     leaves_of,

@@ -12,9 +12,9 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array, put_host
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import DtypeError
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.errors import DtypeError
 from fxflow.lax.families import MOVED, kind
 
 

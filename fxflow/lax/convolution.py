@@ -16,10 +16,10 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero, register
 from fxflow.core.spmd.partition import whole_along
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axis_order import rev, transpose
 from fxflow.lax.complex import complex as complex_
 from fxflow.lax.complex import imag, real

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.arguments import int_tuple
 
 Padding = tuple[tuple[int, int], ...]

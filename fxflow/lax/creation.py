@@ -11,9 +11,9 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import like_type, typeof
-from fxflow.core.errors import AxisError, DtypeError, ShapeError
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive, register, table
+from fxflow.errors import AxisError, DtypeError, ShapeError
 from fxflow.lax._operands import PYTHON_SCALARS
 from fxflow.lax.arguments import axis_index, is_words, shape_tuple
 from fxflow.lax.broadcasting import broadcast_in_dim

@@ -7,7 +7,6 @@ from typing import Any
 
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import NotDifferentiableError
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.interpreters.transpose import transpose_graph
 from fxflow.core.ir.graph import Graph, Node, Var, forwarded
@@ -22,6 +21,7 @@ from fxflow.core.ir.higher_order import (
 )
 from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.core.spmd.memories import Rewritten
+from fxflow.errors import NotDifferentiableError
 from fxflow.lax.custom_rules import (
     Backward,
     BatchedBackward,

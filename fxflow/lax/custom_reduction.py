@@ -15,7 +15,6 @@ from fxflow.core import tree
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof, unwrapped
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.interpreters.batching import batch_flat
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir import arith
@@ -24,6 +23,7 @@ from fxflow.core.ir.primitive import Primitive, register
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.spmd.partition import whole_along
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.arguments import axis_indices
 from fxflow.lax.families import ANY, require_kind
 from fxflow.lax.pairwise import host_evaluate, kept_axes, tree_reduce, without

@@ -11,8 +11,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, AxisError, ShapeError
 from fxflow.core.ir.primitive import register
+from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.lax.arguments import axis_index
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.conversion import convert_element_type

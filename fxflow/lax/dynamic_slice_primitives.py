@@ -13,12 +13,12 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Node, Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.core.spmd.memories import part, written
+from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.arguments import listed
 from fxflow.lax.families import MOVED
 from fxflow.lax.gather import Gather

@@ -15,9 +15,9 @@ from fxflow.core.arrays import dtypes, promotion
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Shape
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.ir import arith
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.arguments import (
     axis_index,
     check,

@@ -18,12 +18,12 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.interpreters.linearize import TangentTracer, Tape
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, table
 from fxflow.core.ir.trace import Tracer, state
+from fxflow.errors import DtypeError, ShapeError
 
 # -- which dtypes an operation takes -------------------------------------------
 

@@ -13,8 +13,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array, put_host
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import as_array, typeof
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.ir.primitive import register
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.arguments import int_tuple
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.complex import conj

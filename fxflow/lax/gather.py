@@ -17,9 +17,9 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.arguments import check, is_words, listed, on_words, shape_tuple
 from fxflow.lax.families import MOVED
 from fxflow.lax.places import (

@@ -17,9 +17,9 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import NotDifferentiableError
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
+from fxflow.errors import NotDifferentiableError
 from fxflow.lax import _special_host as host
 from fxflow.lax._operands import operands
 from fxflow.lax.bitwise import bitwise_and, bitwise_or

@@ -15,7 +15,6 @@ from fxflow.core import tree
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.errors import ArgumentError, NotDifferentiableError, ShapeError
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.interpreters.linearize import linearize_flat, tape_to_graph
@@ -35,6 +34,7 @@ from fxflow.core.ir.primitive import Zero, register
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import trace_body
+from fxflow.errors import ArgumentError, NotDifferentiableError, ShapeError
 from fxflow.lax.carry import leaves_of, name_of, require_callable, require_structure
 from fxflow.lax.custom_calls import CustomJVPCall
 

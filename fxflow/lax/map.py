@@ -8,8 +8,8 @@ from typing import Any
 from fxflow.core import tree
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.errors import ArgumentError
 from fxflow.core.interpreters.batching import batch_flat, materialize
+from fxflow.errors import ArgumentError
 from fxflow.lax.carry import leaves_of, require_callable
 from fxflow.lax.joining import concatenate
 from fxflow.lax.reshaping import reshape

@@ -15,7 +15,7 @@ import numpy as np
 
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax.arguments import int_tuple, listed
 
 

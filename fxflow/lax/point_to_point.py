@@ -11,8 +11,8 @@ from typing import Any
 
 from fxflow.core import tree
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.tree.nodes import register_pytree_node
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.collective_groups import Names, names_given, shown
 from fxflow.lax.collectives import pairs_given, ppermute
 

@@ -12,9 +12,9 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero, register, table
+from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax._operands import PYTHON_SCALARS, aligned, operands
 from fxflow.lax.bitwise import bitwise_and, bitwise_not
 from fxflow.lax.comparison import eq, ge

@@ -10,8 +10,8 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.core.ir.primitive import register
+from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.families import FLOAT, Elementwise, Linear
 
 _LAYOUT = {

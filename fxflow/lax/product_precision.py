@@ -8,7 +8,7 @@ from typing import Any
 from fxflow._config import config
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import ArgumentError, DtypeError
+from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.families import kind
 
 # Kinds of dtype that hold products of each kind.

@@ -14,11 +14,11 @@ import numpy as np
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.interpreters.batching import batch_flat
 from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Zero, register
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.arguments import check, is_words, on_words
 from fxflow.lax.bitwise import bitwise_and
 from fxflow.lax.broadcasting import broadcast_in_dim

@@ -17,9 +17,9 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.core.ir import arith
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax.arguments import axis_index, int_tuple
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.cumulative import cumsum

@@ -15,11 +15,11 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ShapeError
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.errors import ShapeError
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.conversion import convert_element_type

@@ -21,10 +21,10 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array, put_host
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import register
 from fxflow.core.ir.trace import Tracer
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.bitwise import shift_right_logical
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.joining import concatenate

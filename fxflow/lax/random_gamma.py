@@ -9,12 +9,12 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.higher_order import run_host
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
 from fxflow.core.ir.staging import trace_flat
+from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax import draws
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
 from fxflow.lax.broadcasting import broadcast_in_dim

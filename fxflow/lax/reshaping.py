@@ -14,10 +14,10 @@ from typing import Any
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import AxisError, ShapeError
 from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import register
 from fxflow.core.spmd.memories import kept
+from fxflow.errors import AxisError, ShapeError
 from fxflow.lax.arguments import (
     axis_index,
     axis_indices,

@@ -10,9 +10,9 @@ from fxflow.core import tree
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import read_only, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.runtime.bodies import Body, trace_body
 from fxflow.core.spmd.varying import with_outputs_varying
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.carry import (
     as_type,
     leaves_of,

@@ -10,13 +10,13 @@ import numpy as np
 from fxflow.core.arrays.array import Array, host_of, put_host
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import as_array, typeof
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Primitive, register
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import under
 from fxflow.core.runtime.eager import interpreter
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.arguments import shape_tuple
 from fxflow.lax.families import ANY, require_kind
 from fxflow.lax.places import GatherScatterMode, ScatterDimensionNumbers

@@ -15,10 +15,10 @@ import numpy as np
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.families import ANY, Kinds, require_kind
 from fxflow.lax.gather import Gather
 from fxflow.lax.places import (

@@ -11,11 +11,11 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
 from fxflow.core.ir.trace import Tracer, state
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax import _extrema_host
 from fxflow.lax._operands import PYTHON_SCALARS, broadcast, constant_like, operands
 from fxflow.lax.bitwise import bitwise_and

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.interpreters.linearize import linearize_graph
@@ -46,6 +45,7 @@ from fxflow.core.spmd.memories import Rewritten
 from fxflow.core.spmd.partition import axis_text, spec_text
 from fxflow.devices.meshes import Mesh, PartitionSpec, names_of
 from fxflow.devices.shardings import NamedSharding
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.collective_groups import Collective, shown
 from fxflow.lax.collective_reductions import PSum
 from fxflow.lax.elementwise import mul

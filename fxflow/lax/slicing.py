@@ -10,11 +10,11 @@ from typing import Any
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ShapeError
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import register
 from fxflow.core.spmd.memories import part
+from fxflow.errors import ShapeError
 from fxflow.lax.arguments import (
     axis_index,
     check,

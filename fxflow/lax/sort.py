@@ -16,10 +16,10 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.arguments import axis_index, integer, is_words, listed, on_words
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import total_order_key

@@ -17,8 +17,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
+from fxflow.errors import DtypeError, ShapeError
 
 # Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3", and
 # their library Random123: rotation distances, and the parity of the key schedule.

@@ -12,7 +12,6 @@ from fxflow.core.arrays.array import Array, buffer_of, from_host, host_of
 from fxflow.core.arrays.array_type import placed_on
 from fxflow.core.arrays.aval import Aval, ShapeDtypeStruct
 from fxflow.core.arrays.convert import as_array, typeof
-from fxflow.core.errors import ArgumentError
 from fxflow.core.interpreters.batching import BatchTracer
 from fxflow.core.interpreters.jvp import JVPTracer
 from fxflow.core.interpreters.linearize import LinearizeTracer
@@ -31,9 +30,9 @@ from fxflow.core.spmd.memories import (
 )
 from fxflow.core.spmd.partition import mesh_of, spec_text
 from fxflow.devices import Device, buffers
-from fxflow.devices.errors import PlacementError
 from fxflow.devices.meshes import PartitionSpec, get_mesh
 from fxflow.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from fxflow.errors import ArgumentError, PlacementError
 from fxflow.lax.families import Structural
 
 Memory = Going | Move | None

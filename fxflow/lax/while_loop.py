@@ -20,11 +20,11 @@ from fxflow.core.arrays.convert import (
     unwrapped,
 )
 from fxflow.core.boundary import boundary
-from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import table
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import trace_body
+from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.carry import as_type, leaves_of, name_of, require_callable
 from fxflow.lax.comparison import lt
 from fxflow.lax.scan import scan, traced_with_carry

@@ -10,7 +10,6 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import NotDifferentiableError
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.ir import arith
@@ -30,6 +29,7 @@ from fxflow.core.ir.primitive import register, table
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import Rewritten
+from fxflow.errors import NotDifferentiableError
 from fxflow.lax.scan_lowering import while_op
 
 

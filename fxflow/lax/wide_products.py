@@ -9,9 +9,9 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import DtypeError
 from fxflow.core.ir import arith
 from fxflow.core.runtime.eager import library
+from fxflow.errors import DtypeError
 from fxflow.lax._operands import operands
 from fxflow.lax.bitwise import bitwise_and, shift_right_logical
 from fxflow.lax.comparison import lt

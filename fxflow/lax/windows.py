@@ -17,8 +17,8 @@ import numpy as np
 
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ShapeError
 from fxflow.core.ir import arith
+from fxflow.errors import ShapeError
 from fxflow.lax.arguments import int_tuple
 from fxflow.lax.convolution_dims import (
     Padding,

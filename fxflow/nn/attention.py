@@ -11,8 +11,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Shape
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.nn.normalization import logsumexp, softmax
 
 _NAME = "dot_product_attention"

@@ -11,8 +11,8 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
-from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.gradient_control import stop_gradient
 
 Axis = int | Sequence[int] | None

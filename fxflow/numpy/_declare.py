@@ -12,8 +12,8 @@ from typing import Any
 
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import DtypeError
 from fxflow.core.ir.primitive import table
+from fxflow.errors import DtypeError
 from fxflow.numpy._operands import array_of, convert, promote
 from fxflow.numpy.ufuncs import Binary, R, Unary
 

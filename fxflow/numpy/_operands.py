@@ -19,10 +19,10 @@ from fxflow.core.arrays.array_type import placed_on
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import as_array, not_an_array, typeof
 from fxflow.core.arrays.promotion import lub
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.ir.primitive import table
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.source import at_fault
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 
 
 class HasArray(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ShapeError
+from fxflow.errors import ShapeError
 from fxflow.numpy.axes import canonical_axes, canonical_axis
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.shapes import expand_dims

@@ -13,14 +13,14 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import as_array, unwrapped
-from fxflow.core.errors import (
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.eager import library
+from fxflow.errors import (
     ArgumentError,
     ConcretizationError,
     DtypeError,
     ShapeError,
 )
-from fxflow.core.ir.trace import Tracer
-from fxflow.core.runtime.eager import library
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import ArrayLike, array_of, convert, repeated
 from fxflow.numpy.axes import as_shape, canonical_axes, canonical_axis

@@ -12,7 +12,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.errors import DtypeError, ShapeError
 from fxflow.numpy import (
     arithmetic,
     arranging,

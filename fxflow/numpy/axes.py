@@ -9,8 +9,8 @@ import numpy as np
 
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Shape
-from fxflow.core.errors import ArgumentError, AxisError, ShapeError
 from fxflow.core.source import of_rank
+from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.lax.arguments import integer
 
 

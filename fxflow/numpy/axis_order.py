@@ -7,8 +7,8 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ArgumentError, AxisError, ShapeError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.numpy._operands import ArrayLike, array_of
 from fxflow.numpy.axes import canonical_axes, canonical_axis, hashable
 

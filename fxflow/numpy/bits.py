@@ -9,8 +9,8 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, DtypeError
 from fxflow.numpy._operands import array_of, convert
 from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.axis_order import moveaxis

@@ -7,8 +7,8 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.errors import ShapeError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ShapeError
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import ArrayLike, ShapeLike, array_of, joint_shape, repeated
 from fxflow.numpy.axes import as_shape

@@ -10,8 +10,8 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import DtypeError
 from fxflow.core.ir.primitive import table
+from fxflow.errors import DtypeError
 from fxflow.numpy._declare import binary, primitive_binary, unary
 from fxflow.numpy._operands import broadcast, constant, convert, promote, promote_dtypes
 from fxflow.numpy.ufuncs import Binary

@@ -15,7 +15,7 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import ShapeError
+from fxflow.errors import ShapeError
 from fxflow.numpy import reductions
 from fxflow.numpy._operands import DTypeLike, convert
 

@@ -13,9 +13,9 @@ from fxflow.core.arrays.array import Array, from_host, host_of, put_host
 from fxflow.core.arrays.array_type import placed_on
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, quiet
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.transfer import as_sharding
 from fxflow.numpy._operands import SCALARS, DTypeLike, convert
 from fxflow.transforms.transfer import device_put

@@ -13,9 +13,9 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.array_type import require_room
 from fxflow.core.arrays.convert import as_array, typeof
-from fxflow.core.errors import AxisError, ShapeError
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, library
+from fxflow.errors import AxisError, ShapeError
 from fxflow.lax.arguments import integer
 from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, constant, convert
 from fxflow.numpy.axes import canonical_axis

@@ -10,7 +10,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import DtypeError
+from fxflow.errors import DtypeError
 from fxflow.numpy._declare import binary, float_unary, primitive_binary, unary
 from fxflow.numpy._operands import (
     broadcast,

@@ -15,8 +15,8 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.array_type import placed_on
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import unwrapped
-from fxflow.core.errors import ArgumentError
 from fxflow.devices import buffers, dlpack
+from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import DTypeLike
 from fxflow.numpy.creation import asarray, to_device
 

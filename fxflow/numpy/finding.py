@@ -12,13 +12,13 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import as_array
-from fxflow.core.errors import (
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.eager import library
+from fxflow.errors import (
     ArgumentError,
     ConcretizationError,
     ShapeError,
 )
-from fxflow.core.ir.trace import Tracer
-from fxflow.core.runtime.eager import library
 from fxflow.lax.arguments import integer
 from fxflow.numpy._operands import ArrayLike, array_of, constant, convert, repeated
 from fxflow.numpy.comparisons import truth

@@ -9,8 +9,8 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.promotion import result_type
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import DTypeLike, ShapeLike, array_of
 from fxflow.numpy.axes import as_shape
 from fxflow.numpy.creation import asarray

@@ -11,13 +11,13 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import (
+from fxflow.core.runtime.eager import library
+from fxflow.errors import (
     ArgumentError,
     ConcretizationError,
     DtypeError,
     ShapeError,
 )
-from fxflow.core.runtime.eager import library
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import (
     ArrayLike,

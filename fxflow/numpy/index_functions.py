@@ -11,9 +11,9 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import as_array
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
 from fxflow.numpy import index_plans, index_reading
 from fxflow.numpy._operands import (
     ArrayLike,
@@ -116,7 +116,7 @@ def _take(
         raise DtypeError(f"take: indices must be integers, got {indices.aval}")
     length = a.aval.shape[axis]
     if not length and indices.aval.size:
-        raise index_plans.OutOfRangeError(f"take: axis {axis} of {a.aval} is empty")
+        raise OutOfRangeError(f"take: axis {axis} of {a.aval} is empty")
     if mode == "wrap":
         rest = lax.rem(indices, length or 1)
         indices = lax.select(lax.lt(rest, 0), lax.add(rest, length), rest)
@@ -179,9 +179,7 @@ def _take_along_axis(
     thin = tuple(d for d in others if a.aval.shape[d] == 1 and shape[d] != 1)
     kept = tuple(d for d in others if d not in thin)
     if not a.aval.shape[axis] and all(shape):
-        raise index_plans.OutOfRangeError(
-            f"take_along_axis: axis {axis} of {a.aval} is empty"
-        )
+        raise OutOfRangeError(f"take_along_axis: axis {axis} of {a.aval} is empty")
     if not all(shape):  # an axis of no elements has no slice of length 1 to take
         return lax.full(shape, 0, a.aval.dtype)
     vectors = lax.reshape(picked, (*shape, 1))

@@ -15,24 +15,16 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import (
+from fxflow.core.ir.trace import Tracer
+from fxflow.errors import (
     ArgumentError,
+    BooleanIndexError,
     ConcretizationError,
     DtypeError,
-    FxflowError,
+    OutOfRangeError,
 )
-from fxflow.core.ir.trace import Tracer
 from fxflow.lax.places import GatherScatterMode
 from fxflow.numpy.creation import asarray
-
-
-class BooleanIndexError(ConcretizationError, IndexError):
-    """A traced boolean mask was used as an index: its result has no static shape."""
-
-
-class OutOfRangeError(FxflowError, IndexError):
-    """An index is out of range, or there are too many of them."""
-
 
 # Items: an int, a slice as a tuple of three, or one of these.
 NEW, FILL, SCALAR, ARRAY, TRUE, FALSE = "new", "...", "scalar", "array", "true", "false"

@@ -16,10 +16,10 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import as_array, typeof
-from fxflow.core.errors import ShapeError
+from fxflow.errors import OutOfRangeError, ShapeError
 from fxflow.lax.gather import fill_param, fill_scalar
 from fxflow.lax.places import GatherScatterMode
-from fxflow.numpy.index_plans import ADVANCED, OutOfRangeError, Plan, plan_of
+from fxflow.numpy.index_plans import ADVANCED, Plan, plan_of
 
 
 def get(

@@ -19,9 +19,9 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Shape
 from fxflow.core.arrays.convert import as_array
 from fxflow.core.arrays.promotion import lub
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.ir.trace import Tracer, under
 from fxflow.core.runtime.eager import interpreter, library
+from fxflow.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
 from fxflow.lax.places import GatherScatterMode
 from fxflow.numpy import arithmetic, index_plans, index_reading
 from fxflow.numpy._operands import array_of, beside, convert, repeated
@@ -379,7 +379,7 @@ def _masked(x: Any, mask: Any, values: Any, kind: str) -> Array:
     mask = truth(name, mask)
     shape = x.aval.shape
     if mask.aval.shape != shape[: mask.aval.ndim]:
-        raise index_plans.OutOfRangeError(
+        raise OutOfRangeError(
             f"{name}: a boolean mask {mask.aval} does not fit {x.aval}: its shape "
             "must be "
             "that of the leading axes"

@@ -10,19 +10,19 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import unwrapped
-from fxflow.core.errors import (
+from fxflow.core.ir.trace import Tracer
+from fxflow.errors import (
     ArgumentError,
     ConcretizationError,
     DtypeError,
+    OutOfRangeError,
     ShapeError,
 )
-from fxflow.core.ir.trace import Tracer
 from fxflow.numpy._operands import array_of, convert, repeated
 from fxflow.numpy.axes import canonical_axes, canonical_axis
 from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.index_functions import take
-from fxflow.numpy.index_plans import OutOfRangeError
 from fxflow.numpy.joining import concatenate
 from fxflow.numpy.selection import choose_between
 from fxflow.numpy.shapes import ravel, reshape

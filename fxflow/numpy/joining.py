@@ -12,8 +12,8 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof, unwrapped
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import (
     ArrayLike,
     DTypeLike,

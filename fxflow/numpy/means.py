@@ -10,10 +10,10 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.ir import arith
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy._operands import (
     ArrayLike,
     Axes,

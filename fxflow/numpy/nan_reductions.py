@@ -9,8 +9,8 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import DtypeError, ShapeError
 from fxflow.numpy import extremum_places, means, reductions
 from fxflow.numpy._operands import ArrayLike, Axes, DTypeLike, array_of
 from fxflow.numpy.comparisons import logical_and

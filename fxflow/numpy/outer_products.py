@@ -7,8 +7,8 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ShapeError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ShapeError
 from fxflow.numpy._operands import ArrayLike, broadcast, convert, no_out, promote_dtypes
 from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.axis_order import moveaxis

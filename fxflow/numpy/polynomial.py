@@ -10,8 +10,8 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.array_type import require_room
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import (
     ArrayLike,

@@ -10,8 +10,8 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ArgumentError, AxisError, ShapeError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import ArrayLike, DTypeLike, promote_dtypes
 from fxflow.numpy.axes import canonical_axis

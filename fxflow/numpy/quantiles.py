@@ -19,8 +19,8 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import array_of, beside, convert, repeated, size_of
 from fxflow.numpy.axes import canonical_axes

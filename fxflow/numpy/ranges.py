@@ -14,9 +14,9 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.array_type import require_room
 from fxflow.core.arrays.convert import is_arraylike, typeof
 from fxflow.core.arrays.promotion import result_type
-from fxflow.core.errors import ArgumentError, ConcretizationError
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.eager import EVAL, library
+from fxflow.errors import ArgumentError, ConcretizationError
 from fxflow.numpy._operands import (
     ArrayLike,
     DTypeLike,

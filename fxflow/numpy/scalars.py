@@ -17,7 +17,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.arrays.dtypes import finfo, iinfo, issubdtype
 from fxflow.core.arrays.promotion import promote_types, result_type
-from fxflow.core.errors import DtypeError
+from fxflow.errors import DtypeError
 from fxflow.numpy._operands import ArrayLike, Axes, DTypeLike
 from fxflow.numpy.axes import canonical_axes
 from fxflow.numpy.creation import asarray

@@ -11,10 +11,10 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import is_arraylike, typeof
-from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.core.ir.primitive import table
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, DtypeError
 from fxflow.numpy._operands import (
     ArrayLike,
     array_of,

@@ -14,9 +14,9 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.array_type import Placed, placed_on
 from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, library, on_forget
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.arguments import int_tuple
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import ArrayLike, ShapeLike, array_of

@@ -7,8 +7,8 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy._operands import (
     ArrayLike,
     DTypeLike,

@@ -15,7 +15,7 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import as_array
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import (
     ArrayLike,
     Axes,

@@ -19,10 +19,10 @@ from fxflow.core.arrays.array_type import Placed, placed_on
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import not_an_array
 from fxflow.core.arrays.promotion import lub
-from fxflow.core.errors import ArgumentError
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, EvalTrace, library, on_forget
 from fxflow.core.spmd.partition import common_place
+from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import SCALARS, host_beside
 
 # What a call returns: an array, or a tuple of arrays.

@@ -9,7 +9,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays.aval import Shape
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import array_of
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.ufuncs import Binary, Unary, ufunc

@@ -11,7 +11,7 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import as_array
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from fxflow.numpy._declare import unary
 from fxflow.numpy._operands import array_of, convert, promote_inexact
 from fxflow.numpy.creation import wrap_host

@@ -23,8 +23,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.boundary import shown
-from fxflow.core.errors import ArgumentError
 from fxflow.core.source import at_fault
+from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import DTypeLike
 from fxflow.numpy.elementary import flat_at_zero
 

@@ -7,7 +7,7 @@ from typing import Any
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from fxflow.optim.base import (
     GradientTransformation,
     Params,

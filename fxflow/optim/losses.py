@@ -10,8 +10,8 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
-from fxflow.core.errors import AxisError, DtypeError, ShapeError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import AxisError, DtypeError, ShapeError
 from fxflow.numpy._operands import ArrayLike
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from fxflow.core import tree
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from fxflow.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import DTypeLike
 from fxflow.optim.base import (
     GradientTransformation,

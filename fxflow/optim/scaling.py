@@ -9,7 +9,7 @@ from fxflow import random
 from fxflow.core import tree
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from fxflow.optim.base import (
     GradientTransformation,
     Mask,

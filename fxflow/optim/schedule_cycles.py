@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from fxflow.optim.base import Scalar, Schedule
 from fxflow.optim.schedules import (
     constant_schedule,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fxflow import numpy as fnp
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from fxflow.optim.base import Scalar, Schedule
 
 

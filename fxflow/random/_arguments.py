@@ -16,8 +16,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.ir import arith
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.arguments import int_tuple
 
 MAKE_ONE = "make one of a seed with fxflow.random.key(0)"

@@ -9,8 +9,8 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import DtypeError
 from fxflow.core.ir import arith
+from fxflow.errors import DtypeError
 from fxflow.lax import draws
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (

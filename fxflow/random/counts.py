@@ -11,7 +11,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Shape
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ShapeError
+from fxflow.errors import ShapeError
 from fxflow.lax import draws
 from fxflow.lax.random_bits import RandomSplit
 from fxflow.numpy._operands import DTypeLike, ShapeLike

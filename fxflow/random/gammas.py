@@ -7,7 +7,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ShapeError
+from fxflow.errors import ShapeError
 from fxflow.lax import draws
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.lax.random_bits import RandomSplit

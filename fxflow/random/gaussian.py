@@ -8,8 +8,8 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import DtypeError
 from fxflow.core.ir import arith
+from fxflow.errors import DtypeError
 from fxflow.lax import draws
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.numpy._operands import DTypeLike, ShapeLike

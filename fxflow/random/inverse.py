@@ -7,8 +7,8 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ArgumentError
 from fxflow.core.ir import arith
+from fxflow.errors import ArgumentError
 from fxflow.lax import draws
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (

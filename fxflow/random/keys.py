@@ -13,8 +13,8 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, DtypeError
 from fxflow.numpy._operands import DTypeLike
 from fxflow.random._arguments import one_key, shape_of, typed_keys
 

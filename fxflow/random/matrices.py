@@ -8,7 +8,7 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax import draws, linalg
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import float_dtype, parameter, shape_of, spread, words_of

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from fxflow.core import tree
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -10,11 +10,11 @@ from fxflow.core import tree
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.errors import ArgumentError
 from fxflow.core.ir.primitive import Primitive, table
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.bodies import trace_body
 from fxflow.core.runtime.eager import EvalTrace
+from fxflow.errors import ArgumentError
 from fxflow.lax.remat import Checkpoint, Name, Offload
 from fxflow.transforms.arguments import (
     as_indices,

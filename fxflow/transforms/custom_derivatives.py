@@ -7,10 +7,10 @@ from typing import Any
 
 from fxflow.core import tree
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, TreeError
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.tree.paths import describe
+from fxflow.errors import ArgumentError, TreeError
 from fxflow.transforms.arguments import name_of, require_callable
 from fxflow.transforms.custom_vjp import custom_vjp
 

@@ -13,11 +13,11 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import Body, trace_body
 from fxflow.core.tree.paths import difference
+from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.transforms.arguments import (
     as_indices,
     as_names,

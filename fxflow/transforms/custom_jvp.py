@@ -9,11 +9,11 @@ from fxflow.core import tree
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.errors import ArgumentError
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EvalTrace
+from fxflow.errors import ArgumentError
 from fxflow.lax.custom_calls import CustomJVPCall
 from fxflow.lax.custom_rules import JVPRule, TracedJVPRule
 from fxflow.transforms.arguments import require_callable

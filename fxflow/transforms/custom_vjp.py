@@ -9,12 +9,12 @@ from fxflow.core import tree
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import is_arraylike, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.errors import ArgumentError, TreeError
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EvalTrace
 from fxflow.core.tree.paths import describe
+from fxflow.errors import ArgumentError, TreeError
 from fxflow.lax.custom_calls import CustomVJPCall
 from fxflow.lax.custom_rules import Backward, TracedVJPRule
 from fxflow.transforms.arguments import require_callable

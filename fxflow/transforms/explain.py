@@ -9,7 +9,7 @@ from typing import Any
 from fxflow._config import config
 from fxflow.core import source, tree
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import RetraceWarning
+from fxflow.errors import RetraceWarning
 
 # From this many traces of one function on, silence would cost the user more.
 WARN_FROM = 10

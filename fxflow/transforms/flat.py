@@ -9,7 +9,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 
 
 def _as_result(value: Any) -> Any:

@@ -16,9 +16,9 @@ from fxflow.core.arrays.array import Array, buffer_of, host_of
 from fxflow.core.arrays.array_type import placed_on
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import as_array, is_arraylike
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.devices import buffers
 from fxflow.devices.shardings import Sharding
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.transfer import as_sharding
 
 Shape = tuple[int, ...]

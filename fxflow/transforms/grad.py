@@ -13,11 +13,11 @@ from fxflow.core.arrays.array import put_host
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.interpreters.linearize import linearize_flat
 from fxflow.core.interpreters.transpose import backward
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
+from fxflow.errors import DtypeError, ShapeError
 from fxflow.transforms.arguments import (
     as_indices,
     leaf_labels,

@@ -24,13 +24,13 @@ from fxflow.core.arrays.convert import (
     typeof,
 )
 from fxflow.core.boundary import boundary
-from fxflow.core.errors import ArgumentError, NonFiniteError, NonHashableStaticError
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.once import once
 from fxflow.core.runtime.eager import EVAL, EvalTrace, options
 from fxflow.core.runtime.execute import check_finite
 from fxflow.devices.meshes import current_mesh, note_asked, times_asked
+from fxflow.errors import ArgumentError, NonFiniteError, NonHashableStaticError
 from fxflow.lax.calls import JitCall
 from fxflow.lax.transfer import as_sharding, is_place, put_traced, require_fit
 from fxflow.transforms.arguments import (

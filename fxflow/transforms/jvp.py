@@ -8,9 +8,9 @@ from typing import Any
 from fxflow.core import tree
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.errors import ArgumentError
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir import arith
+from fxflow.errors import ArgumentError
 from fxflow.transforms.arguments import name_of, require_callable
 from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.tangents import checked_tangent

@@ -16,11 +16,11 @@ import numpy as np
 
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import NotDifferentiableError
 from fxflow.core.ir.graph import Graph, Literal, Node, Var
 from fxflow.core.ir.higher_order import HigherOrder
 from fxflow.core.ir.trace import Tracer, under
 from fxflow.core.runtime.eager import interpreter
+from fxflow.errors import NotDifferentiableError
 from fxflow.lax.families import Bilinear
 
 # Only run the graph in their parameter `graph`.

@@ -28,13 +28,12 @@ from fxflow.core.arrays.array_type import Placed, placed_on
 from fxflow.core.arrays.aval import ShapeDtypeStruct
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.errors import ArgumentError, AxisError, ShapeError
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.execute import Program, check_finite
 from fxflow.devices import buffers, clients
-from fxflow.devices.errors import PlacementError
 from fxflow.devices.meshes import Mesh, PartitionSpec
 from fxflow.devices.shardings import NamedSharding
+from fxflow.errors import ArgumentError, AxisError, PlacementError, ShapeError
 from fxflow.lax.copying import optimization_barrier
 from fxflow.lax.reshaping import expand_dims, squeeze
 from fxflow.lax.sharded_parts import global_shape

@@ -9,12 +9,12 @@ from typing import Any
 from fxflow.core import tree
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.ir import trace
 from fxflow.core.ir.graph import Graph, Literal
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.spmd.varying import with_outputs_varying
 from fxflow.devices.meshes import Mesh, PartitionSpec, get_mesh
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.shard_map import ShardMap, manual_axes
 from fxflow.lax.sharded_parts import axes_of, local_shape
 from fxflow.transforms.arguments import leaf_labels, name_of, require_callable

@@ -11,7 +11,6 @@ from fxflow.core.arrays.array import Array, forget, release
 from fxflow.core.arrays.array_type import Placed, placed_on
 from fxflow.core.arrays.aval import Aval, ShapeDtypeStruct
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
-from fxflow.core.errors import ArgumentError, DonationError
 from fxflow.core.ir.graph import Graph, used_inputs
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.execute import Program, load_text
@@ -20,6 +19,7 @@ from fxflow.core.spmd.memories import laid_out, wanted_of
 from fxflow.core.spmd.partition import common_place, mesh_among, mesh_in, place_of
 from fxflow.devices import buffers
 from fxflow.devices.shardings import SingleDeviceSharding
+from fxflow.errors import ArgumentError, DonationError
 
 
 class Traced:

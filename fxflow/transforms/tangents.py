@@ -16,9 +16,9 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import put_host
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
-from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
+from fxflow.errors import DtypeError, ShapeError
 
 
 def checked_tangent(

@@ -9,12 +9,12 @@ from fxflow.core import tree
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.errors import ArgumentError
 from fxflow.core.interpreters.linearize import Linearized, linearize_flat, tape_to_graph
 from fxflow.core.interpreters.transpose import backward, backward_with_values
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph, Var
 from fxflow.core.ir.staging import trace_flat
+from fxflow.errors import ArgumentError
 from fxflow.transforms.arguments import leaf_labels, name_of, require_callable
 from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.linearity import require_linear

@@ -8,9 +8,9 @@ from typing import Any
 from fxflow.core import tree
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
-from fxflow.core.errors import ArgumentError, AxisError, ShapeError, TreeError
 from fxflow.core.interpreters.batching import batch_flat, materialize
 from fxflow.devices.meshes import names_of
+from fxflow.errors import ArgumentError, AxisError, ShapeError, TreeError
 from fxflow.lax.axis_order import transpose
 from fxflow.transforms.arguments import (
     leaf_labels,

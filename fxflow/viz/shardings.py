@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.errors import ArgumentError
 from fxflow.devices.shardings import Sharding
+from fxflow.errors import ArgumentError
 
 Cells = dict[tuple[int, int], list[Any]]
 Color = Sequence[float]

@@ -11,7 +11,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax, optim, random
 from fxflow.core import boundary
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from fxflow.devices import buffers, clients, dlpack
 from fxflow.devices.buffers import BufferType, Placement
 from fxflow.devices.compile import compile as compile_text
-from fxflow.devices.errors import DeletedBufferError
+from fxflow.errors import DeletedBufferError
 
 from . import programs
 

@@ -9,7 +9,7 @@ import pytest
 from fxflow._config import config
 from fxflow.devices import clients, plugins
 from fxflow.devices._jaxlib import Device
-from fxflow.devices.errors import BackendError
+from fxflow.errors import BackendError
 
 Run = Callable[..., str]
 
@@ -27,7 +27,7 @@ def test_importing_starts_nothing(run_python: Run) -> None:
     code = """
 import sys
 import fxflow.devices
-from fxflow.devices import clients, buffers, cache, callbacks, compile, dlpack, lapack
+from fxflow.devices import (clients, buffers, cache, callbacks, compile, dlpack, lapack)
 from fxflow.devices import topologies, trees
 assert not clients._clients
 for name in ("jax", "scipy", "jaxlib.mlir", "jaxlib.lapack", "importlib.metadata"):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from fxflow.devices import cluster
-from fxflow.devices.cluster import DistributedError
+from fxflow.errors import DistributedError
 
 Run = Callable[..., str]
 

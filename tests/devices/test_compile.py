@@ -7,7 +7,7 @@ from fxflow.devices import buffers
 from fxflow.devices import compile as compiling
 from fxflow.devices._jaxlib import RuntimeFailure
 from fxflow.devices.buffers import BufferType, Placement
-from fxflow.devices.errors import CompileError
+from fxflow.errors import CompileError
 
 from . import programs
 

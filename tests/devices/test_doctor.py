@@ -8,8 +8,8 @@ import fxflow
 from fxflow._config import config
 from fxflow.devices import clients, doctor, plugins
 from fxflow.devices._jaxlib import jaxlib_version
-from fxflow.devices.errors import BackendError
 from fxflow.devices.plugins import Plugin
+from fxflow.errors import BackendError
 
 CUDA = Plugin(
     "cuda", Path("/x.so"), "jax-cuda13-pjrt", jaxlib_version, "jax_cuda13_plugin"

@@ -8,8 +8,8 @@ import pytest
 
 from fxflow.devices import plugins
 from fxflow.devices._jaxlib import jaxlib_version
-from fxflow.devices.errors import BackendError
 from fxflow.devices.plugins import Plugin
+from fxflow.errors import BackendError
 
 
 @pytest.fixture

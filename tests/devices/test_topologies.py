@@ -6,7 +6,7 @@ import pytest
 
 from fxflow.devices import plugins, topologies
 from fxflow.devices.compile import compile as compile_text
-from fxflow.devices.errors import BackendError, CompileError
+from fxflow.errors import BackendError, CompileError
 
 from . import programs
 

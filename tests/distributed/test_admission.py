@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from fxflow.devices.cluster import DistributedError
 from fxflow.distributed import admission
 from fxflow.distributed.coordination import Coordination
 from fxflow.distributed.coordinator import Coordinator
 from fxflow.distributed.membership import Membership
 from fxflow.distributed.snapshots import StateServer
 from fxflow.distributed.wire import Line, dial, proof
+from fxflow.errors import DistributedError
 
 SECRET = "secret"
 

@@ -90,7 +90,7 @@ The above exception was the direct cause of the following exception:
 
 Traceback (most recent call last):
   File "train.py", line 3, in <module>
-fxflow.devices.cluster.DistributedError: process 1 (h:1) is lost
+fxflow.errors.DistributedError: process 1 (h:1) is lost
 """
 OWN = b"""Traceback (most recent call last):
   File "train.py", line 9, in save

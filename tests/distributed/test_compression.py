@@ -8,7 +8,6 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import P, jit, lax, make_mesh, pmap, random, shard_map, vmap
-from fxflow.core.errors import ArgumentError
 from fxflow.distributed.compression import (
     as_code,
     bf16,
@@ -17,6 +16,7 @@ from fxflow.distributed.compression import (
     pmean,
     psum,
 )
+from fxflow.errors import ArgumentError
 
 PLACES = 4
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fxflow.devices.cluster import DistributedError
+from fxflow.errors import DistributedError
 
 from .test_coordinator import cluster
 

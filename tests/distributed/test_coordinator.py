@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from fxflow.devices.cluster import DistributedError
 from fxflow.distributed.coordination import Coordination
 from fxflow.distributed.coordinator import Coordinator, listen, listing
+from fxflow.errors import DistributedError
 
 from .conftest import listening
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError
 from fxflow.devices import clients
 from fxflow.distributed import DistributedError, elastic
 from fxflow.distributed.elastic import World
+from fxflow.errors import ArgumentError
 
 from .conftest import Run
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from fxflow import config
-from fxflow.devices.cluster import DistributedError, set_failure
+from fxflow.devices.cluster import set_failure
 from fxflow.distributed.notices import Agreement, Notice
+from fxflow.errors import DistributedError
 
 
 class Told:

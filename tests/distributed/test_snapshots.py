@@ -3,9 +3,9 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.devices.cluster import DistributedError
 from fxflow.distributed.snapshots import Parts, Snapshot, StateServer, assemble, fetch
 from fxflow.distributed.values import HostLeaf, to_host
+from fxflow.errors import DistributedError
 
 
 def test_whole() -> None:

@@ -6,7 +6,6 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import random
-from fxflow.core.errors import ArgumentError
 from fxflow.distributed.values import (
     HostLeaf,
     decode,
@@ -16,6 +15,7 @@ from fxflow.distributed.values import (
     save,
     to_host,
 )
+from fxflow.errors import ArgumentError
 
 LEAVES = [
     fnp.arange(6.0).reshape(2, 3),

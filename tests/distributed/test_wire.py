@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from fxflow.devices.cluster import DistributedError
 from fxflow.distributed import wire
 from fxflow.distributed.wire import Line, dial, new_token, outward, parse_address
+from fxflow.errors import DistributedError
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from jaxlib import _jax
 
 from fxflow import lax
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax.approximate import folded_length
 
 RNG = np.random.default_rng(0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core.errors import AxisError, DtypeError, ShapeError
+from fxflow.errors import AxisError, DtypeError, ShapeError
 
 X = np.array([[3, 1, 3], [np.nan, 2, np.nan]], "f4")
 

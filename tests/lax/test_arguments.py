@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
 from fxflow.core.ir.staging import trace_flat
+from fxflow.errors import ArgumentError, AxisError, ConcretizationError, ShapeError
 from fxflow.lax.arguments import (
     all_weak,
     axis_index,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import fxflow
 from fxflow import jit, lax, vmap
-from fxflow.core.errors import ArgumentError, AxisError, ShapeError, TreeError
+from fxflow.errors import ArgumentError, AxisError, ShapeError, TreeError
 
 
 @settings(deadline=None, max_examples=30)

@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 from fxflow import lax
-from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.errors import DtypeError, ShapeError
 
 
 @pytest.mark.parametrize("run", [lambda f: f, fxflow.jit], ids=["eager", "jit"])

@@ -20,8 +20,8 @@ from fxflow import (
     tree,
     vmap,
 )
-from fxflow.core.errors import ArgumentError, NotDifferentiableError
 from fxflow.debug import callback as debug_callback
+from fxflow.errors import ArgumentError, NotDifferentiableError
 
 F32 = ShapeDtypeStruct((), "float32")
 TWO = ShapeDtypeStruct((2,), "float32")

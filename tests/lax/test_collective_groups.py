@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from fxflow import lax, make_mesh, vmap
-from fxflow.core.errors import ArgumentError
 from fxflow.core.ir.trace import named_axes
 from fxflow.core.runtime.lowering import Module
+from fxflow.errors import ArgumentError
 from fxflow.lax.collective_groups import (
     Groups,
     group_length,

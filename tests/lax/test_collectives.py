@@ -8,7 +8,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import grad, jit, jvp, lax, vmap
-from fxflow.core.errors import NotDifferentiableError, ShapeError
+from fxflow.errors import NotDifferentiableError, ShapeError
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 

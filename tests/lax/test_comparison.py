@@ -7,8 +7,8 @@ import pytest
 
 import fxflow
 from fxflow import lax
-from fxflow.core.errors import DtypeError
 from fxflow.core.ir.primitive import table
+from fxflow.errors import DtypeError
 
 ORDER = np.array([-np.nan, -np.inf, -1, -1e-40, -0.0, 0.0, 1e-40, 1, np.inf, np.nan])
 

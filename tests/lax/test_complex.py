@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 from fxflow import lax
-from fxflow.core.errors import DtypeError
+from fxflow.errors import DtypeError
 
 Z = np.complex64(3 + 4j)
 

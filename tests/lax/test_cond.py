@@ -9,7 +9,7 @@ import pytest
 
 import fxflow
 from fxflow import config, jit, lax, make_graph, vmap
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
 
 XS = np.array([-1.0, 0.5, 2.0], np.float32)
 

@@ -8,7 +8,7 @@ import pytest
 import fxflow
 from fxflow import lax
 from fxflow.core.arrays import dtypes
-from fxflow.core.errors import DtypeError
+from fxflow.errors import DtypeError
 
 
 @pytest.mark.parametrize("run", [lambda f: f, fxflow.jit], ids=["eager", "jit"])

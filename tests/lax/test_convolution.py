@@ -7,7 +7,7 @@ from scipy import signal
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2, 3, 7, 6)).astype("f4")

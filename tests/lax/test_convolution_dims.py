@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.convolution_dims import dilated, explicit_padding, per_axis, strided
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2, 5, 6, 3)).astype("f4")

@@ -6,7 +6,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax
-from fxflow.core.errors import AxisError, DtypeError, ShapeError
+from fxflow.errors import AxisError, DtypeError, ShapeError
 from tests.lax.test_shape import keys, words
 
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxflow import lax
-from fxflow.core.errors import AxisError, DtypeError
 from fxflow.core.interpreters.jvp import jvp_flat
+from fxflow.errors import AxisError, DtypeError
 from tests.conformance.harness import array
 
 X = np.array([[1, 3, 2], [4, 0, 5]], "f4")

@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 from fxflow import config, custom_jvp, custom_vjp, jit, lax, make_graph, vmap
-from fxflow.core.errors import NotDifferentiableError
+from fxflow.errors import NotDifferentiableError
 
 XS = np.arange(4.0, dtype=np.float32)
 

@@ -6,8 +6,8 @@ import pytest
 import fxflow
 from fxflow import lax
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.ir.staging import trace_flat
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from tests.conformance.harness import array
 
 X = np.arange(6, dtype="f4").reshape(2, 3)

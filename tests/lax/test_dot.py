@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core.errors import ArgumentError, AxisError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, ShapeError
 
 X, Y = np.arange(12, dtype="f4").reshape(3, 4), np.ones((4, 5), "f4")
 

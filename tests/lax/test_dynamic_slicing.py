@@ -7,8 +7,8 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import NamedSharding, P, lax
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.core.ir.staging import trace_flat
+from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from tests.lax.test_shape import keys, words
 
 X = np.arange(10, dtype="f4")

@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 from fxflow import lax
-from fxflow.core.errors import DtypeError
+from fxflow.errors import DtypeError
 
 
 def test_exp2_is_exact_at_integers() -> None:

@@ -9,9 +9,9 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax, vmap
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import DtypeError, NotDifferentiableError, ShapeError
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Zero, table
+from fxflow.errors import DtypeError, NotDifferentiableError, ShapeError
 from fxflow.lax import families
 from fxflow.lax.families import Elementwise, kind, must_repeat
 

@@ -6,7 +6,7 @@ import pytest
 from fxflow import lax
 from fxflow.core.arrays.array import Array, host_of
 from fxflow.core.arrays.convert import as_array
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax.gather import take_along
 from tests.lax.test_shape import keys, words
 

@@ -8,7 +8,7 @@ import scipy.special
 
 import fxflow
 from fxflow import lax
-from fxflow.core.errors import NotDifferentiableError
+from fxflow.errors import NotDifferentiableError
 
 A, X = (
     grid.ravel()

@@ -5,7 +5,7 @@ import pytest
 
 from fxflow import lax
 from fxflow.core.arrays.convert import as_array
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from tests.lax.test_shape import keys, words
 
 X = np.arange(6, dtype="f4").reshape(2, 3)

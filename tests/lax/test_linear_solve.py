@@ -8,7 +8,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import jit, lax, vmap
-from fxflow.core.errors import (
+from fxflow.errors import (
     ArgumentError,
     NotDifferentiableError,
     ShapeError,

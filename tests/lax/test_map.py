@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 from fxflow import lax, make_graph
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
 
 XS = np.arange(7.0, dtype=np.float32)
 

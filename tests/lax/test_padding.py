@@ -5,8 +5,8 @@ import pytest
 
 import fxflow
 from fxflow import NamedSharding, P, lax
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.interpreters.batching import batch_flat
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from tests.lax.test_shape import keys, words
 
 X = np.array([1, 2, 3], "i4")

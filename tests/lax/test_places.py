@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from fxflow.lax.places import (
     GatherDimensionNumbers,
     GatherScatterMode,

@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 from fxflow import lax
-from fxflow.core.errors import ArgumentError, DtypeError
+from fxflow.errors import ArgumentError, DtypeError
 
 
 def slope(function, x: float) -> float:

@@ -8,7 +8,7 @@ import pytest
 
 import fxflow
 from fxflow import lax
-from fxflow.core.errors import ArgumentError, DtypeError
+from fxflow.errors import ArgumentError, DtypeError
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from fxflow import lax
 from fxflow._config import config
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.core.ir.staging import trace_flat
+from fxflow.errors import ArgumentError, DtypeError
 
 X, Y = np.arange(12, dtype="f4").reshape(3, 4), np.ones((4, 5), "f4")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fxflow import grad, jit, lax, vmap
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax import RaggedDotDimensionNumbers as Numbers
 
 RNG = np.random.default_rng(0)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fxflow import config, lax
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.lowering import lower_graph
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.random_bits import RandomBits, random_bits
 
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 from fxflow import lax
-from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.random_gamma import RandomGamma, random_gamma
 
 

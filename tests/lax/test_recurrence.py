@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core.errors import AxisError, DtypeError, ShapeError
+from fxflow.errors import AxisError, DtypeError, ShapeError
 from fxflow.lax.recurrence import accumulator, shifted, tree_scan
 
 A, U = np.float32([np.nan, 2, 3]), np.float32([1, 1, 1])

@@ -5,7 +5,7 @@ import pytest
 
 import fxflow
 from fxflow import lax
-from fxflow.core.errors import AxisError, DtypeError
+from fxflow.errors import AxisError, DtypeError
 from tests.conformance.harness import array
 
 X = np.arange(12, dtype="f4").reshape(3, 4)

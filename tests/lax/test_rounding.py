@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core.errors import ArgumentError, DtypeError
+from fxflow.errors import ArgumentError, DtypeError
 
 
 def test_methods() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 import fxflow
 from fxflow import config, jit, lax, make_graph, vmap
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.core.ir.graph import Graph
+from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
 
 
 def add_up(carry: Any, x: Any) -> Any:

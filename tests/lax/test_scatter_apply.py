@@ -5,13 +5,13 @@ import pytest
 
 from fxflow import lax
 from fxflow._config import config
-from fxflow.core.errors import (
+from fxflow.core.interpreters.jvp import jvp_flat
+from fxflow.errors import (
     ArgumentError,
     DtypeError,
     NotDifferentiableError,
     ShapeError,
 )
-from fxflow.core.interpreters.jvp import jvp_flat
 
 NUMBERS = lax.ScatterDimensionNumbers((), (0,), (0,))
 AT = np.array([[1], [1], [2], [9]], "i4")

@@ -6,12 +6,12 @@ import pytest
 from fxflow import lax
 from fxflow.core.arrays.array import host_of
 from fxflow.core.arrays.convert import as_array
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.interpreters.linearize import linearize_flat
 from fxflow.core.interpreters.transpose import backward
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.lowering import lower_graph
+from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from tests.lax.test_shape import keys, words
 
 X = np.array([1, 2, 3, 4], "f4")

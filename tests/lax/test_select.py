@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 from fxflow import lax
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 
 X = np.array([1.0, 2.0, 3.0], "f4")
 

@@ -8,8 +8,8 @@ from fxflow import lax
 from fxflow.core.arrays.array import Array, host_of
 from fxflow.core.arrays.convert import as_array, typeof
 from fxflow.core.arrays.dtypes import key_fry
-from fxflow.core.errors import AxisError, ShapeError
 from fxflow.core.ir.primitive import table
+from fxflow.errors import AxisError, ShapeError
 
 X = np.arange(6, dtype="f4").reshape(2, 3)
 

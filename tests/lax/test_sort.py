@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from fxflow import lax
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from tests.lax.test_shape import keys
 
 X = np.array([[3, 1, 2], [0, 5, 4]], "i4")

@@ -8,7 +8,7 @@ import scipy.special
 
 import fxflow
 from fxflow import lax
-from fxflow.core.errors import NotDifferentiableError
+from fxflow.errors import NotDifferentiableError
 
 X = np.concatenate([np.linspace(-5.3, 6, 120), [30.0, 150.5]])
 NAMES = {"erf": "erf", "erfc": "erfc", "lgamma": "gammaln", "digamma": "digamma"}

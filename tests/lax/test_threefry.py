@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fxflow import config, lax
-from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.lowering import lower_graph
+from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax import draws, random_seed
 from fxflow.lax.threefry import FEW_KEYS, PACKED, block, blocks
 

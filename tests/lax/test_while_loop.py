@@ -9,7 +9,7 @@ import pytest
 
 import fxflow
 from fxflow import config, jit, lax, make_graph, vmap
-from fxflow.core.errors import (
+from fxflow.errors import (
     ArgumentError,
     DtypeError,
     NotDifferentiableError,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import jit, lax, vmap
-from fxflow.core.errors import DtypeError
+from fxflow.errors import DtypeError
 from tests.conformance.harness import array
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from fxflow import lax
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.windows import fold_windows, host_windows, make_window, padded
 
 X = np.arange(30, dtype="f4").reshape(5, 6)

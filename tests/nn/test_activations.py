@@ -9,7 +9,7 @@ import pytest
 
 import fxflow
 from fxflow import nn
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from tests.nn import golden
 
 POINTS = np.array(

@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 from fxflow import nn
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from tests.nn import golden
 
 _RNG = np.random.default_rng(0)

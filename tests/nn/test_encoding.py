@@ -5,7 +5,7 @@ import pytest
 
 import fxflow
 from fxflow import nn
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 
 
 def test_values_and_places() -> None:

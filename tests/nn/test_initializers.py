@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 from fxflow import random
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.nn import initializers
 from tests.nn import golden
 

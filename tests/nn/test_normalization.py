@@ -9,7 +9,7 @@ import scipy.special
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import nn
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError
+from fxflow.errors import ArgumentError, AxisError, DtypeError
 from tests.nn import golden
 
 _RNG = np.random.default_rng(0)

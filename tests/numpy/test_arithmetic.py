@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.errors import DtypeError, ShapeError
 from tests.numpy.oracle import BFLOAT16, arrays, check, quick, same
 
 X = np.array([-7.5, -2.0, -0.0, 0.0, 1.5, 3.0, np.inf, np.nan], np.float32)

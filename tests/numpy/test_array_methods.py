@@ -9,9 +9,9 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.interpreters import batching, jvp, linearize
 from fxflow.core.ir import staging
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy.array_methods import METHODS, PROPERTIES
 from tests.numpy.oracle import same
 

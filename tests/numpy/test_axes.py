@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, AxisError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.numpy import axes
 
 
@@ -20,7 +20,7 @@ def test_negative_lengths(shape: Any) -> None:
 def test_lengths_that_are_not_integers() -> None:
     with pytest.raises(ArgumentError, match="zeros: lengths must be integers"):
         fnp.zeros((2.5,))
-    with pytest.raises(fxflow.core.errors.TracerIntegerConversionError):
+    with pytest.raises(fxflow.errors.TracerIntegerConversionError):
         fxflow.jit(lambda n: fnp.zeros((n,)))(2)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, AxisError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, ShapeError
 from tests.numpy.oracle import check, same
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ShapeError
+from fxflow.errors import ShapeError
 from tests.numpy.oracle import check, same
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

@@ -5,7 +5,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import DtypeError
+from fxflow.errors import DtypeError
 from tests.numpy.oracle import check, same
 
 X = np.array([1.0, np.nan, -0.0, 3.0, np.inf], np.float32)

@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ShapeError
+from fxflow.errors import ShapeError
 from fxflow.numpy import contraction
 from tests.numpy.oracle import same
 

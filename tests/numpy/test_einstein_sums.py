@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
 from tests.numpy.oracle import check, quick, same
 
 RNG = np.random.default_rng(0)

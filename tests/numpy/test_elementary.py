@@ -5,7 +5,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, DtypeError
+from fxflow.errors import ArgumentError, DtypeError
 from tests.numpy.oracle import check, same
 
 EVERYWHERE = (

@@ -8,7 +8,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from tests.numpy.oracle import same
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fxflow.numpy as fnp
-from fxflow.core.errors import ShapeError
+from fxflow.errors import ShapeError
 from tests.numpy.oracle import check
 
 RNG = np.random.default_rng(0)

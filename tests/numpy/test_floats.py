@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, ConcretizationError, DtypeError
+from fxflow.errors import ArgumentError, ConcretizationError, DtypeError
 from tests.numpy.oracle import BFLOAT16, arrays, check, quick
 
 X = np.array([0.0, -0.0, 0.5, 1.5, -2.5, 2.7, np.inf, -np.inf, np.nan], np.float32)

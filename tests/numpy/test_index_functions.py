@@ -7,14 +7,14 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import (
+from fxflow.errors import (
     ArgumentError,
     AxisError,
     ConcretizationError,
     DtypeError,
+    OutOfRangeError,
     ShapeError,
 )
-from fxflow.numpy.index_plans import OutOfRangeError
 from tests.numpy.oracle import check, same
 
 X = (np.arange(12, dtype=np.float32).reshape(3, 4) * 7) % 5

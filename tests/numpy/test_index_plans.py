@@ -7,8 +7,13 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, ConcretizationError, DtypeError
-from fxflow.numpy.index_plans import BooleanIndexError, OutOfRangeError
+from fxflow.errors import (
+    ArgumentError,
+    BooleanIndexError,
+    ConcretizationError,
+    DtypeError,
+    OutOfRangeError,
+)
 
 A = np.array
 

@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.numpy.index_plans import OutOfRangeError
+from fxflow.errors import OutOfRangeError
 from tests.numpy.oracle import same
 
 A = np.array

@@ -10,8 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.numpy.index_plans import OutOfRangeError
+from fxflow.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
 from tests.numpy.oracle import quick, same
 from tests.numpy.test_indexing import INDICES, MASK, X
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, AxisError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, ShapeError
 from tests.numpy.oracle import arrays, quick, same
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)

@@ -6,7 +6,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import jit
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from tests.numpy.oracle import check, same
 
 RNG = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import DtypeError
+from fxflow.errors import DtypeError
 
 
 def test_info() -> None:

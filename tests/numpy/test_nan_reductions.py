@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
 from tests.numpy.oracle import check, same
 
 X = np.random.default_rng(0).normal(size=(3, 4, 5)).astype(np.float32)

@@ -8,8 +8,8 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import P
-from fxflow.core.errors import ArgumentError
 from fxflow.devices import PlacementError
+from fxflow.errors import ArgumentError
 from tests.layouts import check_laid_out, on
 
 X = np.arange(64, dtype=np.float32).reshape(8, 8)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
 from tests.numpy.oracle import check, same
 
 RNG = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
 from tests.numpy.oracle import check, same
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4) ** 1.5

@@ -8,7 +8,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy.quantiles import METHODS
 from tests.numpy.oracle import check, same
 

@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, ConcretizationError
+from fxflow.errors import ArgumentError, ConcretizationError
 from tests.numpy.oracle import same
 
 

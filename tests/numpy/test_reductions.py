@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from tests.numpy.oracle import BFLOAT16, arrays, check, quick, same
 
 RNG = np.random.default_rng(0)

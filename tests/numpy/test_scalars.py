@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fxflow.numpy as fnp
-from fxflow.core.errors import DtypeError
+from fxflow.errors import DtypeError
 from tests.numpy.oracle import BFLOAT16
 
 

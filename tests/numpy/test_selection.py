@@ -5,7 +5,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from tests.numpy.oracle import check, same
 
 X = np.array([-1.0, 0.0, 2.0, 5.0, np.nan], np.float32)

@@ -8,7 +8,7 @@ from hypothesis import given
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, AxisError, ConcretizationError
+from fxflow.errors import ArgumentError, AxisError, ConcretizationError
 from tests.numpy.oracle import arrays, check, quick, same
 
 RNG = np.random.default_rng(0)

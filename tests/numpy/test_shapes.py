@@ -8,7 +8,7 @@ from hypothesis import given
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, AxisError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, ShapeError
 from tests.numpy.oracle import arrays, check, quick, same
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from tests.numpy.oracle import arrays, check, quick, same
 
 RNG = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import (
+from fxflow.errors import (
     ArgumentError,
     DtypeError,
     ShapeError,

@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, AxisError
+from fxflow.errors import ArgumentError, AxisError
 from tests.numpy.oracle import same
 
 X = (np.arange(24, dtype=np.int32).reshape(2, 3, 4) * 7) % 5

@@ -8,7 +8,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import jit
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 
 
 def test_what_a_ufunc_knows() -> None:

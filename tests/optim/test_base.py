@@ -6,7 +6,7 @@ import pytest
 import fxflow
 from fxflow import numpy as fnp
 from fxflow import optim
-from fxflow.core.errors import ArgumentError, TreeError
+from fxflow.errors import ArgumentError, TreeError
 from fxflow.optim import base
 
 

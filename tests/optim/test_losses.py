@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fxflow
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.optim import losses
 from tests.optim.golden import DATA, LOSS_INPUTS
 

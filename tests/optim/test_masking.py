@@ -5,7 +5,7 @@ import pytest
 
 import fxflow
 from fxflow import optim, tree
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from tests.optim.golden import GRADIENTS, PARAMS
 
 NESTED = {

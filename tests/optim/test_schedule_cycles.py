@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import optim
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 
 
 def test_no_warmup() -> None:

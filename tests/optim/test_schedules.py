@@ -5,7 +5,7 @@ import pytest
 
 import fxflow
 from fxflow import optim
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from tests.optim.golden import DATA
 
 SCHEDULES = DATA["schedules"]

@@ -8,7 +8,7 @@ import pytest
 import fxflow
 from fxflow import numpy as fnp
 from fxflow import optim
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from tests.optim.golden import GRADIENTS, PARAMS
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import fxflow
 from fxflow import config, random
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from tests.random import golden
 
 KEY = random.key(0)

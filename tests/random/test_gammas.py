@@ -9,7 +9,7 @@ import scipy.stats
 
 import fxflow
 from fxflow import random
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from tests.random import golden
 
 KEY = random.key(13)

@@ -10,7 +10,7 @@ import scipy.stats
 
 import fxflow
 from fxflow import config, random
-from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.errors import DtypeError, ShapeError
 from tests.random import golden
 
 KEY = random.key(5)

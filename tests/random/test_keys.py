@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 from fxflow import config, lax, random
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from tests.random import golden
 
 

@@ -10,9 +10,9 @@ import pytest
 import fxflow
 from fxflow import NamedSharding, P, make_mesh, random
 from fxflow._config import config
-from fxflow.core.errors import ArgumentError
 from fxflow.core.ir.trace import Tracer
 from fxflow.devices import PlacementError
+from fxflow.errors import ArgumentError
 from fxflow.lax.transfer import laid_out
 from fxflow.random import _layout
 from tests.layouts import MESH, on

@@ -5,7 +5,7 @@ import pytest
 
 import fxflow
 from fxflow import random
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
 from tests.random import golden
 
 KEY = random.key(19)

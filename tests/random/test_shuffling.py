@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 from fxflow import random
-from fxflow.core.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from tests.random import golden
 
 KEY = random.key(17)

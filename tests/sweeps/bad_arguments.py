@@ -28,7 +28,7 @@ import numpy as np
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import random
-from fxflow.core.errors import FxflowError
+from fxflow.errors import FxflowError
 from tests.sweeps.catalogue import Call, catalogue
 from tests.sweeps.other_calls import OTHER
 

@@ -21,7 +21,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import tree
 from fxflow.core.arrays import dtypes
-from fxflow.core.errors import FxflowError, NotDifferentiableError
+from fxflow.errors import FxflowError, NotDifferentiableError
 from tests.sweeps.catalogue import Call, Operand, catalogue, kind_of
 from tests.sweeps.sampling import sample
 

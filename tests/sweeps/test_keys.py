@@ -18,7 +18,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import P, lax, random, tree
 from fxflow.core.arrays import dtypes
-from fxflow.core.errors import FxflowError
+from fxflow.errors import FxflowError
 from tests.sweeps.catalogue import Call, Operand, catalogue
 from tests.sweeps.sampling import sample
 from tests.sweeps.test_empty import Refused, attempt

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 import fxflow.numpy as fnp
-from fxflow import Array, jit, tree
-from fxflow.core import errors
+from fxflow import Array, errors, jit, tree
 from fxflow.core.arrays import dtypes
 from tests.sweeps.catalogue import Call, Operand, catalogue, kind_of
 from tests.sweeps.sampling import sample

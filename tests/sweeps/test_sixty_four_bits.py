@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 import fxflow.numpy as fnp
-from fxflow import Array, config, jit, tree
-from fxflow.core import errors
+from fxflow import Array, config, errors, jit, tree
 from fxflow.core.arrays import dtypes
 from tests.sweeps.catalogue import Call, Operand, catalogue, kind_of
 from tests.sweeps.sampling import sample

@@ -5,7 +5,7 @@ import functools
 import pytest
 
 import fxflow
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from fxflow.transforms.arguments import (
     as_indices,
     as_names,

@@ -11,7 +11,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import checkpoint, jit, lax, vmap
 from fxflow import checkpoint_policies as policies
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from fxflow.memory import Space
 from fxflow.transforms.checkpoint import checkpoint_name
 

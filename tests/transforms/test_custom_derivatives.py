@@ -9,7 +9,7 @@ import pytest
 
 import fxflow
 from fxflow import closure_convert, custom_gradient, custom_vjp, jit, lax, vmap
-from fxflow.core.errors import ArgumentError, TreeError
+from fxflow.errors import ArgumentError, TreeError
 
 XS = np.arange(3.0, dtype=np.float32)
 

@@ -9,8 +9,8 @@ import pytest
 
 from fxflow import custom_jvp, custom_vjp, grad, jit
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.core.tree import structure
+from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.transforms import custom_function
 from fxflow.transforms.custom_function import CustomFunction, captures_tracers
 

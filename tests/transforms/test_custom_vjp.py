@@ -9,7 +9,7 @@ import pytest
 
 import fxflow
 from fxflow import custom_vjp, jit, lax, vmap
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.transforms.custom_function import SymbolicZero
 from fxflow.transforms.custom_vjp import matched_leaves
 

@@ -11,7 +11,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import grad, jit
-from fxflow.core.errors import RetraceWarning
+from fxflow.errors import RetraceWarning
 from fxflow.transforms import dispatch
 from tests.transforms.test_jit import counting
 

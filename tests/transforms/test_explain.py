@@ -5,7 +5,7 @@ import pytest
 
 from fxflow import config
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import RetraceWarning
+from fxflow.errors import RetraceWarning
 from fxflow.transforms.explain import Signature, _ordinal, explain_retrace
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fxflow.core import tree
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from fxflow.transforms.flat import FlatFunction
 
 

@@ -6,8 +6,8 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import NamedSharding, P
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.devices import PlacementError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 
 MESH = fxflow.make_mesh((4, 2), ("x", "y"))
 HOST = np.arange(48, dtype=np.int32).reshape(8, 6)

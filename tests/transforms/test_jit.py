@@ -12,7 +12,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import grad, jit, lax, vmap
 from fxflow.core import once
-from fxflow.core.errors import DonationError, RetraceWarning
+from fxflow.errors import DonationError, RetraceWarning
 from fxflow.transforms.stages import Lowered
 
 

@@ -9,8 +9,8 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import NamedSharding, P, lax, make_mesh
-from fxflow.core.errors import ArgumentError, DeletedArrayError, DonationError
 from fxflow.devices import PlacementError
+from fxflow.errors import ArgumentError, DeletedArrayError, DonationError
 
 MESH = fxflow.make_mesh((4, 2), ("x", "y"))
 HOST = np.random.default_rng(0).normal(size=(8, 8)).astype(np.float32)

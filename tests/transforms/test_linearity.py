@@ -6,7 +6,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import jit, lax, linear_transpose
-from fxflow.core.errors import NotDifferentiableError
+from fxflow.errors import NotDifferentiableError
 
 V = np.array([1.0, 2.0, 3.0], np.float32)
 MASK = np.array([True, False, True])

@@ -6,7 +6,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import NamedSharding, P, lax, shard_map
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 
 MESH = fxflow.make_mesh((4, 2), ("x", "y"))
 

@@ -9,7 +9,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import NamedSharding, P, lax, pmap
-from fxflow.core.errors import ArgumentError, AxisError, DonationError, ShapeError
+from fxflow.errors import ArgumentError, AxisError, DonationError, ShapeError
 
 X = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
 

@@ -8,7 +8,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import distributed, lax, pmap
-from fxflow.core.errors import ArgumentError, DeletedArrayError
+from fxflow.errors import ArgumentError, DeletedArrayError
 from tests.processes import check_two_processes
 
 

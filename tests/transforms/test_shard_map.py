@@ -6,8 +6,8 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import NamedSharding, P, lax, shard_map
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.devices import PlacementError
+from fxflow.errors import ArgumentError, ShapeError
 
 MESH = fxflow.make_mesh((4, 2), ("x", "y"))
 RNG = np.random.default_rng(0)

@@ -8,8 +8,8 @@ import fxflow.numpy as fnp
 from fxflow import grad, jvp, linear_transpose, linearize, vjp
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.ir.primitive import Zero
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.transforms.tangents import checked_cotangent, checked_tangent
 
 F16 = Aval((), np.dtype(np.float16))

@@ -5,7 +5,7 @@ import pytest
 
 import fxflow.numpy as fnp
 from fxflow import jit, jvp, linear_transpose, linearize, vjp, vmap
-from fxflow.core.errors import NotDifferentiableError
+from fxflow.errors import NotDifferentiableError
 
 
 def fun(x, y):

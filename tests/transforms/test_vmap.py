@@ -8,7 +8,7 @@ from hypothesis import given, settings
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import grad, jit, lax, vmap
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
 
 
 @settings(max_examples=20, deadline=None)

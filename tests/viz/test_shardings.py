@@ -5,7 +5,7 @@ import pytest
 
 import fxflow
 from fxflow import NamedSharding, P
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from fxflow.viz import sharding_picture, sharding_text
 
 MESH = fxflow.make_mesh((2, 2), ("x", "y"))
@@ -60,7 +60,7 @@ def test_inside_a_program(capsys):
         fxflow.debug.visualize_array_sharding(x)
         return x
 
-    with pytest.raises(fxflow.core.errors.ConcretizationError, match="eager"):
+    with pytest.raises(fxflow.errors.ConcretizationError, match="eager"):
         fxflow.jit(f)(fxflow.numpy.ones(2))
 
 

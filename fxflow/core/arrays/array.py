@@ -22,9 +22,9 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array_type import Placed, placed_on
 from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.errors import ArgumentError, DeletedArrayError
 from fxflow.core.source import at_fault
 from fxflow.devices import DeletedBufferError, buffers, dlpack
+from fxflow.errors import ArgumentError, DeletedArrayError
 
 if TYPE_CHECKING:
     from fxflow.core.arrays.array_interface import ArrayInterface

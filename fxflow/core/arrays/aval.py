@@ -13,9 +13,9 @@ import weakref
 from typing import Any
 
 from fxflow.core.arrays import dtypes
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.source import at_fault
 from fxflow.devices.shardings import Sharding
+from fxflow.errors import ArgumentError, ShapeError
 
 Shape = tuple[int, ...]
 Axes = frozenset[Any]

@@ -10,8 +10,8 @@ from fxflow.core import tree
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array, put_host
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import ArgumentError
 from fxflow.core.source import at_fault
+from fxflow.errors import ArgumentError
 
 _SCALARS = (bool, int, float, complex)
 

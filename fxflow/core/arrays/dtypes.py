@@ -22,8 +22,8 @@ import ml_dtypes
 import numpy as np
 
 from fxflow._config import config
-from fxflow.core.errors import ArgumentError, DtypeError
 from fxflow.core.source import at_fault
+from fxflow.errors import ArgumentError, DtypeError
 
 # -- abstract kinds beyond NumPy's ---
 

@@ -27,8 +27,8 @@ import numpy as np
 from fxflow._config import config
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.dtypes import bool_, short_name
-from fxflow.core.errors import DtypeError
 from fxflow.core.source import at_fault
+from fxflow.errors import DtypeError
 
 # -- the lattice ---
 

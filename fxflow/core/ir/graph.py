@@ -16,7 +16,7 @@ import numpy as np
 from fxflow.core import source
 from fxflow.core.arrays.array import put_host
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import GraphError
+from fxflow.errors import GraphError
 
 if TYPE_CHECKING:
     from fxflow.core.ir.primitive import Primitive

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import NOWHERE, Aval, Axes
-from fxflow.core.errors import NotDifferentiableError
 from fxflow.core.ir.graph import Node
 from fxflow.core.ir.trace import state
+from fxflow.errors import NotDifferentiableError
 
 
 class Zero:

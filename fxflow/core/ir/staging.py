@@ -17,9 +17,9 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array, host_of
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
-from fxflow.core.errors import LeakedTracerError
 from fxflow.core.ir.graph import Graph, Literal, Node, Var, live_nodes
 from fxflow.core.ir.trace import Trace, Tracer, leaked, state
+from fxflow.errors import LeakedTracerError
 
 if TYPE_CHECKING:
     from fxflow.core.ir.primitive import Primitive

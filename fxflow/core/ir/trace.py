@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import (
+from fxflow.errors import (
     ConcretizationError,
     LeakedTracerError,
     TracerArrayConversionError,

@@ -29,7 +29,6 @@ from fxflow.core.arrays.array import Array, host_of, put_host
 from fxflow.core.arrays.array_type import Placed, placed_on
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import as_array
-from fxflow.core.errors import NonFiniteError
 from fxflow.core.ir.graph import Graph, Literal, Node, Var
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
@@ -38,6 +37,7 @@ from fxflow.core.runtime.execute import Program, check_finite, compile_graph
 from fxflow.core.spmd.partition import common_place, mesh_in
 from fxflow.devices.buffers import default_placement
 from fxflow.devices.process import forked_error, on_fork
+from fxflow.errors import NonFiniteError
 
 # Above this many bytes in and out of one operation, XLA's threads and fused loops win
 # over NumPy even though the call costs more (measured on 2 cores; see docs/design).

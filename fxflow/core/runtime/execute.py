@@ -16,7 +16,6 @@ from fxflow._config import config
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array, buffer_of, host_of, require_alive
 from fxflow.core.arrays.array_type import Placed, placed_on
-from fxflow.core.errors import NonFiniteError
 from fxflow.core.ir.graph import Graph, Node, Var
 from fxflow.core.ir.primitive import table
 from fxflow.core.runtime.lowering import lower_graph
@@ -28,6 +27,7 @@ from fxflow.devices.compile import Executable
 from fxflow.devices.compile import compile as compile_text
 from fxflow.devices.process import require_not_forked, wait_for
 from fxflow.devices.shardings import REPLICATED, describe
+from fxflow.errors import NonFiniteError
 
 _get_buffer = attrgetter("_buffer")
 

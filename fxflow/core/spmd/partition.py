@@ -13,11 +13,11 @@ from typing import Any
 
 from fxflow.core.arrays.array_type import Placed
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import ArgumentError
 from fxflow.core.ir.graph import Graph, subgraphs
 from fxflow.devices import buffers
 from fxflow.devices.meshes import Mesh, PartitionSpec, names_of
 from fxflow.devices.shardings import NamedSharding, Sharding
+from fxflow.errors import ArgumentError
 
 
 def mesh_in(graph: Graph) -> Mesh | None:

@@ -14,10 +14,10 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from fxflow.core.errors import TreeError
 from fxflow.core.tree.paths import KeyPath, keys_of
 from fxflow.devices import trees
 from fxflow.devices.trees import PyTreeDef, registry
+from fxflow.errors import TreeError
 
 __all__ = ["failed", "flatten", "flatten_with_path"]
 

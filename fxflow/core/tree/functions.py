@@ -7,7 +7,6 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fxflow.core.errors import ArgumentError, TreeError
 from fxflow.core.tree import flattening
 from fxflow.core.tree.flattening import IsLeaf, flatten
 from fxflow.core.tree.paths import (
@@ -20,6 +19,7 @@ from fxflow.core.tree.paths import (
 )
 from fxflow.devices import trees
 from fxflow.devices.trees import PyTreeDef, registry
+from fxflow.errors import ArgumentError, TreeError
 
 _MISSING = object()
 

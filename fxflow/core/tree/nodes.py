@@ -8,10 +8,10 @@ import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from fxflow.core.errors import ArgumentError
 from fxflow.core.tree.paths import describe
 from fxflow.devices import trees
 from fxflow.devices.trees import GetAttrKey, registry
+from fxflow.errors import ArgumentError
 
 __all__ = [
     "Partial",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from fxflow.devices.cluster import DistributedError
+from fxflow.errors import DistributedError
 
 from .base import Cluster, Membership
 from .fxflow import Environment

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
-from fxflow.devices.cluster import DistributedError
+from fxflow.errors import DistributedError
 
 __all__ = ["Cluster", "Membership", "job_port"]
 

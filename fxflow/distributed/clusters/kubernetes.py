@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
-from fxflow.devices.cluster import DistributedError
+from fxflow.errors import DistributedError
 
 from .base import Cluster, Membership
 

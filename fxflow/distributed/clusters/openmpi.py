@@ -6,7 +6,7 @@ import contextlib
 import re
 import socket
 
-from fxflow.devices.cluster import DistributedError
+from fxflow.errors import DistributedError
 
 from .base import Cluster, Membership, job_port
 

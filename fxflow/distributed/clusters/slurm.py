@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fxflow.devices.cluster import DistributedError
+from fxflow.errors import DistributedError
 
 from .base import Cluster, Membership, job_port
 

@@ -7,7 +7,7 @@ import urllib.request
 from collections.abc import Callable, Mapping
 
 from fxflow.devices import plugins
-from fxflow.devices.cluster import DistributedError
+from fxflow.errors import DistributedError
 
 from .base import Cluster, Membership
 

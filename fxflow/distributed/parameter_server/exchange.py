@@ -17,7 +17,6 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError
 from fxflow.distributed.compression import Code, as_code
 from fxflow.distributed.parameter_server.shards import (
     Servers,
@@ -25,6 +24,7 @@ from fxflow.distributed.parameter_server.shards import (
     by_dtype,
     split,
 )
+from fxflow.errors import ArgumentError
 
 
 def code_of(exchange: str | Code) -> Code | None:

@@ -13,7 +13,6 @@ from fxflow.core import tree
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import as_array, is_arraylike, typeof
-from fxflow.core.errors import ArgumentError
 from fxflow.devices import clients
 from fxflow.devices.meshes import Mesh, PartitionSpec, current_mesh, make_mesh
 from fxflow.devices.shardings import NamedSharding
@@ -21,6 +20,7 @@ from fxflow.distributed.compression import Code
 from fxflow.distributed.parameter_server import exchange as exchanging
 from fxflow.distributed.parameter_server.sharded_call import sharded_call
 from fxflow.distributed.parameter_server.shards import Servers, is_sharded
+from fxflow.errors import ArgumentError
 from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.global_arrays import make_array_from_process_local_data
 from fxflow.transforms.grad import value_and_grad

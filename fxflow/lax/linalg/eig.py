@@ -11,8 +11,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import NotDifferentiableError
 from fxflow.core.ir.primitive import Primitive, register
+from fxflow.errors import NotDifferentiableError
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq
 from fxflow.lax.complex import complex as complex_

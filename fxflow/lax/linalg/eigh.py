@@ -11,8 +11,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError
 from fxflow.core.ir.primitive import Primitive, register
+from fxflow.errors import ArgumentError
 from fxflow.lax.complex import real
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import full_like

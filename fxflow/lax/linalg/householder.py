@@ -15,9 +15,9 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import Primitive, register
+from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.complex import conj
 from fxflow.lax.creation import broadcasted_iota

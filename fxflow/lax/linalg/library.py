@@ -13,10 +13,10 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval, Shape, ShapeDtypeStruct
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive
 from fxflow.devices import lapack
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.bitwise import bitwise_and
 from fxflow.lax.broadcasting import broadcast_in_dim

@@ -11,8 +11,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq, lt
 from fxflow.lax.conversion import convert_element_type

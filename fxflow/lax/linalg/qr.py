@@ -10,8 +10,8 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import NotDifferentiableError
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.errors import NotDifferentiableError
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.complex import complex as complex_
 from fxflow.lax.complex import imag

@@ -12,8 +12,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.errors import ArgumentError, NotDifferentiableError
 from fxflow.core.ir.primitive import Primitive, register
+from fxflow.errors import ArgumentError, NotDifferentiableError
 from fxflow.lax.axis_order import rev
 from fxflow.lax.comparison import eq
 from fxflow.lax.complex import real

@@ -11,12 +11,12 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import as_array, typeof
-from fxflow.core.errors import DtypeError, ShapeError
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.core.runtime.eager import library
+from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.arguments import check
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.bitwise import bitwise_and, bitwise_or

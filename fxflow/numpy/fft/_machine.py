@@ -12,7 +12,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.fft import FftType
 from fxflow.numpy._operands import ArrayLike, array_of, convert
 from fxflow.numpy.axes import canonical_axes

@@ -10,8 +10,8 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import as_array
-from fxflow.core.errors import ArgumentError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, convert
 from fxflow.numpy.arranging import roll
 from fxflow.numpy.axes import canonical_axes, canonical_axis

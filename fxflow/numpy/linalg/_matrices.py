@@ -9,7 +9,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ShapeError
+from fxflow.errors import ShapeError
 from fxflow.numpy._operands import convert, promote_inexact, repeated
 from fxflow.numpy.axis_order import matrix_transpose
 from fxflow.numpy.creation import wrap_host

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from fxflow import lax
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ArgumentError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.numpy.axis_order import matrix_transpose
 from fxflow.numpy.index_functions import take_along_axis

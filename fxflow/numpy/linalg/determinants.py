@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ArgumentError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError
 from fxflow.numpy import diagonals
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.numpy.axis_order import matrix_transpose

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy import diagonals, outer_products
 from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, promote_dtypes
 from fxflow.numpy.axes import canonical_axis

@@ -8,9 +8,9 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ArgumentError, ConcretizationError, ShapeError
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.numpy._operands import (
     ArrayLike,

@@ -7,7 +7,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import convert, promote_inexact, repeated
 from fxflow.numpy.axis_order import matrix_transpose
 

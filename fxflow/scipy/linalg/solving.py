@@ -7,8 +7,8 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ArgumentError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError
 from fxflow.lax.arguments import pair
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import ArrayLike, promote_inexact

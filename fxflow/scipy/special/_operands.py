@@ -8,7 +8,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import DtypeError
+from fxflow.errors import DtypeError
 from fxflow.numpy._operands import broadcast, promote_inexact
 from fxflow.numpy.selection import choose_between
 

@@ -8,8 +8,8 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.array_type import require_room
-from fxflow.core.errors import ArgumentError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError
 from fxflow.lax.arguments import integer
 from fxflow.lax.gamma_ratios import log_beta, log_gamma_ratio
 from fxflow.numpy._operands import ArrayLike

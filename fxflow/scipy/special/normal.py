@@ -8,8 +8,8 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.errors import ArgumentError
 from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.selection import choose_between
 from fxflow.scipy.special._operands import LOG_SQRT_2PI, filled, operands, safe

@@ -17,7 +17,7 @@ from fxflow.core.arrays import array as array_module
 from fxflow.core.arrays.array import buffer_of, from_host, host_of, release
 from fxflow.core.arrays.array_type import placed_on
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import ArgumentError, DeletedArrayError
+from fxflow.errors import ArgumentError, DeletedArrayError
 
 double = jit(lambda x: x * 2)
 

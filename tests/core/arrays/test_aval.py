@@ -17,8 +17,8 @@ from fxflow import ShapeDtypeStruct
 from fxflow.core.arrays import aval as aval_module
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.devices import PlacementError
+from fxflow.errors import ArgumentError, ShapeError
 
 F32 = np.dtype(np.float32)
 

@@ -18,7 +18,7 @@ from fxflow.core.arrays.convert import (
     typeof,
     unwrapped,
 )
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 
 
 class Wrapper:

@@ -12,7 +12,7 @@ import pytest
 import fxflow.numpy as fnp
 from fxflow._config import config
 from fxflow.core.arrays import dtypes
-from fxflow.core.errors import DtypeError
+from fxflow.errors import DtypeError
 
 FLOATS = [d for d in dtypes.ALL if "float" in d.name]
 INTEGERS = [d for d in dtypes.ALL if "int" in d.name]

@@ -25,7 +25,7 @@ from fxflow.core.arrays.promotion import (
     promote_types,
     result_type,
 )
-from fxflow.core.errors import DtypeError
+from fxflow.errors import DtypeError
 
 GOLDEN = json.loads(
     (Path(__file__).parent / "data" / "promotion.json").read_text(encoding="utf-8")

@@ -9,7 +9,6 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import jit, lax
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import NotDifferentiableError
 from fxflow.core.interpreters.linearize import linearize_flat
 from fxflow.core.interpreters.transpose import (
     backward,
@@ -18,6 +17,7 @@ from fxflow.core.interpreters.transpose import (
 )
 from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.staging import trace_flat
+from fxflow.errors import NotDifferentiableError
 
 SCALAR = Aval((), np.dtype(np.float32))
 VECTOR = Aval((3,), np.dtype(np.float32))

@@ -11,7 +11,6 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import checkpoint, io_callback, jit, lax, make_graph
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import GraphError, ShapeError
 from fxflow.core.ir import graph as graph_module
 from fxflow.core.ir.graph import (
     Graph,
@@ -27,6 +26,7 @@ from fxflow.core.ir.graph import (
 )
 from fxflow.core.ir.primitive import table
 from fxflow.core.ir.staging import trace_flat
+from fxflow.errors import GraphError, ShapeError
 
 F32 = np.dtype(np.float32)
 SCALAR = Aval((), F32)

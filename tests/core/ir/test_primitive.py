@@ -11,9 +11,9 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import NotDifferentiableError
 from fxflow.core.ir import primitive as module
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
+from fxflow.errors import NotDifferentiableError
 
 SCALAR = Aval((), np.dtype(np.float32))
 

@@ -12,7 +12,6 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import config, jit, lax
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import ArgumentError, LeakedTracerError
 from fxflow.core.ir.graph import Literal
 from fxflow.core.ir.staging import (
     GraphTrace,
@@ -23,6 +22,7 @@ from fxflow.core.ir.staging import (
     trace_flat,
 )
 from fxflow.core.ir.trace import state
+from fxflow.errors import ArgumentError, LeakedTracerError
 
 F32 = np.dtype(np.float32)
 SCALAR = Aval((), F32)

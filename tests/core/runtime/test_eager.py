@@ -11,12 +11,12 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import config, grad, jit, lax, vmap
-from fxflow.core.errors import LeakedTracerError
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime import eager
 from fxflow.core.runtime.eager import EVAL, EvalTrace, graph_plan, library, runs_on_host
 from fxflow.devices import buffers
+from fxflow.errors import LeakedTracerError
 
 HOST = buffers.default_placement()
 

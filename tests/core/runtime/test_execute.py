@@ -9,7 +9,6 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import config, jit, lax, pure_callback
 from fxflow.core.arrays.array import buffer_of
-from fxflow.core.errors import NonFiniteError
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.execute import (
     buffer_at,
@@ -18,6 +17,7 @@ from fxflow.core.runtime.execute import (
     in_kind,
 )
 from fxflow.devices import buffers
+from fxflow.errors import NonFiniteError
 
 
 def program(function, *args, name="program"):

@@ -7,12 +7,12 @@ import fxflow.numpy as fnp
 from fxflow import NamedSharding, P, lax
 from fxflow.core.arrays.array_type import placed_on
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import ArgumentError
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.spmd import partition
 from fxflow.core.spmd.partition import common_place, mesh_in, place_of
 from fxflow.devices import buffers
 from fxflow.devices.meshes import Mesh
+from fxflow.errors import ArgumentError
 
 AVAL = Aval((4, 2), fnp.dtype("float32"))
 MESH = fxflow.make_mesh((2, 2), ("x", "y"))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import P, lax, shard_map
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 
 MESH = fxflow.make_mesh((2, 4), ("a", "b"))
 BOTH = ("a", "b")

@@ -8,8 +8,8 @@ import pytest
 
 import fxflow
 from fxflow.core import tree
-from fxflow.core.errors import TreeError
 from fxflow.core.tree.flattening import failed
+from fxflow.errors import TreeError
 
 
 def nested(depth, leaf=1.0):

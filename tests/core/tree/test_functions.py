@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fxflow.core import tree
-from fxflow.core.errors import ArgumentError, TreeError
+from fxflow.errors import ArgumentError, TreeError
 
 Point = collections.namedtuple("Point", "x y")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fxflow.core import tree
-from fxflow.core.errors import ArgumentError, TreeError
+from fxflow.errors import ArgumentError, TreeError
 
 
 def paths(x: Any) -> dict[str, Any]:

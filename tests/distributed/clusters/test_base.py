@@ -1,8 +1,8 @@
 import pytest
 
-from fxflow.devices.cluster import DistributedError
 from fxflow.distributed import clusters
 from fxflow.distributed.clusters.base import Cluster, job_port
+from fxflow.errors import DistributedError
 
 FXFLOW = {
     "FXFLOW_COORDINATOR_ADDRESS": "a:1",

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from fxflow.devices.cluster import DistributedError
 from fxflow.distributed.clusters.kubernetes import Kubernetes
+from fxflow.errors import DistributedError
 
 ENV = {
     "KUBERNETES_SERVICE_HOST": "127.0.0.1",

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from fxflow.devices.cluster import DistributedError
 from fxflow.distributed.clusters.openmpi import OpenMPI, is_here
+from fxflow.errors import DistributedError
 
 from ..conftest import ROOT, Run
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fxflow.devices.cluster import DistributedError
 from fxflow.distributed.clusters.slurm import Slurm, first_host
+from fxflow.errors import DistributedError
 
 from ..conftest import ROOT, Run
 

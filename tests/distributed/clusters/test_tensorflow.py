@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from fxflow.devices.cluster import DistributedError
 from fxflow.distributed.clusters.tensorflow import TFConfig
+from fxflow.errors import DistributedError
 
 CLUSTER = {"worker": ["b:1", "c:1"], "chief": ["a:1"], "ps": ["p:1"]}
 

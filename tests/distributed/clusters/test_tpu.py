@@ -1,7 +1,7 @@
 import pytest
 
-from fxflow.devices.cluster import DistributedError
 from fxflow.distributed.clusters.tpu import GceTPU, GkeTPU, read_metadata
+from fxflow.errors import DistributedError
 
 GKE = {"TPU_WORKER_HOSTNAMES": "t0.svc,t1.svc", "TPU_WORKER_ID": "1"}
 

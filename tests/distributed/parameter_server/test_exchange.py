@@ -8,10 +8,10 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import P
-from fxflow.core.errors import ArgumentError
 from fxflow.distributed import compression
 from fxflow.distributed.parameter_server import exchange
 from fxflow.distributed.parameter_server.shards import Servers
+from fxflow.errors import ArgumentError
 
 COUNT = 4
 SERVERS = Servers("s", COUNT)

@@ -14,8 +14,8 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax, optim
-from fxflow.core.errors import ArgumentError, ShapeError
 from fxflow.distributed.parameter_server import Sharded, parameter_server
+from fxflow.errors import ArgumentError, ShapeError
 
 RNG = np.random.default_rng(0)
 PARAMS = {

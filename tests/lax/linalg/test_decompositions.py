@@ -5,13 +5,13 @@ import pytest
 from scipy import linalg as scipy_linalg
 
 import fxflow
-from fxflow.core.errors import (
+from fxflow.core.interpreters.jvp import jvp_flat
+from fxflow.errors import (
     ArgumentError,
     DtypeError,
     NotDifferentiableError,
     ShapeError,
 )
-from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.lax import linalg
 from tests.conformance.harness import array
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.errors import DtypeError, ShapeError
+from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.linalg import library
 
 X = np.arange(1, 7, dtype="f4").reshape(2, 3)

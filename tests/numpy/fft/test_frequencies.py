@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from tests.numpy.oracle import same
 
 RNG = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ArgumentError, ConcretizationError, ShapeError
+from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
 from tests.numpy.oracle import same
 
 RNG = np.random.default_rng(0)

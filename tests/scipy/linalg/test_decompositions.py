@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg as want
 
 import fxflow
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from fxflow.scipy import linalg
 from tests.numpy.oracle import same
 

@@ -6,7 +6,7 @@ import scipy.linalg as want
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import ShapeError
+from fxflow.errors import ShapeError
 from fxflow.scipy import linalg
 from tests.numpy.oracle import same
 

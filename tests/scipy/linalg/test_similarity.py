@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg as want
 
-from fxflow.core.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.scipy import linalg
 from tests.numpy.oracle import same
 

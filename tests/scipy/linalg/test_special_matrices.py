@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg as want
 
-from fxflow.core.errors import ShapeError
+from fxflow.errors import ShapeError
 from fxflow.scipy import linalg
 from tests.numpy.oracle import same
 

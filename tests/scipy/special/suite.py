@@ -8,7 +8,7 @@ import scipy.special
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.errors import DtypeError
+from fxflow.errors import DtypeError
 from fxflow.scipy import special
 from tests.numpy.oracle import same
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.special
 
 import fxflow
-from fxflow.core.errors import AxisError
+from fxflow.errors import AxisError
 from fxflow.scipy import special
 from tests.numpy.oracle import same
 from tests.scipy.special.suite import RNG

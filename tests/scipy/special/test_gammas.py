@@ -7,7 +7,7 @@ import pytest
 import scipy.special
 
 import fxflow
-from fxflow.core.errors import ArgumentError
+from fxflow.errors import ArgumentError
 from fxflow.scipy import special
 from tests.numpy.oracle import same
 from tests.scipy.special import suite

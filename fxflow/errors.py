@@ -7,9 +7,14 @@ what to do, with types in `f32[3,4]` notation.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class FxflowError(Exception):
     """Root of every error class of fxflow."""
+
+
+# -- what the user asked for ---------------------------------------------------------
 
 
 class ShapeError(FxflowError, TypeError):
@@ -44,6 +49,14 @@ class TracerIntegerConversionError(ConcretizationError):
     """A traced value was used as a Python integer, index or length."""
 
 
+class BooleanIndexError(ConcretizationError, IndexError):
+    """A traced boolean mask was used as an index: its result has no static shape."""
+
+
+class OutOfRangeError(FxflowError, IndexError):
+    """An index is out of range, or there are too many of them."""
+
+
 class LeakedTracerError(FxflowError, RuntimeError):
     """A traced value outlived the transformation that made it."""
 
@@ -72,12 +85,60 @@ class NotDifferentiableError(FxflowError, TypeError):
     """A derivative was asked of something that has none."""
 
 
-class CompileError(FxflowError, RuntimeError):
-    """The compiler rejected a program."""
-
-
 class NonFiniteError(FxflowError, FloatingPointError):
     """`config.debug_nans` or `config.debug_infs` found what it looks for."""
+
+
+# -- devices and the runtime ---------------------------------------------------------
+
+
+class BackendError(FxflowError, RuntimeError):
+    """A platform was asked for that cannot be used; the message says why."""
+
+
+class CompileError(FxflowError, RuntimeError):
+    """XLA refused or failed to compile a program.
+
+    Attributes:
+      module_text: the program, or None if it was not text.
+    """
+
+    module_text: str | None = None
+
+
+class DeletedBufferError(FxflowError, RuntimeError):
+    """A buffer was used after it was deleted or donated."""
+
+
+class OutOfMemoryError(FxflowError, MemoryError):
+    """An array, or what a program needs besides, does not fit a device's memory."""
+
+
+class ForkedError(FxflowError, RuntimeError):
+    """fxflow was used in a process forked from one that had started its runtime."""
+
+
+class PlacementError(FxflowError, ValueError):
+    """A mesh or a sharding that does not fit: its devices, its axes or the array."""
+
+
+class DistributedError(BackendError):
+    """Processes that were to act together did not.
+
+    Attributes:
+      processes: the numbers of those that are gone, late or wrong.
+      seconds: the deadline that passed; None if it was not a matter of time.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        processes: Iterable[int] = (),
+        seconds: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.processes = tuple(sorted(processes))
+        self.seconds = seconds
 
 
 class RetraceWarning(UserWarning):

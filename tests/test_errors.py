@@ -1,0 +1,76 @@
+"""Each error is caught by what a NumPy user would write."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+
+import pytest
+
+from fxflow import errors
+from fxflow.errors import FxflowError
+
+CLASSES = [
+    cls
+    for _, cls in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(cls, BaseException)
+]
+
+STANDARD = {
+    "ArgumentError": TypeError,
+    "AxisError": (ValueError, IndexError),
+    "BackendError": RuntimeError,
+    "BooleanIndexError": (TypeError, IndexError),
+    "CompileError": RuntimeError,
+    "ConcretizationError": TypeError,
+    "DeletedArrayError": RuntimeError,
+    "DeletedBufferError": RuntimeError,
+    "DistributedError": RuntimeError,
+    "DonationError": ValueError,
+    "DtypeError": TypeError,
+    "ForkedError": RuntimeError,
+    "GraphError": TypeError,
+    "LeakedTracerError": RuntimeError,
+    "NonFiniteError": FloatingPointError,
+    "NonHashableStaticError": ValueError,
+    "NotDifferentiableError": TypeError,
+    "OutOfMemoryError": MemoryError,
+    "OutOfRangeError": IndexError,
+    "PlacementError": ValueError,
+    "RetraceWarning": UserWarning,
+    "ShapeError": TypeError,
+    "TracerArrayConversionError": TypeError,
+    "TracerBoolConversionError": TypeError,
+    "TracerIntegerConversionError": TypeError,
+    "TreeError": ValueError,
+}
+
+
+def test_all_have_one_root_and_a_sentence():
+    for cls in CLASSES:
+        assert cls.__doc__
+        assert cls.__module__ == "fxflow.errors"
+        assert issubclass(cls, FxflowError | errors.RetraceWarning)
+
+
+def test_no_other_module_defines_errors():
+    names = {f"{cls.__name__}" for cls in CLASSES}
+    for module in list(sys.modules.values()):
+        if module is not None and module.__name__.startswith("fxflow."):
+            for name, cls in inspect.getmembers(module, inspect.isclass):
+                if cls.__module__.startswith("fxflow.") and issubclass(cls, Exception):
+                    assert name.startswith("_") or name in names, cls
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_standard_bases(cls):
+    if cls is not FxflowError:
+        bases = STANDARD[cls.__name__]
+        for base in bases if isinstance(bases, tuple) else (bases,):
+            assert issubclass(cls, base)
+
+
+def test_kinds_of_concretization():
+    for name in ("ArrayConversion", "BoolConversion", "IntegerConversion"):
+        cls = getattr(errors, f"Tracer{name}Error")
+        assert issubclass(cls, errors.ConcretizationError)
