@@ -34,7 +34,7 @@ _TRUE = frozenset({"1", "true", "yes", "on", "y", "t"})
 _FALSE = frozenset({"0", "false", "no", "off", "n", "f", ""})
 
 
-# -- parsers: what may be assigned, and how an environment string is read ---
+# -- parsers: what may be assigned, and how an environment string is read --------------
 
 
 def _boolean(value: object) -> bool:
@@ -110,7 +110,7 @@ def _optional(parse: Callable[[object], T]) -> Callable[[object], T | None]:
     return parse_optional
 
 
-# -- the machinery ---
+# -- the machinery ---------------------------------------------------------------------
 
 
 class Option(Generic[T]):
@@ -147,10 +147,10 @@ class Option(Generic[T]):
         return cast(T, _process_values.get(self.name, self.default))
 
     def check(self, value: object, source: str) -> T:
-        """Return `value` as this option keeps it.
+        """Returns `value` as this option keeps it.
 
         Raises:
-            ValueError: the value is not allowed; the message names `source`.
+          ValueError: the value is not allowed; the message names `source`.
         """
         try:
             return self.parse(value)
@@ -205,13 +205,13 @@ class Config(threading.local):
     """All options of fxflow; use the one instance, ``fxflow.config``.
 
     Example:
-        >>> from fxflow._config import config
-        >>> with config.override(x64=True):
-        ...     config.x64
-        True
+      >>> from fxflow._config import config
+      >>> with config.override(x64=True):
+      ...     config.x64
+      True
     """
 
-    # -- numbers ---
+    # -- numbers -----------------------------------------------------------------------
     x64 = Option(
         False,
         _boolean,
@@ -232,7 +232,7 @@ class Config(threading.local):
         ),
         "Precision of products that do not say theirs; None leaves it to XLA.",
     )
-    # -- how operations run ---
+    # -- how operations run ------------------------------------------------------------
     eager = Option(
         "auto",
         _one_of("auto", "xla"),
@@ -242,7 +242,7 @@ class Config(threading.local):
     disable_jit = Option(
         False, _boolean, "Run jitted functions operation by operation, for debugging."
     )
-    # -- checks ---
+    # -- checks ------------------------------------------------------------------------
     debug_nans = Option(
         False, _boolean, "Raise where a result first contains a NaN (slow)."
     )
@@ -258,7 +258,7 @@ class Config(threading.local):
     full_tracebacks = Option(
         False, _boolean, "Show fxflow's own frames in tracebacks of errors."
     )
-    # -- devices ---
+    # -- devices -----------------------------------------------------------------------
     platforms = Option(
         "",
         _text,
@@ -274,7 +274,7 @@ class Config(threading.local):
     collective_timeout = Option(
         60.0, _seconds, "Seconds after which a collective without its peers fails."
     )
-    # -- the compile cache on disk ---
+    # -- the compile cache on disk -----------------------------------------------------
     cache = Option(True, _boolean, "Keep compiled programs on disk between processes.")
     cache_dir = Option(
         "", _text, "Where compiled programs are kept; empty: the user cache directory."
@@ -294,7 +294,7 @@ class Config(threading.local):
             _threads.add(state)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set option `name` for the whole process.
+        """Sets option `name` for the whole process.
 
         A thread inside ``override`` of the same option sees the new value when it
         leaves the block.
@@ -310,7 +310,7 @@ class Config(threading.local):
         _tell(name, getattr(self, name))
 
     def guard(self, name: str, check: Callable[[Any], None]) -> None:
-        """Call ``check(value)`` before option `name` is assigned; it may raise."""
+        """Calls ``check(value)`` before option `name` is assigned; it may raise."""
         _guards.setdefault(_option(name).name, []).append(check)
 
     def __delattr__(self, name: str) -> None:
@@ -319,24 +319,24 @@ class Config(threading.local):
         )
 
     def update(self, name: str, value: object) -> None:
-        """Set option `name` for the whole process, by its name.
+        """Sets option `name` for the whole process, by its name.
 
         Args:
-            name: the option, for example ``"x64"``.
-            value: what to set it to.
+          name: the option, for example ``"x64"``.
+          value: what to set it to.
 
         Raises:
-            AttributeError: there is no such option.
-            ValueError: the value is not allowed.
+          AttributeError: there is no such option.
+          ValueError: the value is not allowed.
         """
         setattr(self, name, value)
 
     def reset(self, *names: str) -> None:
-        """Return options to what the environment or the default says.
+        """Returns options to what the environment or the default says.
 
         Args:
-            *names: the options; none means all of them (but those that are read once,
-                and were).
+          *names: the options; none means all of them (but those that are read once,
+            and were).
         """
         for name in names or tuple(_OPTIONS):
             try:
@@ -346,42 +346,42 @@ class Config(threading.local):
                     raise
 
     def override(self, **values: Any) -> _Override:
-        """Set options for the extent of a ``with`` block.
+        """Sets options for the extent of a ``with`` block.
 
         They hold for what the block runs in this thread. Of the tasks of an event loop
         only the one that entered the block has them, and those started within it.
 
         Args:
-            **values: option names and their values.
+          **values: option names and their values.
 
         Returns:
-            A context manager; it may be entered again.
+          A context manager; it may be entered again.
 
         Raises:
-            AttributeError: there is no such option.
-            ValueError: a value is not allowed.
+          AttributeError: there is no such option.
+          ValueError: a value is not allowed.
         """
         checked = {k: _option(k).check(v, f"config.{k}") for k, v in values.items()}
         return _Override(self, checked)
 
     def overridden(self) -> bool:
-        """Return whether this thread, one of its tasks say, overrides anything."""
+        """Returns whether this thread, one of its tasks say, overrides anything."""
         return any(self.__dict__["_state"].overrides.values())
 
     def on_change(
         self, name: str, callback: Callable[[Any], None]
     ) -> Callable[[], None]:
-        """Call ``callback(value)`` whenever option `name` may have changed.
+        """Calls ``callback(value)`` whenever option `name` may have changed.
 
         It is called after an assignment and on entering and leaving an ``override``,
         in the thread that did it and with the value that now holds in that thread.
 
         Args:
-            name: the option.
-            callback: what to call.
+          name: the option.
+          callback: what to call.
 
         Returns:
-            A function that ends the calls.
+          A function that ends the calls.
         """
         listeners = _listeners.setdefault(_option(name).name, [])
         listeners.append(callback)
@@ -393,7 +393,7 @@ class Config(threading.local):
         return cancel
 
     def describe(self) -> str:
-        """Return a table of all options: value, default, environment name, meaning."""
+        """Returns a table of all options: value, default, environment name, meaning."""
         rows = [("option", "value", "default", "environment", "meaning")]
         for option in _OPTIONS.values():
             value = getattr(self, option.name)
@@ -501,7 +501,7 @@ class _Override:
             _tell(name, getattr(self._config, name))
 
     def _entered_here(self, known: dict[str, tuple[_Value, ...]]) -> dict[str, _Value]:
-        """Return what was set last, and forget it; tasks may share the manager."""
+        """Returns what was set last, and forgets it; tasks may share the manager."""
         for i, entered in reversed(list(enumerate(self._entered))):
             if all(value in known.get(name, ()) for name, value in entered.items()):
                 return self._entered.pop(i)

@@ -14,7 +14,7 @@ class FxflowError(Exception):
     """Root of every error class of fxflow."""
 
 
-# -- what the user asked for ---------------------------------------------------------
+# -- what the user asked for -----------------------------------------------------------
 
 
 class ShapeError(FxflowError, TypeError):
@@ -89,7 +89,7 @@ class NonFiniteError(FxflowError, FloatingPointError):
     """`config.debug_nans` or `config.debug_infs` found what it looks for."""
 
 
-# -- devices and the runtime ---------------------------------------------------------
+# -- devices and the runtime -----------------------------------------------------------
 
 
 class BackendError(FxflowError, RuntimeError):

@@ -113,7 +113,7 @@ _OPERANDS = {"Any", "ArrayLike", "Array"}
 _CALL = boundary(len).__code__
 
 
-# -- whose mistake it is -----------------------------------------------------------
+# -- whose mistake it is ---------------------------------------------------------------
 
 _LIBRARIES = (
     os.path.dirname(os.path.abspath(os.__file__)) + os.sep,
@@ -203,7 +203,7 @@ def shown(value: Any, length: int = 60) -> str:
 
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, type(None), type)
 
-# -- what annotations say ------------------------------------------------------------
+# -- what annotations say --------------------------------------------------------------
 
 
 def _is_bool(value: Any) -> bool:

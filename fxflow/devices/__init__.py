@@ -13,20 +13,11 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from fxflow.errors import (
-    BackendError,
-    CompileError,
-    DeletedBufferError,
-    ForkedError,
-    OutOfMemoryError,
-    PlacementError,
-)
-
-from ._jaxlib import RuntimeFailure
-from .cache import CacheInfo
-from .cache import clear as clear_cache
-from .cache import info as cache_info
-from .clients import (
+from fxflow.devices._jaxlib import RuntimeFailure
+from fxflow.devices.cache import CacheInfo
+from fxflow.devices.cache import clear as clear_cache
+from fxflow.devices.cache import info as cache_info
+from fxflow.devices.clients import (
     Device,
     clear_backends,
     default_backend,
@@ -39,8 +30,16 @@ from .clients import (
     process_index,
     set_default_device,
 )
-from .doctor import doctor
-from .memory import memory_stats
+from fxflow.devices.doctor import doctor
+from fxflow.devices.memory import memory_stats
+from fxflow.errors import (
+    BackendError,
+    CompileError,
+    DeletedBufferError,
+    ForkedError,
+    OutOfMemoryError,
+    PlacementError,
+)
 
 __all__ = [
     # what there is

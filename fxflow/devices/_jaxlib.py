@@ -140,13 +140,13 @@ class _NoJax:
         self.thread = threading.get_ident()
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        """Return None: other finders may know."""
+        """Returns None: other finders may know."""
         if name == "jax" and threading.get_ident() == self.thread:
             raise ModuleNotFoundError(name)
 
 
 def _without_jax(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function of the runtime that does not look for jax.
+    """Returns a function of the runtime that does not look for jax.
 
     It makes an array of each device's part, and wants jax for the type of each: that is
     50 us a part where there is no jax, and half a second where there is.
@@ -174,7 +174,7 @@ parts_of = _without_jax(_parts_of)
 if RUNTIME_VERSION < 495:
     # The fourth argument skips a comparison of avals that are interned already.
     def array_result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
-        """Return what turns a raw result of an executable into a `Buffer`."""
+        """Returns what turns a raw result of an executable into a `Buffer`."""
         return _jax.array_result_handler(aval, sharding, committed, True)
 
     to_numpy: Any = _without_jax(Buffer._single_device_array_to_np_array_did_copy)
@@ -183,7 +183,7 @@ else:
     _to_numpy_and_keep = Buffer._to_np_array_did_copy
 
     def to_numpy(buffer: Any) -> Any:
-        """Return the values as a NumPy array, and whether they were copied."""
+        """Returns the values as a NumPy array, and whether they were copied."""
         # Here a buffer keeps the NumPy view it gave, and is then never donated in
         # place again. The clone (0.4 us) shares its memory and keeps it instead.
         return _to_numpy_and_keep(buffer.clone())

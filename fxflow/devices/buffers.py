@@ -28,10 +28,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from fxflow.errors import DeletedBufferError, PlacementError
-
-from . import clients, shardings
-from ._jaxlib import (
+from fxflow.devices import clients, shardings
+from fxflow.devices._jaxlib import (
     ArrayCopySemantics,
     Buffer,
     Device,
@@ -48,9 +46,10 @@ from ._jaxlib import (
     parts_of,
     to_numpy,
 )
-from .callbacks import raise_original
-from .process import on_fork, require_not_forked
-from .shardings import Sharding
+from fxflow.devices.callbacks import raise_original
+from fxflow.devices.process import on_fork, require_not_forked
+from fxflow.devices.shardings import Sharding
+from fxflow.errors import DeletedBufferError, PlacementError
 
 __all__ = [
     "Buffer",
@@ -107,22 +106,22 @@ class BufferType(NamedTuple):
     weak_type: bool = False
 
 
-# -- placements ---
+# -- placements ------------------------------------------------------------------------
 
 
 class Placement:
     """Where arrays live. Interned: one object for a sharding, compared by identity.
 
     Attributes:
-        device: the device (the first one, if there are several).
-        devices: all devices, a tuple, in the order of the parts.
-        local: those of this process, in that order.
-        sharding: the same as users see it.
-        platform: ``"cpu"``, ``"gpu"``, ``"tpu"``, ...
-        is_single: whether it is one device and its own memory.
-        is_host: whether the memory is host memory, so that NumPy can see it.
-        offloaded: kind of the memory, None if it is the devices' own.
-        table: room for what `core` caches per placement; dies with the client.
+      device: the device (the first one, if there are several).
+      devices: all devices, a tuple, in the order of the parts.
+      local: those of this process, in that order.
+      sharding: the same as users see it.
+      platform: ``"cpu"``, ``"gpu"``, ``"tpu"``, ...
+      is_single: whether it is one device and its own memory.
+      is_host: whether the memory is host memory, so that NumPy can see it.
+      offloaded: kind of the memory, None if it is the devices' own.
+      table: room for what `core` caches per placement; dies with the client.
     """
 
     __slots__ = (
@@ -221,7 +220,7 @@ _first_placement: Placement | None = None
 
 
 def placement(device: Device) -> Placement:
-    """Return the placement on `device`."""
+    """Returns the placement on `device`."""
     try:
         known = _placements.get(device)
     except TypeError:  # it cannot be hashed, and is no device
@@ -234,7 +233,7 @@ def placement(device: Device) -> Placement:
 
 
 def placement_for(sharding: Sharding) -> Placement:
-    """Return the placement that a sharding describes."""
+    """Returns the placement that a sharding describes."""
     known = _placements.get(sharding)
     if known is None:
         one = isinstance(sharding, shardings.SingleDeviceSharding)
@@ -252,7 +251,7 @@ def placement_for(sharding: Sharding) -> Placement:
 
 
 def part_placement(whole: Placement, device: Device) -> Placement:
-    """Return the placement of one part of an array: its device, in the same memory."""
+    """Returns the placement of one part of an array: its device, in the same memory."""
     if whole.offloaded is None:
         return placement(device)
     kind = whole.offloaded
@@ -260,7 +259,7 @@ def part_placement(whole: Placement, device: Device) -> Placement:
 
 
 def placement_of(buffer: Buffer) -> Placement:
-    """Return the placement of a buffer on one device."""
+    """Returns the placement of a buffer on one device."""
     sharding = buffer._sharding
     if isinstance(sharding, GSPMDSharding):
         return placement(sharding._devices[0])
@@ -268,7 +267,7 @@ def placement_of(buffer: Buffer) -> Placement:
 
 
 def default_placement() -> Placement:
-    """Return the placement on the default device."""
+    """Returns the placement on the default device."""
     chosen = clients._thread.chosen or clients._default.device
     if chosen is not None:
         return placement(chosen)
@@ -293,7 +292,7 @@ clients.on_clear(_forget)
 
 
 def _after_fork() -> None:
-    """Refuse to wait for what no thread of this process will ever finish."""
+    """Refuses to wait for what no thread of this process will ever finish."""
     global batched_block_until_ready, to_numpy
     wait, convert = batched_block_until_ready, to_numpy
 
@@ -314,33 +313,33 @@ def _after_fork() -> None:
 on_fork(_after_fork)
 
 
-# -- in ---
+# -- in --------------------------------------------------------------------------------
 
 
 def result_handler(aval: ArrayType, placement: Placement, committed: bool) -> Any:
-    """Return what turns one raw result of an executable into a buffer.
+    """Returns what turns one raw result of an executable into a buffer.
 
     Args:
-        aval: type of the result.
-        placement: where it lives.
-        committed: whether it must stay there.
+      aval: type of the result.
+      placement: where it lives.
+      committed: whether it must stay there.
     """
     sharding = placement.runtime(len(aval.shape))
     return array_result_handler(aval, sharding, committed)
 
 
 def put(aval: ArrayType, host: np.ndarray[Any, Any], placement: Placement) -> Buffer:
-    """Return a buffer with the values of `host`, aliasing its memory if possible.
+    """Returns a buffer with the values of `host`, aliasing its memory if possible.
 
     `host` must not be written to any more. It is kept alive as long as needed.
 
     Args:
-        aval: type of the buffer; shape and dtype are those of `host`.
-        host: any strides; the whole array, of which each device gets its part.
-        placement: where to put it.
+      aval: type of the buffer; shape and dtype are those of `host`.
+      host: any strides; the whole array, of which each device gets its part.
+      placement: where to put it.
 
     Raises:
-        PlacementError: the array cannot be divided as the sharding asks.
+      PlacementError: the array cannot be divided as the sharding asks.
     """
     return batched_device_put(
         aval,
@@ -352,19 +351,19 @@ def put(aval: ArrayType, host: np.ndarray[Any, Any], placement: Placement) -> Bu
 
 
 def can_alias(host: np.ndarray[Any, Any]) -> bool:
-    """Return whether a buffer on the CPU can use the memory of `host` as its own."""
+    """Returns whether a buffer on the CPU can use the memory of `host` as its own."""
     return host.flags.c_contiguous and host.ctypes.data % ALIGNMENT == 0
 
 
 def put_copy(
     aval: ArrayType, host: np.ndarray[Any, Any], placement: Placement
 ) -> Buffer:
-    """Return a buffer with a copy of `host`, which may be changed afterwards.
+    """Returns a buffer with a copy of `host`, which may be changed afterwards.
 
     Args:
-        aval: type of the buffer; shape and dtype are those of `host`.
-        host: any strides; the whole array.
-        placement: where to put it.
+      aval: type of the buffer; shape and dtype are those of `host`.
+      host: any strides; the whole array.
+      placement: where to put it.
     """
     return batched_device_put(
         aval,
@@ -387,13 +386,13 @@ def _parts(
 
 
 def assemble(aval: ArrayType, parts: Sequence[Any], placement: Placement) -> Buffer:
-    """Return the buffer whose parts are given.
+    """Returns the buffer whose parts are given.
 
     Args:
-        aval: type of the whole.
-        parts: a buffer on one device, or a NumPy array that nobody writes to any more,
-            for each local device of the placement.
-        placement: where the parts belong.
+      aval: type of the whole.
+      parts: a buffer on one device, or a NumPy array that nobody writes to any more,
+        for each local device of the placement.
+      placement: where the parts belong.
     """
     return batched_device_put(
         aval,
@@ -405,19 +404,19 @@ def assemble(aval: ArrayType, parts: Sequence[Any], placement: Placement) -> Buf
 
 
 def parts(buffer: Buffer) -> list[Buffer]:
-    """Return the parts of a buffer on this process's devices, in the devices' order."""
+    """Returns a buffer's parts on this process's devices, in the devices' order."""
     return list(parts_of(buffer))
 
 
 def aligned_empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
-    """Return an uninitialised NumPy array that `put` can alias on the CPU.
+    """Returns an uninitialised NumPy array that `put` can alias on the CPU.
 
     Args:
-        shape: lengths of the axes.
-        dtype: any NumPy dtype.
+      shape: lengths of the axes.
+      dtype: any NumPy dtype.
 
     Returns:
-        A writable, C-contiguous array that starts at a multiple of 64 bytes.
+      A writable, C-contiguous array that starts at a multiple of 64 bytes.
     """
     dtype = np.dtype(dtype)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
@@ -427,16 +426,16 @@ def aligned_empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
     return aligned.reshape(shape)
 
 
-# -- out ---
+# -- out -------------------------------------------------------------------------------
 
 
 def to_host(buffer: Buffer) -> np.ndarray[Any, Any]:
-    """Return the values as a read-only NumPy array; waits for them.
+    """Returns the values as a read-only NumPy array; waits for them.
 
     On the CPU it is a view of the buffer's memory, which stays alive with the view.
 
     Raises:
-        DeletedBufferError: the buffer was deleted or donated.
+      DeletedBufferError: the buffer was deleted or donated.
     """
     try:
         array: np.ndarray[Any, Any] = to_numpy(buffer)[0]
@@ -450,16 +449,16 @@ def to_host(buffer: Buffer) -> np.ndarray[Any, Any]:
 def gather_to_host(
     aval: ArrayType, buffer: Buffer, placement: Placement
 ) -> np.ndarray[Any, Any]:
-    """Return the whole of an array that lies on several devices; waits for it.
+    """Returns the whole of an array that lies on several devices; waits for it.
 
     Args:
-        aval: type of the whole.
-        buffer: on `placement`.
-        placement: a sharding of which this process has every part at least once.
+      aval: type of the whole.
+      buffer: on `placement`.
+      placement: a sharding of which this process has every part at least once.
 
     Raises:
-        PlacementError: parts of it are in other processes only.
-        DeletedBufferError: the buffer was deleted or donated.
+      PlacementError: parts of it are in other processes only.
+      DeletedBufferError: the buffer was deleted or donated.
     """
     check_alive(buffer)
     held = parts(buffer)
@@ -494,27 +493,27 @@ def _key(index: tuple[slice, ...]) -> tuple[Any, ...]:
 
 
 def start_copy_to_host(buffer: Buffer) -> None:
-    """Begin the copy that `to_host` will wait for; nothing to do on the CPU."""
+    """Begins the copy that `to_host` will wait for; nothing to do on the CPU."""
     buffer._copy_single_device_array_to_host_async()
 
 
 def move(
     aval: ArrayType, buffer: Buffer, source: Placement, target: Placement
 ) -> Buffer:
-    """Return the values of `buffer` at another placement; always new memory.
+    """Returns the values of `buffer` at another placement; always new memory.
 
     Parts that a device of the target needs whole go from device to device; the others
     pass through the host.
 
     Args:
-        aval: type of the whole.
-        buffer: at `source`.
-        source: where it is.
-        target: where the copy goes.
+      aval: type of the whole.
+      buffer: at `source`.
+      source: where it is.
+      target: where the copy goes.
 
     Raises:
-        PlacementError: parts that are needed are in other processes only.
-        DeletedBufferError: the buffer was deleted or donated.
+      PlacementError: parts that are needed are in other processes only.
+      DeletedBufferError: the buffer was deleted or donated.
     """
     if source.is_single and target.is_single:
         return copy_to(aval, buffer, target)
@@ -557,24 +556,24 @@ def _full(index: tuple[slice, ...], shape: Sequence[int]) -> tuple[slice, ...]:
 
 
 def copy(aval: ArrayType, buffer: Buffer) -> Buffer:
-    """Return the values in new memory on the same device.
+    """Returns the values in new memory on the same device.
 
     Raises:
-        DeletedBufferError: the buffer was deleted or donated.
+      DeletedBufferError: the buffer was deleted or donated.
     """
     return copy_to(aval, buffer, placement_of(buffer))
 
 
 def copy_to(aval: ArrayType, buffer: Buffer, placement: Placement) -> Buffer:
-    """Return the values of `buffer` at `placement`; always new memory.
+    """Returns the values of `buffer` at `placement`; always new memory.
 
     Args:
-        aval: type of the buffer.
-        buffer: on any device, of the same platform or another.
-        placement: where the copy goes.
+      aval: type of the buffer.
+      buffer: on any device, of the same platform or another.
+      placement: where the copy goes.
 
     Raises:
-        DeletedBufferError: the buffer was deleted or donated.
+      DeletedBufferError: the buffer was deleted or donated.
     """
     check_alive(buffer)
     device = placement_of(buffer).device
@@ -590,16 +589,16 @@ def copy_to(aval: ArrayType, buffer: Buffer, placement: Placement) -> Buffer:
     return put(aval, to_host(buffer), placement)
 
 
-# -- life ---
+# -- life ------------------------------------------------------------------------------
 
 
 def block_until_ready(buffers: Sequence[Buffer]) -> None:
-    """Wait until all `buffers` are computed.
+    """Waits until all `buffers` are computed.
 
     Raises:
-        BaseException: what a Python callback raised, if that made a computation fail.
-        RuntimeFailure: a computation failed otherwise.
-        DeletedBufferError: a buffer was deleted or donated.
+      BaseException: what a Python callback raised, if that made a computation fail.
+      RuntimeFailure: a computation failed otherwise.
+      DeletedBufferError: a buffer was deleted or donated.
     """
     try:
         batched_block_until_ready(buffers)
@@ -611,12 +610,12 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
 
 
 def is_ready(buffer: Buffer) -> bool:
-    """Return whether the values are computed."""
+    """Returns whether the values are computed."""
     return bool(buffer.is_ready())
 
 
 def delete(buffer: Buffer) -> None:
-    """Free the memory now, or once the last view or export of it goes.
+    """Frees the memory now, or once the last view or export of it goes.
 
     May be repeated.
     """
@@ -631,13 +630,13 @@ _exported: dict[int, weakref.ref[Buffer]] = {}
 
 
 def note_export(buffer: Buffer) -> None:
-    """Remember that foreign code refers to the buffer's memory; see `delete`."""
+    """Remembers that foreign code refers to the buffer's memory; see `delete`."""
     key = id(buffer)
     _exported[key] = weakref.ref(buffer, lambda _: _exported.pop(key, None))
 
 
 def can_donate(buffer: Buffer) -> bool:
-    """Return whether the buffer may be given to a program that reuses its memory.
+    """Returns whether the buffer may be given to a program that reuses its memory.
 
     Memory that NumPy or a DLPack consumer can see is safe: the runtime leaves it as it
     is and uses new memory (see the top of this file). Asking also lets go of views that
@@ -648,21 +647,21 @@ def can_donate(buffer: Buffer) -> bool:
 
 
 def is_deleted(buffer: Buffer) -> bool:
-    """Return whether the buffer was deleted or donated."""
+    """Returns whether the buffer was deleted or donated."""
     return bool(buffer.is_deleted())
 
 
 def unsafe_pointer(buffer: Buffer) -> int:
-    """Return the address of the memory on the device; waits for nothing."""
+    """Returns the address of the memory on the device; waits for nothing."""
     return int(buffer.unsafe_buffer_pointer())
 
 
 def on_device_nbytes(buffer: Buffer) -> int:
-    """Return the bytes the buffer takes on its device, with padding."""
+    """Returns the bytes the buffer takes on its device, with padding."""
     return int(buffer.on_device_size_in_bytes())
 
 
 def check_alive(buffer: Buffer) -> None:
-    """Raise `DeletedBufferError` if the buffer was deleted or donated."""
+    """Raises `DeletedBufferError` if the buffer was deleted or donated."""
     if buffer.is_deleted():
         raise DeletedBufferError("the buffer was deleted or donated")

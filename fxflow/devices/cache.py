@@ -38,9 +38,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fxflow._config import config
-
-from . import clients
-from ._jaxlib import RUNTIME_VERSION, Device, jaxlib_version
+from fxflow.devices import clients
+from fxflow.devices._jaxlib import RUNTIME_VERSION, Device, jaxlib_version
 
 if TYPE_CHECKING:
     import hashlib
@@ -68,12 +67,12 @@ class CacheInfo(NamedTuple):
     """What `info` returns.
 
     Attributes:
-        directory: where the entries are.
-        enabled: whether entries are read and written.
-        entries: number of entries on disk.
-        nbytes: their size.
-        hits: programs this process found.
-        misses: programs this process looked for in vain.
+      directory: where the entries are.
+      enabled: whether entries are read and written.
+      entries: number of entries on disk.
+      nbytes: their size.
+      hits: programs this process found.
+      misses: programs this process looked for in vain.
     """
 
     directory: str
@@ -98,7 +97,7 @@ class _State:
         self.nbytes: int | None = None
 
     def trusted(self) -> bool:
-        """Return whether nobody else can have written into the directory."""
+        """Returns whether nobody else can have written into the directory."""
         if not self._checked:
             try:
                 fault = _fault(os.stat(self.path))
@@ -118,7 +117,7 @@ class _State:
 
 
 def _fault(found: os.stat_result) -> str:
-    """Return why a file or directory may hold what another user wrote; empty if not."""
+    """Returns why a file or directory may hold what another user wrote, or ""."""
     if not hasattr(os, "geteuid"):
         return ""
     if found.st_uid not in (os.geteuid(), 0):
@@ -133,7 +132,7 @@ _state = _State("", "")
 
 
 def directory() -> Path:
-    """Return where entries are kept: ``config.cache_dir`` or the user cache folder."""
+    """Returns where entries are kept: ``config.cache_dir`` or the user cache folder."""
     if config.cache_dir:
         return Path(config.cache_dir).expanduser()
     if sys.platform == "darwin":
@@ -149,7 +148,7 @@ def directory() -> Path:
 
 
 def _current() -> _State:
-    """Return the state for the directory in use, a new one if that changed."""
+    """Returns the state for the directory in use, a new one if that changed."""
     global _state
     setting = config.cache_dir
     if not _state.path or _state.setting != setting:
@@ -165,12 +164,12 @@ def _sha256(data: bytes = b"") -> hashlib._Hash:
     return hashlib.sha256(data)
 
 
-# -- keys ---
+# -- keys ------------------------------------------------------------------------------
 
 
 @functools.cache
 def _cpu_features() -> bytes:
-    """Return what tells this machine's instruction set from another's.
+    """Returns what tells this machine's instruction set from another's.
 
     Programs for the CPU hold machine code made for the instructions found here.
     """
@@ -213,13 +212,13 @@ _ENVIRONMENT = ("XLA_FLAGS", "TF_XLA_FLAGS", "LIBTPU_INIT_ARGS")
 
 
 def key(module: str | bytes, options: bytes, device: Device, extra: str = "") -> bytes:
-    """Return the key of a program: 32 bytes.
+    """Returns the key of a program: 32 bytes.
 
     Args:
-        module: the program.
-        options: the compiler's options, serialised.
-        device: the first device it is compiled for.
-        extra: whatever else decides the result.
+      module: the program.
+      options: the compiler's options, serialised.
+      device: the first device it is compiled for.
+      extra: whatever else decides the result.
     """
     code = module.encode() if isinstance(module, str) else module
     parts = (
@@ -237,7 +236,7 @@ def key(module: str | bytes, options: bytes, device: Device, extra: str = "") ->
     return digest.digest()
 
 
-# -- entries ---
+# -- entries ---------------------------------------------------------------------------
 
 
 def _path(state: _State, key: bytes) -> str:
@@ -245,7 +244,7 @@ def _path(state: _State, key: bytes) -> str:
 
 
 def load(key: bytes) -> bytes | None:
-    """Return the payload kept under `key`, or None.
+    """Returns the payload kept under `key`, or None.
 
     An entry that is not exactly what `store` wrote is removed.
     """
@@ -290,7 +289,7 @@ def _payload(entry: bytes, key: bytes) -> bytes | None:
 
 
 def store(key: bytes, payload: bytes) -> None:
-    """Keep `payload` under `key`; failing to is no error."""
+    """Keeps `payload` under `key`; failing to is no error."""
     state = _current()
     size = _HEADER.size + len(payload)
     limit = config.cache_max_bytes
@@ -325,7 +324,7 @@ _numbers = itertools.count()
 
 
 def _write(state: _State, path: str, header: bytes, payload: bytes) -> None:
-    """Write an entry under a name of this process's own, then rename it."""
+    """Writes an entry under a name of this process's own, then renames it."""
     name = f"write-{os.getpid()}-{next(_numbers)}-{os.urandom(4).hex()}.tmp"
     temporary = os.path.join(state.path, name)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -345,7 +344,7 @@ def _write(state: _State, path: str, header: bytes, payload: bytes) -> None:
 
 
 def discard(key: bytes) -> None:
-    """Remove an entry: the runtime could not load it."""
+    """Removes an entry: the runtime could not load it."""
     state = _current()
     state.hits -= 1
     state.misses += 1
@@ -358,11 +357,11 @@ def _remove(path: str) -> None:
         os.unlink(path)
 
 
-# -- size ---
+# -- size ------------------------------------------------------------------------------
 
 
 def _entries(path: str) -> Iterator[tuple[float, int, str]]:
-    """Yield (time of use, bytes, path) of each entry and of what dead writers left."""
+    """Yields (time of use, bytes, path) of each entry and of what dead writers left."""
     try:
         listing = os.scandir(path)
     except OSError:
@@ -385,7 +384,7 @@ def _entries(path: str) -> Iterator[tuple[float, int, str]]:
 
 
 def _evict(path: str, limit: int) -> int:
-    """Remove the least recently used entries; return the bytes that are left.
+    """Removes the least recently used entries; returns the bytes that are left.
 
     Goes down to 9/10 of the limit, so that the next entry does not evict again.
     """
@@ -400,10 +399,10 @@ def _evict(path: str, limit: int) -> int:
 
 
 def info() -> CacheInfo:
-    """Return where the cache is, how full, and how often this process found things.
+    """Returns where the cache is, how full, and how often this process found things.
 
     Returns:
-        A named tuple; see `CacheInfo`.
+      A named tuple; see `CacheInfo`.
     """
     state = _current()
     sizes = [size for _, size, _ in _entries(state.path)]
@@ -418,7 +417,7 @@ def info() -> CacheInfo:
 
 
 def clear() -> None:
-    """Remove all entries and start counting anew."""
+    """Removes all entries and starts counting anew."""
     global _state
     state = _current()
     for _, _, file in list(_entries(state.path)):

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .process import ending
+from fxflow.devices.process import ending
 
 __all__ = [
     "HostCallback",
@@ -40,7 +40,7 @@ _TARGETS = {
 # jaxlib has the same calls once more, for the partitioner to leave on every device.
 _PLAIN, _PARTITIONED = "xla_ffi_python_", "xla_ffi_partitioned_python_"
 
-# -- exceptions on their way through the runtime ---
+# -- exceptions on their way through the runtime ---------------------------------------
 
 #: Exceptions kept at most. They hold the frames they went through.
 _KEPT = 16
@@ -69,13 +69,13 @@ def _keep(error: BaseException) -> _InCallback:
 
 
 def original_error(error: BaseException) -> BaseException | None:
-    """Return the exception that a callback raised, given what the runtime made of it.
+    """Returns the exception that a callback raised, given what the runtime made of it.
 
     Args:
-        error: the runtime's error, from running a program or waiting for its results.
+      error: the runtime's error, from running a program or waiting for its results.
 
     Returns:
-        The exception itself; None if the error did not come from a callback.
+      The exception itself; None if the error did not come from a callback.
     """
     text = str(error)
     found = _MARK.search(text)
@@ -89,23 +89,23 @@ _explainers: list[Callable[[BaseException], BaseException]] = []
 
 
 def on_failure(explainer: Callable[[BaseException], BaseException]) -> None:
-    """Ask a function about each failure of the runtime.
+    """Asks a function about each failure of the runtime.
 
     Args:
-        explainer: from what the runtime raised to what shall be raised.
+      explainer: from what the runtime raised to what shall be raised.
     """
     _explainers.append(explainer)
 
 
 def raise_original(error: BaseException) -> None:
-    """Raise what led to `error`, if that is known.
+    """Raises what led to `error`, if that is known.
 
     Args:
-        error: what the runtime raised.
+      error: what the runtime raised.
 
     Raises:
-        BaseException: what a Python callback raised, or what an explainer makes of it:
-            that another process is gone.
+      BaseException: what a Python callback raised, or what an explainer makes of it:
+        that another process is gone.
     """
     original = original_error(error)
     if original is not None:
@@ -116,7 +116,7 @@ def raise_original(error: BaseException) -> None:
             raise better from error
 
 
-# -- the function that is called ---
+# -- the function that is called -------------------------------------------------------
 
 
 class HostCallback:
@@ -128,9 +128,9 @@ class HostCallback:
     too, except that Python scalars and lists take it on.
 
     Args:
-        function: what to call.
-        results: shape and dtype of each result.
-        name: for messages.
+      function: what to call.
+      results: shape and dtype of each result.
+      name: for messages.
     """
 
     __slots__ = ("function", "name", "results")
@@ -146,16 +146,16 @@ class HostCallback:
         self.name = name or str(getattr(function, "__name__", function))
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
-        """Call the function and check what it returns; for the runtime.
+        """Calls the function and checks what it returns; for the runtime.
 
         Args:
-            *operands: an array for each operand and None for each token.
+          *operands: an array for each operand and None for each token.
 
         Returns:
-            The results, a tuple of C-contiguous arrays.
+          The results, a tuple of C-contiguous arrays.
 
         Raises:
-            Exception: whatever went wrong, wrapped for `original_error`.
+          Exception: whatever went wrong, wrapped for `original_error`.
         """
         try:
             if ending():
@@ -165,7 +165,7 @@ class HostCallback:
             raise _keep(error) from None
 
     def checked_call(self, *operands: Any) -> tuple[Any, ...]:
-        """Call the function and check what it returns; errors come as they are."""
+        """Calls the function and checks what it returns; errors come as they are."""
         return self._checked(self.function(*operands))
 
     def _checked(self, values: Any) -> tuple[np.ndarray[Any, Any], ...]:
@@ -198,14 +198,14 @@ class HostCallback:
         return np.ascontiguousarray(array).reshape(shape)
 
 
-# -- the call in the program's text ---
+# -- the call in the program's text ----------------------------------------------------
 
 
 def target(platform: str) -> str:
-    """Return the custom call's name on a platform.
+    """Returns the custom call's name on a platform.
 
     Raises:
-        ValueError: the platform cannot call Python.
+      ValueError: the platform cannot call Python.
     """
     name = _TARGETS.get(platform)
     if name is None:
@@ -227,30 +227,30 @@ def custom_call(
     sharding: str = "",
     partitioned: bool = False,
 ) -> str:
-    """Return the StableHLO text of a call of the callback number `index`.
+    """Returns the StableHLO text of a call of the callback number `index`.
 
     Args:
-        index: position of the `HostCallback` in ``compile(..., callbacks=[...])``.
-        operands: names of the values, such as ``"%3"``.
-        operand_types: their types, such as ``"tensor<3x4xf32>"``;
-            ``"!stablehlo.token"`` is passed by and orders effects.
-        result_types: types of the results.
-        platform: the platform compiled for.
-        has_side_effect: whether the call must happen exactly once even if nobody uses
-            its results.
-        sharding: in a program for several devices, an attribute that says which of
-            them calls.
-        partitioned: whether each of them calls instead, with its parts of the operands;
-            for calls without results.
+      index: position of the `HostCallback` in ``compile(..., callbacks=[...])``.
+      operands: names of the values, such as ``"%3"``.
+      operand_types: their types, such as ``"tensor<3x4xf32>"``;
+        ``"!stablehlo.token"`` is passed by and orders effects.
+      result_types: types of the results.
+      platform: the platform compiled for.
+      has_side_effect: whether the call must happen exactly once even if nobody uses
+        its results.
+      sharding: in a program for several devices, an attribute that says which of
+        them calls.
+      partitioned: whether each of them calls instead, with its parts of the operands;
+        for calls without results.
 
     Returns:
-        The operation, without the names of its results:
-        ``stablehlo.custom_call @...(...) {...} : (...) -> (...)``.
+      The operation, without the names of its results:
+      ``stablehlo.custom_call @...(...) {...} : (...) -> (...)``.
 
     Example:
-        >>> custom_call(0, ["%a"], ["tensor<2xf32>"], [], has_side_effect=True)
-        ... # doctest: +ELLIPSIS
-        'stablehlo.custom_call @xla_ffi_python_cpu_callback(%a) {...} : ...'
+      >>> custom_call(0, ["%a"], ["tensor<2xf32>"], [], has_side_effect=True)
+      ... # doctest: +ELLIPSIS
+      'stablehlo.custom_call @xla_ffi_python_cpu_callback(%a) {...} : ...'
     """
     # Without layouts XLA may hand over a transposed operand as it lies in memory.
     attributes = (
@@ -272,7 +272,7 @@ def custom_call(
 
 
 def _layout(type_text: str) -> str:
-    """Return the row-major layout attribute of ``tensor<3x4xf32>``: [1, 0]."""
+    """Returns the row-major layout attribute of ``tensor<3x4xf32>``: [1, 0]."""
     match = re.match(r"tensor<((?:\d+x)*)", type_text)
     rank = match[1].count("x") if match else 0
     order = ", ".join(str(axis) for axis in reversed(range(rank)))

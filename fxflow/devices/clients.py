@@ -20,10 +20,9 @@ from types import TracebackType
 from typing import Any
 
 from fxflow._config import config
+from fxflow.devices import plugins
+from fxflow.devices._jaxlib import Client, Device, RuntimeFailure, xla_client
 from fxflow.errors import BackendError, PlacementError
-
-from . import plugins
-from ._jaxlib import Client, Device, RuntimeFailure, xla_client
 
 __all__ = [
     "Device",
@@ -65,7 +64,7 @@ _plugin_arguments: dict[str, Any] = {}
 _GPU = ("cuda", "rocm")
 
 
-# -- making clients ---
+# -- making clients --------------------------------------------------------------------
 
 
 def _number_of_cpu_devices(configured: int | None = None) -> int:
@@ -79,7 +78,7 @@ def _number_of_cpu_devices(configured: int | None = None) -> int:
 
 
 def _require_not_late(configured: int) -> None:
-    """Raise `BackendError` if the CPU client has another number of devices already."""
+    """Raises `BackendError` if the CPU client has another number of devices already."""
     started = _clients.get("cpu")
     wanted = _number_of_cpu_devices(configured)
     if started is not None and len(started.local_devices()) != wanted:
@@ -97,7 +96,7 @@ _COLLECTIVE_TIMEOUT = "--xla_cpu_collective_timeout_seconds"
 
 
 def bound_collectives() -> None:
-    """Bound how long the CPU's collectives wait, by ``config.collective_timeout``.
+    """Bounds how long the CPU's collectives wait, by ``config.collective_timeout``.
 
     XLA reads this from the environment only, and when its first client is made. Without
     it, one peer that is stuck makes all others wait for ever.
@@ -112,7 +111,7 @@ _before_joining: list[Callable[[], None]] = []
 
 
 def before_joining(check: Callable[[], None]) -> None:
-    """Call `check` before a CPU client of several processes is made.
+    """Calls `check` before a CPU client of several processes is made.
 
     Making one waits for all processes: `check` raises if one of them is gone.
     """
@@ -136,7 +135,7 @@ def _make(platform: str) -> Client:
 
 
 def _start(platform: str) -> Client | None:
-    """Return the client of `platform`; None if it failed, now or before."""
+    """Returns the client of `platform`; None if it failed, now or before."""
     with _lock:
         known = _clients.get(platform)
         if known is None and platform not in _failures:
@@ -158,7 +157,7 @@ def _start(platform: str) -> Client | None:
 
 
 def _canonical(platform: str) -> str:
-    """Return the name under which a platform's client is kept."""
+    """Returns the name under which a platform's client is kept."""
     name = platform.strip().lower()
     if name == "gpu":
         available = [p for p in _GPU if p in _clients or plugins.is_present(p)]
@@ -167,15 +166,15 @@ def _canonical(platform: str) -> str:
 
 
 def requested() -> list[str]:
-    """Return the platforms that ``config.platforms`` names, under their own names."""
+    """Returns the platforms that ``config.platforms`` names, under their own names."""
     return [_canonical(p) for p in config.platforms.split(",") if p.strip()]
 
 
 def platforms() -> tuple[str, ...]:
-    """Return the platforms in use, the default one first; starts their clients.
+    """Returns the platforms in use, the default one first; starts their clients.
 
     Raises:
-        BackendError: a platform named by ``config.platforms`` cannot be used.
+      BackendError: a platform named by ``config.platforms`` cannot be used.
     """
     global _order
     if _refusals:
@@ -208,14 +207,14 @@ def _why_not(platform: str, asked_by: str) -> str:
 
 
 def client(platform: str | None = None) -> Client:
-    """Return the client of a platform, starting it if need be.
+    """Returns the client of a platform, starting it if need be.
 
     Args:
-        platform: ``"cpu"``, ``"gpu"``, ``"cuda"``, ``"tpu"`` or a plug-in's name; None
-            is the default one.
+      platform: ``"cpu"``, ``"gpu"``, ``"cuda"``, ``"tpu"`` or a plug-in's name; None
+        is the default one.
 
     Raises:
-        BackendError: the platform cannot be used; the message says why.
+      BackendError: the platform cannot be used; the message says why.
     """
     if platform is None:
         return _clients[platforms()[0]]
@@ -232,28 +231,28 @@ _refusals: list[Callable[[], Exception]] = []
 
 
 def refuse(why: Callable[[], Exception]) -> None:
-    """Have this process use no client any more.
+    """Has this process use no client any more.
 
     Args:
-        why: returns what is raised instead.
+      why: returns what is raised instead.
     """
     _refusals.append(why)
 
 
 def failures() -> dict[str, str]:
-    """Return, for each platform that was tried and did not start, the reason."""
+    """Returns, for each platform that was tried and did not start, the reason."""
     return dict(_failures)
 
 
 def configure_cpu(**arguments: Any) -> None:
-    """Set what the next CPU client is made with, for several processes.
+    """Sets what the next CPU client is made with, for several processes.
 
     Args:
-        **arguments: ``distributed_client``, ``node_id``, ``num_nodes``, ``collectives``
-            as jaxlib's ``make_cpu_client`` takes them; none returns to one process.
+      **arguments: ``distributed_client``, ``node_id``, ``num_nodes``, ``collectives``
+        as jaxlib's ``make_cpu_client`` takes them; none returns to one process.
 
     Raises:
-        RuntimeError: the CPU client is there already; call `clear_backends` first.
+      RuntimeError: the CPU client is there already; call `clear_backends` first.
     """
     with _lock:
         if "cpu" in _clients:
@@ -266,12 +265,12 @@ def configure_cpu(**arguments: Any) -> None:
 
 
 def configure_plugins(**arguments: Any) -> None:
-    """Set what the next client of a plug-in is made with, for several processes.
+    """Sets what the next client of a plug-in is made with, for several processes.
 
     Args:
-        **arguments: ``distributed_client``, ``node_id``, ``num_nodes``,
-            ``visible_devices`` as `plugins.make_client` takes them; none returns to one
-            process.
+      **arguments: ``distributed_client``, ``node_id``, ``num_nodes``,
+        ``visible_devices`` as `plugins.make_client` takes them; none returns to one
+        process.
     """
     with _lock:
         _plugin_arguments.clear()
@@ -279,17 +278,17 @@ def configure_plugins(**arguments: Any) -> None:
 
 
 def started() -> tuple[str, ...]:
-    """Return the platforms whose client is there already; starts none."""
+    """Returns the platforms whose client is there already; starts none."""
     return tuple(_clients)
 
 
 def on_clear(callback: Callable[[], None]) -> None:
-    """Call `callback` whenever the clients are dropped, to drop what hangs on them."""
+    """Calls `callback` whenever the clients are dropped, to drop what hangs on them."""
     _on_clear.append(callback)
 
 
 def clear_backends() -> None:
-    """Drop all clients; the next use makes new ones.
+    """Drops all clients; the next use makes new ones.
 
     Arrays and executables made before keep their old client alive and must not be
     mixed with new ones.
@@ -304,20 +303,20 @@ def clear_backends() -> None:
         _default.device = None
 
 
-# -- devices ---
+# -- devices ---------------------------------------------------------------------------
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """Return all devices of a platform, of every process.
+    """Returns all devices of a platform, of every process.
 
     Args:
-        backend: the platform; None is the default one.
+      backend: the platform; None is the default one.
 
     Returns:
-        A new list, in the order of the devices' numbers.
+      A new list, in the order of the devices' numbers.
 
     Raises:
-        BackendError: the platform cannot be used.
+      BackendError: the platform cannot be used.
     """
     return list(client(backend).devices())
 
@@ -327,19 +326,19 @@ def local_devices(
     backend: str | None = None,
     host_id: int | None = None,
 ) -> list[Device]:
-    """Return the devices that belong to one process.
+    """Returns the devices that belong to one process.
 
     Args:
-        process_index: the process; None is this one.
-        backend: the platform; None is the default one.
-        host_id: older name of `process_index`.
+      process_index: the process; None is this one.
+      backend: the platform; None is the default one.
+      host_id: older name of `process_index`.
 
     Returns:
-        A new list, in the order of the devices' numbers.
+      A new list, in the order of the devices' numbers.
 
     Raises:
-        ValueError: there is no such process.
-        BackendError: the platform cannot be used.
+      ValueError: there is no such process.
+      BackendError: the platform cannot be used.
     """
     if process_index is None:
         process_index = host_id
@@ -357,68 +356,68 @@ def local_devices(
 
 
 def device_count(backend: str | None = None) -> int:
-    """Return the number of devices of a platform over all processes.
+    """Returns the number of devices of a platform over all processes.
 
     Args:
-        backend: the platform; None is the default one.
+      backend: the platform; None is the default one.
 
     Returns:
-        At least 1.
+      At least 1.
     """
     return int(client(backend).device_count())
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """Return the number of devices of a platform in this process.
+    """Returns the number of devices of a platform in this process.
 
     Args:
-        backend: the platform; None is the default one.
+      backend: the platform; None is the default one.
 
     Returns:
-        At least 1.
+      At least 1.
     """
     return int(client(backend).local_device_count())
 
 
 def process_index(backend: str | None = None) -> int:
-    """Return the number of this process.
+    """Returns the number of this process.
 
     Args:
-        backend: the platform; None is the default one.
+      backend: the platform; None is the default one.
 
     Returns:
-        From 0 to ``process_count(backend) - 1``.
+      From 0 to ``process_count(backend) - 1``.
     """
     return int(client(backend).process_index())
 
 
 def process_count(backend: str | None = None) -> int:
-    """Return the number of processes that share the platform's devices.
+    """Returns the number of processes that share the platform's devices.
 
     Args:
-        backend: the platform; None is the default one.
+      backend: the platform; None is the default one.
 
     Returns:
-        1 unless the process joined others.
+      1 unless the process joined others.
     """
     return 1 + max(int(d.process_index) for d in client(backend).devices())
 
 
 def default_backend() -> str:
-    """Return the name of the default platform.
+    """Returns the name of the default platform.
 
     Returns:
-        ``"cpu"``, ``"gpu"``, ``"tpu"`` or the name of a plug-in.
+      ``"cpu"``, ``"gpu"``, ``"tpu"`` or the name of a plug-in.
     """
     return str(client().platform)
 
 
 def cpu_device(index: int = 0) -> Device:
-    """Return one of this process's CPU devices, starting only the CPU client."""
+    """Returns one of this process's CPU devices, starting only the CPU client."""
     return client("cpu").local_devices()[index]
 
 
-# -- the default device ---
+# -- the default device ----------------------------------------------------------------
 
 
 class _Default(threading.local):
@@ -448,18 +447,18 @@ _NAME = re.compile(
 
 
 def resolve(device: Device | str) -> Device:
-    """Return the device that a name means.
+    """Returns the device that a name means.
 
     Args:
-        device: a `Device` (returned as it is), ``"gpu"``, ``"gpu:1"`` (of this
-            process), or ``"/job:worker/task:17/device:gpu:3"``: the fourth GPU of
-            process 17; without a task, of this process. The job's name is not looked
-            at: fxflow numbers all processes in one row.
+      device: a `Device` (returned as it is), ``"gpu"``, ``"gpu:1"`` (of this
+        process), or ``"/job:worker/task:17/device:gpu:3"``: the fourth GPU of
+        process 17; without a task, of this process. The job's name is not looked
+        at: fxflow numbers all processes in one row.
 
     Raises:
-        PlacementError: there is no such device.
-        BackendError: the platform cannot be used.
-        TypeError: it is neither a device nor a string.
+      PlacementError: there is no such device.
+      BackendError: the platform cannot be used.
+      TypeError: it is neither a device nor a string.
     """
     if isinstance(device, Device):
         return device
@@ -522,21 +521,21 @@ _UNSET: Any = object()
 
 
 def default_device(device: Device | str | None = _UNSET) -> Any:
-    """Return the default device, or a ``with`` block that changes it in this thread.
+    """Returns the default device, or a ``with`` block that changes it in this thread.
 
     Arrays that are made without saying where, and functions of such arrays, live on
     the default device.
 
     Args:
-        device: a `Device`, or the name of a platform (``"cpu"``, ``"gpu:1"``), or None
-            for the process's default. Left out: nothing changes.
+      device: a `Device`, or the name of a platform (``"cpu"``, ``"gpu:1"``), or None
+        for the process's default. Left out: nothing changes.
 
     Returns:
-        The current default `Device` if `device` is left out, else a context manager.
+      The current default `Device` if `device` is left out, else a context manager.
 
     Raises:
-        ValueError: the platform has no such device.
-        BackendError: the platform cannot be used.
+      ValueError: the platform has no such device.
+      BackendError: the platform cannot be used.
     """
     if device is not _UNSET:
         return _DefaultDevice(_as_device(device))
@@ -545,10 +544,10 @@ def default_device(device: Device | str | None = _UNSET) -> Any:
 
 
 def set_default_device(device: Device | str | None) -> None:
-    """Set the default device of the process.
+    """Sets the default device of the process.
 
     Args:
-        device: a `Device`, a platform's name, or None for the first device of the
-            default platform.
+      device: a `Device`, a platform's name, or None for the first device of the
+        default platform.
     """
     _default.device = _as_device(device)

@@ -29,12 +29,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from fxflow.devices import clients
+from fxflow.devices._jaxlib import RuntimeFailure, raw
+from fxflow.devices.callbacks import on_failure
+from fxflow.devices.relay import Relay, own_connections
 from fxflow.errors import DistributedError
-
-from . import clients
-from ._jaxlib import RuntimeFailure, raw
-from .callbacks import on_failure
-from .relay import Relay, own_connections
 
 __all__ = [
     "Client",
@@ -65,7 +64,7 @@ _GLOO = "cpu:gloo"
 _REFUSED = b"\xff" * 64
 
 
-# -- what has gone wrong in this process ---
+# -- what has gone wrong in this process -----------------------------------------------
 
 
 class _State:
@@ -76,24 +75,24 @@ _state = _State()
 
 
 def set_failure(error: DistributedError | None) -> None:
-    """Remember why collectives of this process cannot finish; None forgets it."""
+    """Remembers why collectives of this process cannot finish; None forgets it."""
     _state.failure = error
 
 
 def failure() -> DistributedError | None:
-    """Return why collectives of this process cannot finish; None if they can."""
+    """Returns why collectives of this process cannot finish; None if they can."""
     return _state.failure
 
 
 def explain(error: BaseException) -> BaseException:
-    """Return the error to raise for a failure of a program of several processes.
+    """Returns the error to raise for a failure of a program of several processes.
 
     Args:
-        error: what the runtime raised: "Connection closed by peer", a deadline.
+      error: what the runtime raised: "Connection closed by peer", a deadline.
 
     Returns:
-        A `DistributedError` that names the process which is gone and has `error` as its
-        cause, if one is known to be gone; else `error`.
+      A `DistributedError` that names the process which is gone and has `error` as its
+      cause, if one is known to be gone; else `error`.
     """
     if isinstance(error, DistributedError):
         return error
@@ -117,7 +116,7 @@ on_failure(explain)
 
 
 def timed_out(error: BaseException) -> bool:
-    """Return whether a collective was not broken, but waited for too long."""
+    """Returns whether a collective was not broken, but waited for too long."""
     return _TIMED_OUT in str(error)
 
 
@@ -125,7 +124,7 @@ _broken: list[Callable[[], None]] = []
 
 
 def on_broken(told: Callable[[], None]) -> None:
-    """Have `told` called when a collective of this process was broken, first of all."""
+    """Has `told` called when a collective of this process was broken, first of all."""
     _broken.append(told)
 
 
@@ -137,12 +136,12 @@ def _refuse_after_failure() -> None:
 clients.before_joining(_refuse_after_failure)
 
 
-# -- the service ---
+# -- the service -----------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Drop what the runtime prints: it warns that `recoverable` is experimental."""
+    """Drops what the runtime prints: it warns that `recoverable` is experimental."""
     try:
         kept = os.dup(2)
     except OSError:  # there is no standard error
@@ -164,8 +163,8 @@ class Service:
     through the coordinator's port, where it is checked first.
 
     Attributes:
-        address: ``"127.0.0.1:port"``.
-        num_processes: how many clients it waits for.
+      address: ``"127.0.0.1:port"``.
+      num_processes: how many clients it waits for.
     """
 
     def __init__(self, num_processes: int) -> None:
@@ -194,7 +193,7 @@ class Service:
             ) from None
 
     def stop(self) -> None:
-        """End it, when its clients have left or their connections are cut.
+        """Ends it, when its clients have left or their connections are cut.
 
         It tells those that are connected, and they end their process.
         """
@@ -204,7 +203,7 @@ class Service:
             self._holder.close()
 
 
-# -- its clients ---
+# -- its clients -----------------------------------------------------------------------
 
 
 def _new_client(address: str, process_id: int, timeout: float) -> Any:
@@ -221,15 +220,15 @@ class Client:
     """This process's connection to a service.
 
     Args:
-        connect: makes a connection to the service; raises OSError if it cannot.
-        process_id: this process's number.
-        timeout: seconds for all processes to connect. Call it when all are known to be
-            there: the runtime *ends the process* when this passes.
-        lost: called with the reason, from another thread, when the service is gone.
+      connect: makes a connection to the service; raises OSError if it cannot.
+      process_id: this process's number.
+      timeout: seconds for all processes to connect. Call it when all are known to be
+        there: the runtime *ends the process* when this passes.
+      lost: called with the reason, from another thread, when the service is gone.
 
     Attributes:
-        raw: jaxlib's client.
-        process_id: this process's number.
+      raw: jaxlib's client.
+      process_id: this process's number.
     """
 
     def __init__(
@@ -257,7 +256,7 @@ class Client:
         self._tell(reason)
 
     def close(self) -> None:
-        """Leave; harmless when the service is gone. Do not use `raw` afterwards."""
+        """Leaves; harmless when the service is gone. Do not use `raw` afterwards."""
         client, self.raw = self.raw, None
         if client is None:
             return
@@ -281,8 +280,8 @@ class StandIn:
     Made in a process that is not one of the cluster's, beside the service.
 
     Args:
-        service: of the cluster.
-        process_id: of the process that died.
+      service: of the cluster.
+      process_id: of the process that died.
 
     Registering waits until all others have registered, so this is done in a thread;
     they must not be turned back before.
@@ -309,7 +308,7 @@ class StandIn:
             client.shutdown()
 
     def _fill(self, client: Any) -> None:
-        """Set, under each key the others may wait for, what they refuse."""
+        """Sets, under each key the others may wait for, what they refuse."""
         me = self.process_id
         keys = [f"cpu:local_topology/cpu/{me}", "cpu:global_topology/cpu"]
         with contextlib.suppress(RuntimeFailure):
@@ -323,7 +322,7 @@ class StandIn:
                 client.key_value_set_bytes(key, _REFUSED)
 
     def close(self, timeout: float = 2.0) -> bool:
-        """Leave, when nobody waits any more; return whether that was possible.
+        """Leaves, when nobody waits any more; returns whether that was possible.
 
         It is not while it waits itself, for processes that did not register. Then the
         service must not be stopped.
@@ -333,7 +332,7 @@ class StandIn:
         return not self._thread.is_alive()
 
 
-# -- collectives of the CPU ---
+# -- collectives of the CPU ------------------------------------------------------------
 
 _RDBUF = "5rdbuf"
 _IOS = "St9basic_iosIcSt11char_traitsIcEE"
@@ -341,7 +340,7 @@ _IOS = "St9basic_iosIcSt11char_traitsIcEE"
 
 @functools.cache
 def _divert_cout() -> bool:
-    """Let what C++ prints to `std::cout` go to standard error; return whether it does.
+    """Sends what C++ prints to `std::cout` to standard error; returns whether it can.
 
     Gloo prints a line for each connection there, from its own threads and whenever a
     program first needs one, and cannot be told not to. A program's own output would be
@@ -370,7 +369,7 @@ def _divert_cout() -> bool:
 
 
 def _threads() -> set[int]:
-    """Return this process's threads, as the kernel numbers them; none off Linux."""
+    """Returns this process's threads, as the kernel numbers them; none off Linux."""
     try:
         return {int(name) for name in os.listdir("/proc/self/task")}
     except OSError:
@@ -378,7 +377,7 @@ def _threads() -> set[int]:
 
 
 def _let_others_finish(threads: Iterable[int]) -> None:
-    """Keep gloo's own thread from taking the processor from those it waits for.
+    """Keeps gloo's own thread from taking the processor from those it waits for.
 
     When data comes it wakes, and asks again and again whether a thread that is sending
     has let go of the connection; if it woke in that thread's place, until its time
@@ -401,16 +400,16 @@ class Collectives:
     """How CPU devices of several processes exchange data: gloo over TCP, or MPI.
 
     Args:
-        client: this process's.
-        implementation: ``"gloo"`` or ``"mpi"``. The latter needs MPItrampoline's
-            wrapper of an MPI library (``MPITRAMPOLINE_LIB``).
-        hostname: the address others reach this process at; empty: that of the host's
-            name.
-        interface: a network interface instead, such as ``"eth0"``.
+      client: this process's.
+      implementation: ``"gloo"`` or ``"mpi"``. The latter needs MPItrampoline's
+        wrapper of an MPI library (``MPITRAMPOLINE_LIB``).
+      hostname: the address others reach this process at; empty: that of the host's
+        name.
+      interface: a network interface instead, such as ``"eth0"``.
 
     Attributes:
-        raw: jaxlib's object.
-        port: gloo's; 0 if unknown.
+      raw: jaxlib's object.
+      port: gloo's; 0 if unknown.
     """
 
     def __init__(
@@ -448,13 +447,13 @@ class Collectives:
         self.port = new.pop() if len(new) == 1 else 0
 
     def sever(self, peers: Iterable[int] = ()) -> int:
-        """Break gloo's connections: what waits for a peer fails at once.
+        """Breaks gloo's connections: what waits for a peer fails at once.
 
         Args:
-            peers: the ports of the other processes' gloo.
+          peers: the ports of the other processes' gloo.
 
         Returns:
-            How many connections there were.
+          How many connections there were.
         """
         others = set(peers) - {0}
         count = 0
@@ -469,7 +468,7 @@ class Collectives:
         return count
 
     def release(self, peers: Sequence[int]) -> None:
-        """Let go whatever waits in gloo for peers that may be gone; call it again.
+        """Lets go whatever waits in gloo for peers that may be gone; call it again.
 
         A process that is still connecting waits for its peers to call, and for one
         that has given up it would wait half a minute. So the calls it waits for are
@@ -477,7 +476,7 @@ class Collectives:
         up from 0. The connections are then broken like the others.
 
         Args:
-            peers: the ports of all processes' gloo.
+          peers: the ports of all processes' gloo.
         """
         self.sever(peers)
         forged, self._forged = self._forged, []
@@ -494,7 +493,7 @@ class Collectives:
                 connection.sendall(struct.pack("@n", number))
 
     def close(self) -> None:
-        """Close what `release` opened."""
+        """Closes what `release` opened."""
         for connection in self._forged:
             connection.close()
         self._forged = []

@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 
 from fxflow._config import config
-from fxflow.errors import CompileError
-
-from . import cache, inflight, memory_kinds, process
-from ._jaxlib import (
+from fxflow.devices import cache, inflight, memory_kinds, process
+from fxflow.devices._jaxlib import (
     Buffer,
     CompileOnlyClient,
     CompileOptions,
@@ -28,11 +26,12 @@ from ._jaxlib import (
     LoadedExecutable,
     RuntimeFailure,
 )
-from ._jaxlib import (
+from fxflow.devices._jaxlib import (
     Executable as CompiledOnly,
 )
-from .buffers import Placement
-from .callbacks import HostCallback, raise_original
+from fxflow.devices.buffers import Placement
+from fxflow.devices.callbacks import HostCallback, raise_original
+from fxflow.errors import CompileError
 
 __all__ = ["Executable", "build_options", "compile", "on_shared_program"]
 
@@ -53,11 +52,11 @@ _shared: list[Callable[[str, str, list[int]], None]] = []
 
 
 def on_shared_program(listener: Callable[[str, str, list[int]], None]) -> None:
-    """Call a function before each program that several processes run together.
+    """Calls a function before each program that several processes run together.
 
     Args:
-        listener: takes the program's name, a digest that is the same in all processes
-            if the program is, and the numbers of the processes.
+      listener: takes the program's name, a digest that is the same in all processes
+        if the program is, and the numbers of the processes.
     """
     _shared.append(listener)
 
@@ -78,12 +77,12 @@ class Executable:
     """A compiled program.
 
     Attributes:
-        loaded: jaxlib's object; None if compiled for a device that is not here.
-        launch: ``launch(buffers)`` starts the program and returns the raw results; then
-            ``.consume_with_handlers(handlers)`` gives the list of buffers.
-        name: for people.
-        devices: what it runs on.
-        from_cache: whether it came from the disk cache.
+      loaded: jaxlib's object; None if compiled for a device that is not here.
+      launch: ``launch(buffers)`` starts the program and returns the raw results; then
+        ``.consume_with_handlers(handlers)`` gives the list of buffers.
+      name: for people.
+      devices: what it runs on.
+      from_cache: whether it came from the disk cache.
     """
 
     __slots__ = ("_program", "devices", "from_cache", "launch", "loaded", "name")
@@ -116,18 +115,18 @@ class Executable:
         )
 
     def execute(self, buffers: Sequence[Buffer], handlers: Sequence[Any]) -> list[Any]:
-        """Run the program; does not wait for it.
+        """Runs the program; does not wait for it.
 
         Args:
-            buffers: the arguments, each on the program's device.
-            handlers: one `buffers.result_handler` for each result.
+          buffers: the arguments, each on the program's device.
+          handlers: one `buffers.result_handler` for each result.
 
         Returns:
-            What each handler made: a list of buffers.
+          What each handler made: a list of buffers.
 
         Raises:
-            BaseException: what a callback of the program raised, if it did.
-            RuntimeFailure: the runtime failed.
+          BaseException: what a callback of the program raised, if it did.
+          RuntimeFailure: the runtime failed.
         """
         try:
             results: list[Any] = self.launch(buffers).consume_with_handlers(handlers)
@@ -139,18 +138,18 @@ class Executable:
     def execute_with_token(
         self, buffers: Sequence[Buffer], handlers: Sequence[Any]
     ) -> tuple[list[Any], Any]:
-        """Run the program; also return what to wait on until its effects are done.
+        """Runs the program; also returns what to wait on until its effects are done.
 
         Args:
-            buffers: the arguments, each on the program's device.
-            handlers: one `buffers.result_handler` for each result.
+          buffers: the arguments, each on the program's device.
+          handlers: one `buffers.result_handler` for each result.
 
         Returns:
-            The results, and a token with ``block_until_ready()``.
+          The results, and a token with ``block_until_ready()``.
 
         Raises:
-            BaseException: what a callback of the program raised, if it did.
-            RuntimeFailure: the runtime failed.
+          BaseException: what a callback of the program raised, if it did.
+          RuntimeFailure: the runtime failed.
         """
         try:
             raw = self.launch(buffers, with_tokens=True)
@@ -161,30 +160,30 @@ class Executable:
             raise
 
     def result_shardings(self) -> list[HloSharding]:
-        """Return how each result is laid over the devices."""
+        """Returns how each result is laid over the devices."""
         found = self._program.get_output_shardings()
         if found is None:  # one partition: nothing to say
             return []
         return [HloSharding.from_proto(proto) for proto in found]
 
     def result_memory_kinds(self) -> list[str | None]:
-        """Return the kind of memory of each result, None for the devices' own."""
+        """Returns the kind of memory of each result, None for the devices' own."""
         (kinds,) = self._program.get_output_memory_kinds()
         return [memory_kinds.check_kind(self.devices[0], kind) for kind in kinds]
 
     def hlo_text(self) -> str:
-        """Return the optimised HLO."""
+        """Returns the optimised HLO."""
         return "\n\n".join(m.to_string() for m in self._program.hlo_modules())
 
     def cost_analysis(self) -> dict[str, Any]:
-        """Return XLA's estimates: ``flops``, ``bytes accessed``, ... Floats mostly."""
+        """Returns XLA's estimates: ``flops``, ``bytes accessed``, ... Floats mostly."""
         try:
             return dict(self._program.cost_analysis())
         except RuntimeFailure:  # a plug-in need not have it
             return {}
 
     def memory_analysis(self) -> dict[str, int]:
-        """Return the bytes of arguments, outputs, temporaries, aliases and code.
+        """Returns the bytes of arguments, outputs, temporaries, aliases and code.
 
         Those in host memory (``host_...``) are not among the device's.
         """
@@ -206,7 +205,7 @@ class Executable:
         }
 
     def serialize(self) -> bytes:
-        """Return the compiled program as bytes for the same jaxlib and device kind."""
+        """Returns the compiled program as bytes for the same jaxlib and device kind."""
         return bytes(self._program.serialize())
 
     def __repr__(self) -> str:
@@ -223,19 +222,19 @@ def build_options(
     use_shardy: bool = False,
     free_results: Sequence[bool] = (),
 ) -> CompileOptions:
-    """Return XLA's options for a program.
+    """Returns XLA's options for a program.
 
     Args:
-        devices: replica-major, ``num_replicas * num_partitions`` of them.
-        options: names of XLA's debug options and build options and their values.
-        num_replicas: copies of the program.
-        num_partitions: parts of each copy.
-        use_shardy: whether the program is partitioned by Shardy, not GSPMD.
-        free_results: for each result, whether the partitioner chooses its sharding.
+      devices: replica-major, ``num_replicas * num_partitions`` of them.
+      options: names of XLA's debug options and build options and their values.
+      num_replicas: copies of the program.
+      num_partitions: parts of each copy.
+      use_shardy: whether the program is partitioned by Shardy, not GSPMD.
+      free_results: for each result, whether the partitioner chooses its sharding.
 
     Raises:
-        ValueError: the number of devices does not fit.
-        CompileError: an option does not exist or has the wrong type.
+      ValueError: the number of devices does not fit.
+      CompileError: an option does not exist or has the wrong type.
     """
     if len(devices) != num_replicas * num_partitions:
         raise ValueError(
@@ -282,25 +281,25 @@ def compile(
     callbacks: Sequence[HostCallback] = (),
     name: str = "",
 ) -> Executable:
-    """Compile a StableHLO module, or load it from the disk cache.
+    """Compiles a StableHLO module, or loads it from the disk cache.
 
     Args:
-        module_text: the module as text or bytecode, with ``func.func @main``.
-        placement_or_devices: a placement, or devices in replica-major order.
-        options: XLA's debug options and build options by name.
-        num_replicas: copies of the program.
-        num_partitions: parts of each copy.
-        use_shardy: whether the program is partitioned by Shardy.
-        free_results: for each result, whether the partitioner chooses its sharding.
-        callbacks: the Python functions it calls; see `callbacks.custom_call`.
-        name: for messages.
+      module_text: the module as text or bytecode, with ``func.func @main``.
+      placement_or_devices: a placement, or devices in replica-major order.
+      options: XLA's debug options and build options by name.
+      num_replicas: copies of the program.
+      num_partitions: parts of each copy.
+      use_shardy: whether the program is partitioned by Shardy.
+      free_results: for each result, whether the partitioner chooses its sharding.
+      callbacks: the Python functions it calls; see `callbacks.custom_call`.
+      name: for messages.
 
     Returns:
-        The program. Compiled for a device of a topology, it cannot be run.
+      The program. Compiled for a device of a topology, it cannot be run.
 
     Raises:
-        CompileError: XLA refused the program; the message is its first useful line.
-        ValueError: the number of devices does not fit.
+      CompileError: XLA refused the program; the message is its first useful line.
+      ValueError: the number of devices does not fit.
     """
     process.require_not_forked()
     devices = (
@@ -330,7 +329,7 @@ def _program(
     settings: CompileOptions,
     callbacks: Sequence[HostCallback],
 ) -> tuple[LoadedExecutable | CompiledOnly, bool]:
-    """Return the program and whether it came from the disk."""
+    """Returns the program and whether it came from the disk."""
     client: Any = devices[0].client
     if isinstance(client, CompileOnlyClient):
         # This client takes modules of the bindings only. They cost an import that a

@@ -15,11 +15,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from fxflow.errors import BackendError
-
-from . import clients
-from ._jaxlib import Buffer, Device, RuntimeFailure, raw
-from .buffers import (
+from fxflow.devices import clients
+from fxflow.devices._jaxlib import Buffer, Device, RuntimeFailure, raw
+from fxflow.devices.buffers import (
     BufferType,
     block_until_ready,
     check_alive,
@@ -33,6 +31,7 @@ from .buffers import (
     to_host,
     unsafe_pointer,
 )
+from fxflow.errors import BackendError
 
 __all__ = ["dlpack_device", "from_dlpack", "to_dlpack"]
 
@@ -42,10 +41,10 @@ _TYPE_OF_PLATFORM = {"cpu": _CPU, "gpu": _CUDA, "cuda": _CUDA, "rocm": _ROCM}
 
 
 def dlpack_device(buffer: Buffer) -> tuple[int, int]:
-    """Return DLPack's (device type, device id) of a buffer.
+    """Returns DLPack's (device type, device id) of a buffer.
 
     Raises:
-        BufferError: DLPack has no such device.
+      BufferError: DLPack has no such device.
     """
     where = placement_of(buffer)
     kind = _TYPE_OF_PLATFORM.get(where.platform)
@@ -66,20 +65,20 @@ def to_dlpack(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """Return a DLPack capsule of a buffer: the array API's ``__dlpack__``.
+    """Returns a DLPack capsule of a buffer: the array API's ``__dlpack__``.
 
     Args:
-        buffer: to be lent.
-        stream: the consumer's stream on an accelerator; None is its default one.
-        max_version: what the consumer understands. The capsule is an unversioned one,
-            which every consumer takes.
-        dl_device: where the consumer wants it: the buffer's own device or ``(1, 0)``.
-        copy: True for memory of the consumer's own, False for never a copy.
+      buffer: to be lent.
+      stream: the consumer's stream on an accelerator; None is its default one.
+      max_version: what the consumer understands. The capsule is an unversioned one,
+        which every consumer takes.
+      dl_device: where the consumer wants it: the buffer's own device or ``(1, 0)``.
+      copy: True for memory of the consumer's own, False for never a copy.
 
     Raises:
-        BufferError: the dtype has no DLPack form, or the device or copy asked for is
-            not possible.
-        DeletedBufferError: the buffer was deleted or donated.
+      BufferError: the dtype has no DLPack form, or the device or copy asked for is
+        not possible.
+      DeletedBufferError: the buffer was deleted or donated.
     """
     del max_version
     check_alive(buffer)
@@ -118,24 +117,24 @@ def _host_placement() -> Any:
 def from_dlpack(
     source: Any, device: Device | None = None, copy: bool | None = None
 ) -> Buffer:
-    """Return a buffer with the memory of an object that has ``__dlpack__``.
+    """Returns a buffer with the memory of an object that has ``__dlpack__``.
 
     Without a copy the memory stays the source's: who writes to it changes the array.
 
     Args:
-        source: an array of another library.
-        device: where the result lives; None is where the source lives.
-        copy: True for a copy in any case, False for never one; None copies if the
-            memory cannot be used as it is (on the CPU it must be row-major and start
-            at a multiple of 64 bytes).
+      source: an array of another library.
+      device: where the result lives; None is where the source lives.
+      copy: True for a copy in any case, False for never one; None copies if the
+        memory cannot be used as it is (on the CPU it must be row-major and start
+        at a multiple of 64 bytes).
 
     Returns:
-        A buffer; shape and dtype are in its ``.aval``.
+      A buffer; shape and dtype are in its ``.aval``.
 
     Raises:
-        TypeError: `source` has no ``__dlpack__``.
-        BufferError: the array cannot be taken over, or only by a copy that
-            ``copy=False`` forbids.
+      TypeError: `source` has no ``__dlpack__``.
+      BufferError: the array cannot be taken over, or only by a copy that
+        ``copy=False`` forbids.
     """
     if not hasattr(source, "__dlpack__") or not hasattr(source, "__dlpack_device__"):
         raise TypeError(
@@ -234,7 +233,7 @@ def _take_device(source: Any, home: Device, copied: bool | None) -> Buffer:
     return own
 
 
-# -- the capsule's description of the array ---
+# -- the capsule's description of the array --------------------------------------------
 
 
 class _DLTensor(ctypes.Structure):
@@ -281,7 +280,7 @@ def _capsule_pointer() -> Callable[[Any, bytes], int]:
 
 
 def _describe(capsule: Any) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
-    """Return shape, dtype and whether the elements lie in row-major order."""
+    """Returns shape, dtype and whether the elements lie in row-major order."""
     tensor = _DLTensor.from_address(_capsule_pointer()(capsule, b"dltensor"))
     shape = tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else ()
     name = _DTYPES.get((tensor.code, tensor.bits))

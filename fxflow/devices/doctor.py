@@ -11,10 +11,9 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow._version import __version__
+from fxflow.devices import cache, clients, plugins
+from fxflow.devices._jaxlib import jaxlib_version
 from fxflow.errors import BackendError
-
-from . import cache, clients, plugins
-from ._jaxlib import jaxlib_version
 
 __all__ = ["doctor"]
 
@@ -27,15 +26,15 @@ _INSTALL = {
 
 
 def doctor(show: bool = True) -> str:
-    """Report which devices fxflow uses and why an accelerator is or is not used.
+    """Reports which devices fxflow uses and why an accelerator is or is not used.
 
     Starts the clients if they have not started yet.
 
     Args:
-        show: whether to print the report as well.
+      show: whether to print the report as well.
 
     Returns:
-        The report.
+      The report.
     """
     report = "\n".join(_lines())
     if show:
@@ -93,7 +92,7 @@ def _verdict(
 
 
 def _hints(name: str, plugin: plugins.Plugin) -> Iterator[str]:
-    """Yield what else may be wrong with a plug-in that did not start."""
+    """Yields what else may be wrong with a plug-in that did not start."""
     if name != "cuda":
         return
     if plugins.nvidia_folder("cudnn") is None and not os.environ.get("LD_LIBRARY_PATH"):

@@ -17,9 +17,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ._jaxlib import RuntimeFailure
-from .clients import on_clear
-from .process import on_exit
+from fxflow.devices._jaxlib import RuntimeFailure
+from fxflow.devices.clients import on_clear
+from fxflow.devices.process import on_exit
 
 __all__ = ["has_collectives", "one_at_a_time", "waiting"]
 
@@ -46,15 +46,15 @@ on_exit(lambda: _gate.last)
 
 
 def has_collectives(hlo_text: str) -> bool:
-    """Return whether devices wait for each other in an optimised HLO module."""
+    """Returns whether devices wait for each other in an optimised HLO module."""
     return _COLLECTIVE.search(hlo_text) is not None
 
 
 def one_at_a_time(launch: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `launch`, waiting for the program before.
+    """Returns `launch`, waiting for the program before.
 
     Args:
-        launch: an executable's ``execute_sharded``.
+      launch: an executable's ``execute_sharded``.
     """
 
     def start(buffers: list[Any], with_tokens: bool = False) -> Any:
@@ -74,10 +74,10 @@ def one_at_a_time(launch: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def waiting(seconds: float = 0.05) -> bool:
-    """Return whether a program that `one_at_a_time` launched is not through.
+    """Returns whether a program that `one_at_a_time` launched is not through.
 
     Args:
-        seconds: how long it may take to find out; the runtime can only be waited for.
+      seconds: how long it may take to find out; the runtime can only be waited for.
     """
     if not _gate.lock.acquire(timeout=seconds):
         return True  # the next one waits for it

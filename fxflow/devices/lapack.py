@@ -11,7 +11,7 @@ import functools
 import importlib
 from typing import Any
 
-from ._jaxlib import xla_client
+from fxflow.devices._jaxlib import xla_client
 
 __all__ = ["ensure", "target"]
 
@@ -20,7 +20,7 @@ _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 @functools.cache
 def ensure() -> None:
-    """Make the LAPACK targets known to the CPU's runtime; once a process."""
+    """Makes the LAPACK targets known to the CPU's runtime; once a process."""
     library: Any = importlib.import_module("jaxlib.cpu._lapack")
     library.initialize()
     for name, function in library.registrations().items():
@@ -31,21 +31,21 @@ def ensure() -> None:
 
 
 def target(routine: str, dtype: Any) -> str:
-    """Return the custom call's name of a routine.
+    """Returns the custom call's name of a routine.
 
     Args:
-        routine: without the type's letter, such as ``"geqrf"``.
-        dtype: of the matrices: float32, float64, complex64 or complex128.
+      routine: without the type's letter, such as ``"geqrf"``.
+      dtype: of the matrices: float32, float64, complex64 or complex128.
 
     Returns:
-        Such as ``"lapack_sgeqrf_ffi"``.
+      Such as ``"lapack_sgeqrf_ffi"``.
 
     Raises:
-        TypeError: LAPACK has no such dtype.
+      TypeError: LAPACK has no such dtype.
 
     Example:
-        >>> target("geqrf", "float32")
-        'lapack_sgeqrf_ffi'
+      >>> target("geqrf", "float32")
+      'lapack_sgeqrf_ffi'
     """
     letter = _LETTERS.get(str(dtype))
     if letter is None:

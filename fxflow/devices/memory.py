@@ -6,16 +6,15 @@ import functools
 import os
 import re
 
+from fxflow.devices._jaxlib import Device, parts_of
+from fxflow.devices.callbacks import on_failure
 from fxflow.errors import OutOfMemoryError
-
-from ._jaxlib import Device, parts_of
-from .callbacks import on_failure
 
 __all__ = ["host_memory", "memory_stats"]
 
 
 def memory_stats(device: Device) -> dict[str, int]:
-    """Return a device's memory statistics in bytes.
+    """Returns a device's memory statistics in bytes.
 
     Accelerators report what their allocator knows: ``bytes_in_use``,
     ``peak_bytes_in_use``, ``bytes_limit``, ``num_allocs``, ... The CPU's runtime counts
@@ -26,10 +25,10 @@ def memory_stats(device: Device) -> dict[str, int]:
     memory.
 
     Args:
-        device: a local device.
+      device: a local device.
 
     Returns:
-        Names and numbers; at least ``bytes_in_use``, ``num_allocs``, ``bytes_limit``.
+      Names and numbers; at least ``bytes_in_use``, ``num_allocs``, ``bytes_limit``.
     """
     if not hasattr(device, "memory_stats"):
         raise TypeError(
@@ -54,7 +53,7 @@ def memory_stats(device: Device) -> dict[str, int]:
 
 @functools.cache
 def host_memory() -> int:
-    """Return the bytes of memory that the machine has; 0 if it does not say."""
+    """Returns the bytes of memory that the machine has; 0 if it does not say."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # not on this system

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import enum
 
+from fxflow.devices._jaxlib import Device, RuntimeFailure
 from fxflow.errors import PlacementError
-
-from ._jaxlib import Device, RuntimeFailure
 
 __all__ = ["HOST", "Space", "check_kind", "kind_of", "kinds_of", "usual_kind"]
 
@@ -35,12 +34,12 @@ class Space(enum.Enum):
 
 
 def kinds_of(device: Device) -> list[str]:
-    """Return the kinds of memory a device reaches; none, if it does not say."""
+    """Returns the kinds of memory a device reaches; none, if it does not say."""
     return [str(memory.kind) for memory in device.addressable_memories()]
 
 
 def usual_kind(device: Device) -> str:
-    """Return the kind of a device's own memory."""
+    """Returns the kind of a device's own memory."""
     try:
         return str(device.default_memory().kind)
     except RuntimeFailure:  # of a described GPU, which is not here
@@ -48,7 +47,7 @@ def usual_kind(device: Device) -> str:
 
 
 def check_kind(device: Device, kind: str | None) -> str | None:
-    """Return a kind of memory, None if it is the device's own.
+    """Returns a kind of memory, None if it is the device's own.
 
     Raises:
       PlacementError: the device has no such memory.
@@ -65,7 +64,7 @@ def check_kind(device: Device, kind: str | None) -> str | None:
 
 
 def kind_of(space: Space, device: Device) -> str | None:
-    """Return the kind of memory that a space is on a device, None for its own.
+    """Returns the kind of memory that a space is on a device, None for its own.
 
     Raises:
       PlacementError: the device reaches no host memory.

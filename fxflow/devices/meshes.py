@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from fxflow.devices import clients
+from fxflow.devices._jaxlib import Device
 from fxflow.errors import PlacementError
-
-from . import clients
-from ._jaxlib import Device
 
 __all__ = [
     "AbstractMesh",

@@ -30,10 +30,10 @@ _context = _new_context()
 
 
 def parse(module: str | bytes) -> Any:
-    """Return the module of a text or bytecode.
+    """Returns the module of a text or bytecode.
 
     Raises:
-        ValueError: it is not well-formed.
+      ValueError: it is not well-formed.
     """
     try:
         return ir.Module.parse(module, _context)

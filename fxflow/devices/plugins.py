@@ -23,9 +23,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fxflow.devices._jaxlib import Client, jaxlib_version, xla_client
 from fxflow.errors import BackendError
-
-from ._jaxlib import Client, jaxlib_version, xla_client
 
 __all__ = [
     "Plugin",
@@ -43,11 +42,11 @@ class Plugin(NamedTuple):
     """A plug-in that is installed.
 
     Attributes:
-        platform: ``"cuda"``, ``"rocm"``, ``"tpu"`` or the name it was given.
-        library: the shared library.
-        source: the wheel or the environment variable it comes from.
-        version: of the wheel; empty if unknown.
-        helper: the package with its custom call handlers; empty if it has none.
+      platform: ``"cuda"``, ``"rocm"``, ``"tpu"`` or the name it was given.
+      library: the shared library.
+      source: the wheel or the environment variable it comes from.
+      version: of the wheel; empty if unknown.
+      helper: the package with its custom call handlers; empty if it has none.
     """
 
     platform: str
@@ -105,11 +104,11 @@ _VERSIONED = ("cuda",)
 _PREFERENCE = {"cuda": 0, "rocm": 1, "tpu": 3}
 
 
-# -- finding ---
+# -- finding ---------------------------------------------------------------------------
 
 
 def _folder(package: str) -> Path | None:
-    """Return where a package lies, without importing it."""
+    """Returns where a package lies, without importing it."""
     try:
         spec = importlib.util.find_spec(package)
     except (ImportError, ValueError):  # its parent is not there
@@ -159,10 +158,10 @@ def _from_environment() -> list[Plugin]:
 
 
 def find() -> dict[str, Plugin]:
-    """Return the plug-ins that are installed, best first, by platform.
+    """Returns the plug-ins that are installed, best first, by platform.
 
     Raises:
-        BackendError: ``PJRT_NAMES_AND_LIBRARY_PATHS`` cannot be read.
+      BackendError: ``PJRT_NAMES_AND_LIBRARY_PATHS`` cannot be read.
     """
     found: dict[str, Plugin] = {}
     for plugin in [*_from_environment(), *_from_wheels()]:
@@ -174,20 +173,20 @@ def find() -> dict[str, Plugin]:
 
 
 def present() -> tuple[str, ...]:
-    """Return the platforms whose plug-in is installed, best first."""
+    """Returns the platforms whose plug-in is installed, best first."""
     return tuple(find())
 
 
 def is_present(platform: str) -> bool:
-    """Return whether the plug-in of `platform` is installed."""
+    """Returns whether the plug-in of `platform` is installed."""
     return platform in find()
 
 
-# -- reasons not to try ---
+# -- reasons not to try ----------------------------------------------------------------
 
 
 def version_problem(plugin: Plugin) -> str:
-    """Return why a plug-in's version does not fit jaxlib's; empty if it does."""
+    """Returns why a plug-in's version does not fit jaxlib's; empty if it does."""
     if plugin.platform not in _VERSIONED or not plugin.version:
         return ""
     if _numbers(plugin.version) == _numbers(jaxlib_version):
@@ -203,7 +202,7 @@ def _numbers(version: str) -> tuple[str, ...]:
 
 
 def missing_device(platform: str) -> str:
-    """Return why this machine has no device of `platform`; empty if it may have.
+    """Returns why this machine has no device of `platform`; empty if it may have.
 
     Only looks at files: a plug-in that is loaded in vain costs time and prints.
     """
@@ -229,7 +228,7 @@ def missing_device(platform: str) -> str:
     return ""
 
 
-# -- loading ---
+# -- loading ---------------------------------------------------------------------------
 
 # NVIDIA's libraries in the order they need each other: (folder in the `nvidia`
 # namespace, file). CUDA 13 has one folder for most of them.
@@ -266,7 +265,7 @@ _NVIDIA_LIBRARIES = {
 
 
 def nvidia_folder(name: str) -> Path | None:
-    """Return the library folder of one of NVIDIA's wheels, without importing it."""
+    """Returns the library folder of one of NVIDIA's wheels, without importing it."""
     try:
         spec = importlib.util.find_spec(f"nvidia.{name}")
     except (ImportError, ValueError):
@@ -290,12 +289,12 @@ _loaded: dict[str, Any] = {}
 
 
 def load(platform: str) -> Any:
-    """Load a plug-in's library; return its PJRT C API (once a process).
+    """Loads a plug-in's library; returns its PJRT C API (once a process).
 
     Needs no device, so programs can be compiled for one that is not here.
 
     Raises:
-        BackendError: there is no such plug-in, or it cannot be loaded.
+      BackendError: there is no such plug-in, or it cannot be loaded.
     """
     known = _loaded.get(platform)
     if known is not None:
@@ -329,19 +328,19 @@ def make_client(
     num_nodes: int = 1,
     visible_devices: Sequence[int] | None = None,
 ) -> Client:
-    """Load the plug-in of `platform` and return a new client.
+    """Loads the plug-in of `platform` and returns a new client.
 
     Args:
-        platform: its name.
-        distributed_client: jaxlib's connection to the coordination service, through
-            which the processes' clients find each other (GPUs; a TPU's runtime finds
-            its peers by itself).
-        node_id: this process's number.
-        num_nodes: how many processes there are.
-        visible_devices: the numbers of the machine's devices to use; None is all.
+      platform: its name.
+      distributed_client: jaxlib's connection to the coordination service, through
+        which the processes' clients find each other (GPUs; a TPU's runtime finds
+        its peers by itself).
+      node_id: this process's number.
+      num_nodes: how many processes there are.
+      visible_devices: the numbers of the machine's devices to use; None is all.
 
     Raises:
-        BackendError: there is no such plug-in, no device for it, or it failed.
+      BackendError: there is no such plug-in, no device for it, or it failed.
     """
     plugin = find().get(platform)
     if plugin is None:
@@ -392,7 +391,7 @@ def _register_profiler(api: Any) -> None:
 
 
 def _register_handlers(plugin: Plugin, api: Any) -> None:
-    """Register the plug-in's custom calls: Python callbacks, solvers, random bits."""
+    """Registers the plug-in's custom calls: Python callbacks, solvers, random bits."""
     name = plugin.platform.upper()
     try:
         extension = importlib.import_module(

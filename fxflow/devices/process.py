@@ -24,10 +24,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from fxflow.devices import clients
+from fxflow.devices._jaxlib import RuntimeFailure
 from fxflow.errors import ForkedError
-
-from . import clients
-from ._jaxlib import RuntimeFailure
 
 __all__ = [
     "ending",
@@ -52,11 +51,11 @@ _SHIELDED = "fxflow-shielded"
 #: other processes: they are not in the runtime.
 _OURS, _TALKING = "fxflow-", "fxflow.distributed"
 
-# -- interrupts ---
+# -- interrupts ------------------------------------------------------------------------
 
 
 def shielded(function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function of the runtime where no signal can cut the call short.
+    """Calls a function of the runtime where no signal can cut the call short.
 
     The runtime looks for signals while it waits for its compiler, and leaves by a
     `KeyboardInterrupt` while the compiler still reads the program, which is gone then.
@@ -64,14 +63,14 @@ def shielded(function: Callable[..., T], *arguments: Any) -> T:
     interrupt ends the wait at once; the call goes on, and what it returns is dropped.
 
     Args:
-        function: what to call.
-        *arguments: its arguments.
+      function: what to call.
+      *arguments: its arguments.
 
     Returns:
-        What the function returns.
+      What the function returns.
 
     Raises:
-        BaseException: what the function raised, or KeyboardInterrupt.
+      BaseException: what the function raised, or KeyboardInterrupt.
     """
     if threading.get_ident() != threading.main_thread().ident:
         return function(*arguments)
@@ -107,7 +106,7 @@ def _awaited(answers: queue.SimpleQueue[T]) -> T:
             continue
 
 
-# -- forks ---
+# -- forks -----------------------------------------------------------------------------
 
 
 _is_forked = False
@@ -117,7 +116,7 @@ _EXECUTING = frozenset({"os", "subprocess", "_posixsubprocess"})
 
 
 def forked_error() -> ForkedError:
-    """Return the error for any use of fxflow in such a process."""
+    """Returns the error for any use of fxflow in such a process."""
     return ForkedError(
         "this process was forked from one in which fxflow had started its runtime, "
         "whose threads a fork does not copy: fxflow cannot be used here. Start "
@@ -127,7 +126,7 @@ def forked_error() -> ForkedError:
 
 
 def require_not_forked() -> None:
-    """Raise a `ForkedError` in a process whose runtime has no threads.
+    """Raises a `ForkedError` in a process whose runtime has no threads.
 
     When the process ends, threads that are still there end here.
     """
@@ -138,7 +137,7 @@ def require_not_forked() -> None:
 
 
 def on_fork(callback: Callable[[], None]) -> None:
-    """Call `callback` in a process that was forked from one that used the runtime."""
+    """Calls `callback` in a process that was forked from one that used the runtime."""
     _on_fork.append(callback)
 
 
@@ -171,7 +170,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
 
 
-# -- the end ---
+# -- the end ---------------------------------------------------------------------------
 
 #: What an interrupted `wait_for` left behind.
 _unfinished: set[Any] = set()
@@ -180,13 +179,13 @@ _is_ending = _is_over = False
 
 
 def wait_for(token: Any) -> None:
-    """Wait for a program; if that is interrupted, the end of the process does.
+    """Waits for a program; if that is interrupted, the end of the process does.
 
     Args:
-        token: of the program.
+      token: of the program.
 
     Raises:
-        RuntimeFailure: the program failed.
+      RuntimeFailure: the program failed.
     """
     _unfinished.add(token)
     try:
@@ -198,16 +197,16 @@ def wait_for(token: Any) -> None:
 
 
 def on_exit(callback: Callable[[], Any]) -> None:
-    """Ask `callback`, when the process ends, for what is to be waited for.
+    """Asks `callback`, when the process ends, for what is to be waited for.
 
     Args:
-        callback: returns what has ``block_until_ready()``, or None.
+      callback: returns what has ``block_until_ready()``, or None.
     """
     _on_exit.append(callback)
 
 
 def ending() -> bool:
-    """Return whether the end of the process is waiting for programs."""
+    """Returns whether the end of the process is waiting for programs."""
     return _is_ending
 
 
@@ -216,7 +215,7 @@ def _all_clients() -> list[Any]:
 
 
 def _keep_for_ever() -> None:
-    """Have the clients outlive Python: their end waits for their threads."""
+    """Has the clients outlive Python: their end waits for their threads."""
     import ctypes
 
     for client in _all_clients():
@@ -224,7 +223,7 @@ def _keep_for_ever() -> None:
 
 
 def _threads_inside() -> Iterator[tuple[int, bool]]:
-    """Yield the threads that are in a call of fxflow, and whether it can be left."""
+    """Yields the threads that are in a call of fxflow, and whether it can be left."""
     ours = {t.ident: t.name for t in threading.enumerate()}
     here = threading.get_ident()
     for ident, frame in sys._current_frames().items():
@@ -241,7 +240,7 @@ def _threads_inside() -> Iterator[tuple[int, bool]]:
 
 
 def _leave(ident: int) -> None:
-    """Have a thread raise SystemExit when it comes back to Python.
+    """Has a thread raise SystemExit when it comes back to Python.
 
     The interpreter ends such a thread anyway. But it does so wherever the thread next
     asks for the interpreter, and in the runtime that aborts the process.
@@ -253,7 +252,7 @@ def _leave(ident: int) -> None:
 
 
 def _wait_for_threads(end: float) -> bool:
-    """Wait until no thread is inside of fxflow, and hold threads off from there."""
+    """Waits until no thread is inside of fxflow, and holds threads off from there."""
     interval = sys.getswitchinterval()
     told: set[int] = set()
     while True:
@@ -277,7 +276,7 @@ def _wait_for_threads(end: float) -> bool:
 
 
 def _wait_for_programs(end: float) -> bool:
-    """Wait until all programs are through that anybody can see the results of."""
+    """Waits until all programs are through that anybody can see the results of."""
     pending = [*_unfinished, *(callback() for callback in _on_exit)]
     for client in _all_clients():
         pending += client.live_arrays()
@@ -310,7 +309,7 @@ def _is_through(pending: Any) -> bool:
 
 
 def _abandon() -> None:
-    """Have the process end although the runtime is still at work.
+    """Has the process end although the runtime is still at work.
 
     Three things would go wrong. The clients would wait for their threads. A thread that
     comes back to Python, and be it to look for signals, is ended by the interpreter, to
@@ -330,7 +329,7 @@ def _abandon() -> None:
 
 
 def _finish() -> None:
-    """Wait for the runtime at the end of the process."""
+    """Waits for the runtime at the end of the process."""
     if _is_forked or not clients.started():
         return
     global _is_ending, _is_over

@@ -25,7 +25,7 @@ __all__ = ["Relay", "accept", "own_connections", "pump", "splice"]
 
 
 def pump(source: socket.socket, sink: socket.socket) -> bool:
-    """Copy bytes until one side ends; return whether it was `source`."""
+    """Copies bytes until one side ends; returns whether it was `source`."""
     while True:
         try:
             data = source.recv(1 << 16)
@@ -40,7 +40,7 @@ def pump(source: socket.socket, sink: socket.socket) -> bool:
 
 
 def close(*sockets: socket.socket) -> None:
-    """Shut sockets down and close them; a thread that reads one of them wakes up."""
+    """Shuts sockets down and closes them; a thread that reads one of them wakes up."""
     for end in sockets:
         with contextlib.suppress(OSError):
             end.shutdown(socket.SHUT_RDWR)
@@ -48,7 +48,7 @@ def close(*sockets: socket.socket) -> None:
 
 
 def splice(left: socket.socket, right: socket.socket) -> None:
-    """Join two connections until either ends; returns when both are closed."""
+    """Joins two connections until either ends; returns when both are closed."""
 
     def back() -> None:
         pump(right, left)
@@ -68,10 +68,10 @@ _PAUSE = 0.05
 
 
 def accept(listener: socket.socket) -> socket.socket | None:
-    """Return what connects; None if this time nothing did.
+    """Returns what connects; None if this time nothing did.
 
     Raises:
-        EOFError: the listener is closed.
+      EOFError: the listener is closed.
     """
     try:
         return listener.accept()[0]
@@ -85,7 +85,7 @@ def accept(listener: socket.socket) -> socket.socket | None:
 
 
 def own_connections() -> dict[int, tuple[Any, Any]]:
-    """Return this process's TCP sockets: descriptor → own and peer's address."""
+    """Returns this process's TCP sockets: descriptor → own and peer's address."""
     found = {}
     for folder in ("/proc/self/fd", "/dev/fd"):
         if os.path.isdir(folder):
@@ -113,7 +113,7 @@ def own_connections() -> dict[int, tuple[Any, Any]]:
 
 
 def is_own(connection: socket.socket) -> bool:
-    """Return whether the other end of a connection is in this process too."""
+    """Returns whether the other end of a connection is in this process too."""
     here, there = map(_plain, (connection.getsockname(), connection.getpeername()))
     return any(
         (_plain(own), _plain(peer)) == (there, here)
@@ -123,7 +123,7 @@ def is_own(connection: socket.socket) -> bool:
 
 
 def _plain(address: Any) -> tuple[str, int]:
-    """Return host and port; sockets for both families write ::ffff:127.0.0.1."""
+    """Returns host and port; sockets for both families write ::ffff:127.0.0.1."""
     return address[0].removeprefix("::ffff:"), address[1]
 
 
@@ -134,12 +134,12 @@ class Relay:
     alone.
 
     Args:
-        connect: makes a connection to the peer; raises OSError if it cannot.
-        lost: called with the reason, once, from a thread of the relay, when the peer
-            is gone although the client is still there.
+      connect: makes a connection to the peer; raises OSError if it cannot.
+      lost: called with the reason, once, from a thread of the relay, when the peer
+        is gone although the client is still there.
 
     Attributes:
-        address: ``"127.0.0.1:port"``, what the client is to connect to.
+      address: ``"127.0.0.1:port"``, what the client is to connect to.
     """
 
     def __init__(
@@ -216,7 +216,7 @@ class Relay:
         self._lost(reason)
 
     def close(self) -> None:
-        """End everything; the client must be gone before, or it ends the process."""
+        """Ends everything; the client must be gone before, or it ends the process."""
         with self._lock:
             self._closed = True
             ends, self._open = self._open, []

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from fxflow.devices import clients, memory_kinds
+from fxflow.devices._jaxlib import Device, HloSharding, OpSharding
+from fxflow.devices.meshes import Mesh, PartitionSpec, coordinates, names_of
 from fxflow.errors import PlacementError
-
-from . import clients, memory_kinds
-from ._jaxlib import Device, HloSharding, OpSharding
-from .meshes import Mesh, PartitionSpec, coordinates, names_of
 
 __all__ = [
     "GSPMDSharding",
@@ -53,7 +52,7 @@ class Sharding:
             return memory_kinds.usual_kind(self.devices[0])
         return self.offloaded
 
-    # -- what a subclass says ----------------------------------------------------
+    # -- what a subclass says ----------------------------------------------------------
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -72,7 +71,7 @@ class Sharding:
         """
         raise NotImplementedError
 
-    # -- what follows ------------------------------------------------------------
+    # -- what follows ------------------------------------------------------------------
 
     @property
     def device_set(self) -> set[Device]:

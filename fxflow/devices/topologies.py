@@ -9,23 +9,22 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from fxflow.devices import plugins
+from fxflow.devices._jaxlib import Device, RuntimeFailure, xla_client
 from fxflow.errors import BackendError
-
-from . import plugins
-from ._jaxlib import Device, RuntimeFailure, xla_client
 
 __all__ = ["cpu_devices", "gpu_devices", "tpu_devices"]
 
 
 def gpu_devices(target_config: str, shape: str = "1x1x1") -> list[Device]:
-    """Return compile-only GPUs.
+    """Returns compile-only GPUs.
 
     Args:
-        target_config: the GPU's ``GpuTargetConfigProto`` as text.
-        shape: ``processes x hosts x devices`` of the topology, such as ``"1x1x4"``.
+      target_config: the GPU's ``GpuTargetConfigProto`` as text.
+      shape: ``processes x hosts x devices`` of the topology, such as ``"1x1x4"``.
 
     Raises:
-        BackendError: there is no CUDA plug-in, or it refuses the description.
+      BackendError: there is no CUDA plug-in, or it refuses the description.
     """
     api = plugins.load("cuda")
     try:
@@ -38,13 +37,13 @@ def gpu_devices(target_config: str, shape: str = "1x1x1") -> list[Device]:
 
 
 def tpu_devices(name: str = "v5e:2x2") -> list[Device]:
-    """Return compile-only TPUs.
+    """Returns compile-only TPUs.
 
     Args:
-        name: generation and shape, such as ``"v5e:2x2"``.
+      name: generation and shape, such as ``"v5e:2x2"``.
 
     Raises:
-        BackendError: libtpu is not installed, or does not know the topology.
+      BackendError: libtpu is not installed, or does not know the topology.
     """
     # Otherwise libtpu asks the cloud's metadata server about a TPU that is not here.
     os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
@@ -57,16 +56,16 @@ def tpu_devices(name: str = "v5e:2x2") -> list[Device]:
 
 
 def cpu_devices(count: int) -> list[Device]:
-    """Return this machine's CPU as so many devices, in a client of its own.
+    """Returns this machine's CPU as so many devices, in a client of its own.
 
     So programs for several devices can be compiled and looked at in a process whose own
     client has one.
 
     Args:
-        count: how many.
+      count: how many.
 
     Raises:
-        BackendError: `count` is not positive.
+      BackendError: `count` is not positive.
     """
     if count < 1:
         raise BackendError(f"CPU topology: expected at least 1 device, got {count}")

@@ -10,7 +10,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
-from ._jaxlib import PyTreeDef, PyTreeRegistry, pytree
+from fxflow.devices._jaxlib import PyTreeDef, PyTreeRegistry, pytree
 
 __all__ = [
     "DictKey",
@@ -44,16 +44,16 @@ flatten: Callable[..., tuple[list[Any], PyTreeDef]] = registry.flatten
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """Return the structure of a tuple whose items have the structures `treedefs`."""
+    """Returns the structure of a tuple whose items have the structures `treedefs`."""
     return pytree.treedef_tuple(registry, list(treedefs))
 
 
 def all_leaves(values: Iterable[Any]) -> bool:
-    """Return whether no item of `values` is a container."""
+    """Returns whether no item of `values` is a container."""
     return bool(pytree.all_leaves(registry, values))
 
 
-# -- dictionaries of the standard library that keep more than their items ---
+# -- dictionaries of the standard library that keep more than their items --------------
 
 
 def _flatten_ordered(

@@ -7,11 +7,10 @@ when processes come and go.
 
 from __future__ import annotations
 
+from fxflow.distributed import compression, multihost, parameter_server
+from fxflow.distributed.elastic import Outcome, World, elastic
+from fxflow.distributed.session import initialize, is_initialized, shutdown
 from fxflow.errors import DistributedError
-
-from . import compression, multihost, parameter_server
-from .elastic import Outcome, World, elastic
-from .session import initialize, is_initialized, shutdown
 
 __all__ = [
     "DistributedError",

@@ -17,9 +17,8 @@ import time
 from collections.abc import Iterator
 
 from fxflow.devices.relay import accept
+from fxflow.distributed.wire import Line, is_loopback, proof
 from fxflow.errors import DistributedError
-
-from .wire import Line, is_loopback, proof
 
 __all__ = ["admitted", "require_token"]
 
@@ -31,10 +30,10 @@ _TICK = 1.0
 
 
 def require_token(host: str, token: str) -> None:
-    """Check that a port that other machines reach has a secret.
+    """Checks that a port that other machines reach has a secret.
 
     Raises:
-        DistributedError: it has none.
+      DistributedError: it has none.
     """
     if not token and not is_loopback(host):
         raise DistributedError(
@@ -57,10 +56,10 @@ class _Stranger:
         self.refused = False
 
     def hear(self, expected: bytes) -> bool:
-        """Read what has come; return whether the proof is whole and right.
+        """Reads what has come; returns whether the proof is whole and right.
 
         Raises:
-            EOFError: there is nothing more to wait for.
+          EOFError: there is nothing more to wait for.
         """
         try:
             data = self.connection.recv(
@@ -94,11 +93,11 @@ class _Stranger:
 
 
 def admitted(listener: socket.socket, token: str) -> Iterator[socket.socket]:
-    """Yield the connections of those who know the secret, until `listener` is closed.
+    """Yields the connections of those who know the secret, until `listener` is closed.
 
     Args:
-        listener: listens.
-        token: the run's secret.
+      listener: listens.
+      token: the run's secret.
     """
     expected = proof(token)
     strangers: dict[int, _Stranger] = {}  # the oldest first

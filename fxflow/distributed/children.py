@@ -21,7 +21,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-from . import remote
+from fxflow.distributed import remote
 
 __all__ = ["Child", "Farewell", "Output", "status_of"]
 
@@ -45,10 +45,10 @@ class Output:
     """Writes lines of several children, whole and marked.
 
     Args:
-        colour: whether marks are coloured.
+      colour: whether marks are coloured.
 
     Attributes:
-        ending: whether all were told to end: then how they do is not written.
+      ending: whether all were told to end: then how they do is not written.
     """
 
     def __init__(self, colour: bool) -> None:
@@ -57,13 +57,13 @@ class Output:
         self._lock = threading.Lock()
 
     def mark(self, number: int) -> str:
-        """Return what stands before a child's lines."""
+        """Returns what stands before a child's lines."""
         if not self._colour:
             return f"[{number}] "
         return f"\033[{_COLOURS[number % len(_COLOURS)]}m[{number}]\033[0m "
 
     def write(self, stream: TextIO, mark: str, line: bytes) -> None:
-        """Write one line."""
+        """Writes one line."""
         text = mark + line.decode(errors="replace").rstrip("\r\n") + "\n"
         with self._lock, contextlib.suppress(OSError, ValueError):
             stream.write(text)
@@ -89,7 +89,7 @@ class Farewell:
         self._linked = False
 
     def kept(self, line: bytes) -> list[bytes]:
-        """Return the lines that are to be written, now that this one has come."""
+        """Returns the lines that are to be written, now that this one has come."""
         begins = line.startswith(self._BEGIN)
         if self._held and not self._last:
             if not line.startswith((b" ", b"\n")):
@@ -106,7 +106,7 @@ class Farewell:
         return []
 
     def rest(self) -> list[bytes]:
-        """Return what is held, if it is no farewell, and hold it no longer."""
+        """Returns what is held, if it is no farewell, and holds it no longer."""
         held, self._held = self._held, []
         ended = self._ENDED.match(self._last) is not None
         self._last = b""
@@ -114,7 +114,7 @@ class Farewell:
 
 
 def status_of(code: int) -> int:
-    """Return the shell's status for a code of `subprocess`: signal n is 128 + n."""
+    """Returns the shell's status for a code of `subprocess`: signal n is 128 + n."""
     return 128 - code if code < 0 else code
 
 
@@ -122,16 +122,16 @@ class Child:
     """A process of the run.
 
     Args:
-        number: its number, for the mark of its lines.
-        command: what to run.
-        environment: variables on top of the launcher's.
-        output: where its lines go.
-        host: the machine; empty for this one.
-        ssh: the command that reaches another machine.
-        python: Python there.
+      number: its number, for the mark of its lines.
+      command: what to run.
+      environment: variables on top of the launcher's.
+      output: where its lines go.
+      host: the machine; empty for this one.
+      ssh: the command that reaches another machine.
+      python: Python there.
 
     Attributes:
-        number: its number.
+      number: its number.
     """
 
     def __init__(
@@ -214,11 +214,11 @@ class Child:
         return self._process.pid
 
     def poll(self) -> int | None:
-        """Return how it ended, as `subprocess` does; None while it runs."""
+        """Returns how it ended, as `subprocess` does; None while it runs."""
         return self._process.poll()
 
     def send(self, number: int) -> None:
-        """Send a signal to the child and what it started."""
+        """Sends a signal to the child and what it started."""
         if self._remote:
             if number == signal.SIGKILL:
                 # The other end kills the group when the connection ends.
@@ -230,7 +230,7 @@ class Child:
             os.killpg(self._process.pid, number)
 
     def finish(self, timeout: float = 5.0) -> None:
-        """Make sure that nothing of it is left, and that its output is written."""
+        """Makes sure that nothing of it is left, and that its output is written."""
         self.send(signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout)

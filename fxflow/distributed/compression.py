@@ -166,7 +166,7 @@ def as_code(code: str | Code) -> Code:
     raise ArgumentError(f"the code must be 'bf16', 'int8' or a Code, got {code!r}")
 
 
-# -- blocks ------------------------------------------------------------------------
+# -- blocks ----------------------------------------------------------------------------
 
 
 def _coded(leaf: Any) -> bool:
@@ -290,7 +290,7 @@ def _fits(residuals: Residuals, values: Any) -> None:
         )
 
 
-# -- public ------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 
 def psum(x: Any, axis_name: Any, code: str | Code = "int8", *, key: Any = None) -> Any:

@@ -16,10 +16,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.devices.cluster import failure
+from fxflow.distributed.coordinator import listing
+from fxflow.distributed.wire import Line, Message, dial, parse_address, proof
 from fxflow.errors import DistributedError
-
-from .coordinator import listing
-from .wire import Line, Message, dial, parse_address, proof
 
 __all__ = ["Connection", "Coordination"]
 
@@ -40,13 +39,13 @@ class Connection:
     """Requests and their answers, events, and heartbeats, over one line.
 
     Args:
-        line: to the coordinator.
-        heartbeat_timeout: seconds after which a silent coordinator counts as gone.
-        on_event: called with each event, from the thread that reads.
-        on_lost: called once with the reason when the coordinator is gone.
+      line: to the coordinator.
+      heartbeat_timeout: seconds after which a silent coordinator counts as gone.
+      on_event: called with each event, from the thread that reads.
+      on_lost: called once with the reason when the coordinator is gone.
 
     Attributes:
-        lost: why the coordinator is gone; empty while it is there.
+      lost: why the coordinator is gone; empty while it is there.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class Connection:
         )
         self._thread.start()
 
-    # -- the thread that reads ---
+    # -- the thread that reads ---------------------------------------------------------
 
     def _read(self) -> None:
         pause = min(5.0, self._timeout / 4)
@@ -122,7 +121,7 @@ class Connection:
         if reason and self._on_lost is not None:
             self._on_lost(reason)
 
-    # -- requests ---
+    # -- requests ----------------------------------------------------------------------
 
     def _gone(self) -> DistributedError:
         known = failure()
@@ -147,20 +146,20 @@ class Connection:
         timeout: float = _DEFAULT_TIMEOUT,
         **fields: Any,
     ) -> tuple[Message, Any]:
-        """Send a request and wait for its answer.
+        """Sends a request and waits for its answer.
 
         Args:
-            operation: its name.
-            payload: bytes.
-            timeout: seconds.
-            **fields: the rest of the message.
+          operation: its name.
+          payload: bytes.
+          timeout: seconds.
+          **fields: the rest of the message.
 
         Returns:
-            The answer's message and bytes.
+          The answer's message and bytes.
 
         Raises:
-            DistributedError: the coordinator is gone.
-            TimeoutError: there was no answer in time; it is withdrawn.
+          DistributedError: the coordinator is gone.
+          TimeoutError: there was no answer in time; it is withdrawn.
         """
         number = next(self._numbers)
         slot = _Slot()
@@ -192,15 +191,15 @@ class Connection:
     def connect_runtime(
         self, timeout: float, token: str, **fields: Any
     ) -> socket.socket:
-        """Return a new connection to the runtime's service.
+        """Returns a new connection to the runtime's service.
 
         Args:
-            timeout: seconds.
-            token: the run's secret.
-            **fields: what the first message says besides.
+          timeout: seconds.
+          token: the run's secret.
+          **fields: what the first message says besides.
 
         Raises:
-            OSError: the coordinator is gone.
+          OSError: the coordinator is gone.
         """
         host, port = parse_address(self._peer())
         connection = socket.create_connection((host, port), timeout)
@@ -214,10 +213,10 @@ class Connection:
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def close(self, farewell: bool = True) -> None:
-        """Leave.
+        """Leaves.
 
         Args:
-            farewell: whether to say so; without it the others take it as a death.
+          farewell: whether to say so; without it the others take it as a death.
         """
         with self._lock:
             if self._closed:
@@ -237,11 +236,11 @@ class Coordination:
     """A store and barriers that the processes of a run share.
 
     Args:
-        connection: to the coordinator.
-        process_id: this process's number.
-        num_processes: how many there are.
-        who: for each process ``host:pid``.
-        **fields: what every request says besides.
+      connection: to the coordinator.
+      process_id: this process's number.
+      num_processes: how many there are.
+      who: for each process ``host:pid``.
+      **fields: what every request says besides.
     """
 
     def __init__(
@@ -266,30 +265,30 @@ class Coordination:
         timeout: float = _DEFAULT_TIMEOUT,
         **fields: Any,
     ) -> tuple[Message, Any]:
-        """Send a request and wait for its answer; see `Connection.request`.
+        """Sends a request and waits for its answer; see `Connection.request`.
 
         Args:
-            operation: its name.
-            payload: bytes.
-            timeout: seconds.
-            **fields: the rest of the message.
+          operation: its name.
+          payload: bytes.
+          timeout: seconds.
+          **fields: the rest of the message.
 
         Returns:
-            The answer's message and bytes.
+          The answer's message and bytes.
         """
         return self.connection.request(
             operation, payload, timeout=timeout, **self._fields, **fields
         )
 
     def post(self, operation: str, **fields: Any) -> None:
-        """Send what needs no answer.
+        """Sends what needs no answer.
 
         Args:
-            operation: its name.
-            **fields: the rest of the message.
+          operation: its name.
+          **fields: the rest of the message.
 
         Raises:
-            OSError: the coordinator is gone.
+          OSError: the coordinator is gone.
         """
         self.connection.line.send({"op": operation, **self._fields, **fields})
 
@@ -306,21 +305,21 @@ class Coordination:
         on_event: Callable[[Message, Any], None] | None = None,
         on_lost: Callable[[str], None] | None = None,
     ) -> Coordination:
-        """Connect and wait until all processes are there.
+        """Connects and waits until all processes are there.
 
         Args:
-            address: the coordinator's ``host:port``.
-            process_id: this process's number.
-            num_processes: how many there will be.
-            timeout: seconds for all of it.
-            token: the run's secret; empty if it has none.
-            heartbeat_timeout: seconds of silence after which it counts as gone.
-            on_event: called with each event, from the thread that reads.
-            on_lost: called once with the reason when the coordinator is gone.
+          address: the coordinator's ``host:port``.
+          process_id: this process's number.
+          num_processes: how many there will be.
+          timeout: seconds for all of it.
+          token: the run's secret; empty if it has none.
+          heartbeat_timeout: seconds of silence after which it counts as gone.
+          on_event: called with each event, from the thread that reads.
+          on_lost: called once with the reason when the coordinator is gone.
 
         Raises:
-            DistributedError: nobody answers, the coordinator refuses, or a process has
-                not come; the message names it.
+          DistributedError: nobody answers, the coordinator refuses, or a process has
+            not come; the message names it.
         """
         end = time.monotonic() + timeout
         line = dial(address, timeout, token)
@@ -377,33 +376,33 @@ class Coordination:
             )
         return cls(connection, process_id, num_processes, greeting["who"])
 
-    # -- the store ---
+    # -- the store ---------------------------------------------------------------------
 
     def key_value_set(
         self, key: str, value: str, allow_overwrite: bool = False
     ) -> None:
-        """Set a text under a key.
+        """Sets a text under a key.
 
         Args:
-            key: slashes make folders.
-            value: the text.
-            allow_overwrite: whether the key may be there.
+          key: slashes make folders.
+          value: the text.
+          allow_overwrite: whether the key may be there.
 
         Raises:
-            ValueError: it is.
-            DistributedError: the coordinator is gone.
+          ValueError: it is.
+          DistributedError: the coordinator is gone.
         """
         self.key_value_set_bytes(key, value.encode(), allow_overwrite)
 
     def key_value_set_bytes(
         self, key: str, value: bytes, allow_overwrite: bool = False
     ) -> None:
-        """Set bytes under a key; see `key_value_set`.
+        """Sets bytes under a key; see `key_value_set`.
 
         Args:
-            key: slashes make folders.
-            value: the bytes.
-            allow_overwrite: whether the key may be there.
+          key: slashes make folders.
+          value: the bytes.
+          allow_overwrite: whether the key may be there.
         """
         answer, _ = self.request("set", value, key=key, overwrite=allow_overwrite)
         if "error" in answer:
@@ -412,14 +411,14 @@ class Coordination:
             )
 
     def key_value_get_bytes(self, key: str, timeout: float = _DEFAULT_TIMEOUT) -> bytes:
-        """Return the bytes under a key, waiting until some process sets it.
+        """Returns the bytes under a key, waiting until some process sets it.
 
         Args:
-            key: the key.
-            timeout: seconds.
+          key: the key.
+          timeout: seconds.
 
         Raises:
-            DistributedError: nobody did in time, or the coordinator is gone.
+          DistributedError: nobody did in time, or the coordinator is gone.
         """
         try:
             answer, payload = self.request("get", timeout=timeout, key=key, wait=True)
@@ -434,37 +433,37 @@ class Coordination:
         return bytes(payload)
 
     def key_value_get(self, key: str, timeout: float = _DEFAULT_TIMEOUT) -> str:
-        """Return the text under a key; see `key_value_get_bytes`.
+        """Returns the text under a key; see `key_value_get_bytes`.
 
         Args:
-            key: the key.
-            timeout: seconds.
+          key: the key.
+          timeout: seconds.
         """
         return self.key_value_get_bytes(key, timeout).decode()
 
     def key_value_try_get_bytes(self, key: str) -> bytes | None:
-        """Return the bytes under a key; None if it is not set.
+        """Returns the bytes under a key; None if it is not set.
 
         Args:
-            key: the key.
+          key: the key.
         """
         answer, payload = self.request("get", key=key)
         return None if "error" in answer else bytes(payload)
 
     def key_value_try_get(self, key: str) -> str | None:
-        """Return the text under a key; None if it is not set.
+        """Returns the text under a key; None if it is not set.
 
         Args:
-            key: the key.
+          key: the key.
         """
         value = self.key_value_try_get_bytes(key)
         return None if value is None else value.decode()
 
     def key_value_dir_get_bytes(self, folder: str) -> dict[str, bytes]:
-        """Return all keys in a folder and their bytes.
+        """Returns all keys in a folder and their bytes.
 
         Args:
-            folder: ``"a/b"`` for the keys ``"a/b/..."``.
+          folder: ``"a/b"`` for the keys ``"a/b/..."``.
         """
         answer, payload = self.request("list", key=folder)
         found, start = {}, 0
@@ -474,14 +473,14 @@ class Coordination:
         return found
 
     def key_value_increment(self, key: str, by: int = 1) -> int:
-        """Add to a number under a key (0 if not set); return the sum.
+        """Adds to a number under a key (0 if not set); returns the sum.
 
         Args:
-            key: the key.
-            by: what to add.
+          key: the key.
+          by: what to add.
 
         Raises:
-            ValueError: what is under the key is not a number.
+          ValueError: what is under the key is not a number.
         """
         answer, _ = self.request("increment", key=key, by=by)
         if "error" in answer:
@@ -489,14 +488,14 @@ class Coordination:
         return int(answer["value"])
 
     def key_value_delete(self, key: str) -> None:
-        """Delete a key and the folder of its name.
+        """Deletes a key and the folder of its name.
 
         Args:
-            key: the key.
+          key: the key.
         """
         self.request("delete", key=key)
 
-    # -- together ---
+    # -- together ----------------------------------------------------------------------
 
     def exchange(
         self,
@@ -505,20 +504,20 @@ class Coordination:
         timeout: float = _DEFAULT_TIMEOUT,
         processes: Sequence[int] | None = None,
     ) -> list[bytes]:
-        """Give bytes to all processes and return what each gave.
+        """Gives bytes to all processes and returns what each gave.
 
         Args:
-            name: the same in all; it may be used again.
-            payload: this process's bytes.
-            timeout: seconds.
-            processes: who takes part; None is everybody.
+          name: the same in all; it may be used again.
+          payload: this process's bytes.
+          timeout: seconds.
+          processes: who takes part; None is everybody.
 
         Returns:
-            The bytes in the order of the processes' numbers.
+          The bytes in the order of the processes' numbers.
 
         Raises:
-            DistributedError: somebody did not come in time or never will; the message
-                and `DistributedError.processes` name them.
+          DistributedError: somebody did not come in time or never will; the message
+            and `DistributedError.processes` name them.
         """
         among = sorted(range(self.num_processes) if processes is None else processes)
         shown = name if processes is None else f"{name}@{','.join(map(str, among))}"
@@ -558,16 +557,16 @@ class Coordination:
         timeout: float = _DEFAULT_TIMEOUT,
         processes: Sequence[int] | None = None,
     ) -> None:
-        """Wait until all processes have come to the barrier of this name.
+        """Waits until all processes have come to the barrier of this name.
 
         Args:
-            name: the same in all; it may be used again.
-            timeout: seconds.
-            processes: who must come; None is everybody.
+          name: the same in all; it may be used again.
+          timeout: seconds.
+          processes: who must come; None is everybody.
 
         Raises:
-            DistributedError: somebody did not come in time or never will; the message
-                and `DistributedError.processes` name them.
+          DistributedError: somebody did not come in time or never will; the message
+            and `DistributedError.processes` name them.
         """
         self.exchange(f"barrier {name!r}", b"", timeout, processes)
 
@@ -576,14 +575,14 @@ class Coordination:
         return f" ({', '.join(names)})" if names else ""
 
     def live_processes(self) -> list[int]:
-        """Return the numbers of the processes that are there."""
+        """Returns the numbers of the processes that are there."""
         answer, _ = self.request("live")
         return list(answer["processes"])
 
     def close(self, farewell: bool = True) -> None:
-        """Leave.
+        """Leaves.
 
         Args:
-            farewell: whether to say so; without it the others take it as a death.
+          farewell: whether to say so; without it the others take it as a death.
         """
         self.connection.close(farewell)

@@ -19,16 +19,15 @@ from typing import Any
 
 from fxflow.devices.cluster import Service, StandIn
 from fxflow.devices.relay import splice
+from fxflow.distributed.admission import admitted, require_token
+from fxflow.distributed.wire import Line, Message, parse_address
 from fxflow.errors import DistributedError
-
-from .admission import admitted, require_token
-from .wire import Line, Message, parse_address
 
 __all__ = ["Coordinator", "Group", "Server", "end_service", "listen", "listing"]
 
 
 def listing(processes: Iterable[int]) -> str:
-    """Return "process 2" or "processes 0, 2" for a message."""
+    """Returns "process 2" or "processes 0, 2" for a message."""
     found = sorted(processes)
     if not found:
         return "no process"
@@ -37,15 +36,15 @@ def listing(processes: Iterable[int]) -> str:
 
 
 def host_of(address: str) -> str:
-    """Return the host of ``host:port`` or ``[v6]:port``."""
+    """Returns the host of ``host:port`` or ``[v6]:port``."""
     return address.rpartition(":")[0].removeprefix("[").removesuffix("]")
 
 
 def listen(address: str) -> socket.socket:
-    """Return a socket that listens at ``host:port``; port 0 chooses one.
+    """Returns a socket that listens at ``host:port``; port 0 chooses one.
 
     Raises:
-        DistributedError: the port is in use, or the host is not this machine's.
+      DistributedError: the port is in use, or the host is not this machine's.
     """
     host, port = host_of(address), address.rpartition(":")[2]
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -64,7 +63,7 @@ def listen(address: str) -> socket.socket:
         ) from None
 
 
-# -- a set of processes that coordinate ---
+# -- a set of processes that coordinate ------------------------------------------------
 
 
 class Group:
@@ -89,7 +88,7 @@ class Group:
         self._steps: dict[int, int | None] | None = None
 
     def handle(self, rank: int, line: Line, message: Message, payload: Any) -> None:
-        """Answer a request of process `rank`."""
+        """Answers a request of process `rank`."""
         operation = message["op"]
         handler = getattr(self, f"_{operation}", None)
         if operation not in _OPERATIONS or handler is None:
@@ -97,7 +96,7 @@ class Group:
             return
         handler(rank, line, message, payload)
 
-    # -- the store ---
+    # -- the store ---------------------------------------------------------------------
 
     def _set(self, rank: int, line: Line, message: Message, payload: Any) -> None:
         key = message["key"]
@@ -148,7 +147,7 @@ class Group:
             b"".join(bytes(self._store[k]) for k in found),
         )
 
-    # -- meetings: barriers at which bytes may be left for all ---
+    # -- meetings: barriers at which bytes may be left for all -------------------------
 
     def _meet(self, rank: int, line: Line, message: Message, payload: Any) -> None:
         name = message["key"]
@@ -170,7 +169,7 @@ class Group:
             self._check(name)
 
     def _check(self, name: str) -> None:
-        """End a meeting to which somebody who is gone will not come."""
+        """Ends a meeting to which somebody who is gone will not come."""
         needed, come = self._meetings[name]
         lost = {r: self.gone[r] for r in needed - come.keys() if r in self.gone}
         if lost:
@@ -188,7 +187,7 @@ class Group:
                 )
 
     def _cancel(self, rank: int, line: Line, message: Message, payload: Any) -> None:
-        """Withdraw a request whose deadline passed; tell who did not come."""
+        """Withdraws a request whose deadline passed; tells who did not come."""
         name, request = message["key"], message["request"]
         waiting = self._wanted.get(name, [])
         if (line, request) in waiting:
@@ -203,7 +202,7 @@ class Group:
                     del self._meetings[name]
         line.post({"re": message["id"], "processes": absent})
 
-    # -- one step at which all stop ---
+    # -- one step at which all stop ----------------------------------------------------
 
     def _notice(self, rank: int, line: Line, message: Message, payload: Any) -> None:
         """A process was told to end: have all say where they are, and wait there."""
@@ -218,37 +217,37 @@ class Group:
             self._agree()
 
     def _agree(self) -> None:
-        """Say which step it is, once everybody who is there has said where it is."""
+        """Says which step it is, once everybody who is there has said where it is."""
         there = self.lines.keys() - self.gone.keys()
         if self._steps is None or not there or not there <= self._steps.keys():
             return
         begun = [step for step in self._steps.values() if step is not None]
         self.tell({"event": "until", "step": max(begun, default=-1) + 1})
 
-    # -- who is there ---
+    # -- who is there ------------------------------------------------------------------
 
     def _live(self, rank: int, line: Line, message: Message, payload: Any) -> None:
         alive = sorted(self.lines.keys() - self.gone.keys())
         line.post({"re": message["id"], "processes": alive})
 
     def _where(self, rank: int, line: Line, message: Message, payload: Any) -> None:
-        """Have everybody who waits in a collective say so."""
+        """Has everybody who waits in a collective say so."""
         self.tell({"event": "where"})
 
     def _judge(self, rank: int, line: Line, message: Message, payload: Any) -> None:
-        """Tell all who was late for a collective."""
+        """Tells all who was late for a collective."""
         late = {"processes": message["processes"], "why": message["why"]}
         self.tell({"event": "late", **late})
 
     def leave(self, rank: int, why: str) -> None:
-        """Note that a process is gone; who waits for it learns so."""
+        """Notes that a process is gone; who waits for it learns so."""
         self.gone[rank] = why
         for name in list(self._meetings):
             self._check(name)
         self._agree()
 
     def end(self, why: str) -> None:
-        """Answer all who wait: there will be nothing to wait for."""
+        """Answers all who wait: there will be nothing to wait for."""
         answer = {"error": "gone", "processes": sorted(self.gone), "why": why}
         for _, come in self._meetings.values():
             for line, request, _ in come.values():
@@ -260,7 +259,7 @@ class Group:
         self._wanted.clear()
 
     def tell(self, message: Message, payload: Any = b"") -> None:
-        """Send an event to all who are there."""
+        """Sends an event to all who are there."""
         for rank, line in self.lines.items():
             if rank not in self.gone:
                 line.post(message, payload)
@@ -275,20 +274,20 @@ _OPERATIONS = frozenset(
 )
 
 
-# -- the port ---
+# -- the port --------------------------------------------------------------------------
 
 
 class Server:
     """Accepts connections and hands each to what its first message asks for.
 
     Args:
-        address: ``host:port`` to listen at; port 0 chooses one.
-        token: the run's secret, which a connection must prove to know. It may be empty
-            at an address of the loopback interface only.
-        heartbeat_timeout: seconds of silence after which a process counts as gone.
+      address: ``host:port`` to listen at; port 0 chooses one.
+      token: the run's secret, which a connection must prove to know. It may be empty
+        at an address of the loopback interface only.
+      heartbeat_timeout: seconds of silence after which a process counts as gone.
 
     Attributes:
-        port: where it listens.
+      port: where it listens.
     """
 
     def __init__(self, address: str, token: str, heartbeat_timeout: float) -> None:
@@ -342,13 +341,13 @@ class Server:
         handle: Callable[[Message, Any], None],
         left: Callable[[str], None],
     ) -> None:
-        """Serve a process until it is gone.
+        """Serves a process until it is gone.
 
         Args:
-            line: to the process.
-            handle: called with each message but heartbeats, under the lock.
-            left: called once, under the lock, with the reason; empty if it said
-                good-bye.
+          line: to the process.
+          handle: called with each message but heartbeats, under the lock.
+          left: called once, under the lock, with the reason; empty if it said
+            good-bye.
         """
         why = "its connection was closed"
         self._heard[line] = time.monotonic()
@@ -385,18 +384,18 @@ class Server:
                     line.close()
 
     def silent(self, line: Line) -> None:
-        """Note that a process was not heard for too long."""
+        """Notes that a process was not heard for too long."""
 
     def welcome(self, line: Line, first: Message) -> None:
-        """Serve a process from its first message on."""
+        """Serves a process from its first message on."""
         raise ValueError(f"unknown request {first.get('op')}")
 
     def service_of(self, first: Message) -> Service | None:
-        """Return the runtime's service that a connection asks for."""
+        """Returns the runtime's service that a connection asks for."""
         return None
 
     def stop(self) -> None:
-        """Close the port and all connections."""
+        """Closes the port and all connections."""
         self._stopped.set()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -416,7 +415,7 @@ def _local(service: Service) -> socket.socket:
 
 
 def end_service(service: Service, stand_ins: Iterable[StandIn]) -> None:
-    """Stop a service, if those that stand in for processes can leave it before.
+    """Stops a service, if those that stand in for processes can leave it before.
 
     A service that goes while a client of this process lives ends this process.
     """
@@ -434,13 +433,13 @@ class Coordinator(Server):
     """The coordinator of a run whose processes are known from the start.
 
     Args:
-        address: ``host:port`` to listen at; port 0 chooses one.
-        num_processes: how many there will be.
-        token: what processes must know to take part; see `Server`.
-        heartbeat_timeout: seconds of silence after which a process counts as gone.
+      address: ``host:port`` to listen at; port 0 chooses one.
+      num_processes: how many there will be.
+      token: what processes must know to take part; see `Server`.
+      heartbeat_timeout: seconds of silence after which a process counts as gone.
 
     Raises:
-        DistributedError: the port cannot be used.
+      DistributedError: the port cannot be used.
     """
 
     def __init__(
@@ -464,12 +463,12 @@ class Coordinator(Server):
             self._service = Service(num_processes)
 
     def service_of(self, first: Message) -> Service | None:
-        """Return the one service."""
+        """Returns the one service."""
         with self.lock:
             return self._service
 
     def welcome(self, line: Line, first: Message) -> None:
-        """Call the roll, then serve the process."""
+        """Calls the roll, then serves the process."""
         rank, size = int(first["process"]), int(first["processes"])
         with self.lock:
             refusal = self._refusal(rank, size)
@@ -525,7 +524,7 @@ class Coordinator(Server):
         return ""
 
     def first_lost(self) -> int | None:
-        """Return the process that went first without a farewell; None if none did."""
+        """Returns the process that went first without a farewell; None if none did."""
         with self.lock:
             lost = (rank for rank, why in self.group.gone.items() if why != _LEFT)
             return next(lost, None)
@@ -537,7 +536,7 @@ class Coordinator(Server):
         return [self._who[rank] for rank in range(self.group.size)]
 
     def stop(self) -> None:
-        """Close the port, all connections and the runtime's service."""
+        """Closes the port, all connections and the runtime's service."""
         super().stop()
         with self.lock:
             service, self._service = self._service, None

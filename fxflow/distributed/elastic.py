@@ -31,17 +31,16 @@ from fxflow.core.arrays.convert import as_array
 from fxflow.devices import clients
 from fxflow.devices.cluster import Client, Collectives, RuntimeFailure, set_failure
 from fxflow.devices.meshes import Mesh, make_mesh
+from fxflow.distributed import session, values
+from fxflow.distributed.clusters import Membership as Place
+from fxflow.distributed.clusters import detect
+from fxflow.distributed.coordination import Connection, Coordination
+from fxflow.distributed.multihost import gathered, is_global
+from fxflow.distributed.notices import Notice
+from fxflow.distributed.snapshots import Snapshot, StateServer, assemble, fetch
+from fxflow.distributed.values import HostLeaf, from_host, to_host
+from fxflow.distributed.wire import Message, dial
 from fxflow.errors import ArgumentError, DistributedError
-
-from . import session, values
-from .clusters import Membership as Place
-from .clusters import detect
-from .coordination import Connection, Coordination
-from .multihost import gathered, is_global
-from .notices import Notice
-from .snapshots import Snapshot, StateServer, assemble, fetch
-from .values import HostLeaf, from_host, to_host
-from .wire import Message, dial
 
 __all__ = ["Outcome", "World", "elastic"]
 
@@ -59,10 +58,10 @@ class World(NamedTuple):
     """The members of an epoch.
 
     Attributes:
-        rank: this process's number, 0 to `size` - 1; it may change with the epoch.
-        size: how many processes there are.
-        epoch: grows by one whenever the members change.
-        members: the workers' own numbers, which never change, by rank.
+      rank: this process's number, 0 to `size` - 1; it may change with the epoch.
+      size: how many processes there are.
+      epoch: grows by one whenever the members change.
+      members: the workers' own numbers, which never change, by rank.
     """
 
     rank: int
@@ -71,13 +70,13 @@ class World(NamedTuple):
     members: tuple[int, ...]
 
     def mesh(self, axis_name: str = "data") -> Mesh:
-        """Return a mesh of one axis over all devices of all members.
+        """Returns a mesh of one axis over all devices of all members.
 
         Args:
-            axis_name: its name.
+          axis_name: its name.
 
         Returns:
-            The mesh; process by process.
+          The mesh; process by process.
         """
         found = clients.devices()
         return make_mesh((len(found),), (axis_name,), devices=found)
@@ -87,9 +86,9 @@ class Outcome(NamedTuple):
     """How the loop ended.
 
     Attributes:
-        state: after `step` steps; of NumPy arrays.
-        step: how many steps were applied.
-        preempted: whether it ended early because of a notice (SIGTERM).
+      state: after `step` steps; of NumPy arrays.
+      step: how many steps were applied.
+      preempted: whether it ended early because of a notice (SIGTERM).
     """
 
     state: Any
@@ -107,7 +106,7 @@ def elastic(
     checkpoint_every: int = 0,
     keep_checkpoints: int = 2,
 ) -> Outcome:
-    """Apply `step` so many times, whoever comes and goes in the meantime.
+    """Applies `step` so many times, whoever comes and goes in the meantime.
 
     Start the program with ``fxflow launch --elastic MIN:MAX``. When a worker dies or
     stops, or a new one comes, the workers that are there form a new *epoch* (in well
@@ -115,40 +114,40 @@ def elastic(
     launcher the loop runs in this process alone.
 
     Args:
-        step: ``step(world, state, index)`` returns the next state. It is called for
-            each index from 0 on, by all members of the `World`, and may use all devices
-            (`fxflow.devices()`, `World.mesh`) and `multihost`. What it computes must
-            not depend on the epoch: let a batch be a function of the index, and each
-            member take its part of it by `World.rank` and `World.size`. A jitted
-            function inside is compiled again for each number of members.
-        state: the state to begin with: a pytree of arrays, the same in all workers.
-            Other arrays made before cannot be used by `step`: an epoch has its own
-            devices.
-        num_steps: how many steps there are.
-        place: ``place(world, state)`` puts a state of NumPy arrays where `step` wants
-            it, at the start of each epoch: `device_put` onto a sharding, for instance.
-            None makes arrays on the default device.
-        checkpoint_dir: a folder that all workers see. The newest checkpoint there is
-            gone on from, when the program starts and when all who had a part of the
-            state are lost.
-        checkpoint_every: how many steps apart checkpoints are written; 0: only when a
-            notice to end (SIGTERM) comes.
-        keep_checkpoints: how many are kept.
+      step: ``step(world, state, index)`` returns the next state. It is called for
+        each index from 0 on, by all members of the `World`, and may use all devices
+        (`fxflow.devices()`, `World.mesh`) and `multihost`. What it computes must
+        not depend on the epoch: let a batch be a function of the index, and each
+        member take its part of it by `World.rank` and `World.size`. A jitted
+        function inside is compiled again for each number of members.
+      state: the state to begin with: a pytree of arrays, the same in all workers.
+        Other arrays made before cannot be used by `step`: an epoch has its own
+        devices.
+      num_steps: how many steps there are.
+      place: ``place(world, state)`` puts a state of NumPy arrays where `step` wants
+        it, at the start of each epoch: `device_put` onto a sharding, for instance.
+        None makes arrays on the default device.
+      checkpoint_dir: a folder that all workers see. The newest checkpoint there is
+        gone on from, when the program starts and when all who had a part of the
+        state are lost.
+      checkpoint_every: how many steps apart checkpoints are written; 0: only when a
+        notice to end (SIGTERM) comes.
+      keep_checkpoints: how many are kept.
 
     Returns:
-        The last state, in all workers. After a notice to end to any of them all stop
-        at one step, and the state is saved.
+      The last state, in all workers. After a notice to end to any of them all stop
+      at one step, and the state is saved.
 
     Raises:
-        DistributedError: too few workers are left, or the launcher is.
-        Exception: what `step` raised, if it is not that others are lost. Then all
-            workers end.
+      DistributedError: too few workers are left, or the launcher is.
+      Exception: what `step` raised, if it is not that others are lost. Then all
+        workers end.
 
     Example:
-        >>> import fxflow.numpy as fnp
-        >>> from fxflow.distributed import elastic
-        >>> elastic(lambda world, total, index: total + index, fnp.zeros(()), 5)
-        Outcome(state=array(10., dtype=float32), step=5, preempted=False)
+      >>> import fxflow.numpy as fnp
+      >>> from fxflow.distributed import elastic
+      >>> elastic(lambda world, total, index: total + index, fnp.zeros(()), 5)
+      Outcome(state=array(10., dtype=float32), step=5, preempted=False)
     """
     if num_steps < 0:
         raise ArgumentError(f"elastic: num_steps must not be negative, got {num_steps}")
@@ -185,7 +184,7 @@ def _place(world: World, state: Any) -> Any:
     return trees.map(as_array, state)
 
 
-# -- the program ---
+# -- the program -----------------------------------------------------------------------
 
 
 class _Checkpoints:
@@ -195,7 +194,7 @@ class _Checkpoints:
         self.folder, self.every, self.keep = folder, every, keep
 
     def steps(self) -> list[int]:
-        """Return the steps there are files of, newest first."""
+        """Returns the steps there are files of, newest first."""
         if self.folder is None or not self.folder.is_dir():
             return []
         found = [_FILE.match(name) for name in os.listdir(self.folder)]
@@ -206,7 +205,7 @@ class _Checkpoints:
         return self.folder / f"step-{step:010d}.fxv"
 
     def newest(self) -> int | None:
-        """Return the newest step whose file can be read."""
+        """Returns the newest step whose file can be read."""
         for step in self.steps():
             with contextlib.suppress(OSError, ValueError):
                 values.load(self._path(step))
@@ -214,11 +213,11 @@ class _Checkpoints:
         return None
 
     def load(self, step: int) -> list[HostLeaf]:
-        """Return the state of a step."""
+        """Returns the state of a step."""
         return values.load(self._path(step))[0]
 
     def save(self, step: int, leaves: Sequence[HostLeaf]) -> None:
-        """Write the state of a step; drop files that are too old."""
+        """Writes the state of a step; drops files that are too old."""
         values.save(self._path(step), leaves, step=step)
         # Only older ones: a worker that was stopped must not harm its successors.
         for old in [s for s in self.steps() if s < step][self.keep - 1 :]:
@@ -236,7 +235,7 @@ class _Program(NamedTuple):
     files: _Checkpoints
 
     def tree(self, leaves: Sequence[HostLeaf]) -> Any:
-        """Return leaves as a tree like the initial state."""
+        """Returns leaves as a tree like the initial state."""
         structure = trees.structure(self.state)
         if structure.num_leaves != len(leaves):
             raise ArgumentError(
@@ -246,7 +245,7 @@ class _Program(NamedTuple):
         return structure.unflatten([from_host(leaf) for leaf in leaves])
 
     def leaves(self, state: Any) -> list[Any]:
-        """Return a state's leaves, and check that it is a tree like the initial one."""
+        """Returns a state's leaves, checked to be a tree like the initial one."""
         leaves, structure = trees.flatten(state)
         expected = trees.structure(self.state)
         if structure != expected:
@@ -259,19 +258,19 @@ class _Program(NamedTuple):
 
 
 def _wait(leaves: Sequence[Any]) -> None:
-    """Wait until arrays are computed; raises what went wrong."""
+    """Waits until arrays are computed; raises what went wrong."""
     for leaf in leaves:
         if isinstance(leaf, Array):
             leaf.block_until_ready()
 
 
 def _whole(leaves: Sequence[Any]) -> list[HostLeaf]:
-    """Return leaves in host memory; parts are brought from other processes."""
+    """Returns leaves in host memory; parts are brought from other processes."""
     return [to_host(gathered(leaf) if is_global(leaf) else leaf) for leaf in leaves]
 
 
 def _alone(program: _Program) -> Outcome:
-    """Run the loop in one process."""
+    """Runs the loop in one process."""
     world = World(0, 1, 1, (0,))
     files = program.files
     index = files.newest() or 0
@@ -297,7 +296,7 @@ def _alone(program: _Program) -> Outcome:
     return Outcome(program.tree(host), index, preempted)
 
 
-# -- a worker ---
+# -- a worker --------------------------------------------------------------------------
 
 
 class _Over(Exception):
@@ -325,7 +324,7 @@ class _Epoch:
 
 
 def _own_number() -> int:
-    """Return this worker's number: the manager's, or one that nobody else has.
+    """Returns this worker's number: the manager's, or one that nobody else has.
 
     Without ``FXFLOW_PROCESS_ID`` or a cluster manager it is drawn, so that a worker may
     come to a run by knowing its address and secret alone.
@@ -374,7 +373,7 @@ class _Worker:
         )
 
     def close(self) -> None:
-        """Leave the run."""
+        """Leaves the run."""
         self._connection.close()
         self._states.close()
 
@@ -384,7 +383,7 @@ class _Worker:
         except OSError:
             raise DistributedError(f"the launcher at {self.address} is gone") from None
 
-    # -- the thread that hears the launcher ---
+    # -- the thread that hears the launcher --------------------------------------------
 
     def _hear(self, message: Message, payload: Any) -> None:
         event = message.get("event")
@@ -413,7 +412,7 @@ class _Worker:
             self._changed.notify_all()
 
     def _break(self, why: str) -> None:
-        """Make whatever waits for other members fail now."""
+        """Makes whatever waits for other members fail now."""
         epoch = self._epoch
         if epoch is None or epoch.over:
             return
@@ -425,7 +424,7 @@ class _Worker:
             ).start()
 
     def _release(self, epoch: _Epoch) -> None:
-        """Break gloo's connections until the program's thread is back."""
+        """Breaks gloo's connections until the program's thread is back."""
         while True:
             collectives = epoch.collectives
             if collectives is None or epoch.back.is_set():
@@ -450,17 +449,17 @@ class _Worker:
         os._exit(3)
 
     def _find(self, step: int, kind: str) -> Snapshot:
-        """Return a state that another worker asks for."""
+        """Returns a state that another worker asks for."""
         if kind == "initial":
             return self._initial
         if kind == "file":
             return Snapshot(self.program.files.load(step))
         return self._held[step]
 
-    # -- the program's thread ---
+    # -- the program's thread ----------------------------------------------------------
 
     def run(self) -> Outcome:
-        """Take part until the run has ended."""
+        """Takes part until the run has ended."""
         with Notice() as notice:
             ended = threading.Event()
             threading.Thread(
@@ -485,10 +484,10 @@ class _Worker:
                 return
 
     def _one_epoch(self) -> Outcome:
-        """Form an epoch and run its steps.
+        """Forms an epoch and runs its steps.
 
         Raises:
-            _Over: it is over, the run is not.
+          _Over: it is over, the run is not.
         """
         self._leave()
         self._say_ready()
@@ -534,7 +533,7 @@ class _Worker:
             self._changed.wait_for(lambda: epoch.over or self._error)
 
     def _is_others(self, error: BaseException | None) -> bool:
-        """Return whether an error says that others are gone, or may say so."""
+        """Returns whether an error says that others are gone, or may say so."""
         while error is not None:
             if isinstance(error, (RuntimeFailure, DistributedError)):
                 return True
@@ -576,7 +575,7 @@ class _Worker:
             return self._epoch, form["plan"]
 
     def _fetch(self, plan: Message) -> list[HostLeaf]:
-        """Return the whole state to go on from, in host memory."""
+        """Returns the whole state to go on from, in host memory."""
         step, kind, sources = plan["step"], plan["kind"], plan["sources"]
         mine = self._states.address
         if any(address == mine and pieces is None for address, pieces in sources):
@@ -597,7 +596,7 @@ class _Worker:
         return assemble(parts, trees.structure(self.program.state).num_leaves)
 
     def _join(self, epoch: _Epoch) -> None:
-        """Connect this process's devices with those of the other members."""
+        """Connects this process's devices with those of the other members."""
         world = epoch.world
         coordination = Coordination(
             self._connection, world.rank, world.size, epoch.who, epoch=world.epoch
@@ -639,7 +638,7 @@ class _Worker:
             self._check(epoch)
 
     def _leave(self) -> None:
-        """Let go of an epoch: its arrays, its programs, its connections."""
+        """Lets go of an epoch: its arrays, its programs, its connections."""
         epoch = self._epoch
         if epoch is None:
             return
@@ -660,7 +659,7 @@ class _Worker:
         if client is not None:
             client.close()
 
-    # -- steps ---
+    # -- steps -------------------------------------------------------------------------
 
     def _steps(self, epoch: _Epoch, state: Any, index: int) -> Outcome:
         program, files = self.program, self.program.files
@@ -694,7 +693,7 @@ class _Worker:
         return Outcome(program.tree(host), index, preempted)
 
     def _may_start(self, epoch: _Epoch, index: int) -> bool:
-        """Return whether the next step is to run; note that it does."""
+        """Returns whether the next step is to run; note that it does."""
         with self._changed:
             self._changed.wait_for(
                 lambda: (

@@ -25,14 +25,13 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, NoReturn
 
+from fxflow.distributed import standalone
+from fxflow.distributed.children import Child, Output, status_of
+from fxflow.distributed.coordinator import Coordinator, Server
+from fxflow.distributed.membership import Membership
+from fxflow.distributed.standalone import bounds_of
+from fxflow.distributed.wire import new_token
 from fxflow.errors import DistributedError
-
-from . import standalone
-from .children import Child, Output, status_of
-from .coordinator import Coordinator, Server
-from .membership import Membership
-from .standalone import bounds_of
-from .wire import new_token
 
 __all__ = ["Host", "console", "main", "parse_hosts"]
 
@@ -49,16 +48,16 @@ class Host(NamedTuple):
 
 
 def parse_hosts(text: str) -> list[Host]:
-    """Return the machines of a host file.
+    """Returns the machines of a host file.
 
     Args:
-        text: lines ``name`` or ``name slots=2``; ``#`` begins a comment.
+      text: lines ``name`` or ``name slots=2``; ``#`` begins a comment.
 
     Returns:
-        The machines, in order.
+      The machines, in order.
 
     Raises:
-        ValueError: a line cannot be read, or there is none.
+      ValueError: a line cannot be read, or there is none.
     """
     found = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -78,7 +77,7 @@ def parse_hosts(text: str) -> list[Host]:
     return found
 
 
-# -- the command line ---
+# -- the command line ------------------------------------------------------------------
 
 
 class _Parser(argparse.ArgumentParser):
@@ -183,7 +182,7 @@ def _variables(parser: argparse.ArgumentParser, given: Sequence[str]) -> dict[st
 
 
 def _taken_along(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return what processes on other machines have of the launcher's environment."""
+    """Returns what processes on other machines have of the launcher's environment."""
     return {
         name: value
         for name, value in variables.items()
@@ -192,7 +191,7 @@ def _taken_along(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _own_address(host: str) -> str:
-    """Return the address of this machine from which `host` is reached."""
+    """Returns the address of this machine from which `host` is reached."""
     name = host.rpartition("@")[2]
     with (
         contextlib.suppress(OSError),
@@ -203,7 +202,7 @@ def _own_address(host: str) -> str:
     return socket.gethostname()
 
 
-# -- the run ---
+# -- the run ---------------------------------------------------------------------------
 
 
 class _Launcher:
@@ -236,7 +235,7 @@ class _Launcher:
         self._status: int | None = None
 
     def say(self, text: str) -> None:
-        """Write a line of the launcher's own."""
+        """Writes a line of the launcher's own."""
         self.output.write(sys.stderr, "", f"fxflow launch: {text}".encode())
 
     def _start(self, place: str) -> None:
@@ -258,7 +257,7 @@ class _Launcher:
         )
 
     def run(self) -> int:
-        """Start everything, wait for it, and return the exit status."""
+        """Starts everything, waits for it, and returns the exit status."""
         before = {
             number: signal.signal(number, self._hear)
             for number in (signal.SIGINT, signal.SIGTERM)
@@ -325,7 +324,7 @@ class _Launcher:
         return isinstance(self.server, Membership)
 
     def _ended(self, number: int, code: int, ending: bool) -> bool:
-        """Note how a process ended; return whether the others are to end."""
+        """Notes how a process ended; returns whether the others are to end."""
         how = f"signal {-code}" if code < 0 else f"status {code}"
         if isinstance(self.server, Membership):
             if self.server.outcome:
@@ -351,7 +350,7 @@ class _Launcher:
         return False
 
     def _first_to_fail(self, number: int, code: int) -> tuple[int, int]:
-        """Return the process that failed first, and its code.
+        """Returns the process that failed first, and its code.
 
         Others fail because of it, and may have ended before it: who is at the end of
         a traceback is still busy. The coordinator knows whom it lost first.
@@ -374,7 +373,7 @@ class _Launcher:
         return number, code
 
     def _without_replacement(self, code: int) -> None:
-        """End an elastic run that has too few workers left."""
+        """Ends an elastic run that has too few workers left."""
         assert isinstance(self.server, Membership)
         left = len(self._children)
         if left >= self.server.minimum:
@@ -386,7 +385,7 @@ class _Launcher:
         )
 
     def _look_after(self, ending: bool) -> None:
-        """Kill workers that the membership expelled."""
+        """Kills workers that the membership expelled."""
         if isinstance(self.server, Membership):
             for number in self.server.take_expelled():
                 self._killed.add(number)
@@ -396,13 +395,13 @@ class _Launcher:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``fxflow launch``.
+    """Runs ``fxflow launch``.
 
     Args:
-        argv: the arguments; None is the command line's.
+      argv: the arguments; None is the command line's.
 
     Returns:
-        The exit status.
+      The exit status.
     """
     parser = _parser()
     options = parser.parse_args(argv)
@@ -474,7 +473,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _exit(status: int) -> NoReturn:
-    """End the process without waiting for threads that wait in the runtime."""
+    """Ends the process without waiting for threads that wait in the runtime."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
@@ -484,13 +483,13 @@ _COMMANDS = {"launch": main, "coordinator": standalone.main}
 
 
 def console(argv: Sequence[str] | None = None) -> int:
-    """Run the ``fxflow`` command: ``fxflow launch`` or ``fxflow coordinator``.
+    """Runs the ``fxflow`` command: ``fxflow launch`` or ``fxflow coordinator``.
 
     Args:
-        argv: the arguments; None is the command line's.
+      argv: the arguments; None is the command line's.
 
     Returns:
-        The exit status, if it is neither; these end the process.
+      The exit status, if it is neither; these end the process.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments and arguments[0] in _COMMANDS:

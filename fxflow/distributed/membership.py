@@ -25,9 +25,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fxflow.devices.cluster import Service, StandIn
-
-from .coordinator import _OPERATIONS, Group, Server, end_service
-from .wire import Line, Message
+from fxflow.distributed.coordinator import _OPERATIONS, Group, Server, end_service
+from fxflow.distributed.wire import Line, Message
 
 __all__ = ["Membership", "choose_plan"]
 
@@ -47,11 +46,11 @@ class _Worker:
         self.at: int | None = None
 
 
-# -- which state to go on from ---
+# -- which state to go on from ---------------------------------------------------------
 
 
 def _covers(holdings: Iterable[Message]) -> bool:
-    """Return whether the pieces of several workers make the whole state."""
+    """Returns whether the pieces of several workers make the whole state."""
     pieces: set[Any] = set()
     sizes: list[int] = []
     for holding in holdings:
@@ -71,17 +70,17 @@ _PREFERENCE = {"held": 2, "file": 1, "initial": 0}
 
 
 def choose_plan(holdings: dict[str, list[Message]]) -> Message:
-    """Return the newest state that the workers have together.
+    """Returns the newest state that the workers have together.
 
     Args:
-        holdings: for each worker's address what it has: a list of ``{"step", "kind",
-            "pieces", "sizes"}``. The kind is ``"held"`` (in memory), ``"file"`` (a
-            checkpoint) or ``"initial"``. Pieces are ``[leaf, [[start, stop], …]]``, or
-            None for everything; `sizes` are the leaves' numbers of elements.
+      holdings: for each worker's address what it has: a list of ``{"step", "kind",
+        "pieces", "sizes"}``. The kind is ``"held"`` (in memory), ``"file"`` (a
+        checkpoint) or ``"initial"``. Pieces are ``[leaf, [[start, stop], …]]``, or
+        None for everything; `sizes` are the leaves' numbers of elements.
 
     Returns:
-        ``{"step", "kind", "sources": [[address, pieces], …]}``: one source if one has
-        everything.
+      ``{"step", "kind", "sources": [[address, pieces], …]}``: one source if one has
+      everything.
     """
     states: dict[tuple[int, str], list[tuple[str, Message]]] = {}
     for address, own in holdings.items():
@@ -108,28 +107,28 @@ def choose_plan(holdings: dict[str, list[Message]]) -> Message:
     raise AssertionError("every worker has the initial state")
 
 
-# -- the server ---
+# -- the server ------------------------------------------------------------------------
 
 
 class Membership(Server):
     """The coordinator of an elastic run.
 
     Args:
-        address: ``host:port`` to listen at; port 0 chooses one.
-        minimum: fewer workers than this do not run.
-        maximum: more than this wait as spares.
-        wanted: how many the first epoch waits for.
-        token: what workers must know to take part.
-        heartbeat_timeout: seconds of silence after which a worker counts as lost.
-        regroup_timeout: seconds for workers to come back after an epoch was broken.
-        start_timeout: seconds to wait for workers while there are too few.
-        log: told what happens, a line at a time.
+      address: ``host:port`` to listen at; port 0 chooses one.
+      minimum: fewer workers than this do not run.
+      maximum: more than this wait as spares.
+      wanted: how many the first epoch waits for.
+      token: what workers must know to take part.
+      heartbeat_timeout: seconds of silence after which a worker counts as lost.
+      regroup_timeout: seconds for workers to come back after an epoch was broken.
+      start_timeout: seconds to wait for workers while there are too few.
+      log: told what happens, a line at a time.
 
     Attributes:
-        outcome: ``"done"``, ``"preempted"`` or ``"failed"``; empty while it runs.
-        why: of a failure.
-        expelled: numbers of workers to kill; taken out by the launcher.
-        epoch: the number of the current epoch; 0 before the first.
+      outcome: ``"done"``, ``"preempted"`` or ``"failed"``; empty while it runs.
+      why: of a failure.
+      expelled: numbers of workers to kill; taken out by the launcher.
+      epoch: the number of the current epoch; 0 before the first.
     """
 
     def __init__(
@@ -177,14 +176,14 @@ class Membership(Server):
                 self._advance()
 
     def service_of(self, first: Message) -> Service | None:
-        """Return the service of the epoch that the connection is for."""
+        """Returns the service of the epoch that the connection is for."""
         with self.lock:
             return self._service if first.get("epoch") == self.epoch else None
 
-    # -- workers come and go ---
+    # -- workers come and go -----------------------------------------------------------
 
     def welcome(self, line: Line, first: Message) -> None:
-        """Take a worker in and serve it."""
+        """Takes a worker in and serves it."""
         number = int(first["worker"])
         worker = _Worker(number, line, str(first["who"]), str(first["address"]))
         with self.lock:
@@ -237,7 +236,7 @@ class Membership(Server):
         self.expelled.append(worker.number)
         self._lost(worker, "it did not come back")
 
-    # -- what workers say ---
+    # -- what workers say --------------------------------------------------------------
 
     def _on_ready(self, worker: _Worker, message: Message) -> None:
         worker.phase = "ready"
@@ -263,7 +262,7 @@ class Membership(Server):
             self._ask()
 
     def _let_in(self) -> None:
-        """Make place for a worker that is ready, if there is place."""
+        """Makes place for a worker that is ready, if there is place."""
         if len(self._members) < self.maximum and not self._broken:
             self._hold("reform")
 
@@ -309,10 +308,10 @@ class Membership(Server):
     def _on_error(self, worker: _Worker, message: Message) -> None:
         self._fail(f"worker {worker.number} ({worker.who}): {message['why']}")
 
-    # -- epochs ---
+    # -- epochs ------------------------------------------------------------------------
 
     def _hold(self, purpose: str) -> None:
-        """Have the members agree on a last step; stopping outweighs reforming."""
+        """Has the members agree on a last step; stopping outweighs reforming."""
         if self._purpose != "stop":
             self._purpose = purpose
             self._ask()
@@ -324,7 +323,7 @@ class Membership(Server):
             self._group.tell({"event": "hold", "epoch": self.epoch})
 
     def _break(self, why: str, lost: _Worker | None = None) -> None:
-        """End the epoch now."""
+        """Ends the epoch now."""
         if lost is not None:
             self._failures.clear()
             if self._service is not None:
@@ -338,7 +337,7 @@ class Membership(Server):
         self._group.end(why)
 
     def _advance(self) -> None:
-        """Form the next epoch if it is time to."""
+        """Forms the next epoch if it is time to."""
         if self.outcome:
             return
         now = time.monotonic()
@@ -402,7 +401,7 @@ class Membership(Server):
         self._short_since = None
 
     def _end_service(self) -> None:
-        """Stop the runtime's service of an epoch, in a thread."""
+        """Stops the runtime's service of an epoch, in a thread."""
         service, self._service = self._service, None
         stand_ins, self._stand_ins = self._stand_ins, []
         if service is None:
@@ -426,23 +425,23 @@ class Membership(Server):
         self._group.end(why)
 
     def give_up(self, why: str) -> None:
-        """End the run with an error."""
+        """Ends the run with an error."""
         with self.lock:
             self._fail(why)
 
     def silent(self, line: Line) -> None:
-        """Have a worker killed that is not heard: it may be stopped, and wake up."""
+        """Has a worker killed that is not heard: it may be stopped, and wake up."""
         with self.lock:
             self.expelled += [n for n, w in self._workers.items() if w.line is line]
 
     def take_expelled(self) -> list[int]:
-        """Return the workers to kill, once."""
+        """Returns the workers to kill, once."""
         with self.lock:
             found, self.expelled = self.expelled, []
         return found
 
     def stop(self) -> None:
-        """Close the port and all connections."""
+        """Closes the port and all connections."""
         super().stop()
         with self.lock:
             self._end_service()

@@ -23,13 +23,12 @@ from fxflow.core.arrays.array import Array
 from fxflow.devices.compile import on_shared_program
 from fxflow.devices.meshes import PartitionSpec
 from fxflow.devices.shardings import NamedSharding
+from fxflow.distributed import session
+from fxflow.distributed.coordination import Coordination
+from fxflow.distributed.coordinator import listing
+from fxflow.distributed.values import HostLeaf, decode, encode, from_host, to_host
 from fxflow.errors import ArgumentError, DistributedError
 from fxflow.transforms.transfer import device_put
-
-from . import session
-from .coordination import Coordination
-from .coordinator import listing
-from .values import HostLeaf, decode, encode, from_host, to_host
 
 __all__ = [
     "assert_equal",
@@ -51,15 +50,15 @@ def _deadline(timeout: float | None) -> float:
 
 
 def sync_global_devices(name: str, timeout: float | None = None) -> None:
-    """Wait until all processes have come here.
+    """Waits until all processes have come here.
 
     Args:
-        name: the same in all.
-        timeout: seconds; None is `config.collective_timeout`.
+      name: the same in all.
+      timeout: seconds; None is `config.collective_timeout`.
 
     Raises:
-        DistributedError: somebody did not come in time or is lost; the message names
-            them.
+      DistributedError: somebody did not come in time or is lost; the message names
+        them.
     """
     coordination = _coordination()
     if coordination is not None:
@@ -69,20 +68,20 @@ def sync_global_devices(name: str, timeout: float | None = None) -> None:
 def broadcast_one_to_all(
     in_tree: Any, is_source: bool | None = None, timeout: float | None = None
 ) -> Any:
-    """Return one process's tree in all of them.
+    """Returns one process's tree in all of them.
 
     Args:
-        in_tree: a pytree of arrays, each whole in its process; of the others only the
-            structure is looked at.
-        is_source: whether this process gives its own; None: whether it is process 0.
-        timeout: seconds; None is `config.collective_timeout`.
+      in_tree: a pytree of arrays, each whole in its process; of the others only the
+        structure is looked at.
+      is_source: whether this process gives its own; None: whether it is process 0.
+      timeout: seconds; None is `config.collective_timeout`.
 
     Returns:
-        The source's tree, of NumPy arrays (keys stay keys).
+      The source's tree, of NumPy arrays (keys stay keys).
 
     Raises:
-        DistributedError: there is not one source, or somebody did not come.
-        TreeError: the source's tree has another structure.
+      DistributedError: there is not one source, or somebody did not come.
+      TreeError: the source's tree has another structure.
     """
     coordination = _coordination()
     leaves, structure = trees.flatten(in_tree)
@@ -111,23 +110,23 @@ def broadcast_one_to_all(
 def process_allgather(
     in_tree: Any, tiled: bool = False, timeout: float | None = None
 ) -> Any:
-    """Return the arrays of all processes in each of them.
+    """Returns the arrays of all processes in each of them.
 
     Args:
-        in_tree: a pytree of arrays. One whose parts lie in several processes is made
-            whole; of the others each process gives its own.
-        tiled: whether those are concatenated along axis 0 instead of stacked along a
-            new one.
-        timeout: seconds; None is `config.collective_timeout`.
+      in_tree: a pytree of arrays. One whose parts lie in several processes is made
+        whole; of the others each process gives its own.
+      tiled: whether those are concatenated along axis 0 instead of stacked along a
+        new one.
+      timeout: seconds; None is `config.collective_timeout`.
 
     Returns:
-        A tree of NumPy arrays (keys stay keys): with `n` processes, of shape
-        ``(n, *shape)``, tiled ``(n * shape[0], *shape[1:])``; of an array over several
-        processes its own shape.
+      A tree of NumPy arrays (keys stay keys): with `n` processes, of shape
+      ``(n, *shape)``, tiled ``(n * shape[0], *shape[1:])``; of an array over several
+      processes its own shape.
 
     Raises:
-        DistributedError: somebody did not come in time or is lost.
-        ArgumentError: shapes or dtypes differ between processes.
+      DistributedError: somebody did not come in time or is lost.
+      ArgumentError: shapes or dtypes differ between processes.
     """
     leaves, structure = trees.flatten(in_tree)
     whole = [is_global(leaf) for leaf in leaves]
@@ -153,15 +152,15 @@ def process_allgather(
 
 
 def is_global(leaf: Any) -> bool:
-    """Return whether parts of an array are in other processes."""
+    """Returns whether parts of an array are in other processes."""
     return isinstance(leaf, Array) and not leaf.is_fully_addressable
 
 
 def gathered(array: Array) -> Array:
-    """Return an array over several processes, whole on each of their devices.
+    """Returns an array over several processes, whole on each of their devices.
 
     Args:
-        array: the same in all of them, which all call this.
+      array: the same in all of them, which all call this.
     """
     where = array.sharding
     if where.is_fully_replicated:
@@ -196,17 +195,17 @@ def _join(column: Sequence[HostLeaf], tiled: bool) -> HostLeaf:
 
 
 def assert_equal(in_tree: Any, message: str = "", timeout: float | None = None) -> None:
-    """Check that all processes have the same tree, bit for bit.
+    """Checks that all processes have the same tree, bit for bit.
 
     Args:
-        in_tree: a pytree of arrays, each whole in its process.
-        message: what the error says first.
-        timeout: seconds; None is `config.collective_timeout`.
+      in_tree: a pytree of arrays, each whole in its process.
+      message: what the error says first.
+      timeout: seconds; None is `config.collective_timeout`.
 
     Raises:
-        AssertionError: they do not; in every process, naming the leaf and who differs
-            from process 0.
-        DistributedError: somebody did not come in time or is lost.
+      AssertionError: they do not; in every process, naming the leaf and who differs
+        from process 0.
+      DistributedError: somebody did not come in time or is lost.
     """
     coordination = _coordination()
     if coordination is None:
@@ -251,20 +250,20 @@ def check_same_program(
     deadline: float | None = None,
     processes: Sequence[int] | None = None,
 ) -> None:
-    """Check that all processes are about to run the same program.
+    """Checks that all processes are about to run the same program.
 
     Called before the first run of a program that spans processes: different programs
     would wait for each other's collectives.
 
     Args:
-        name: of the function, for people.
-        text_hash: of the program's text.
-        deadline: seconds; None is `config.collective_timeout`.
-        processes: who runs it; None is everybody.
+      name: of the function, for people.
+      text_hash: of the program's text.
+      deadline: seconds; None is `config.collective_timeout`.
+      processes: who runs it; None is everybody.
 
     Raises:
-        DistributedError: they are not, and which process runs which function; or
-            somebody runs none.
+      DistributedError: they are not, and which process runs which function; or
+        somebody runs none.
     """
     coordination = _coordination()
     if coordination is None:
@@ -317,7 +316,7 @@ on_shared_program(
 
 
 def reached_preemption_sync_point(step: int) -> bool:
-    """Return whether all processes agreed to end at this step.
+    """Returns whether all processes agreed to end at this step.
 
     After one of them got a notice (SIGTERM), all get True at one and the same step:
     the place to save the state. Call it in every step, in all processes. Notices are
@@ -325,13 +324,13 @@ def reached_preemption_sync_point(step: int) -> bool:
     called from one thread. Inside `elastic`, which saves by itself, it is always False.
 
     Args:
-        step: the number of the step about to run; it grows from call to call.
+      step: the number of the step about to run; it grows from call to call.
 
     Returns:
-        False until a notice came, True once, then False again.
+      False until a notice came, True once, then False again.
 
     Raises:
-        DistributedError: a process is lost.
+      DistributedError: a process is lost.
     """
     current = session.current()
     if current is None or current.agreement is None:

@@ -17,10 +17,9 @@ from typing import Any
 
 from fxflow._config import config
 from fxflow.devices.cluster import failure
+from fxflow.distributed.coordination import Coordination
+from fxflow.distributed.wire import Message
 from fxflow.errors import DistributedError
-
-from .coordination import Coordination
-from .wire import Message
 
 __all__ = ["Agreement", "Notice"]
 
@@ -48,7 +47,7 @@ class Notice:
             self._before = None
 
     def end(self) -> None:
-        """Wake up who waits for a notice."""
+        """Wakes up who waits for a notice."""
         self._event.set()
 
 
@@ -67,14 +66,14 @@ class Agreement:
         self._until: int | None = None
 
     def attach(self, coordination: Coordination) -> None:
-        """Say through what the others are reached; events may have come before."""
+        """Says through what the others are reached; events may have come before."""
         with self._changed:
             self._coordination = coordination
             if self._held:
                 self._answer()
 
     def hear(self, message: Message) -> None:
-        """Take an event of the coordinator; called by the thread that reads."""
+        """Takes an event of the coordinator; called by the thread that reads."""
         with self._changed:
             if message["event"] == "hold" and not self._held:
                 self._held = True
@@ -84,7 +83,7 @@ class Agreement:
             self._changed.notify_all()
 
     def wake(self) -> None:
-        """Let who waits look whether something has gone wrong."""
+        """Lets who waits look whether something has gone wrong."""
         with self._changed:
             self._changed.notify_all()
 
@@ -95,13 +94,13 @@ class Agreement:
                 self._coordination.post("in_step", step=self._current)
 
     def reached(self, step: int) -> bool:
-        """Return whether all stop at this step; True once.
+        """Returns whether all stop at this step; True once.
 
         Args:
-            step: the number of the step about to run.
+          step: the number of the step about to run.
 
         Raises:
-            DistributedError: a process is lost, or did not say where it is in time.
+          DistributedError: a process is lost, or did not say where it is in time.
         """
         self._listen()
         with self._changed:
@@ -126,7 +125,7 @@ class Agreement:
             return True
 
     def _listen(self) -> None:
-        """Hear SIGTERM from now on, if this is the main thread."""
+        """Hears SIGTERM from now on, if this is the main thread."""
         main = threading.current_thread() is threading.main_thread()
         if self._notice is not None or not main:
             return
@@ -144,7 +143,7 @@ class Agreement:
                 self._coordination.post("notice")
 
     def close(self) -> None:
-        """Hear no more notices; what SIGTERM did before, it does again."""
+        """Hears no more notices; what SIGTERM did before, it does again."""
         self._closed.set()
         notice, self._notice = self._notice, None
         if notice is not None:

@@ -36,7 +36,7 @@ _GRACE = 5.0
 
 
 def led(command: list[str]) -> list[str]:
-    """Return the command that runs `command` for as long as this process lives."""
+    """Returns the command that runs `command` for as long as this process lives."""
     return [sys.executable, "-I", "-S", "-c", PRELUDE, str(os.getpid()), *command]
 
 
@@ -59,13 +59,13 @@ def _obey(process: subprocess.Popen[bytes], orders: TextIO) -> None:
 
 
 def main(orders: TextIO = sys.stdin) -> int:
-    """Run what the first line of `orders` says.
+    """Runs what the first line of `orders` says.
 
     Args:
-        orders: where they come from.
+      orders: where they come from.
 
     Returns:
-        The process's exit status.
+      The process's exit status.
     """
     order = json.loads(orders.readline())
     try:

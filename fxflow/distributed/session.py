@@ -31,14 +31,13 @@ from fxflow.devices.cluster import (
     set_failure,
     timed_out,
 )
+from fxflow.distributed.clusters import Membership, detect
+from fxflow.distributed.clusters.fxflow import Environment
+from fxflow.distributed.coordination import Coordination
+from fxflow.distributed.coordinator import Coordinator, host_of
+from fxflow.distributed.notices import Agreement
+from fxflow.distributed.wire import Message, is_loopback, parse_address
 from fxflow.errors import DistributedError
-
-from .clusters import Membership, detect
-from .clusters.fxflow import Environment
-from .coordination import Coordination
-from .coordinator import Coordinator, host_of
-from .notices import Agreement
-from .wire import Message, is_loopback, parse_address
 
 __all__ = [
     "Session",
@@ -56,13 +55,13 @@ class Session:
     """What this process has of the run it takes part in.
 
     Attributes:
-        coordination: the connection to the coordinator.
-        client: the runtime's, through which its clients find each other.
-        collectives: the CPU's; None for one process.
-        peers: the ports of all processes' gloo.
-        coordinator: the coordinator itself, if it runs in this process.
-        membership: where this process stands.
-        agreement: on the step at which all stop; None in an elastic run.
+      coordination: the connection to the coordinator.
+      client: the runtime's, through which its clients find each other.
+      collectives: the CPU's; None for one process.
+      peers: the ports of all processes' gloo.
+      coordinator: the coordinator itself, if it runs in this process.
+      membership: where this process stands.
+      agreement: on the step at which all stop; None in an elastic run.
     """
 
     def __init__(
@@ -96,29 +95,29 @@ _lock = threading.RLock()
 
 
 def current() -> Session | None:
-    """Return this process's session; None before `initialize` and after `shutdown`."""
+    """Returns this process's session; None before `initialize` and after `shutdown`."""
     return _state.session
 
 
 def enter(session: Session | None) -> None:
-    """Make `session` this process's; for loops that join anew by themselves."""
+    """Makes `session` this process's; for loops that join anew by themselves."""
     _state.session = session
 
 
 def is_initialized() -> bool:
-    """Return whether this process has joined others.
+    """Returns whether this process has joined others.
 
     Returns:
-        True between `initialize` and `shutdown`.
+      True between `initialize` and `shutdown`.
     """
     return _state.session is not None
 
 
 def local_process_id() -> int:
-    """Return this process's number among those of its machine.
+    """Returns this process's number among those of its machine.
 
     Returns:
-        What the launcher or the cluster manager says; 0 if nobody does.
+      What the launcher or the cluster manager says; 0 if nobody does.
     """
     session = _state.session
     known = session and session.membership.local_process_id
@@ -127,7 +126,7 @@ def local_process_id() -> int:
     return known or 0
 
 
-# -- joining ---
+# -- joining ---------------------------------------------------------------------------
 
 
 def initialize(
@@ -143,7 +142,7 @@ def initialize(
     coordinator_bind_address: str | None = None,
     cpu_collectives: str = "gloo",
 ) -> None:
-    """Join the other processes of this run; call it before devices are used.
+    """Joins the other processes of this run; call it before devices are used.
 
     What is not given comes from the variables ``FXFLOW_COORDINATOR_ADDRESS``,
     ``FXFLOW_NUM_PROCESSES``, ``FXFLOW_PROCESS_ID`` (which ``fxflow launch`` sets) and
@@ -154,32 +153,32 @@ def initialize(
     others raise `DistributedError` from what they do together; nothing hangs.
 
     Args:
-        coordinator_address: ``host:port`` of process 0 or the launcher.
-        num_processes: how many processes there are.
-        process_id: this process's number, from 0.
-        local_device_ids: the machine's accelerators this process uses; None is all.
-        cluster_detection_method: which manager to ask: ``"slurm"``, ``"openmpi"``,
-            ``"kubernetes"``, ``"torchrun"``, ``"tf_config"``, ``"gke_tpu"``,
-            ``"gce_tpu"``, ``"fxflow"``; ``"deactivate"`` asks none; None all.
-        initialization_timeout: seconds for all processes to come.
-        heartbeat_timeout_seconds: seconds of silence after which one counts as lost.
-        shutdown_timeout_seconds: seconds that `shutdown` waits for the others.
-        coordinator_bind_address: where process 0 listens; by default at the
-            coordinator's port, on all interfaces unless its address is the loopback's.
-            Where other machines reach it, ``FXFLOW_TOKEN`` must be set, to the same
-            text in all processes: it keeps strangers out.
-        cpu_collectives: ``"gloo"`` or ``"mpi"``.
+      coordinator_address: ``host:port`` of process 0 or the launcher.
+      num_processes: how many processes there are.
+      process_id: this process's number, from 0.
+      local_device_ids: the machine's accelerators this process uses; None is all.
+      cluster_detection_method: which manager to ask: ``"slurm"``, ``"openmpi"``,
+        ``"kubernetes"``, ``"torchrun"``, ``"tf_config"``, ``"gke_tpu"``,
+        ``"gce_tpu"``, ``"fxflow"``; ``"deactivate"`` asks none; None all.
+      initialization_timeout: seconds for all processes to come.
+      heartbeat_timeout_seconds: seconds of silence after which one counts as lost.
+      shutdown_timeout_seconds: seconds that `shutdown` waits for the others.
+      coordinator_bind_address: where process 0 listens; by default at the
+        coordinator's port, on all interfaces unless its address is the loopback's.
+        Where other machines reach it, ``FXFLOW_TOKEN`` must be set, to the same
+        text in all processes: it keeps strangers out.
+      cpu_collectives: ``"gloo"`` or ``"mpi"``.
 
     Raises:
-        RuntimeError: the process has joined already, or has used its devices.
-        ValueError: an argument is missing, or cannot be.
-        DistributedError: the port is in use, nobody answers, or a process did not come;
-            the message names it.
+      RuntimeError: the process has joined already, or has used its devices.
+      ValueError: an argument is missing, or cannot be.
+      DistributedError: the port is in use, nobody answers, or a process did not come;
+        the message names it.
 
     Example:
-        On each of two machines, with its own number::
+      On each of two machines, with its own number::
 
-            fxflow.distributed.initialize("10.0.0.1:1234", 2, 0)
+          fxflow.distributed.initialize("10.0.0.1:1234", 2, 0)
     """
     with _lock:
         if _state.session is not None:
@@ -220,7 +219,7 @@ _timeouts = {"shutdown": 300.0}
 def _place(
     address: str | None, count: int | None, number: int | None, method: str | None
 ) -> Membership:
-    """Return where this process stands; the arguments win."""
+    """Returns where this process stands; the arguments win."""
     given = None not in (address, count, number)
     found = None if given else detect(method)
     if found is None:
@@ -360,7 +359,7 @@ def _join(
 def _configure(
     client: Client, coordination: Coordination, rank: int, size: int, kind: str
 ) -> Collectives | None:
-    """Make the next CPU client one of all processes."""
+    """Makes the next CPU client one of all processes."""
     if size == 1:
         clients.configure_cpu()
         return None
@@ -377,7 +376,7 @@ def _configure(
     return collectives
 
 
-# -- when somebody is lost ---
+# -- when somebody is lost -------------------------------------------------------------
 
 
 def _say(text: str) -> None:
@@ -386,7 +385,7 @@ def _say(text: str) -> None:
 
 
 def _fail(error: DistributedError) -> None:
-    """Let what waits for others fail now, with a reason."""
+    """Lets what waits for others fail now, with a reason."""
     if failure() is not None:
         return
     set_failure(error)
@@ -408,7 +407,7 @@ def _fail(error: DistributedError) -> None:
 
 
 def _release(session: Session) -> None:
-    """Let go whoever only now begins to connect with those that are gone."""
+    """Lets go whoever only now begins to connect with those that are gone."""
     pause = 0.05
     while _state.session is session and session.collectives is not None:
         session.collectives.release(session.peers)
@@ -447,7 +446,7 @@ def _on_lost(reason: str) -> None:
 
 
 def _end_later() -> None:
-    """End a process that may wait in an accelerator's collective for ever."""
+    """Ends a process that may wait in an accelerator's collective for ever."""
 
     def end() -> None:
         if _state.session is not None and failure() is not None:
@@ -459,16 +458,16 @@ def _end_later() -> None:
     timer.start()
 
 
-# -- leaving ---
+# -- leaving ---------------------------------------------------------------------------
 
 
 def shutdown() -> None:
-    """Leave the run; waits until the others leave too. May be called again.
+    """Leaves the run; waits until the others leave too. May be called again.
 
     It is called by itself when Python ends. After an error it does not wait.
 
     Raises:
-        DistributedError: another process did not come; this one has left all the same.
+      DistributedError: another process did not come; this one has left all the same.
     """
     with _lock:
         session = _state.session
@@ -501,7 +500,7 @@ def shutdown() -> None:
 
 
 def _wait_for_leaving(coordinator: Coordinator) -> None:
-    """Let the others say good-bye before the port closes.
+    """Lets the others say good-bye before the port closes.
 
     If one of them was lost, the rest may just be learning it, through what the
     coordinator does in its place.
@@ -521,7 +520,7 @@ _ANSWER = 1.0
 
 
 def _note_waiting() -> None:
-    """Leave a note that this process waits in a collective."""
+    """Leaves a note that this process waits in a collective."""
     session = _state.session
     if session is not None:
         coordination = session.coordination
@@ -586,7 +585,7 @@ on_failure(_late)
 
 
 def _note_failures() -> None:
-    """Remember whether an uncaught exception ends the process."""
+    """Remembers whether an uncaught exception ends the process."""
     before = sys.excepthook
 
     def hook(*details: Any) -> None:

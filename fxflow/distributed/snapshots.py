@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow.core.arrays.array import Array
+from fxflow.distributed.admission import admitted, require_token
+from fxflow.distributed.coordinator import listen
+from fxflow.distributed.values import HostLeaf, decode, encode, to_host
+from fxflow.distributed.wire import Line, Message, dial
 from fxflow.errors import DistributedError
-
-from .admission import admitted, require_token
-from .coordinator import listen
-from .values import HostLeaf, decode, encode, to_host
-from .wire import Line, Message, dial
 
 __all__ = ["Parts", "Snapshot", "StateServer", "assemble", "fetch"]
 
@@ -34,8 +33,8 @@ class Parts(NamedTuple):
     """The parts that were here of an array whose devices are gone.
 
     Attributes:
-        shape: of the whole array.
-        pieces: places and elements.
+      shape: of the whole array.
+      pieces: places and elements.
     """
 
     shape: tuple[int, ...]
@@ -53,7 +52,7 @@ def _shape(leaf: Any) -> tuple[int, ...]:
 
 
 def _pieces(leaf: Any) -> list[tuple[Index, Any]]:
-    """Return the parts of an array that are here, each once."""
+    """Returns the parts of an array that are here, each once."""
     if isinstance(leaf, Parts):
         return list(leaf.pieces)
     found: list[tuple[Index, Any]] = []
@@ -80,8 +79,8 @@ class Snapshot:
     """The leaves of the state after a step.
 
     Attributes:
-        leaves: arrays; `HostLeaf` and `Parts` where they are in host memory already.
-        kind: ``"held"``, or ``"initial"`` for what the program started with.
+      leaves: arrays; `HostLeaf` and `Parts` where they are in host memory already.
+      kind: ``"held"``, or ``"initial"`` for what the program started with.
     """
 
     def __init__(self, leaves: Sequence[Any], kind: str = "held") -> None:
@@ -89,7 +88,7 @@ class Snapshot:
         self._lock = threading.Lock()
 
     def holding(self, step: int) -> Message:
-        """Return what there is, as `membership.choose_plan` reads it."""
+        """Returns what there is, as `membership.choose_plan` reads it."""
         if all(map(_is_whole, self.leaves)):
             return {"step": step, "kind": self.kind, "pieces": None, "sizes": []}
         pieces: list[Any] = []
@@ -105,19 +104,19 @@ class Snapshot:
         return {"step": step, "kind": self.kind, "pieces": pieces, "sizes": sizes}
 
     def intact(self) -> bool:
-        """Return whether no array was donated since."""
+        """Returns whether no array was donated since."""
         return not any(isinstance(x, Array) and x.is_deleted() for x in self.leaves)
 
     def to_host(self) -> None:
-        """Let go of the devices' memory."""
+        """Lets go of the devices' memory."""
         with self._lock:
             self.leaves = list(map(_on_host, self.leaves))
 
     def whole(self) -> list[HostLeaf]:
-        """Return all leaves in host memory.
+        """Returns all leaves in host memory.
 
         Raises:
-            KeyError: there are but parts of one.
+          KeyError: there are but parts of one.
         """
         self.to_host()
         if not all(map(_is_whole, self.leaves)):
@@ -125,10 +124,10 @@ class Snapshot:
         return list(self.leaves)
 
     def piece(self, number: int, index: Index) -> HostLeaf:
-        """Return a part of a leaf.
+        """Returns a part of a leaf.
 
         Raises:
-            KeyError: it is not here.
+          KeyError: it is not here.
         """
         leaf = self.leaves[number]
         if _is_whole(leaf):
@@ -141,16 +140,16 @@ class Snapshot:
         raise KeyError(f"leaf {number} at {index}")
 
 
-# -- passing it on ---
+# -- passing it on ---------------------------------------------------------------------
 
 
 class StateServer:
     """Gives this worker's snapshots to other workers of the run.
 
     Args:
-        host: where others reach this machine.
-        token: what they must know.
-        find: returns the snapshot of a step; raises KeyError if there is none.
+      host: where others reach this machine.
+      token: what they must know.
+      find: returns the snapshot of a step; raises KeyError if there is none.
     """
 
     def __init__(
@@ -191,7 +190,7 @@ class StateServer:
             line.close()
 
     def close(self) -> None:
-        """Stop answering."""
+        """Stops answering."""
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread
         self._listener.close()
@@ -200,17 +199,17 @@ class StateServer:
 def fetch(
     address: str, token: str, plan: Message, pieces: Any, timeout: float = 10.0
 ) -> list[HostLeaf]:
-    """Return leaves, or pieces of them, of another worker.
+    """Returns leaves, or pieces of them, of another worker.
 
     Args:
-        address: its `StateServer`'s.
-        token: the run's secret.
-        plan: which step and kind.
-        pieces: which; None is everything.
-        timeout: seconds for it to answer.
+      address: its `StateServer`'s.
+      token: the run's secret.
+      plan: which step and kind.
+      pieces: which; None is everything.
+      timeout: seconds for it to answer.
 
     Raises:
-        DistributedError: it is gone, or does not have them.
+      DistributedError: it is gone, or does not have them.
     """
     line = dial(address, timeout, token, "worker")
     try:
@@ -241,11 +240,11 @@ def fetch(
 
 
 def assemble(parts: Sequence[tuple[Any, HostLeaf]], count: int) -> list[HostLeaf]:
-    """Return whole leaves, put together from pieces.
+    """Returns whole leaves, put together from pieces.
 
     Args:
-        parts: ``([leaf, index], piece)`` that cover all of them.
-        count: how many leaves there are.
+      parts: ``([leaf, index], piece)`` that cover all of them.
+      count: how many leaves there are.
     """
     shapes: list[list[int]] = [[] for _ in range(count)]
     for (number, index), _ in parts:

@@ -25,10 +25,9 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+from fxflow.distributed.coordinator import Coordinator
+from fxflow.distributed.membership import Membership
 from fxflow.errors import DistributedError
-
-from .coordinator import Coordinator
-from .membership import Membership
 
 __all__ = ["bounds_of", "main"]
 
@@ -40,12 +39,12 @@ _LINGER = 2.0
 
 
 def _log(text: str) -> None:
-    """Say something, on standard error."""
+    """Says something, on standard error."""
     print(f"fxflow coordinator: {text}", file=sys.stderr, flush=True)
 
 
 def bounds_of(parser: argparse.ArgumentParser, text: str) -> tuple[int, int]:
-    """Return what ``--elastic MIN:MAX`` says."""
+    """Returns what ``--elastic MIN:MAX`` says."""
     match = re.fullmatch(r"(\d+):(\d+)", text)
     low, high = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= low <= high:
@@ -54,7 +53,7 @@ def bounds_of(parser: argparse.ArgumentParser, text: str) -> tuple[int, int]:
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Read the command line."""
+    """Reads the command line."""
     parser = argparse.ArgumentParser(
         prog="fxflow coordinator",
         description="Run the coordinator of a distributed run, on its own.",
@@ -88,7 +87,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _wait(over: Callable[[], bool], seconds: float = float("inf")) -> bool:
-    """Wait until `over`; return whether it came to that in time."""
+    """Waits until `over`; returns whether it came to that in time."""
     end = time.monotonic() + seconds
     while not over():
         if time.monotonic() >= end:
@@ -98,7 +97,7 @@ def _wait(over: Callable[[], bool], seconds: float = float("inf")) -> bool:
 
 
 def _serve(server: Coordinator, options: argparse.Namespace) -> bool | None:
-    """Serve one run; return whether it ended well, None if it broke."""
+    """Serves one run; returns whether it ended well, None if it broke."""
     count, group = options.num_processes, server.group
     _log(f"waiting for {count} processes at port {server.port}")
     if not _wait(lambda: len(group.lines) == count, options.start_timeout):
@@ -122,7 +121,7 @@ def _serve(server: Coordinator, options: argparse.Namespace) -> bool | None:
 
 
 def _serve_elastic(server: Membership, options: argparse.Namespace) -> bool | None:
-    """Serve one elastic run; return whether it ended well, None if it is to go on."""
+    """Serves one elastic run; returns whether it ended well, None if it is to go on."""
     _log(f"waiting for {options.elastic} workers at port {server.port}")
     _wait(lambda: bool(server.outcome))
     _log(f"the run is {server.outcome}")
@@ -133,7 +132,7 @@ def _serve_elastic(server: Membership, options: argparse.Namespace) -> bool | No
 
 
 def _serve_runs(options: argparse.Namespace) -> bool:
-    """Serve runs until one ends well; return whether one did."""
+    """Serves runs until one ends well; returns whether one did."""
     token = os.environ.get("FXFLOW_TOKEN", "")
     while True:
         address = f"{options.address}:{options.port}"
@@ -169,13 +168,13 @@ def _serve_runs(options: argparse.Namespace) -> bool:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``fxflow coordinator``: serve until a run has ended.
+    """Runs ``fxflow coordinator``: serve until a run has ended.
 
     Args:
-        argv: the arguments; None is the command line's.
+      argv: the arguments; None is the command line's.
 
     Returns:
-        The exit status.
+      The exit status.
     """
     options = _parse(argv)
     # As the first process of a container it would not be ended by a signal otherwise.

@@ -45,8 +45,8 @@ class HostLeaf(NamedTuple):
     """A leaf in host memory.
 
     Attributes:
-        data: the elements; of keys, their bits.
-        key: the generator, if these are random keys; else empty.
+      data: the elements; of keys, their bits.
+      key: the generator, if these are random keys; else empty.
     """
 
     data: np.ndarray[Any, Any]
@@ -54,13 +54,13 @@ class HostLeaf(NamedTuple):
 
 
 def to_host(leaf: Any) -> HostLeaf:
-    """Return a leaf's elements; a copy, unless it is a NumPy array.
+    """Returns a leaf's elements; a copy, unless it is a NumPy array.
 
     Args:
-        leaf: an array all of which is in this process, or a Python number.
+      leaf: an array all of which is in this process, or a Python number.
 
     Raises:
-        ArgumentError: it is not.
+      ArgumentError: it is not.
     """
     if isinstance(leaf, Array):
         if not (leaf.is_fully_addressable or leaf.is_fully_replicated):
@@ -80,18 +80,18 @@ def to_host(leaf: Any) -> HostLeaf:
 
 
 def from_host(leaf: HostLeaf) -> Any:
-    """Return the NumPy array, or the array of keys, that a leaf is."""
+    """Returns the NumPy array, or the array of keys, that a leaf is."""
     if leaf.key:
         return random.wrap_key_data(leaf.data, impl=leaf.key)
     return leaf.data
 
 
 def encode(leaves: Iterable[HostLeaf], **extra: Any) -> bytes:
-    """Return leaves as bytes.
+    """Returns leaves as bytes.
 
     Args:
-        leaves: the leaves.
-        **extra: what JSON can say, kept beside them.
+      leaves: the leaves.
+      **extra: what JSON can say, kept beside them.
     """
     parts, described = [], []
     for leaf in leaves:
@@ -104,10 +104,10 @@ def encode(leaves: Iterable[HostLeaf], **extra: Any) -> bytes:
 
 
 def decode(payload: bytes | bytearray) -> tuple[list[HostLeaf], dict[str, Any]]:
-    """Return the leaves and the rest of what `encode` wrote.
+    """Returns the leaves and the rest of what `encode` wrote.
 
     Raises:
-        ValueError: the bytes are not that, or not all of it.
+      ValueError: the bytes are not that, or not all of it.
     """
     view = memoryview(payload)
     if len(view) < _HEAD.size + 4 or bytes(view[:4]) != _MARK:
@@ -129,16 +129,16 @@ def decode(payload: bytes | bytearray) -> tuple[list[HostLeaf], dict[str, Any]]:
     return leaves, text
 
 
-# -- files ---
+# -- files -----------------------------------------------------------------------------
 
 
 def save(path: Path, leaves: Sequence[HostLeaf], **extra: Any) -> None:
-    """Write leaves to a file; it is there whole or not at all.
+    """Writes leaves to a file; it is there whole or not at all.
 
     Args:
-        path: the file; its folder is made.
-        leaves: the leaves.
-        **extra: what JSON can say, kept beside them.
+      path: the file; its folder is made.
+      leaves: the leaves.
+      **extra: what JSON can say, kept beside them.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -155,11 +155,11 @@ def save(path: Path, leaves: Sequence[HostLeaf], **extra: Any) -> None:
 
 
 def load(path: Path) -> tuple[list[HostLeaf], dict[str, Any]]:
-    """Return what `save` wrote.
+    """Returns what `save` wrote.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it holds something else, or is damaged.
+      FileNotFoundError: there is no such file.
+      ValueError: it holds something else, or is damaged.
     """
     try:
         return decode(path.read_bytes())

@@ -51,20 +51,20 @@ _SIOCGIFADDR = 0x8915
 
 
 def new_token() -> str:
-    """Return a secret that the processes of one run share."""
+    """Returns a secret that the processes of one run share."""
     return secrets.token_hex(16)
 
 
 def proof(token: str) -> bytes:
-    """Return what a connection begins with: the same length for all secrets."""
+    """Returns what a connection begins with: the same length for all secrets."""
     return b"fxf2" + hashlib.sha256(b"fxflow token " + token.encode()).digest()
 
 
 def parse_address(address: str) -> tuple[str, int]:
-    """Return host and port of ``host:port`` or ``[v6]:port``.
+    """Returns host and port of ``host:port`` or ``[v6]:port``.
 
     Raises:
-        ValueError: it is not of that form.
+      ValueError: it is not of that form.
     """
     host, colon, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
@@ -82,8 +82,8 @@ class Line:
     Sending is safe from several threads; receiving belongs to one.
 
     Args:
-        connection: to the other end.
-        own_host: this machine's address; empty if it is the connection's.
+      connection: to the other end.
+      own_host: this machine's address; empty if it is the connection's.
     """
 
     def __init__(self, connection: socket.socket, own_host: str = "") -> None:
@@ -94,10 +94,10 @@ class Line:
         self._outbox: queue.SimpleQueue[tuple[Message, Any] | None] | None = None
 
     def send(self, message: Message, payload: Any = b"") -> None:
-        """Send one message; waits while the other end does not read.
+        """Sends one message; waits while the other end does not read.
 
         Raises:
-            OSError: the connection is broken.
+          OSError: the connection is broken.
         """
         text = json.dumps(message).encode()
         body = memoryview(payload).cast("B")
@@ -110,7 +110,7 @@ class Line:
                 self.socket.sendall(body)
 
     def post(self, message: Message, payload: Any = b"") -> None:
-        """Send from a thread of this line: never waits, never fails."""
+        """Sends from a thread of this line: never waits, never fails."""
         if self._outbox is None:
             self._outbox = queue.SimpleQueue()
             threading.Thread(
@@ -128,16 +128,16 @@ class Line:
                 return
 
     def receive(self, most: int = _MOST_BYTES) -> tuple[Message, bytearray]:
-        """Return the next message and its bytes; waits for it.
+        """Returns the next message and its bytes; waits for it.
 
         Once it has begun to come it must not stop for a minute.
 
         Args:
-            most: how many bytes there may be.
+          most: how many bytes there may be.
 
         Raises:
-            EOFError: the other end is gone.
-            ValueError: what came is not a message.
+          EOFError: the other end is gone.
+          ValueError: what came is not a message.
         """
         start = self._read(1, None)
         head = start + self._read(_FRAME.size - 1)
@@ -168,10 +168,10 @@ class Line:
         return data
 
     def readable(self, seconds: float) -> bool:
-        """Return whether something has come, waiting at most so long.
+        """Returns whether something has come, waiting at most so long.
 
         Raises:
-            EOFError: this end is closed.
+          EOFError: this end is closed.
         """
         try:
             poll = select.poll()
@@ -181,13 +181,13 @@ class Line:
             raise EOFError(str(error)) from None
 
     def close(self) -> None:
-        """End the connection; a thread that receives wakes up."""
+        """Ends the connection; a thread that receives wakes up."""
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
 
     def finish(self) -> None:
-        """Send what is posted, then end the connection."""
+        """Sends what is posted, then ends the connection."""
         if self._outbox is not None:
             self._outbox.put(None)
 
@@ -198,7 +198,7 @@ class Line:
 
 
 def outward() -> str:
-    """Return an address of this machine that is not the loopback's; empty if none."""
+    """Returns an address of this machine that is not the loopback's; empty if none."""
     if fcntl is None or sys.platform != "linux":
         return ""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -213,21 +213,21 @@ def outward() -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address is reached from this machine alone."""
+    """Returns whether an address is reached from this machine alone."""
     return host.startswith("127.") or host in ("::1", "localhost")
 
 
 def dial(address: str, seconds: float, token: str, what: str = "coordinator") -> Line:
-    """Connect, trying again until somebody listens.
+    """Connects, trying again until somebody listens.
 
     Args:
-        address: ``host:port``.
-        seconds: for how long.
-        token: the run's secret; empty if it has none.
-        what: for the message.
+      address: ``host:port``.
+      seconds: for how long.
+      token: the run's secret; empty if it has none.
+      what: for the message.
 
     Raises:
-        DistributedError: nobody did.
+      DistributedError: nobody did.
     """
     host, port = parse_address(address)
     end = time.monotonic() + seconds

@@ -155,7 +155,7 @@ class ArgMin(ArgExtremum):
         return highest(dtype)
 
 
-# -- public ------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Array:

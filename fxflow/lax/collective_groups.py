@@ -224,7 +224,7 @@ class Collective(Primitive):
         """Returns whether its lowering asks a device for its place on the axes."""
         return False
 
-    # -- vectorisation -------------------------------------------------------------
+    # -- vectorisation -----------------------------------------------------------------
 
     def batch(
         self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any

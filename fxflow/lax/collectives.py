@@ -90,7 +90,7 @@ def _counted(leaf: Any) -> Any:
     return leaf
 
 
-# -- the axis ----------------------------------------------------------------------
+# -- the axis --------------------------------------------------------------------------
 
 
 def axis_size(axis_name: Any) -> int:
@@ -176,7 +176,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     return tree.map(lambda leaf: cast(leaf, axes), x) if axes else x
 
 
-# -- reductions --------------------------------------------------------------------
+# -- reductions ------------------------------------------------------------------------
 
 
 def _members(axes: Names, groups: Partition) -> Any:
@@ -326,7 +326,7 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
     return _extremum(PMin, x, axis_name, axis_index_groups, "pmin")
 
 
-# -- gathers -----------------------------------------------------------------------
+# -- gathers ---------------------------------------------------------------------------
 
 
 def all_gather(
@@ -485,7 +485,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     return _move(x, lambda v: _bind(PBroadcast, v, axes=axes, source=int(source)))
 
 
-# -- exchanges ---------------------------------------------------------------------
+# -- exchanges -------------------------------------------------------------------------
 
 
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:

@@ -91,7 +91,7 @@ class Cond(HigherOrder):
         each = zip(*map(forwarded, branches), strict=True)
         return [None if f is None or {f, *rest} != {f} else 1 + f for f, *rest in each]
 
-    # -- derivatives ---------------------------------------------------------------
+    # -- derivatives -------------------------------------------------------------------
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, branches: Graphs
@@ -144,7 +144,7 @@ class Cond(HigherOrder):
         rest = iter(outs)
         return [None, *(next(rest) if lin else None for lin in linear)]
 
-    # -- vectorisation, pruning ------------------------------------------------------
+    # -- vectorisation, pruning --------------------------------------------------------
 
     def batch_over(
         self,

@@ -76,7 +76,7 @@ class CondRows(HigherOrder):
         graph, wanted, outs = layout.call(node.params["graph"], kinds)
         return Rewritten(wanted, outs, {**node.params, "graph": graph})
 
-    # -- derivatives ---------------------------------------------------------------
+    # -- derivatives -------------------------------------------------------------------
 
     def jvp(
         self,
@@ -120,7 +120,7 @@ class CondRows(HigherOrder):
         outs = derived.evaluate(*values, *chosen(cotangent, nonzero))
         return cotangents_for(args, outs, has)
 
-    # -- vectorisation, pruning ------------------------------------------------------
+    # -- vectorisation, pruning --------------------------------------------------------
 
     def batch_over(
         self,

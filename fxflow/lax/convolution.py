@@ -324,7 +324,7 @@ class ConvGeneralDilated(Bilinear):
         return {**super().cost(*avals, **params), "flops": 2.0 * out.size * each}
 
 
-# -- axes --------------------------------------------------------------------------
+# -- axes ------------------------------------------------------------------------------
 
 
 def _split_axis(x: Any, axis: int, outer: int) -> Any:
@@ -365,7 +365,7 @@ def _letters(spec: Sequence[int], first: str) -> str:
     return f"[{', '.join(letters)}]"
 
 
-# -- values --------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------
 
 
 def _one_dtype(ct: Any, value: Any) -> tuple[Any, Any]:
@@ -417,7 +417,7 @@ def _dilate_and_pad(
     return x
 
 
-# -- public ------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 
 def conv_general_dilated(

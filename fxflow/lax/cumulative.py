@@ -347,7 +347,7 @@ def _gap(x: Any, y: Any) -> Any:
     return select(eq(x, y), full_like(x, 0), difference)
 
 
-# -- public ------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Array:

@@ -152,7 +152,7 @@ class Reduce(Primitive):
         return {**super().cost(*avals, **params), "flops": flops}
 
 
-# -- public ------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 _NAMED: dict[str, Any] = {
     "add": ReduceSum,

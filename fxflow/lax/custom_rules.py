@@ -53,7 +53,7 @@ class VJPRule(Protocol):
         """Returns results, what the backward pass needs, and the backward pass."""
 
 
-# -- vectorised ------------------------------------------------------------------
+# -- vectorised ------------------------------------------------------------------------
 
 
 class BatchedJVPRule:
@@ -353,7 +353,7 @@ def _row(aval: Aval, mapped: bool) -> Aval:
     return aval.update(shape=aval.shape[1:]) if mapped else aval
 
 
-# -- traced ----------------------------------------------------------------------
+# -- traced ----------------------------------------------------------------------------
 
 
 class TracedJVPRule:

@@ -253,7 +253,7 @@ def _cotangent(
     return out if dtype == aval.dtype else convert_element_type(out, aval.dtype)
 
 
-# -- public ------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 
 def canonical_dims(name: str, numbers: Any, lhs: Aval, rhs: Aval) -> Dims:

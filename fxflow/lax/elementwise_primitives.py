@@ -26,7 +26,7 @@ from fxflow.lax.families import ADDED, ANY, NUMERIC, REAL, Elementwise, kind
 from fxflow.lax.gradient_control import StopGradient
 from fxflow.lax.select import select
 
-# -- linear ------------------------------------------------------------------------
+# -- linear ----------------------------------------------------------------------------
 
 
 @register
@@ -84,7 +84,7 @@ class Sub(Elementwise):
         ]
 
 
-# -- products and quotients ----------------------------------------------------------
+# -- products and quotients ------------------------------------------------------------
 
 
 @register

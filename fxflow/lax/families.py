@@ -25,7 +25,7 @@ from fxflow.core.ir.primitive import Primitive, Zero, table
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.errors import DtypeError, ShapeError
 
-# -- which dtypes an operation takes -------------------------------------------
+# -- which dtypes an operation takes ---------------------------------------------------
 
 Kinds = frozenset[str]
 ANY: Kinds = frozenset("biufc")
@@ -92,7 +92,7 @@ def require_kind(name: str, aval: Aval, kinds: Kinds) -> None:
         raise DtypeError(f"{name}: takes {accepted} arrays, got {aval}: {hint}")
 
 
-# -- elementwise -----------------------------------------------------------------
+# -- elementwise -----------------------------------------------------------------------
 
 Partial = Callable[..., Any] | int | None
 
@@ -264,7 +264,7 @@ def must_repeat(value: Any) -> bool:
     return isinstance(value, Tracer) or typeof(value).ndim > 0
 
 
-# -- linear ------------------------------------------------------------------------
+# -- linear ----------------------------------------------------------------------------
 
 
 class Linear(Primitive):

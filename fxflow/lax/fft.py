@@ -192,7 +192,7 @@ def _along_last(weights: np.ndarray[Any, Any], aval: Aval) -> Any:
     return broadcast_in_dim(row, aval.shape, (aval.ndim - 1,))
 
 
-# -- public ------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 
 def fft(x: Any, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Array:

@@ -373,7 +373,7 @@ def inside_text(ctx: Any, indices: str, aval: Aval, upper: Sequence[int]) -> str
     )
 
 
-# -- positions, for the host ------------------------------------------------------
+# -- positions, for the host -----------------------------------------------------------
 
 
 class Window:

@@ -117,7 +117,7 @@ class RaggedAllToAll(Collective):
         """The results differ along the axes."""
         return varying_along(axes, params, same=False)
 
-    # -- derivatives ---------------------------------------------------------------
+    # -- derivatives -------------------------------------------------------------------
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -179,7 +179,7 @@ class RaggedAllToAll(Collective):
         )
         return cts
 
-    # -- vectorisation -------------------------------------------------------------
+    # -- vectorisation -----------------------------------------------------------------
 
     def batch(
         self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any

@@ -142,7 +142,7 @@ def _affine_text(ctx: Any, row: Aval, last: str, a: str, u: str) -> str:
     return str(ctx.emit(f"stablehlo.add {product}, {u} : {row.mlir}"))
 
 
-# -- how they run ------------------------------------------------------------------
+# -- how they run ----------------------------------------------------------------------
 
 
 def accumulator(dtype: Any) -> Any:
@@ -307,7 +307,7 @@ def convert_text(ctx: Any, name: str, given: Aval, wanted: Aval) -> str:
     return str(ctx.emit(f"stablehlo.convert {name} : ({given.mlir}) -> {wanted.mlir}"))
 
 
-# -- public ------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 
 def linear_recurrence(

@@ -367,7 +367,7 @@ def repeat(value: Any, shape: Shape, axes: Sequence[int]) -> Any:
     return broadcast_in_dim(value, shape, kept_axes(len(shape), axes))
 
 
-# -- public ------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 
 def _axes(name: str, axes: Any, operand: Any) -> tuple[int, ...]:

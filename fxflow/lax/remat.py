@@ -163,7 +163,7 @@ class Checkpoint(HigherOrder):
         """The graph's."""
         return forwarded(graph)
 
-    # -- derivatives ---------------------------------------------------------------
+    # -- derivatives -------------------------------------------------------------------
 
     def jvp(
         self,
@@ -228,7 +228,7 @@ class Checkpoint(HigherOrder):
         outs = self.bind(*values, *chosen(cotangent, nonzero), graph=derived, **params)
         return cotangents_for(args, outs, has)
 
-    # -- vectorisation, pruning ------------------------------------------------------
+    # -- vectorisation, pruning --------------------------------------------------------
 
     def batch_over(
         self,
@@ -267,7 +267,7 @@ def _with_tangents(
     return list(outs[:count]), spread(outs[count:], has, avals)
 
 
-# -- what is kept ----------------------------------------------------------------
+# -- what is kept ----------------------------------------------------------------------
 
 
 def split_for(
@@ -406,7 +406,7 @@ def _roots(graph: Graph, node: Node) -> list[Var]:
     return found
 
 
-# -- calls within ----------------------------------------------------------------
+# -- calls within ----------------------------------------------------------------------
 
 
 def inlined(graph: Graph) -> Graph:

@@ -77,7 +77,7 @@ class Scan(HigherOrder):
             a.update(shape=(length, *a.shape)) for a in graph.out_avals[num_carry:]
         ]
 
-    # -- values ------------------------------------------------------------------
+    # -- values ------------------------------------------------------------------------
 
     def lower(
         self,
@@ -143,7 +143,7 @@ class Scan(HigherOrder):
         carry = [f if f == num_consts + i else None for i, f in enumerate(outs)]
         return [*carry[:num_carry], *[None] * (len(outs) - num_carry)]
 
-    # -- derivatives ---------------------------------------------------------------
+    # -- derivatives -------------------------------------------------------------------
 
     def jvp(
         self,
@@ -323,7 +323,7 @@ class Scan(HigherOrder):
             result.append(given_back(a, lin, rest_x, have_x))
         return result
 
-    # -- vectorisation, pruning ------------------------------------------------------
+    # -- vectorisation, pruning --------------------------------------------------------
 
     def batch_over(
         self,

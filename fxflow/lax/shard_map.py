@@ -109,7 +109,7 @@ class ShardMap(HigherOrder):
         """Whether any operation inside names the axis; its own are others."""
         return axis_name not in params["axes"] and super().uses_axis(axis_name, params)
 
-    # -- values ------------------------------------------------------------------
+    # -- values ------------------------------------------------------------------------
 
     def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
         """The graph's: each device reads and writes its part."""
@@ -239,7 +239,7 @@ class ShardMap(HigherOrder):
             for out, spec in zip(outs, out_specs, strict=True)
         ]
 
-    # -- derivatives ---------------------------------------------------------------
+    # -- derivatives -------------------------------------------------------------------
 
     def jvp(
         self,
@@ -389,7 +389,7 @@ class ShardMap(HigherOrder):
         )
         return cotangents_for(args, outs, has)
 
-    # -- vectorisation, pruning ------------------------------------------------------
+    # -- vectorisation, pruning --------------------------------------------------------
 
     def batch_over(
         self,

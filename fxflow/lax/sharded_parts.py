@@ -39,7 +39,7 @@ def global_shape(
     return tuple(n * c for n, c in zip(shape, counts, strict=False))
 
 
-# -- with NumPy -----------------------------------------------------------------------
+# -- with NumPy ------------------------------------------------------------------------
 
 
 def cut(value: Any, spec: PartitionSpec, mesh: Mesh, axes: Names) -> Any:

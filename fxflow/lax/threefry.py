@@ -307,7 +307,7 @@ def side_by_side(ctx: Any, words: Sequence[str]) -> str:
     )
 
 
-# -- the primitive --------------------------------------------------------------------
+# -- the primitive ---------------------------------------------------------------------
 
 
 class Discrete(Primitive):

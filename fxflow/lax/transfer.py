@@ -146,7 +146,7 @@ class DevicePut(Structural):
             return shown
         return {**shown, "memory": kind or "device"}
 
-    # -- memories ----------------------------------------------------------------
+    # -- memories ----------------------------------------------------------------------
 
     def names_memory(self, params: dict[str, Any]) -> bool:
         """Unless it goes to the device's own, where everything is, without a trace."""
@@ -174,7 +174,7 @@ class DevicePut(Structural):
         wanted = here if goal is None else None
         return Rewritten([wanted], [goal], {"to": to, "memory": Move(goal)})
 
-    # -- derivatives -------------------------------------------------------------
+    # -- derivatives -------------------------------------------------------------------
 
     def jvp(
         self,
@@ -314,7 +314,7 @@ def _decided(to: Sharding) -> Sharding:
     return to
 
 
-# -- public --------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 
 def as_sharding(where: Any, what: str) -> Sharding:

@@ -61,7 +61,7 @@ class While(HigherOrder):
         """Types of the carry."""
         return body.in_avals[num_body:]
 
-    # -- values ------------------------------------------------------------------
+    # -- values ------------------------------------------------------------------------
 
     def lower(
         self,
@@ -142,7 +142,7 @@ class While(HigherOrder):
             for i, f in enumerate(forwarded(body))
         ]
 
-    # -- derivatives ---------------------------------------------------------------
+    # -- derivatives -------------------------------------------------------------------
 
     def jvp(
         self,
@@ -202,7 +202,7 @@ class While(HigherOrder):
             "ints; or forward mode (jvp, jacfwd); or custom_vjp"
         )
 
-    # -- vectorisation, pruning ------------------------------------------------------
+    # -- vectorisation, pruning --------------------------------------------------------
 
     def batch_over(
         self,

@@ -229,7 +229,7 @@ class ReduceWindowMin(WindowExtremum):
         return min(x, y)
 
 
-# -- any associative computation ---------------------------------------------------
+# -- any associative computation -------------------------------------------------------
 
 
 @register
@@ -367,7 +367,7 @@ def _fold(graph: Graph, values: Sequence[Any], window: Window) -> list[Any]:
     return outs
 
 
-# -- public ------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 _NAMED: dict[str, tuple[Any, Any]] = {
     "add": (ReduceWindowSum, ReduceSum),

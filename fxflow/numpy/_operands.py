@@ -59,7 +59,7 @@ SCALARS: dict[type, Any] = {
     complex: (True,),
 }
 
-# -- constants -------------------------------------------------------------------
+# -- constants -------------------------------------------------------------------------
 
 _constants: dict[Any, Array] = {}
 
@@ -100,7 +100,7 @@ def constant(value: Any, dtype: Any, weak: bool = False) -> Array:
     return made
 
 
-# -- arguments that have no meaning here ---------------------------------------------
+# -- arguments that have no meaning here -----------------------------------------------
 
 
 def no_out(name: str, out: Any) -> None:
@@ -115,7 +115,7 @@ def no_out(name: str, out: Any) -> None:
         )
 
 
-# -- promotion -------------------------------------------------------------------
+# -- promotion -------------------------------------------------------------------------
 
 
 def convert(value: Array, dtype: Any, weak: bool = False) -> Array:
@@ -301,7 +301,7 @@ def _promoted(
     return out
 
 
-# -- broadcasting ----------------------------------------------------------------
+# -- broadcasting ----------------------------------------------------------------------
 
 
 def joint_shape(name: str, avals: Sequence[Aval]) -> Shape:

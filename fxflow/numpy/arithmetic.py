@@ -20,7 +20,7 @@ from fxflow.numpy._operands import (
 )
 from fxflow.numpy.ufuncs import Binary
 
-# -- sums and products -----------------------------------------------------------
+# -- sums and products -----------------------------------------------------------------
 
 add = primitive_binary(
     "add", "Sum; of bools, their disjunction.", "add", identity=0, on_bool="or"
@@ -78,7 +78,7 @@ def square(x: Array) -> Array:
     return lax.square(x)
 
 
-# -- quotients -------------------------------------------------------------------
+# -- quotients -------------------------------------------------------------------------
 
 divide = primitive_binary(
     "divide",
@@ -196,7 +196,7 @@ def reciprocal(x: Array) -> Array:
     return lax.div(1, promote_inexact("reciprocal", x)[0])
 
 
-# -- powers ----------------------------------------------------------------------
+# -- powers ----------------------------------------------------------------------------
 
 
 def _power(x: Any, y: Any) -> Any:
@@ -304,7 +304,7 @@ def float_power(x: Array, y: Array) -> Array:
     return lax.pow(x, y)
 
 
-# -- extremes --------------------------------------------------------------------
+# -- extremes --------------------------------------------------------------------------
 
 maximum = primitive_binary(
     "maximum",

@@ -29,7 +29,7 @@ from fxflow.numpy.index_functions import take
 from fxflow.numpy.index_update import At
 from fxflow.numpy.shapes import ravel, reshape
 
-# -- repeating ------------------------------------------------------------------------
+# -- repeating -------------------------------------------------------------------------
 
 
 def tile(A: ArrayLike, reps: Any) -> Array:
@@ -192,7 +192,7 @@ def resize(a: ArrayLike, new_shape: Any) -> Array:
     return reshape(tile(flat, times)[:total], shape)
 
 
-# -- reversing and rolling ------------------------------------------------------------
+# -- reversing and rolling -------------------------------------------------------------
 
 
 def flip(m: ArrayLike, axis: Any = None) -> Array:

@@ -37,7 +37,7 @@ from fxflow.numpy import (
 )
 from fxflow.numpy.ufuncs import Binary
 
-# -- operators -----------------------------------------------------------------------
+# -- operators -------------------------------------------------------------------------
 
 
 _BINARY: dict[str, tuple[str, Binary[Any]]] = {

@@ -27,7 +27,7 @@ from fxflow.numpy.shapes import ravel
 from fxflow.numpy.sorting import searchsorted
 from fxflow.transforms.custom_jvp import custom_jvp
 
-# -- differences ---------------------------------------------------------------------
+# -- differences -----------------------------------------------------------------------
 
 
 def _step(x: Any, axis: int) -> Any:
@@ -237,7 +237,7 @@ def _derivative(f: Any, step: Any, axis: int, second: bool) -> Any:
     return lax.concatenate([first, *parts, last], axis)
 
 
-# -- integrals -----------------------------------------------------------------------
+# -- integrals -------------------------------------------------------------------------
 
 
 @library("axis")

@@ -19,7 +19,7 @@ from fxflow.numpy.ufuncs import Binary
 _BOOLS = "Array of bools of the broadcast shape."
 
 
-# -- equality and order ------------------------------------------------------------
+# -- equality and order ----------------------------------------------------------------
 
 
 def _equality(
@@ -75,7 +75,7 @@ less_equal = _order("less_equal", "Whether `x1 <= x2`.", "le")
 greater = _order("greater", "Whether `x1 > x2`.", "gt")
 greater_equal = _order("greater_equal", "Whether `x1 >= x2`.", "ge")
 
-# -- logic -------------------------------------------------------------------------
+# -- logic -----------------------------------------------------------------------------
 
 
 def truth(name: str, x: Any) -> Array:
@@ -116,7 +116,7 @@ def logical_not(x: Array) -> Array:
     return lax.bitwise_not(truth("logical_not", x))
 
 
-# -- bits --------------------------------------------------------------------------
+# -- bits ------------------------------------------------------------------------------
 
 
 def _bits(name: str, x: Any, y: Any) -> list[Any]:

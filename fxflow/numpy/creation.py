@@ -20,7 +20,7 @@ from fxflow.lax.transfer import as_sharding
 from fxflow.numpy._operands import SCALARS, DTypeLike, convert
 from fxflow.transforms.transfer import device_put
 
-# -- of data ---------------------------------------------------------------------
+# -- of data ---------------------------------------------------------------------------
 
 _PLAIN = frozenset((bool, int, float, complex))
 
@@ -370,7 +370,7 @@ def _holds_keys(a: Any) -> bool:
     return isinstance(a, Array) and dtypes.is_key(a.aval.dtype)
 
 
-# -- copies ------------------------------------------------------------------------
+# -- copies ----------------------------------------------------------------------------
 
 
 def copy(a: Any, order: str | None = None) -> Array:

@@ -21,7 +21,7 @@ from fxflow.numpy._operands import (
 )
 from fxflow.transforms.custom_jvp import custom_jvp
 
-# -- exponentials and logarithms ---------------------------------------------------
+# -- exponentials and logarithms -------------------------------------------------------
 
 exp = float_unary("exp", "e to the power `x`.", special="-inf → 0; overflow → inf.")
 exp2 = float_unary("exp2", "2 to the power `x`.", special="-inf → 0; overflow → inf.")
@@ -66,7 +66,7 @@ def float_pair(name: str, x: Any, y: Any) -> list[Any]:
     return broadcast(name, promote_inexact(name, x, y))
 
 
-# -- trigonometry --------------------------------------------------------------------
+# -- trigonometry ----------------------------------------------------------------------
 
 sin = float_unary("sin", "Sine of `x` in radians.", special="±inf → nan.")
 cos = float_unary("cos", "Cosine of `x` in radians.", special="±inf → nan.")

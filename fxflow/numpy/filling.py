@@ -218,7 +218,7 @@ def full(
     return _repeated("full", made, lengths, device)
 
 
-# -- like others -------------------------------------------------------------------
+# -- like others -----------------------------------------------------------------------
 
 
 def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[Shape, Any, bool]:

@@ -31,7 +31,7 @@ from fxflow.numpy.index_update import At
 from fxflow.numpy.selection import choose_between
 from fxflow.numpy.shapes import ravel, reshape
 
-# -- picking --------------------------------------------------------------------------
+# -- picking ---------------------------------------------------------------------------
 
 
 _TAKE_MODES = {None: "fill", "fill": "fill", "clip": "clip", "wrap": "wrap"}

@@ -25,7 +25,7 @@ from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.creation import asarray, astype_array
 from fxflow.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, reshape
 
-# -- joining -------------------------------------------------------------------------
+# -- joining ---------------------------------------------------------------------------
 
 
 def _sequence(name: str, arrays: Any) -> list[Any]:

@@ -133,7 +133,7 @@ def nanprod(
     return reductions.prod(array, axis, dtype, out, keepdims, initial, where)
 
 
-# -- extrema -----------------------------------------------------------------------
+# -- extrema ---------------------------------------------------------------------------
 
 
 def _extremum(
@@ -229,7 +229,7 @@ def nanmin(
     return _extremum("nanmin", a, axis, out, keepdims, initial, where)
 
 
-# -- places --------------------------------------------------------------------------
+# -- places ----------------------------------------------------------------------------
 
 
 def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
@@ -311,7 +311,7 @@ def nanargmin(
     return _place("nanargmin", a, axis, out, keepdims)
 
 
-# -- moments -------------------------------------------------------------------------
+# -- moments ---------------------------------------------------------------------------
 
 
 @library("axis", "dtype", "out", "keepdims")

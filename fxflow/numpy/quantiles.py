@@ -233,7 +233,7 @@ def _refuse(name: str, out: Any, overwrite_input: Any) -> None:
         )
 
 
-# -- declarations --------------------------------------------------------------------
+# -- declarations ----------------------------------------------------------------------
 
 _COMMON = """Args:
       a: real array-like[...].

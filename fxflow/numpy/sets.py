@@ -58,7 +58,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Array
 
 
-# -- distinct elements ---------------------------------------------------------------
+# -- distinct elements -----------------------------------------------------------------
 
 
 @library("equal_nan")

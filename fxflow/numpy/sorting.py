@@ -264,7 +264,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     return convert(lax.argsort(array, axis), dtypes.default_int())
 
 
-# -- searching -----------------------------------------------------------------------
+# -- searching -------------------------------------------------------------------------
 
 _METHODS = ("default", "compare_all", "scan", "scan_unrolled", "sort")
 

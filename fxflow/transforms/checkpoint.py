@@ -189,7 +189,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     return tree.map(named, x)
 
 
-# -- policies --------------------------------------------------------------------
+# -- policies --------------------------------------------------------------------------
 
 
 def everything_saveable(primitive: Primitive, *avals: Any, **params: Any) -> bool:

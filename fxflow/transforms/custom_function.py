@@ -263,7 +263,7 @@ def _captures(value: Any, seen: set[int]) -> bool:
     return False
 
 
-# -- what rules return ------------------------------------------------------------
+# -- what rules return -----------------------------------------------------------------
 
 
 def same_structure(expected: Any, value: Any, what: str) -> list[Any]:

@@ -116,7 +116,7 @@ class JitFunction(CachedCall):
     def __repr__(self) -> str:
         return f"<jit of {self._name}>"
 
-    # -- the long way ------------------------------------------------------------
+    # -- the long way ------------------------------------------------------------------
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
@@ -258,7 +258,7 @@ class JitFunction(CachedCall):
                 traced.graph.evaluate(*traced.consts, *arrays)
             raise
 
-    # -- stages ------------------------------------------------------------------
+    # -- stages ------------------------------------------------------------------------
 
     @boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:

@@ -260,7 +260,7 @@ class PmapFunction(CachedCall):
         """Returns shapes and dtypes of the result."""
         return self.trace(*args, **kwargs).out_info
 
-    # -- the arguments --------------------------------------------------------------
+    # -- the arguments -----------------------------------------------------------------
 
     def _without_static(self, args: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(a for i, a in enumerate(args) if i not in self._static)
@@ -356,7 +356,7 @@ class PmapFunction(CachedCall):
         dynamic = self._without_static(args)
         return leaf_labels(self._fun, dynamic, kwargs)
 
-    # -- the devices ----------------------------------------------------------------
+    # -- the devices -------------------------------------------------------------------
 
     def _all_devices(self) -> list[Any]:
         if self._devices is not None:
@@ -416,7 +416,7 @@ class PmapFunction(CachedCall):
                     f"{process} has {len(mine)} devices"
                 )
 
-    # -- compiling --------------------------------------------------------------------
+    # -- compiling ---------------------------------------------------------------------
 
     def _with_rows(self, use: Callable[[Any], Any], size: int) -> Any:
         """Calls `use` with the compiled function, over more devices if need be."""

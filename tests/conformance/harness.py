@@ -113,7 +113,7 @@ class Sample:
     platforms: tuple[str, ...] = ("cpu", "gpu", "tpu")
 
 
-# -- making samples ----------------------------------------------------------------
+# -- making samples --------------------------------------------------------------------
 
 
 def uniform(
@@ -142,7 +142,7 @@ def away_from_zero(value: Any, gap: float = 0.2) -> Any:
     return (value.astype(np.float64) + gap * sign).astype(value.dtype)
 
 
-# -- discovery -----------------------------------------------------------------------
+# -- discovery -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def cases() -> list[Case]:
     return found
 
 
-# -- running -----------------------------------------------------------------------
+# -- running ---------------------------------------------------------------------------
 
 
 def array(value: Any) -> Array:
@@ -317,7 +317,7 @@ def compiled(graph: Graph, arrays: Sequence[Array]) -> list[Any]:
     return [np.asarray(host_of(a)) for a in program(arrays)]
 
 
-# -- comparing ---------------------------------------------------------------------
+# -- comparing -------------------------------------------------------------------------
 
 _TOLERANCE = {
     np.dtype("float64"): 1e-10,
@@ -347,7 +347,7 @@ def assert_close(
     )
 
 
-# -- checks ------------------------------------------------------------------------
+# -- checks ----------------------------------------------------------------------------
 
 
 GROUP = 24
@@ -746,7 +746,7 @@ def _check_batching_twice(case: Case, made: Problem, choices: Sequence[int]) -> 
         assert twice.dtype == aval.dtype
 
 
-# -- which checks concern a case -----------------------------------------------------
+# -- which checks concern a case -------------------------------------------------------
 
 
 def _shape_key(case: Case) -> Any:

@@ -49,7 +49,7 @@ def errors(manifest: Manifest) -> list[str]:
     return [f"{e.json_path}: {e.message}" for e in checker.iter_errors(manifest)]
 
 
-# -- overlays ---
+# -- overlays --------------------------------------------------------------------------
 
 
 def key_of(item: Any) -> Any:
@@ -163,7 +163,7 @@ def option(run: str, name: str) -> str:
     return given[name]
 
 
-# -- the schema ---
+# -- the schema ------------------------------------------------------------------------
 
 
 def test_schema_is_one() -> None:
@@ -264,7 +264,7 @@ def test_published_schema_agrees(name: str) -> None:
         published.validate(manifest, "1.33", strict=True)
 
 
-# -- what fxflow reads ---
+# -- what fxflow reads -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -368,7 +368,7 @@ def test_number_of_elastic_workers() -> None:
     } in pod("elastic", "worker")["volumes"]
 
 
-# -- that it runs as it should ---
+# -- that it runs as it should ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("run", RUNS)

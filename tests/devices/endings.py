@@ -56,7 +56,7 @@ def in_background(function: Callable[..., Any], *arguments: Any) -> None:
     started.wait()
 
 
-# -- kinds of work that is pending ---
+# -- kinds of work that is pending -----------------------------------------------------
 
 
 def compiling(chance: random.Random) -> None:

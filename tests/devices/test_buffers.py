@@ -37,7 +37,7 @@ DTYPES = [
 ]
 
 
-# -- placements ---
+# -- placements ------------------------------------------------------------------------
 
 
 def test_placements_are_interned(place: Placement) -> None:
@@ -60,7 +60,7 @@ def test_placements_are_not_pickled(place: Placement) -> None:
         pickle.dumps(place)
 
 
-# -- in and out ---
+# -- in and out ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
@@ -170,7 +170,7 @@ print("fine")
     assert run_python(code, FXFLOW_NUM_CPU_DEVICES="2") == "fine\n"
 
 
-# -- deletion ---
+# -- deletion --------------------------------------------------------------------------
 
 
 def test_deleted_buffers_say_so(put: Put, place: Placement) -> None:
@@ -202,7 +202,7 @@ def test_deleting_an_exported_buffer_leaves_its_consumer_alone(put: Put) -> None
     assert not buffers._exported
 
 
-# -- donation: what the runtime does to memory that others see ---
+# -- donation: what the runtime does to memory that others see -------------------------
 
 
 def _view(buffer: buffers.Buffer) -> np.ndarray:
@@ -260,7 +260,7 @@ def test_donation(place: Placement, put: Put, attribute: str, seen_by: str) -> N
         np.testing.assert_array_equal(visible, np.arange(16))
 
 
-# -- the default ---
+# -- the default -----------------------------------------------------------------------
 
 
 def test_default_placement_follows_the_default_device(place: Placement) -> None:

@@ -91,7 +91,7 @@ def test_threads_share_one_client() -> None:
     assert len({id(c) for c in found}) == 1
 
 
-# -- which platform ---
+# -- which platform --------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("forgetful")
@@ -160,7 +160,7 @@ def test_a_client_without_devices_is_a_failure(
     assert "no devices" in clients.failures()["cuda"]
 
 
-# -- the default device ---
+# -- the default device ----------------------------------------------------------------
 
 
 def test_default_device_nests_and_is_of_one_thread(run_python: Run) -> None:
@@ -208,7 +208,7 @@ def test_wrong_default_devices() -> None:
         clients.set_default_device("nonsense")
 
 
-# -- starting over ---
+# -- starting over ---------------------------------------------------------------------
 
 
 def test_clear_backends(run_python: Run) -> None:

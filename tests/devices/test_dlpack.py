@@ -43,7 +43,7 @@ def aligned(values: Any) -> np.ndarray:
     return array
 
 
-# -- out ---
+# -- out -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "i8", "f2", "f4", "f8", "c8"])
@@ -89,7 +89,7 @@ def test_dtype_without_a_dlpack_form(put: Put) -> None:
         dlpack.to_dlpack(put(np.zeros(3), ml_dtypes.int4))
 
 
-# -- in ---
+# -- in --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("source", ["numpy", "dlpack", "old dlpack"])
@@ -218,7 +218,7 @@ except BufferError as error:
     assert run_python(code, FXFLOW_NUM_CPU_DEVICES="2") == "fine\n"
 
 
-# -- other libraries ---
+# -- other libraries -------------------------------------------------------------------
 
 
 def test_pytorch(put: Put) -> None:

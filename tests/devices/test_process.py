@@ -32,7 +32,7 @@ def run_module(name: str, *arguments: object, seconds: float = 120) -> tuple[int
     return done.returncode, done.stdout
 
 
-# -- interrupts ---
+# -- interrupts ------------------------------------------------------------------------
 
 
 def test_shielded_calls_return_and_raise() -> None:
@@ -88,7 +88,7 @@ def test_many_rounds_of_interrupts(seed: int) -> None:
     assert status == 0 and "interrupted" in text, text
 
 
-# -- the end ---
+# -- the end ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -104,7 +104,7 @@ def test_ends_quietly_each_time(kind: str) -> None:
         assert run_module("endings", kind, seed, status) == (status, "end\n"), seed
 
 
-# -- forks ---
+# -- forks -----------------------------------------------------------------------------
 
 FORK = """
 import os, sys, warnings

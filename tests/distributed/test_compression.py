@@ -34,7 +34,7 @@ def over(function, **options):
     return vmap(function, axis_name="i", **options)
 
 
-# -- codes -------------------------------------------------------------------------
+# -- codes -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rounding", ["nearest", "stochastic"])
@@ -74,7 +74,7 @@ def test_extremes():
         np.testing.assert_array_equal(code.decode(code.encode(x, random.key(0))), x)
 
 
-# -- sums ----------------------------------------------------------------------------
+# -- sums ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("code", ["bf16", "int8", int8(16), int8(8, "stochastic")])
@@ -141,7 +141,7 @@ def test_what_is_not_coded_is_exact():
     assert half.dtype == np.float16 and half.tolist() == [[4.0] * 3] * 4
 
 
-# -- feedback ------------------------------------------------------------------------
+# -- feedback --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("code", [int8(16), "bf16"])
@@ -234,7 +234,7 @@ def test_a_bad_gradient_does_not_stay():
     np.testing.assert_allclose(second, 4 * np.ones((PLACES, 8)), rtol=1e-5)
 
 
-# -- errors --------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def check(run: Run, steps: int, count: int | None = None) -> None:
         assert total == pytest.approx(expected(steps), rel=1e-6)
 
 
-# -- one process ---
+# -- one process -----------------------------------------------------------------------
 
 
 def test_alone() -> None:
@@ -183,7 +183,7 @@ def test_no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
         elastic(lambda w, s, i: s, 0, 1)
 
 
-# -- workers that come and go ---
+# -- workers that come and go ----------------------------------------------------------
 
 ELASTIC = ("--elastic", "1:3", "--heartbeat-timeout", "1")
 
@@ -327,7 +327,7 @@ print("RESULT", result.state.tolist() == [2.0**10] * 12, result.step, flush=True
     assert "from step 6" in run.text
 
 
-# -- rounds at random ---
+# -- rounds at random ------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ Launch = Callable[..., Run]
 Write = Callable[..., str]
 
 
-# -- what is asked for ---
+# -- what is asked for -----------------------------------------------------------------
 
 
 def test_hosts() -> None:
@@ -75,7 +75,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert "usage: fxflow launch" in said and "fxflow coordinator" in said
 
 
-# -- what is done ---
+# -- what is done ----------------------------------------------------------------------
 
 TELL = """
 import os
@@ -230,7 +230,7 @@ def test_hosts_by_ssh(launch: Launch, write: Write, tmp_path: Path) -> None:
     assert os.path.exists(hosts)
 
 
-# -- with a real OpenSSH server on this machine ---
+# -- with a real OpenSSH server on this machine ----------------------------------------
 
 
 class Server:

@@ -25,7 +25,7 @@ def error_of(kind, f, *arguments):
         return str(error)
     raise AssertionError("no error")
 
-# -- broadcast
+# -- broadcast -------------------------------------------------------------------------
 tree = {"a": fnp.arange(3) + 10 * me, "k": fxflow.random.key(me), "n": 5 + me}
 found = multihost.broadcast_one_to_all(tree)
 assert found["a"].tolist() == [0, 1, 2] and found["n"] == 5
@@ -41,7 +41,7 @@ if me:
 else:
     multihost.broadcast_one_to_all(other)
 
-# -- gather
+# -- gather ----------------------------------------------------------------------------
 found = multihost.process_allgather({"x": fnp.ones((2, 3)) * me, "s": me})
 assert found["x"].shape == (count, 2, 3) and found["s"].tolist() == [0, 1]
 assert (found["x"] == np.arange(count)[:, None, None]).all()
@@ -57,14 +57,14 @@ parts = fxflow.make_array_from_callback(
 assert not parts.is_fully_addressable
 assert multihost.process_allgather(parts).tolist() == [0, 1, 2, 3]
 
-# -- equal
+# -- equal -----------------------------------------------------------------------------
 multihost.assert_equal({"x": fnp.ones(3)})
 text = error_of(AssertionError, multihost.assert_equal, {"x": [1, me]}, "weights")
 assert text.startswith("weights: leaf ['x'][1] differs: process 0 has int32"), text
 text = error_of(AssertionError, multihost.assert_equal, {"x": 1} if me else [1])
 assert "the trees differ" in text, text
 
-# -- programs
+# -- programs --------------------------------------------------------------------------
 multihost.check_same_program("f", "0123")
 check = multihost.check_same_program
 text = error_of(DistributedError, check, f"f{me}", str(me) * 9)
@@ -72,7 +72,7 @@ assert "process 0: 'f0' (00000000); process 1: 'f1' (11111111)" in text, text
 text = error_of(DistributedError, check, "f", str(me) * 9)
 assert "The function is the same but its program differs" in text, text
 
-# -- waiting
+# -- waiting ---------------------------------------------------------------------------
 multihost.sync_global_devices("here")
 if me:
     text = error_of(DistributedError, check, "train", "0", 0.3)
@@ -138,7 +138,7 @@ def test_notice_of_the_launcher(
     assert len(agreed(run)) == 3, run.text
 
 
-# -- one process ---
+# -- one process -----------------------------------------------------------------------
 
 
 def test_alone() -> None:

@@ -53,7 +53,7 @@ def text(name: str) -> str:
     return re.sub(r"@[A-Za-z_]\w*", numbered, module)
 
 
-# -- straight code -----------------------------------------------------------------
+# -- straight code ---------------------------------------------------------------------
 
 
 @program(f32(3), f32(3))
@@ -144,7 +144,7 @@ def constants():
     return fnp.arange(5), fnp.ones((2, 2)), fnp.eye(2), fnp.float32(0.1)
 
 
-# -- random numbers ------------------------------------------------------------------
+# -- random numbers --------------------------------------------------------------------
 
 
 @program(f32())
@@ -154,7 +154,7 @@ def random_numbers(scale):
     return random.normal(first, (4,)) * scale, random.uniform(second, (2,))
 
 
-# -- control flow ------------------------------------------------------------------
+# -- control flow ----------------------------------------------------------------------
 
 
 @program(f32(), f32(4))
@@ -195,7 +195,7 @@ def ordered_effects(x):
     return x
 
 
-# -- transformations ---------------------------------------------------------------
+# -- transformations -------------------------------------------------------------------
 
 
 def mlp_loss(params, x, y):

@@ -32,7 +32,7 @@ def host_sin(x):
     return np.sin(np.asarray(x))
 
 
-# -- values ------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------
 
 
 @BOTH
@@ -127,7 +127,7 @@ def test_operations_inside_a_callback():
     assert float(out) == pytest.approx(2 * np.sin(1.0), rel=1e-6)
 
 
-# -- effects -----------------------------------------------------------------------
+# -- effects ---------------------------------------------------------------------------
 
 
 @BOTH
@@ -192,7 +192,7 @@ def test_effects_barrier():
     assert fxflow.effects_barrier() is None
 
 
-# -- vectorisation -----------------------------------------------------------------
+# -- vectorisation ---------------------------------------------------------------------
 
 ROWS = np.arange(6, dtype=np.float32).reshape(3, 2)
 
@@ -257,7 +257,7 @@ def test_vmap_twice():
     np.testing.assert_allclose(vmap(vmap(fun))(ROWS), np.sin(ROWS), rtol=1e-6)
 
 
-# -- derivatives -------------------------------------------------------------------
+# -- derivatives -----------------------------------------------------------------------
 
 
 def test_no_derivative():
@@ -302,7 +302,7 @@ def test_debug_callbacks_are_seen_through():
     assert sorted(seen) == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 
 
-# -- errors ------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------
 
 
 class Mine(Exception):
@@ -408,7 +408,7 @@ def test_shown_in_graphs():
     assert "python_callback[function=host_sin] a" in str(graph)
 
 
-# -- several devices ---------------------------------------------------------------
+# -- several devices -------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ def over(function, *args, **options):
     return np.asarray(vmap(function, axis_name="i", **options)(*args))
 
 
-# -- reductions --------------------------------------------------------------------
+# -- reductions ------------------------------------------------------------------------
 
 
 def test_psum_pmean_pmax_pmin():
@@ -61,7 +61,7 @@ def test_integers_and_booleans():
     assert count.dtype == np.int32 and count.tolist() == [2] * 4
 
 
-# -- movement ----------------------------------------------------------------------
+# -- movement --------------------------------------------------------------------------
 
 
 def test_all_gather():
@@ -188,7 +188,7 @@ def test_keys():
         )
 
 
-# -- derivatives -------------------------------------------------------------------
+# -- derivatives -----------------------------------------------------------------------
 
 
 def test_gradient_around_and_inside():
@@ -229,7 +229,7 @@ def test_extrema_have_no_derivative():
         vmap(grad(lambda x: lax.pmax(x, "i")), axis_name="i")(X[:, 0])
 
 
-# -- under the other transformations -------------------------------------------------
+# -- under the other transformations ---------------------------------------------------
 
 
 def test_inside_and_around_jit():
@@ -260,7 +260,7 @@ def test_inside_scan_and_cond():
     np.testing.assert_allclose(over(run, X[:, 0]), first + first.sum())
 
 
-# -- errors ------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ GROUPS = {
 UNEVEN = [[0, 3], [1], [2, 4, 5, 6, 7]]
 
 
-# -- values ------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("which", MESHES)
@@ -290,7 +290,7 @@ def test_mesh_axis_left_to_the_compiler():
     same(run(x), meaning(x, groups), (4,))
 
 
-# -- dtypes ------------------------------------------------------------------------
+# -- dtypes ----------------------------------------------------------------------------
 
 DTYPES = ["bool", "int8", "uint16", "int64", "float16", "bfloat16", "complex64"]
 
@@ -333,7 +333,7 @@ def test_broadcast_keeps_every_bit():
     np.testing.assert_array_equal(np.asarray(out)[1].view(np.uint32), bits)
 
 
-# -- derivatives, vectorisation ------------------------------------------------------
+# -- derivatives, vectorisation --------------------------------------------------------
 
 
 def loss_of(function):
@@ -417,7 +417,7 @@ def test_replication_is_known():
             over(function)(x)
 
 
-# -- for other machines --------------------------------------------------------------
+# -- for other machines ----------------------------------------------------------------
 
 OPERATIONS = {
     "psum": (lambda x: lax.psum(x, "i"), "all_reduce"),
@@ -476,7 +476,7 @@ def test_compiling_for_other_platforms(platform, plugin):
         assert has_collectives(compiled.as_text())
 
 
-# -- properties ----------------------------------------------------------------------
+# -- properties ------------------------------------------------------------------------
 
 
 @st.composite
@@ -523,7 +523,7 @@ def test_movements_along_any_axes(case, draws):
     np.testing.assert_array_equal(total, x * count)
 
 
-# -- without waiting -----------------------------------------------------------------
+# -- without waiting -------------------------------------------------------------------
 
 MANY_CALLS = """
     import fxflow, fxflow.numpy as fnp

@@ -24,7 +24,7 @@ def grads(function, *args: float) -> list[float]:
     return [float(g) for g in fxflow.grad(function, positions)(*args)]
 
 
-# -- operands ---
+# -- operands --------------------------------------------------------------------------
 
 
 def test_python_numbers_take_the_arrays_dtype() -> None:
@@ -112,7 +112,7 @@ def test_errors(call, error, message) -> None:
         call()
 
 
-# -- values ---
+# -- values ----------------------------------------------------------------------------
 
 
 def test_integer_division() -> None:
@@ -144,7 +144,7 @@ def test_extrema_of_complex_numbers_are_lexicographic() -> None:
     assert np.isnan(bigger[2]) and np.isnan(smaller[2])
 
 
-# -- derivatives at special points ---
+# -- derivatives at special points -----------------------------------------------------
 
 
 def test_slope_of_abs_at_zero() -> None:

@@ -211,7 +211,7 @@ def _filled(value: Any, arrays: Iterator[Any]) -> Any:
     return value
 
 
-# -- operands ----------------------------------------------------------------------
+# -- operands --------------------------------------------------------------------------
 
 
 def A(
@@ -295,7 +295,7 @@ def ascending(*shape: int, kinds: str = "iuf") -> Operand:
     )
 
 
-# -- making tables -----------------------------------------------------------------
+# -- making tables ---------------------------------------------------------------------
 
 
 def each(module: str, names: str, *operands: Any, **options: Any) -> list[Call]:

@@ -181,7 +181,7 @@ def test_at_an_ordinary_point(call: Call) -> None:
         _close(_dot(bends, ways), _dot([weights_2], [bend]), 1e-9)
 
 
-# -- odd points --------------------------------------------------------------------
+# -- odd points ------------------------------------------------------------------------
 
 
 def _filled(value: float) -> Function:

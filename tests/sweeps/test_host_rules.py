@@ -29,7 +29,7 @@ from tests.conformance import harness
 from tests.sweeps.sampling import sample
 from tests.sweeps.special_values import differing, drawn, explained, grid, special
 
-# -- elementwise -----------------------------------------------------------------
+# -- elementwise -----------------------------------------------------------------------
 
 # Of these IEEE 754 does not say every bit, and the methods of NumPy and XLA differ.
 FUNCTIONS = """
@@ -144,7 +144,7 @@ def test_conversions(source: Any) -> None:
         assert not bad.any(), explained(bad, got, want, [values], label)
 
 
-# -- all others ------------------------------------------------------------------
+# -- all others ------------------------------------------------------------------------
 
 # What a sum of zeros is depends on whether it starts with a zero, and which of several
 # elements come together first decides where it overflows: no extremes, any zero.

@@ -57,7 +57,7 @@ def same(got: Any, want: Any) -> bool:
     )
 
 
-# -- the catalogue -----------------------------------------------------------------
+# -- the catalogue ---------------------------------------------------------------------
 
 # `pad` and `select` put zeros beside, unless told to put keys.
 _STRUCTURAL = """

@@ -78,7 +78,7 @@ def test_pmap(mesh):
     assert "all-reduce" in lowered.compile().as_text()
 
 
-# -- host memory ---
+# -- host memory -----------------------------------------------------------------------
 
 WHOLE = 512 * 512 * 4
 HOST = "pinned_host"

@@ -296,7 +296,7 @@ def test_memory_that_arrays_share_is_donated_for_all():
             use()
 
 
-# -- memories ---
+# -- memories --------------------------------------------------------------------------
 
 
 def there(*entries):

@@ -74,7 +74,7 @@ class Array(ArrayInterface):
         self._buffer = buffer
         self._placed = placed
 
-    # -- type ----------------------------------------------------------------
+    # -- type --------------------------------------------------------------------------
 
     @property
     def aval(self) -> Aval:
@@ -116,7 +116,7 @@ class Array(ArrayInterface):
         """Whether the dtype yields in promotion."""
         return self.aval.weak_type
 
-    # -- place ---------------------------------------------------------------
+    # -- place -------------------------------------------------------------------------
 
     @property
     def device(self) -> Any:
@@ -237,7 +237,7 @@ class Array(ArrayInterface):
             "call's result instead, or do not donate."
         )
 
-    # -- to the host -----------------------------------------------------------
+    # -- to the host -------------------------------------------------------------------
 
     def _value(self) -> np.ndarray[Any, Any]:
         """Returns the elements as a read-only NumPy array."""
@@ -374,7 +374,7 @@ class Array(ArrayInterface):
     def __copy__(self) -> Array:
         return self
 
-    # -- text ------------------------------------------------------------------
+    # -- text --------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         if self.is_deleted():
@@ -404,7 +404,7 @@ class Array(ArrayInterface):
         )
 
 
-# -- the two representations ---------------------------------------------------
+# -- the two representations -----------------------------------------------------------
 
 
 #: From this many bytes on an array is not kept twice, in host memory and in a buffer.

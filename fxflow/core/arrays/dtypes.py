@@ -25,7 +25,7 @@ from fxflow._config import config
 from fxflow.core.source import at_fault
 from fxflow.errors import ArgumentError, DtypeError
 
-# -- abstract kinds beyond NumPy's ---
+# -- abstract kinds beyond NumPy's -----------------------------------------------------
 
 
 class extended(np.generic):
@@ -40,25 +40,25 @@ class KeyDtype:
     """The dtype of a random key, written `key<fry>`; one object per generator.
 
     Args:
-        impl: the generator: `"threefry2x32"`.
+      impl: the generator: `"threefry2x32"`.
 
     Attributes:
-        impl: the generator's name.
-        name: how the dtype is written.
-        suffix: the axes that one key takes in memory.
-        base: the dtype of the words in memory.
-        itemsize: bytes of one key.
-        kind: `"key"`, where a NumPy dtype has one letter.
-        type: the abstract kind, `prng_key`.
+      impl: the generator's name.
+      name: how the dtype is written.
+      suffix: the axes that one key takes in memory.
+      base: the dtype of the words in memory.
+      itemsize: bytes of one key.
+      kind: `"key"`, where a NumPy dtype has one letter.
+      type: the abstract kind, `prng_key`.
 
     Raises:
-        DtypeError: there is no such generator.
+      DtypeError: there is no such generator.
 
     Example:
-        >>> KeyDtype("threefry2x32")
-        key<fry>
-        >>> KeyDtype("threefry2x32") is KeyDtype("threefry2x32")
-        True
+      >>> KeyDtype("threefry2x32")
+      key<fry>
+      >>> KeyDtype("threefry2x32") is KeyDtype("threefry2x32")
+      True
     """
 
     __slots__ = ("base", "impl", "itemsize", "name", "suffix")
@@ -73,7 +73,7 @@ class KeyDtype:
     itemsize: int
 
     def __new__(cls, impl: str) -> KeyDtype:
-        """Return the one object of this generator."""
+        """Returns the one object of this generator."""
         is_name = isinstance(impl, str)
         known = _keys.get(impl) if is_name else None
         if known is not None:
@@ -105,7 +105,7 @@ _keys: dict[str, KeyDtype] = {}
 
 DType = np.dtype[Any] | KeyDtype
 
-# -- the table of dtypes: name, short name, StableHLO's name, bits ---
+# -- the table of dtypes: name, short name, StableHLO's name, bits ---------------------
 
 # StableHLO's names: specification, section "Types".
 _TABLE = (
@@ -193,7 +193,7 @@ _NARROWER: dict[Any, np.dtype[Any]] = {
 }
 
 
-# -- from what a user gives ---
+# -- from what a user gives ------------------------------------------------------------
 
 # What Python's own types mean, without and with `config.x64`.
 _PYTHON_32: dict[Any, np.dtype[Any]] = {
@@ -221,22 +221,22 @@ _known_64: dict[Any, DType] = {**_PYTHON_64, **_canonical}
 
 
 def dtype(x: Any, /) -> Any:
-    """Return the canonical dtype of what a user may give for one.
+    """Returns the canonical dtype of what a user may give for one.
 
     Args:
-        x: a `numpy.dtype`, a NumPy or `ml_dtypes` scalar type, a name (`"bfloat16"`,
-            `"key<fry>"`), a Python type (the default of its kind), a `KeyDtype`, or an
-            object that stands for a dtype by having one as `.dtype`.
+      x: a `numpy.dtype`, a NumPy or `ml_dtypes` scalar type, a name (`"bfloat16"`,
+        `"key<fry>"`), a Python type (the default of its kind), a `KeyDtype`, or an
+        object that stands for a dtype by having one as `.dtype`.
 
     Returns:
-        A `numpy.dtype` in native byte order, or a `KeyDtype`.
+      A `numpy.dtype` in native byte order, or a `KeyDtype`.
 
     Raises:
-        DtypeError: (a TypeError) XLA has no such element type, or `x` is no dtype.
+      DtypeError: (a TypeError) XLA has no such element type, or `x` is no dtype.
 
     Example:
-        >>> dtype(float), dtype("float64"), dtype("bfloat16")
-        (dtype('float32'), dtype('float64'), dtype(bfloat16))
+      >>> dtype(float), dtype("float64"), dtype("bfloat16")
+      (dtype('float32'), dtype('float64'), dtype(bfloat16))
     """
     table = _known_64 if config.x64 else _known_32
     try:
@@ -252,7 +252,7 @@ def dtype(x: Any, /) -> Any:
 
 
 def _resolve(x: Any) -> DType:
-    """Find the dtype of something that is not in the table of known requests."""
+    """Finds the dtype of something that is not in the table of known requests."""
     if isinstance(x, KeyDtype):
         return x
     if isinstance(x, str):
@@ -321,18 +321,18 @@ def _why_not(x: np.dtype[Any]) -> str:
     return reasons.get(x.kind, "XLA has no such element type")
 
 
-# -- defaults ---
+# -- defaults --------------------------------------------------------------------------
 
 
 def default(kind: Any, /, *, wide: bool | None = None) -> np.dtype[Any]:
-    """Return what a Python type means: 32-bit, or 64-bit with `config.x64`.
+    """Returns what a Python type means: 32-bit, or 64-bit with `config.x64`.
 
     Args:
-        kind: `bool`, `int`, `float` or `complex`.
-        wide: say 64-bit or not, whatever the configuration says.
+      kind: `bool`, `int`, `float` or `complex`.
+      wide: say 64-bit or not, whatever the configuration says.
 
     Returns:
-        The default dtype of that kind.
+      The default dtype of that kind.
     """
     if wide is None:
         wide = config.x64
@@ -340,22 +340,22 @@ def default(kind: Any, /, *, wide: bool | None = None) -> np.dtype[Any]:
 
 
 def default_int() -> np.dtype[Any]:
-    """Return the default integer dtype: int32, or int64 with `config.x64`."""
+    """Returns the default integer dtype: int32, or int64 with `config.x64`."""
     return int64 if config.x64 else int32
 
 
 def default_uint() -> np.dtype[Any]:
-    """Return the default unsigned dtype: uint32, or uint64 with `config.x64`."""
+    """Returns the default unsigned dtype: uint32, or uint64 with `config.x64`."""
     return uint64 if config.x64 else uint32
 
 
 def default_float() -> np.dtype[Any]:
-    """Return the default float dtype: float32, or float64 with `config.x64`."""
+    """Returns the default float dtype: float32, or float64 with `config.x64`."""
     return float64 if config.x64 else float32
 
 
 def default_complex() -> np.dtype[Any]:
-    """Return the default complex dtype: complex64, or complex128 with `config.x64`."""
+    """Returns the default complex dtype: complex64, or complex128 with `config.x64`."""
     return complex128 if config.x64 else complex64
 
 
@@ -365,32 +365,32 @@ def is_wide(dtype: Any, /) -> bool:
 
 
 def narrow(dtype: Any, /) -> Any:
-    """Return the 32-bit counterpart of a 64-bit dtype; others unchanged."""
+    """Returns the 32-bit counterpart of a 64-bit dtype; others unchanged."""
     return _NARROWER.get(dtype, dtype)
 
 
-# -- from values ---
+# -- from values -----------------------------------------------------------------------
 
 
 def of_python(value: Any, dtype: Any = None, /) -> np.dtype[Any]:
-    """Return the dtype of a Python scalar, after checking that an integer fits.
+    """Returns the dtype of a Python scalar, after checking that an integer fits.
 
     All but booleans are *weakly* typed: `weak_type = of_python(x) is not bool_`.
 
     Args:
-        value: a Python `bool`, `int`, `float` or `complex`.
-        dtype: the canonical dtype that was asked for; None means the default.
+      value: a Python `bool`, `int`, `float` or `complex`.
+      dtype: the canonical dtype that was asked for; None means the default.
 
     Returns:
-        `dtype`, or the default of the value's kind.
+      `dtype`, or the default of the value's kind.
 
     Raises:
-        OverflowError: an int does not fit the dtype.
-        DtypeError: the value is not a Python scalar.
+      OverflowError: an int does not fit the dtype.
+      DtypeError: the value is not a Python scalar.
 
     Example:
-        >>> of_python(3), of_python(2.5)
-        (dtype('int32'), dtype('float32'))
+      >>> of_python(3), of_python(2.5)
+      (dtype('int32'), dtype('float32'))
     """
     table = _PYTHON_64 if config.x64 else _PYTHON_32
     found = table.get(type(value))
@@ -432,26 +432,26 @@ def _overflow_hint(value: int, by_default: bool) -> str:
 
 
 def of_host(x: Any, dtype: Any = None, /) -> np.dtype[Any]:
-    """Return the dtype that NumPy data gets here, after checking that it fits.
+    """Returns the dtype that NumPy data gets here, after checking that it fits.
 
     64-bit data becomes 32-bit unless `dtype` or `config.x64` says otherwise, because
     NumPy makes 64 bits by default, not by request.
 
     Args:
-        x: a NumPy array or scalar.
-        dtype: the canonical dtype that was asked for; None means the data's own.
+      x: a NumPy array or scalar.
+      dtype: the canonical dtype that was asked for; None means the data's own.
 
     Returns:
-        `dtype`, or the data's dtype made canonical.
+      `dtype`, or the data's dtype made canonical.
 
     Raises:
-        OverflowError: 64-bit integers do not fit 32 bits and no dtype was given.
-        DtypeError: XLA has no such element type.
-        ArgumentError: `x` is a masked array.
+      OverflowError: 64-bit integers do not fit 32 bits and no dtype was given.
+      DtypeError: XLA has no such element type.
+      ArgumentError: `x` is a masked array.
 
     Example:
-        >>> of_host(np.arange(3)), of_host(np.ones(2, "f8"), float64)
-        (dtype('int32'), dtype('float64'))
+      >>> of_host(np.arange(3)), of_host(np.ones(2, "f8"), float64)
+      (dtype('int32'), dtype('float64'))
     """
     require_unmasked(x)
     own = _canonical.get(x.dtype)
@@ -478,10 +478,10 @@ def of_host(x: Any, dtype: Any = None, /) -> np.dtype[Any]:
 
 
 def require_unmasked(x: Any, /) -> None:
-    """Refuse a masked array, whose mask would be lost.
+    """Refuses a masked array, whose mask would be lost.
 
     Raises:
-        ArgumentError: it is one.
+      ArgumentError: it is one.
     """
     if type(x) is not np.ndarray and hasattr(x, "mask") and hasattr(x, "filled"):
         raise ArgumentError(
@@ -491,16 +491,16 @@ def require_unmasked(x: Any, /) -> None:
 
 
 def host_dtype(x: Any, /) -> np.dtype[Any]:
-    """Return the dtype that NumPy data of dtype `x` gets here, without its values.
+    """Returns the dtype that NumPy data of dtype `x` gets here, without its values.
 
     Args:
-        x: a `numpy.dtype`.
+      x: a `numpy.dtype`.
 
     Returns:
-        The canonical dtype; 32-bit for 64-bit ones unless `config.x64`.
+      The canonical dtype; 32-bit for 64-bit ones unless `config.x64`.
 
     Raises:
-        DtypeError: XLA has no such element type.
+      DtypeError: XLA has no such element type.
     """
     own = _canonical.get(x)
     if own is None:
@@ -509,18 +509,18 @@ def host_dtype(x: Any, /) -> np.dtype[Any]:
 
 
 def host_array(x: Any, dtype: Any = None, /) -> np.ndarray[Any, Any]:
-    """Return NumPy data as an array of the dtype it gets here (see `of_host`).
+    """Returns NumPy data as an array of the dtype it gets here (see `of_host`).
 
     Args:
-        x: a NumPy array or scalar.
-        dtype: the canonical dtype that was asked for; None means the data's own.
+      x: a NumPy array or scalar.
+      dtype: the canonical dtype that was asked for; None means the data's own.
 
     Returns:
-        An array in native byte order: `x` itself if nothing changes.
+      An array in native byte order: `x` itself if nothing changes.
 
     Raises:
-        OverflowError: 64-bit integers do not fit 32 bits and no dtype was given.
-        DtypeError: XLA has no such element type.
+      OverflowError: 64-bit integers do not fit 32 bits and no dtype was given.
+      DtypeError: XLA has no such element type.
     """
     chosen = of_host(x, dtype)
     # float64 → float32 overflows to infinity, as a conversion on the device does.
@@ -540,7 +540,7 @@ def _range(dtype: Any) -> tuple[int, int]:
     return _ranges[dtype]
 
 
-# -- questions; each takes a canonical dtype ---
+# -- questions; each takes a canonical dtype -------------------------------------------
 
 _ABSTRACT = frozenset(
     (
@@ -579,18 +579,18 @@ def issubdtype(a: Any, b: Any, /) -> bool:
     key dtypes `prng_key`. As there, Python's `float` means float64 in this place.
 
     Args:
-        a: a dtype, a scalar type or an abstract kind (`np.floating`, `prng_key`).
-        b: the same.
+      a: a dtype, a scalar type or an abstract kind (`np.floating`, `prng_key`).
+      b: the same.
 
     Returns:
-        True or False.
+      True or False.
 
     Raises:
-        DtypeError: an argument is neither a dtype nor a kind.
+      DtypeError: an argument is neither a dtype nor a kind.
 
     Example:
-        >>> issubdtype("bfloat16", np.floating), issubdtype(key_fry, prng_key)
-        (True, True)
+      >>> issubdtype("bfloat16", np.floating), issubdtype(key_fry, prng_key)
+      (True, True)
     """
     if isinstance(b, KeyDtype):
         return a is b
@@ -653,7 +653,7 @@ def is_key(dtype: Any, /) -> bool:
 
 
 def host_kind(dtype: Any, /) -> str:
-    """Return the kind of a dtype as NumPy computes with it, as one letter.
+    """Returns the kind of a dtype as NumPy computes with it, as one letter.
 
     `b`, `i`, `u`, `f`, `c` as `numpy.dtype.kind` (keys are their words: `u`); and `n`,
     narrow: integers below 8 bits, which do not wrap around there, and floats below 16
@@ -671,28 +671,28 @@ _host_kinds |= {
 
 
 def _of_either(x: Any) -> DType:
-    """Return the dtype of an array, or what `x` means as one."""
+    """Returns the dtype of an array, or what `x` means as one."""
     if isinstance(x, (np.ndarray, np.generic)):
         return host_dtype(x.dtype)
     return dtype(x.dtype if hasattr(x, "aval") else x)  # type: ignore[no-any-return]
 
 
 def finfo(x: Any, /) -> Any:
-    """Return limits of a float dtype (of the parts, for a complex one).
+    """Returns limits of a float dtype (of the parts, for a complex one).
 
     Args:
-        x: a dtype of floats or complex numbers, or an array of it.
+      x: a dtype of floats or complex numbers, or an array of it.
 
     Returns:
-        An object with `bits`, `eps`, `max`, `min`, `tiny` and the others of
-        `numpy.finfo`.
+      An object with `bits`, `eps`, `max`, `min`, `tiny` and the others of
+      `numpy.finfo`.
 
     Raises:
-        DtypeError: `x` is not a float or complex dtype.
+      DtypeError: `x` is not a float or complex dtype.
 
     Example:
-        >>> float(finfo("bfloat16").eps)
-        0.0078125
+      >>> float(finfo("bfloat16").eps)
+      0.0078125
     """
     chosen = _of_either(x)
     if chosen not in _INEXACT:
@@ -701,20 +701,20 @@ def finfo(x: Any, /) -> Any:
 
 
 def iinfo(x: Any, /) -> Any:
-    """Return limits of an integer dtype.
+    """Returns limits of an integer dtype.
 
     Args:
-        x: an integer dtype, or an array of it.
+      x: an integer dtype, or an array of it.
 
     Returns:
-        An object with `bits`, `max`, `min`, `dtype`.
+      An object with `bits`, `max`, `min`, `dtype`.
 
     Raises:
-        DtypeError: `x` is not an integer dtype.
+      DtypeError: `x` is not an integer dtype.
 
     Example:
-        >>> iinfo("int4").max
-        7
+      >>> iinfo("int4").max
+      7
     """
     chosen = _of_either(x)
     if chosen not in _INTEGERS:
@@ -722,11 +722,11 @@ def iinfo(x: Any, /) -> Any:
     return _limits(chosen)
 
 
-# -- names ---
+# -- names -----------------------------------------------------------------------------
 
 
 def short_name(dtype: Any, /) -> str:
-    """Return how types print the dtype: `f32`, `bf16`, `u8`, `f8_e4m3fn`, `key<fry>`.
+    """Returns how types print the dtype: `f32`, `bf16`, `u8`, `f8_e4m3fn`, `key<fry>`.
 
     Any NumPy dtype has one, so that errors can show data that is not supported.
     """
@@ -735,16 +735,16 @@ def short_name(dtype: Any, /) -> str:
 
 
 def mlir_name(dtype: Any, /) -> str:
-    """Return StableHLO's name: `f32`, `ui8`, `i1`, `complex<f32>`; `ui32` for keys."""
+    """Returns StableHLO's name: `f32`, `ui8`, `i1`, `complex<f32>`; `ui32` for keys."""
     return _mlir[dtype]
 
 
 def bits(dtype: Any, /) -> int:
-    """Return the bits of one value (1 for bool, 4 for int4; memory is in bytes)."""
+    """Returns the bits of one value (1 for bool, 4 for int4; memory is in bytes)."""
     return _bits[dtype]
 
 
-# -- related dtypes ---
+# -- related dtypes --------------------------------------------------------------------
 
 _inexact: dict[Any, np.dtype[Any]] = dict.fromkeys((bool_, *_INTEGERS), float32)
 _inexact |= {int64: float64, uint64: float64} | {d: d for d in _INEXACT}
@@ -758,36 +758,36 @@ _tangent |= {d: d for d in (*_INEXACT, float0)} | {key_fry: float0}
 
 
 def to_inexact(dtype: Any, /) -> np.dtype[Any]:
-    """Return the dtype of a function such as `sin` at an argument of this dtype.
+    """Returns the dtype of a function such as `sin` at an argument of this dtype.
 
     Floats and complex numbers stay; 64-bit integers become float64, others float32.
 
     Raises:
-        DtypeError: the dtype is not numeric.
+      DtypeError: the dtype is not numeric.
     """
     return _related(_inexact, dtype, "floating")
 
 
 def to_complex(dtype: Any, /) -> np.dtype[Any]:
-    """Return complex128 for 64-bit dtypes, complex64 for the others.
+    """Returns complex128 for 64-bit dtypes, complex64 for the others.
 
     Raises:
-        DtypeError: the dtype is not numeric.
+      DtypeError: the dtype is not numeric.
     """
     return _related(_complex, dtype, "complex")
 
 
 def to_real(dtype: Any, /) -> np.dtype[Any]:
-    """Return the dtype of the parts of a complex dtype; others unchanged.
+    """Returns the dtype of the parts of a complex dtype; others unchanged.
 
     Raises:
-        DtypeError: the dtype is not numeric.
+      DtypeError: the dtype is not numeric.
     """
     return _related(_real, dtype, "real")
 
 
 def tangent_dtype(dtype: Any, /) -> np.dtype[Any]:
-    """Return the dtype of a derivative: itself if inexact, else `float0`."""
+    """Returns the dtype of a derivative: itself if inexact, else `float0`."""
     return _tangent[dtype]
 
 

@@ -30,7 +30,7 @@ from fxflow.core.arrays.dtypes import bool_, short_name
 from fxflow.core.source import at_fault
 from fxflow.errors import DtypeError
 
-# -- the lattice ---
+# -- the lattice -----------------------------------------------------------------------
 
 _SMALL_INTEGERS = ("int2", "int4", "uint2", "uint4")
 _SMALL_FLOATS = tuple(
@@ -61,7 +61,7 @@ _WEAK_KIND: dict[str, type] = {"i*": int, "f*": float, "c*": complex}
 
 
 def _closure(follow: Mapping[str, Iterable[str]]) -> dict[str, frozenset[str]]:
-    """Return each node with everything above it, itself included."""
+    """Returns each node with everything above it, itself included."""
     above: dict[str, frozenset[str]] = {}
 
     def visit(node: str) -> frozenset[str]:
@@ -83,7 +83,7 @@ _WEAK_NODE: dict[Any, str] = {
 _WEAK_NODE[bool_] = "bool"  # a Python bool is simply a bool
 
 
-# -- the least upper bound ---
+# -- the least upper bound -------------------------------------------------------------
 
 _Key = tuple[tuple[Any, ...], tuple[bool, ...]]
 _found_32: dict[_Key, tuple[Any, bool]] = {}
@@ -91,22 +91,22 @@ _found_64: dict[_Key, tuple[Any, bool]] = {}
 
 
 def lub(given: tuple[Any, ...], weaks: tuple[bool, ...], /) -> tuple[Any, bool]:
-    """Return the dtype that operands of these dtypes are converted to.
+    """Returns the dtype that operands of these dtypes are converted to.
 
     Args:
-        given: canonical dtypes, at least one.
-        weaks: for each, whether it is weak.
+      given: canonical dtypes, at least one.
+      weaks: for each, whether it is weak.
 
     Returns:
-        The common dtype, and whether it is weak.
+      The common dtype, and whether it is weak.
 
     Raises:
-        DtypeError: the dtypes do not combine without a cast.
-        ValueError: nothing is given.
+      DtypeError: the dtypes do not combine without a cast.
+      ValueError: nothing is given.
 
     Example:
-        >>> lub((dtypes.float16, dtypes.float32), (False, True))
-        (dtype('float16'), False)
+      >>> lub((dtypes.float16, dtypes.float32), (False, True))
+      (dtype('float16'), False)
     """
     table = _found_64 if config.x64 else _found_32
     key = (given, weaks)
@@ -145,7 +145,7 @@ def _lub(given: tuple[Any, ...], weaks: tuple[bool, ...]) -> tuple[Any, bool]:
 
 
 def _check_numeric(given: tuple[Any, ...]) -> None:
-    """Refuse mixtures with dtypes that are not in the lattice."""
+    """Refuses mixtures with dtypes that are not in the lattice."""
     for d in given:
         if dtypes.is_key(d):
             others = ", ".join(sorted({short_name(o) for o in given if o != d}))
@@ -168,7 +168,7 @@ def _check_numeric(given: tuple[Any, ...]) -> None:
 
 
 def _does_not_combine(pairs: list[tuple[Any, bool]]) -> DtypeError:
-    """Return the error that names two operands without a common dtype."""
+    """Returns the error that names two operands without a common dtype."""
     small = {*_SMALL_INTEGERS, *_SMALL_FLOATS}
     names = list(
         dict.fromkeys(f"{short_name(d)}{'~' if weak else ''}" for d, weak in pairs)
@@ -181,55 +181,55 @@ def _does_not_combine(pairs: list[tuple[Any, bool]]) -> DtypeError:
     )
 
 
-# -- the public questions ---
+# -- the public questions --------------------------------------------------------------
 
 
 def promote_types(a: Any, b: Any, /) -> Any:
-    """Return the dtype that arrays of two dtypes are converted to when combined.
+    """Returns the dtype that arrays of two dtypes are converted to when combined.
 
     Args:
-        a: a dtype; Python's `int`, `float`, `complex` stand for weak scalars. An array
-            stands for its dtype.
-        b: the same.
+      a: a dtype; Python's `int`, `float`, `complex` stand for weak scalars. An array
+        stands for its dtype.
+      b: the same.
 
     Returns:
-        The common dtype; 64-bit only if one of the two is, or with `config.x64`.
+      The common dtype; 64-bit only if one of the two is, or with `config.x64`.
 
     Raises:
-        DtypeError: an argument is no dtype, or they do not combine without a cast.
+      DtypeError: an argument is no dtype, or they do not combine without a cast.
 
     Example:
-        >>> promote_types("int32", "float16"), promote_types("uint8", int)
-        (dtype('float16'), dtype('uint8'))
+      >>> promote_types("int32", "float16"), promote_types("uint8", int)
+      (dtype('float16'), dtype('uint8'))
 
     Source:
-        `numpy.promote_types`, with the lattice of this module.
+      `numpy.promote_types`, with the lattice of this module.
     """
     (x, x_weak), (y, y_weak) = dtype_and_weak(a), dtype_and_weak(b)
     return lub((x, y), (x_weak, y_weak))[0]
 
 
 def result_type(*args: Any, return_weak: bool = False) -> Any:
-    """Return the dtype that a function of these operands computes in.
+    """Returns the dtype that a function of these operands computes in.
 
     Args:
-        *args: arrays, types of arrays, NumPy data, Python scalars, dtypes. NumPy data
-            of 64 bits counts as 32-bit unless `config.x64`.
-        return_weak: return `(dtype, weak_type)`.
+      *args: arrays, types of arrays, NumPy data, Python scalars, dtypes. NumPy data
+        of 64 bits counts as 32-bit unless `config.x64`.
+      return_weak: return `(dtype, weak_type)`.
 
     Returns:
-        The common dtype, or the pair.
+      The common dtype, or the pair.
 
     Raises:
-        DtypeError: an operand has no dtype, or they do not combine without a cast.
-        ValueError: there are no operands.
+      DtypeError: an operand has no dtype, or they do not combine without a cast.
+      ValueError: there are no operands.
 
     Example:
-        >>> result_type("bfloat16", 2.0), result_type(1, 2.0, return_weak=True)
-        (dtype(bfloat16), (dtype('float32'), True))
+      >>> result_type("bfloat16", 2.0), result_type(1, 2.0, return_weak=True)
+      (dtype(bfloat16), (dtype('float32'), True))
 
     Source:
-        `numpy.result_type`, with the lattice of this module.
+      `numpy.result_type`, with the lattice of this module.
     """
     pairs = [dtype_and_weak(x) for x in args]
     result = lub(tuple(d for d, _ in pairs), tuple(weak for _, weak in pairs))
@@ -237,32 +237,32 @@ def result_type(*args: Any, return_weak: bool = False) -> Any:
 
 
 def joint_dtype(operands: Iterable[Any], /) -> Any:
-    """Return the dtype of many operands, as `result_type` does.
+    """Returns the dtype of many operands, as `result_type` does.
 
     Args:
-        operands: what `result_type` takes, at least one.
+      operands: what `result_type` takes, at least one.
 
     Returns:
-        The common dtype.
+      The common dtype.
 
     Raises:
-        DtypeError: an operand has no dtype, or they do not combine without a cast.
+      DtypeError: an operand has no dtype, or they do not combine without a cast.
     """
     pairs = dict.fromkeys(map(dtype_and_weak, operands))
     return lub(tuple(d for d, _ in pairs), tuple(weak for _, weak in pairs))[0]
 
 
 def dtype_and_weak(x: Any, /) -> tuple[Any, bool]:
-    """Return the dtype of one operand and whether it is weak.
+    """Returns the dtype of one operand and whether it is weak.
 
     Args:
-        x: what `result_type` takes.
+      x: what `result_type` takes.
 
     Returns:
-        `(dtype, weak_type)`.
+      `(dtype, weak_type)`.
 
     Raises:
-        DtypeError: `x` has no dtype.
+      DtypeError: `x` has no dtype.
     """
     aval = getattr(x, "aval", None)
     if aval is not None:

@@ -220,7 +220,7 @@ def any_within(node: Node, key: Any, test: Callable[[Node], bool]) -> bool:
     )
 
 
-# -- evaluation ----------------------------------------------------------------
+# -- evaluation ------------------------------------------------------------------------
 
 
 def last_uses(graph: Graph) -> list[list[Var]]:
@@ -257,7 +257,7 @@ def evaluate(graph: Graph, args: Iterable[Any]) -> list[Any]:
     return [a.array if type(a) is Literal else env[a] for a in graph.outputs]
 
 
-# -- what is passed through ------------------------------------------------------
+# -- what is passed through ------------------------------------------------------------
 
 
 def forwarded(graph: Graph) -> list[int | None]:
@@ -280,7 +280,7 @@ def forwarded(graph: Graph) -> list[int | None]:
     return known
 
 
-# -- pruning -------------------------------------------------------------------
+# -- pruning ---------------------------------------------------------------------------
 
 
 def prune(graph: Graph, keep: Sequence[bool] | None = None) -> Graph:
@@ -324,7 +324,7 @@ def used_inputs(graph: Graph) -> list[bool]:
     return [id(var) in used for var in graph.inputs]
 
 
-# -- checking ------------------------------------------------------------------
+# -- checking --------------------------------------------------------------------------
 
 
 def check(graph: Graph) -> None:
@@ -356,7 +356,7 @@ def check(graph: Graph) -> None:
         require(atom, "return")
 
 
-# -- printing ------------------------------------------------------------------
+# -- printing --------------------------------------------------------------------------
 
 
 def _letters(number: int) -> str:

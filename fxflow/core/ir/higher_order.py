@@ -83,7 +83,7 @@ def uses_axis(graph: Graph, axis_name: Any) -> bool:
     return bool(known)
 
 
-# -- graphs --------------------------------------------------------------------
+# -- graphs ----------------------------------------------------------------------------
 
 
 def rewired(
@@ -210,7 +210,7 @@ def run_host(graph: Graph, values: Iterable[Any]) -> list[Any]:
     return [read(atom) for atom in graph.outputs]
 
 
-# -- values --------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------
 
 
 def zeros_of(aval: Aval) -> Any:

@@ -101,7 +101,7 @@ class Primitive:
             """
             return state.trace.process(self, args, params)
 
-    # -- types -----------------------------------------------------------------
+    # -- types -------------------------------------------------------------------------
 
     def abstract(self, *avals: Aval, **params: Any) -> Any:
         """Returns the type of the result (a list of types if `multi`).
@@ -128,7 +128,7 @@ class Primitive:
         """Returns what running it does besides computing its results."""
         return frozenset()
 
-    # -- values ----------------------------------------------------------------
+    # -- values ------------------------------------------------------------------------
 
     def lower(self, ctx: Any, *operands: str, **params: Any) -> Any:
         """Writes the operation as StableHLO.
@@ -261,7 +261,7 @@ class Primitive:
         """
         return None
 
-    # -- derivatives -----------------------------------------------------------
+    # -- derivatives -------------------------------------------------------------------
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -294,7 +294,7 @@ class Primitive:
             f"{self.name} is not linear in what it is transposed with respect to"
         )
 
-    # -- vectorisation -----------------------------------------------------------
+    # -- vectorisation -----------------------------------------------------------------
 
     def batch(
         self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
@@ -331,7 +331,7 @@ class Primitive:
                 return True
         return False
 
-    # -- graphs ----------------------------------------------------------------
+    # -- graphs ------------------------------------------------------------------------
 
     def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
         """Returns a node without the work of results that nobody wants.

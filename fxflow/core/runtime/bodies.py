@@ -102,7 +102,7 @@ def trace_body(
     return body
 
 
-# -- what a function does, as a key ---------------------------------------------
+# -- what a function does, as a key ----------------------------------------------------
 
 
 class _Same:

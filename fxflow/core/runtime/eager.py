@@ -220,7 +220,7 @@ def _concrete(value: Any) -> Array:
     return as_array(value)
 
 
-# -- NumPy or XLA ----------------------------------------------------------------
+# -- NumPy or XLA ----------------------------------------------------------------------
 
 
 def runs_on_host(graph: Graph, placement: Any) -> bool:
@@ -333,7 +333,7 @@ class _CompiledPlan:
         return program(arrays)
 
 
-# -- NumPy -----------------------------------------------------------------------
+# -- NumPy -----------------------------------------------------------------------------
 
 
 class _Quiet(threading.local):
@@ -446,7 +446,7 @@ def _compact(view: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return view
 
 
-# -- library functions -------------------------------------------------------------
+# -- library functions -----------------------------------------------------------------
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -205,7 +205,7 @@ class Rewritten(NamedTuple):
     params: dict[str, Any]
 
 
-# -- across programs -----------------------------------------------------------------
+# -- across programs -------------------------------------------------------------------
 
 
 def settled(primal: Graph, tangent: Graph, primals: Sequence[Any]) -> Graph:
@@ -268,7 +268,7 @@ def _settle(graph: Graph, origins: dict[Origin, str | None]) -> Graph:
     return Graph(graph.inputs, nodes, graph.outputs, graph.name, graph.num_consts)
 
 
-# -- what operations say -------------------------------------------------------------
+# -- what operations say ---------------------------------------------------------------
 
 
 def kept(node: Node, kinds: Sequence[Kind]) -> Rewritten:
@@ -332,7 +332,7 @@ class Layout:
         self.note_all(known.noted)
         return known
 
-    # -- for the rules of operations ---------------------------------------------
+    # -- for the rules of operations ---------------------------------------------------
 
     def call(
         self, graph: Graph, kinds: Sequence[Kind], wanted: Wanted | None = None

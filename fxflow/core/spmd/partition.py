@@ -124,7 +124,7 @@ def place_of(placed: Placed, placement: Any) -> Any:
     return buffers.placement_for(kept)
 
 
-# -- text ----------------------------------------------------------------------------
+# -- text ------------------------------------------------------------------------------
 
 
 def axis_text(name: Any) -> str:

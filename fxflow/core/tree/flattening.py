@@ -25,23 +25,23 @@ IsLeaf = Callable[[Any], bool] | None
 
 
 def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
-    """Take a tree apart.
+    """Takes a tree apart.
 
     Args:
-        tree: any tree.
-        is_leaf: called with each subtree; True makes it a leaf.
+      tree: any tree.
+      is_leaf: called with each subtree; True makes it a leaf.
 
     Returns:
-        The leaves from left to right (dicts in the order of their sorted keys), and
-        the structure.
+      The leaves from left to right (dicts in the order of their sorted keys), and
+      the structure.
 
     Raises:
-        TreeError: the tree contains itself, or is nested too deeply.
-        ValueError: the keys of a dict cannot be sorted.
+      TreeError: the tree contains itself, or is nested too deeply.
+      ValueError: the keys of a dict cannot be sorted.
 
     Example:
-        >>> flatten({"b": 1, "a": (2, None)})
-        ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
+      >>> flatten({"b": 1, "a": (2, None)})
+      ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
     """
     predicate = None
     if is_leaf is not None:
@@ -56,18 +56,18 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
 def flatten_with_path(
     tree: Any, is_leaf: Callable[[KeyPath, Any], bool] | None = None
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """Take a tree apart, and say where each leaf was.
+    """Takes a tree apart, and says where each leaf was.
 
     Args:
-        tree: any tree.
-        is_leaf: called with the path and each subtree; True makes it a leaf.
+      tree: any tree.
+      is_leaf: called with the path and each subtree; True makes it a leaf.
 
     Returns:
-        A list of `(path, leaf)`, and the structure.
+      A list of `(path, leaf)`, and the structure.
 
     Raises:
-        TreeError: the tree contains itself, or is nested too deeply.
-        ValueError: the keys of a dict cannot be sorted.
+      TreeError: the tree contains itself, or is nested too deeply.
+      ValueError: the keys of a dict cannot be sorted.
     """
     predicate = None
     if is_leaf is not None:
@@ -87,8 +87,8 @@ def failed(error: Exception, tree: Any) -> Exception:
     """Returns what to raise after jaxlib could not take a tree apart.
 
     Args:
-        error: what it raised.
-        tree: the tree.
+      error: what it raised.
+      tree: the tree.
     """
     if isinstance(error, SystemError) and isinstance(error.__cause__, RecursionError):
         return _too_deep()
@@ -124,9 +124,9 @@ def _asked(
     """Returns a predicate that gives the answers of another, found beforehand.
 
     Args:
-        tree: what it will be asked about.
-        is_leaf: called with the path of each subtree and the subtree.
-        paths: whether it needs the paths; else they are empty.
+      tree: what it will be asked about.
+      is_leaf: called with the path of each subtree and the subtree.
+      paths: whether it needs the paths; else they are empty.
     """
     answers: list[bool] = []
 

@@ -23,26 +23,26 @@ from fxflow.errors import ArgumentError, TreeError
 
 _MISSING = object()
 
-# -- taking apart and putting together ---
+# -- taking apart and putting together -------------------------------------------------
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """Put a tree together: the inverse of `flatten`.
+    """Puts a tree together: the inverse of `flatten`.
 
     Args:
-        treedef: the structure.
-        leaves: as many as the structure has.
+      treedef: the structure.
+      leaves: as many as the structure has.
 
     Returns:
-        The tree.
+      The tree.
 
     Raises:
-        ArgumentError: `treedef` is not a structure.
-        TreeError: there are too few or too many leaves.
+      ArgumentError: `treedef` is not a structure.
+      TreeError: there are too few or too many leaves.
 
     Example:
-        >>> unflatten(structure((0, [0])), "ab")
-        ('a', ['b'])
+      >>> unflatten(structure((0, [0])), "ab")
+      ('a', ['b'])
     """
     if not isinstance(treedef, PyTreeDef):
         raise ArgumentError(
@@ -59,35 +59,35 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
 
 def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
-    """Return the leaves of a tree from left to right.
+    """Returns the leaves of a tree from left to right.
 
     Args:
-        tree: any tree.
-        is_leaf: called with each subtree; True makes it a leaf.
+      tree: any tree.
+      is_leaf: called with each subtree; True makes it a leaf.
 
     Returns:
-        A list.
+      A list.
 
     Example:
-        >>> leaves({"b": 1, "a": [2, None, 3]})
-        [2, 3, 1]
+      >>> leaves({"b": 1, "a": [2, None, 3]})
+      [2, 3, 1]
     """
     return flatten(tree, is_leaf)[0]
 
 
 def structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
-    """Return the structure of a tree: the tree without its leaves.
+    """Returns the structure of a tree: the tree without its leaves.
 
     Args:
-        tree: any tree.
-        is_leaf: called with each subtree; True makes it a leaf.
+      tree: any tree.
+      is_leaf: called with each subtree; True makes it a leaf.
 
     Returns:
-        An object that can be compared, hashed and pickled.
+      An object that can be compared, hashed and pickled.
 
     Example:
-        >>> structure([1, (2, 3)])
-        PyTreeDef([*, (*, *)])
+      >>> structure([1, (2, 3)])
+      PyTreeDef([*, (*, *)])
     """
     return flatten(tree, is_leaf)[1]
 
@@ -97,20 +97,20 @@ def flatten_with_path(
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """Take a tree apart, and say where each leaf was.
+    """Takes a tree apart, and says where each leaf was.
 
     Args:
-        tree: any tree.
-        is_leaf: called with each subtree; True makes it a leaf.
-        is_leaf_takes_path: call `is_leaf(path, subtree)` instead.
+      tree: any tree.
+      is_leaf: called with each subtree; True makes it a leaf.
+      is_leaf_takes_path: call `is_leaf(path, subtree)` instead.
 
     Returns:
-        A list of `(path, leaf)`, and the structure. `keystr(path)` prints a path.
+      A list of `(path, leaf)`, and the structure. `keystr(path)` prints a path.
 
     Example:
-        >>> pairs, _ = flatten_with_path({"w": [1, 2]})
-        >>> [(keystr(path), leaf) for path, leaf in pairs]
-        [("['w'][0]", 1), ("['w'][1]", 2)]
+      >>> pairs, _ = flatten_with_path({"w": [1, 2]})
+      >>> [(keystr(path), leaf) for path, leaf in pairs]
+      [("['w'][0]", 1), ("['w'][1]", 2)]
     """
     if is_leaf is None or is_leaf_takes_path:
         return flattening.flatten_with_path(tree, is_leaf)
@@ -123,36 +123,36 @@ def leaves_with_path(
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> list[tuple[KeyPath, Any]]:
-    """Return the leaves of a tree, each with its path.
+    """Returns the leaves of a tree, each with its path.
 
     Args:
-        tree: any tree.
-        is_leaf: called with each subtree; True makes it a leaf.
-        is_leaf_takes_path: call `is_leaf(path, subtree)` instead.
+      tree: any tree.
+      is_leaf: called with each subtree; True makes it a leaf.
+      is_leaf_takes_path: call `is_leaf(path, subtree)` instead.
 
     Returns:
-        A list of `(path, leaf)`.
+      A list of `(path, leaf)`.
     """
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 def flatten_up_to(treedef: PyTreeDef, tree: Any, *, name: str = "tree") -> list[Any]:
-    """Return the subtrees of `tree` that stand at the leaves of `treedef`.
+    """Returns the subtrees of `tree` that stand at the leaves of `treedef`.
 
     Args:
-        treedef: a structure that `tree` must begin with.
-        tree: the tree.
-        name: what to call it in an error.
+      treedef: a structure that `tree` must begin with.
+      tree: the tree.
+      name: what to call it in an error.
 
     Returns:
-        One subtree for each leaf of `treedef`.
+      One subtree for each leaf of `treedef`.
 
     Raises:
-        TreeError: `tree` does not begin with that structure; says where.
+      TreeError: `tree` does not begin with that structure; says where.
 
     Example:
-        >>> flatten_up_to(structure((0, 0)), (1, [2, 3]))
-        [1, [2, 3]]
+      >>> flatten_up_to(structure((0, 0)), (1, [2, 3]))
+      [1, [2, 3]]
     """
     try:
         subtrees: list[Any] = treedef.flatten_up_to(tree)
@@ -165,16 +165,16 @@ def flatten_up_to(treedef: PyTreeDef, tree: Any, *, name: str = "tree") -> list[
 
 
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
-    """Return the children of a container, and what else it consists of.
+    """Returns the children of a container, and what else it consists of.
 
     Args:
-        tree: a container.
+      tree: a container.
 
     Returns:
-        `(children, auxiliary data)`.
+      `(children, auxiliary data)`.
 
     Raises:
-        TreeError: it is a leaf.
+      TreeError: it is a leaf.
     """
     found = registry.flatten_one_level(tree)
     if found is None:
@@ -186,42 +186,42 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
-    """Return the children of a container with their keys, and what else it has.
+    """Returns the children of a container with their keys, and what else it has.
 
     Args:
-        tree: a container.
+      tree: a container.
 
     Returns:
-        `([(key, child), ...], auxiliary data)`.
+      `([(key, child), ...], auxiliary data)`.
 
     Raises:
-        TreeError: it is a leaf.
+      TreeError: it is a leaf.
     """
     children, aux = flatten_one_level(tree)
     return list(zip(keys_of(tree), children, strict=True)), aux
 
 
-# -- working on trees ---
+# -- working on trees ------------------------------------------------------------------
 
 
 def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
-    """Apply a function to each leaf.
+    """Applies a function to each leaf.
 
     Args:
-        f: takes a leaf of `tree`, and the subtree of each of `rest` at that place.
-        tree: any tree; it gives the result its structure.
-        *rest: trees that begin with the same structure.
-        is_leaf: called with each subtree of `tree`; True makes it a leaf.
+      f: takes a leaf of `tree`, and the subtree of each of `rest` at that place.
+      tree: any tree; it gives the result its structure.
+      *rest: trees that begin with the same structure.
+      is_leaf: called with each subtree of `tree`; True makes it a leaf.
 
     Returns:
-        A tree of the same structure as `tree`.
+      A tree of the same structure as `tree`.
 
     Raises:
-        TreeError: one of `rest` does not begin with the structure of `tree`.
+      TreeError: one of `rest` does not begin with the structure of `tree`.
 
     Example:
-        >>> map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
-        {'a': 11, 'b': (22,)}
+      >>> map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
+      {'a': 11, 'b': (22,)}
     """
     first, treedef = flatten(tree, is_leaf)
     if not rest:
@@ -237,24 +237,24 @@ def map_with_path(
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
-    """Apply a function to each leaf and its path.
+    """Applies a function to each leaf and its path.
 
     Args:
-        f: takes the path, then what `map` passes.
-        tree: any tree.
-        *rest: trees that begin with the same structure.
-        is_leaf: called with each subtree of `tree`; True makes it a leaf.
-        is_leaf_takes_path: call `is_leaf(path, subtree)` instead.
+      f: takes the path, then what `map` passes.
+      tree: any tree.
+      *rest: trees that begin with the same structure.
+      is_leaf: called with each subtree of `tree`; True makes it a leaf.
+      is_leaf_takes_path: call `is_leaf(path, subtree)` instead.
 
     Returns:
-        A tree of the same structure as `tree`.
+      A tree of the same structure as `tree`.
 
     Raises:
-        TreeError: one of `rest` does not begin with the structure of `tree`.
+      TreeError: one of `rest` does not begin with the structure of `tree`.
 
     Example:
-        >>> map_with_path(lambda path, x: keystr(path), {"w": [1, 2]})
-        {'w': ["['w'][0]", "['w'][1]"]}
+      >>> map_with_path(lambda path, x: keystr(path), {"w": [1, 2]})
+      {'w': ["['w'][0]", "['w'][1]"]}
     """
     pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     others = [flatten_up_to(treedef, x, name="tree.map_with_path") for x in rest]
@@ -270,23 +270,23 @@ def reduce(
     initializer: Any = _MISSING,
     is_leaf: IsLeaf = None,
 ) -> Any:
-    """Combine the leaves from left to right.
+    """Combines the leaves from left to right.
 
     Args:
-        function: takes the result so far and a leaf.
-        tree: any tree.
-        initializer: what to begin with; left out, the first leaf.
-        is_leaf: called with each subtree; True makes it a leaf.
+      function: takes the result so far and a leaf.
+      tree: any tree.
+      initializer: what to begin with; left out, the first leaf.
+      is_leaf: called with each subtree; True makes it a leaf.
 
     Returns:
-        The last result.
+      The last result.
 
     Raises:
-        TypeError: the tree has no leaves and there is no `initializer`.
+      TypeError: the tree has no leaves and there is no `initializer`.
 
     Example:
-        >>> reduce(lambda total, x: total + x, {"a": 1, "b": [2, 3]}, 10)
-        16
+      >>> reduce(lambda total, x: total + x, {"a": 1, "b": [2, 3]}, 10)
+      16
     """
     values = leaves(tree, is_leaf)
     if initializer is not _MISSING:
@@ -303,23 +303,23 @@ def reduce_associative(
     identity: Any = _MISSING,
     is_leaf: IsLeaf = None,
 ) -> Any:
-    """Combine the leaves in pairs, so that the depth is logarithmic.
+    """Combines the leaves in pairs, so that the depth is logarithmic.
 
     Args:
-        operation: an associative function of two values.
-        tree: any tree.
-        identity: the result for a tree without leaves.
-        is_leaf: called with each subtree; True makes it a leaf.
+      operation: an associative function of two values.
+      tree: any tree.
+      identity: the result for a tree without leaves.
+      is_leaf: called with each subtree; True makes it a leaf.
 
     Returns:
-        The combination of all leaves, in order.
+      The combination of all leaves, in order.
 
     Raises:
-        TypeError: the tree has no leaves and there is no `identity`.
+      TypeError: the tree has no leaves and there is no `identity`.
 
     Example:
-        >>> reduce_associative(lambda x, y: f"({x}{y})", list("abcde"))
-        '((ab)(c(de)))'
+      >>> reduce_associative(lambda x, y: f"({x}{y})", list("abcde"))
+      '((ab)(c(de)))'
     """
     values = leaves(tree, is_leaf)
     if not values:
@@ -342,15 +342,15 @@ def all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
     """Whether all leaves are true.
 
     Args:
-        tree: any tree.
-        is_leaf: called with each subtree; True makes it a leaf.
+      tree: any tree.
+      is_leaf: called with each subtree; True makes it a leaf.
 
     Returns:
-        True or False; True for a tree without leaves.
+      True or False; True for a tree without leaves.
 
     Example:
-        >>> all({"a": True, "b": [1, 0]})
-        False
+      >>> all({"a": True, "b": [1, 0]})
+      False
     """
     return builtins.all(leaves(tree, is_leaf))
 
@@ -360,24 +360,24 @@ def transpose(
     inner_treedef: PyTreeDef | None,
     pytree_to_transpose: Any,
 ) -> Any:
-    """Turn a tree of trees inside out.
+    """Turns a tree of trees inside out.
 
     Args:
-        outer_treedef: the structure outside.
-        inner_treedef: the structure inside; None takes that of the first subtree.
-        pytree_to_transpose: a tree with that structure.
+      outer_treedef: the structure outside.
+      inner_treedef: the structure inside; None takes that of the first subtree.
+      pytree_to_transpose: a tree with that structure.
 
     Returns:
-        A tree with `inner_treedef` outside and `outer_treedef` inside.
+      A tree with `inner_treedef` outside and `outer_treedef` inside.
 
     Raises:
-        TreeError: the tree has not that structure. Of containers that flatten what they
-            hold, and so have other children in the tree than in `outer_treedef`, the
-            number of leaves is compared.
+      TreeError: the tree has not that structure. Of containers that flatten what they
+        hold, and so have other children in the tree than in `outer_treedef`, the
+        number of leaves is compared.
 
     Example:
-        >>> transpose(structure([0, 0]), structure((0, 0, 0)), [(1, 2, 3), (4, 5, 6)])
-        ([1, 4], [2, 5], [3, 6])
+      >>> transpose(structure([0, 0]), structure((0, 0, 0)), [(1, 2, 3), (4, 5, 6)])
+      ([1, 4], [2, 5], [3, 6])
     """
     name = "tree.transpose"
     try:
@@ -417,22 +417,22 @@ def transpose(
 
 
 def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
-    """Repeat the leaves of a prefix so that it has the structure of the full tree.
+    """Repeats the leaves of a prefix so that it has the structure of the full tree.
 
     Args:
-        prefix_tree: a tree that `full_tree` begins with.
-        full_tree: the tree whose structure the result has.
-        is_leaf: called with each subtree of `prefix_tree`; True makes it a leaf.
+      prefix_tree: a tree that `full_tree` begins with.
+      full_tree: the tree whose structure the result has.
+      is_leaf: called with each subtree of `prefix_tree`; True makes it a leaf.
 
     Returns:
-        A tree of the structure of `full_tree` with the leaves of `prefix_tree`.
+      A tree of the structure of `full_tree` with the leaves of `prefix_tree`.
 
     Raises:
-        TreeError: `full_tree` does not begin with the structure of `prefix_tree`.
+      TreeError: `full_tree` does not begin with the structure of `prefix_tree`.
 
     Example:
-        >>> broadcast((0, None), ([1, 2], {"a": 3}), is_leaf=lambda x: x is None)
-        ([0, 0], {'a': None})
+      >>> broadcast((0, None), ([1, 2], {"a": 3}), is_leaf=lambda x: x is None)
+      ([0, 0], {'a': None})
     """
     return structure(full_tree).unflatten(
         broadcast_prefix(prefix_tree, full_tree, is_leaf, name="tree.broadcast")
@@ -446,23 +446,23 @@ def broadcast_prefix(
     *,
     name: str = "tree.broadcast_prefix",
 ) -> list[Any]:
-    """Return, for each leaf of the full tree, the leaf of the prefix above it.
+    """Returns, for each leaf of the full tree, the leaf of the prefix above it.
 
     Args:
-        prefix_tree: a tree that `full_tree` begins with.
-        full_tree: any tree.
-        is_leaf: called with each subtree of `prefix_tree`; True makes it a leaf.
-        name: what to call the function in an error.
+      prefix_tree: a tree that `full_tree` begins with.
+      full_tree: any tree.
+      is_leaf: called with each subtree of `prefix_tree`; True makes it a leaf.
+      name: what to call the function in an error.
 
     Returns:
-        A list as long as `full_tree` has leaves.
+      A list as long as `full_tree` has leaves.
 
     Raises:
-        TreeError: `full_tree` does not begin with the structure of `prefix_tree`.
+      TreeError: `full_tree` does not begin with the structure of `prefix_tree`.
 
     Example:
-        >>> broadcast_prefix((0, 1), ([7, 7], 7))
-        [0, 0, 1]
+      >>> broadcast_prefix((0, 1), ([7, 7], 7))
+      [0, 0, 1]
     """
     values, treedef = flatten(prefix_tree, is_leaf)
     result: list[Any] = []
@@ -472,45 +472,45 @@ def broadcast_prefix(
     return result
 
 
-# -- questions ---
+# -- questions -------------------------------------------------------------------------
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     """Whether a structure is a single leaf (that of `None` has no leaf and is not).
 
     Args:
-        treedef: a structure.
+      treedef: a structure.
 
     Returns:
-        True or False.
+      True or False.
     """
     return bool(treedef.num_nodes == 1 and treedef.num_leaves == 1)
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """Return the structures of the children.
+    """Returns the structures of the children.
 
     Args:
-        treedef: a structure.
+      treedef: a structure.
 
     Returns:
-        A list, empty for a leaf.
+      A list, empty for a leaf.
     """
     return list(treedef.children())
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """Return the structure of a tuple of trees.
+    """Returns the structure of a tuple of trees.
 
     Args:
-        treedefs: the structures of the items.
+      treedefs: the structures of the items.
 
     Returns:
-        A structure.
+      A structure.
 
     Example:
-        >>> treedef_tuple([structure(0), structure([0])])
-        PyTreeDef((*, [*]))
+      >>> treedef_tuple([structure(0), structure([0])])
+      PyTreeDef((*, [*]))
     """
     given = list(treedefs)
     for treedef in given:
@@ -526,15 +526,15 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
     """Whether no item is a container.
 
     Args:
-        iterable: some values.
-        is_leaf: called with each value; True makes it a leaf.
+      iterable: some values.
+      is_leaf: called with each value; True makes it a leaf.
 
     Returns:
-        True or False.
+      True or False.
 
     Example:
-        >>> all_leaves([1, 2]), all_leaves([1, [2]])
-        (True, False)
+      >>> all_leaves([1, 2]), all_leaves([1, [2]])
+      (True, False)
     """
     values = list(iterable)
     if is_leaf is None:
@@ -546,9 +546,9 @@ def is_tree_node(typ: type) -> bool:
     """Whether objects of a class are containers here.
 
     Args:
-        typ: the class.
+      typ: the class.
 
     Returns:
-        True or False.
+      True or False.
     """
     return bool(registry.is_node(typ))

@@ -27,7 +27,7 @@ __all__ = [
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
 
-# -- registration ---
+# -- registration ----------------------------------------------------------------------
 
 
 def register_pytree_node(
@@ -38,30 +38,30 @@ def register_pytree_node(
         Callable[[T], tuple[Iterable[tuple[Any, Any]], Hashable]] | None
     ) = None,
 ) -> None:
-    """Make a class a container.
+    """Makes a class a container.
 
     Args:
-        nodetype: the class; its subclasses are not meant.
-        flatten_func: returns `(children, auxiliary data)` of an object. The data is
-            hashable and can be compared.
-        unflatten_func: makes an object of auxiliary data and children. It must not look
-            into the children: they may be anything.
-        flatten_with_keys_func: as `flatten_func`, with `(key, child)` for children.
+      nodetype: the class; its subclasses are not meant.
+      flatten_func: returns `(children, auxiliary data)` of an object. The data is
+        hashable and can be compared.
+      unflatten_func: makes an object of auxiliary data and children. It must not look
+        into the children: they may be anything.
+      flatten_with_keys_func: as `flatten_func`, with `(key, child)` for children.
 
     Raises:
-        ArgumentError: `nodetype` is not a class.
-        ValueError: the class is a container already.
+      ArgumentError: `nodetype` is not a class.
+      ValueError: the class is a container already.
 
     Example:
-        >>> from fxflow.core import tree
-        >>> class Pair:
-        ...     def __init__(self, x, y):
-        ...         self.x, self.y = x, y
-        >>> register_pytree_node(
-        ...     Pair, lambda p: ((p.x, p.y), None), lambda _, children: Pair(*children)
-        ... )
-        >>> tree.leaves(Pair(1, [2, 3]))
-        [1, 2, 3]
+      >>> from fxflow.core import tree
+      >>> class Pair:
+      ...     def __init__(self, x, y):
+      ...         self.x, self.y = x, y
+      >>> register_pytree_node(
+      ...     Pair, lambda p: ((p.x, p.y), None), lambda _, children: Pair(*children)
+      ... )
+      >>> tree.leaves(Pair(1, [2, 3]))
+      [1, 2, 3]
     """
     _check_new(nodetype, "tree.register_pytree_node")
     registry.register_node(
@@ -70,18 +70,18 @@ def register_pytree_node(
 
 
 def register_pytree_node_class(cls: C) -> C:
-    """Make a class a container by its methods; a decorator.
+    """Makes a class a container by its methods; a decorator.
 
     Args:
-        cls: a class with `tree_flatten(self) -> (children, auxiliary data)` and
-            a classmethod `tree_unflatten(cls, auxiliary data, children)`.
+      cls: a class with `tree_flatten(self) -> (children, auxiliary data)` and
+        a classmethod `tree_unflatten(cls, auxiliary data, children)`.
 
     Returns:
-        The class.
+      The class.
 
     Raises:
-        ArgumentError: it is not a class, or a method is missing.
-        ValueError: the class is a container already.
+      ArgumentError: it is not a class, or a method is missing.
+      ValueError: the class is a container already.
     """
     _check_methods(cls, "register_pytree_node_class", "tree_flatten", "tree_unflatten")
     register_pytree_node(cls, _call_flatten, cls.tree_unflatten)  # type: ignore[attr-defined]
@@ -98,17 +98,17 @@ def register_pytree_with_keys(
     unflatten_func: Callable[[Any, Any], T],
     flatten_func: Callable[[T], tuple[Iterable[Any], Hashable]] | None = None,
 ) -> None:
-    """Make a class a container whose children have keys.
+    """Makes a class a container whose children have keys.
 
     Args:
-        nodetype: the class.
-        flatten_with_keys: returns `([(key, child), ...], auxiliary data)`.
-        unflatten_func: makes an object of auxiliary data and children.
-        flatten_func: returns `(children, auxiliary data)`; faster than the other.
+      nodetype: the class.
+      flatten_with_keys: returns `([(key, child), ...], auxiliary data)`.
+      unflatten_func: makes an object of auxiliary data and children.
+      flatten_func: returns `(children, auxiliary data)`; faster than the other.
 
     Raises:
-        ArgumentError: `nodetype` is not a class.
-        ValueError: the class is a container already.
+      ArgumentError: `nodetype` is not a class.
+      ValueError: the class is a container already.
     """
 
     def without_keys(x: T) -> tuple[Iterable[Any], Hashable]:
@@ -121,19 +121,19 @@ def register_pytree_with_keys(
 
 
 def register_pytree_with_keys_class(cls: C) -> C:
-    """Make a class a container with keys by its methods; a decorator.
+    """Makes a class a container with keys by its methods; a decorator.
 
     Args:
-        cls: a class with `tree_flatten_with_keys(self)`, a classmethod
-            `tree_unflatten(cls, auxiliary data, children)` and, if it has it,
-            `tree_flatten(self)`.
+      cls: a class with `tree_flatten_with_keys(self)`, a classmethod
+        `tree_unflatten(cls, auxiliary data, children)` and, if it has it,
+        `tree_flatten(self)`.
 
     Returns:
-        The class.
+      The class.
 
     Raises:
-        ArgumentError: it is not a class, or a method is missing.
-        ValueError: the class is a container already.
+      ArgumentError: it is not a class, or a method is missing.
+      ValueError: the class is a container already.
     """
     _check_methods(
         cls,
@@ -156,32 +156,32 @@ def register_dataclass(
     meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
 ) -> C:
-    """Make a dataclass a container; a decorator.
+    """Makes a dataclass a container; a decorator.
 
     Args:
-        nodetype: a dataclass, or a class whose constructor takes the fields by name.
-        data_fields: the fields that are children; left out together with
-            `meta_fields`, all but those marked `static()`.
-        meta_fields: the fields that belong to the structure: hashable and comparable.
-        drop_fields: fields with `init=True` that are left to their defaults.
+      nodetype: a dataclass, or a class whose constructor takes the fields by name.
+      data_fields: the fields that are children; left out together with
+        `meta_fields`, all but those marked `static()`.
+      meta_fields: the fields that belong to the structure: hashable and comparable.
+      drop_fields: fields with `init=True` that are left to their defaults.
 
     Returns:
-        The class.
+      The class.
 
     Raises:
-        ArgumentError: it is not a class, or fields are needed and not given.
-        ValueError: the fields are not those of the constructor, or the class is a
-            container already.
+      ArgumentError: it is not a class, or fields are needed and not given.
+      ValueError: the fields are not those of the constructor, or the class is a
+        container already.
 
     Example:
-        >>> from fxflow.core import tree
-        >>> @register_dataclass
-        ... @dataclasses.dataclass
-        ... class Layer:
-        ...     weight: float
-        ...     name: str = static(default="")
-        >>> tree.map(lambda x: 2 * x, Layer(1.5, "first"))
-        Layer(weight=3.0, name='first')
+      >>> from fxflow.core import tree
+      >>> @register_dataclass
+      ... @dataclasses.dataclass
+      ... class Layer:
+      ...     weight: float
+      ...     name: str = static(default="")
+      >>> tree.map(lambda x: 2 * x, Layer(1.5, "first"))
+      Layer(weight=3.0, name='first')
     """
     name = "tree.register_dataclass"
     _check_new(nodetype, name)
@@ -228,39 +228,39 @@ def register_dataclass(
 
 
 def static(**kwargs: Any) -> Any:
-    """Return a dataclass field that belongs to the structure, not to the leaves.
+    """Returns a dataclass field that belongs to the structure, not to the leaves.
 
     Args:
-        **kwargs: what `dataclasses.field` takes. A `"static"` in `metadata` has the
-            last word.
+      **kwargs: what `dataclasses.field` takes. A `"static"` in `metadata` has the
+        last word.
 
     Returns:
-        A field for `register_dataclass`.
+      A field for `register_dataclass`.
     """
     metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
     return dataclasses.field(metadata=metadata, **kwargs)
 
 
 def register_static(cls: C) -> C:
-    """Make objects of a class part of the structure, without leaves; a decorator.
+    """Makes objects of a class part of the structure, without leaves; a decorator.
 
     Args:
-        cls: a class whose objects are hashable and can be compared.
+      cls: a class whose objects are hashable and can be compared.
 
     Returns:
-        The class.
+      The class.
 
     Raises:
-        ArgumentError: it is not a class.
-        ValueError: the class is a container already.
+      ArgumentError: it is not a class.
+      ValueError: the class is a container already.
 
     Example:
-        >>> from fxflow.core import tree
-        >>> @register_static
-        ... class Mode(str):
-        ...     pass
-        >>> tree.leaves([Mode("train"), 1])
-        [1]
+      >>> from fxflow.core import tree
+      >>> @register_static
+      ... class Mode(str):
+      ...     pass
+      >>> tree.leaves([Mode("train"), 1])
+      [1]
     """
     _check_new(cls, "tree.register_static")
     registry.register_node(cls, lambda x: ((), x), lambda x, _: x, lambda x: ((), x))
@@ -282,7 +282,7 @@ def _check_methods(cls: Any, name: str, *methods: str) -> None:
             raise ArgumentError(f"tree.{name}: {cls.__name__} has no method {method}")
 
 
-# -- functions as trees ---
+# -- functions as trees ----------------------------------------------------------------
 
 
 class _Opaque:
@@ -325,20 +325,20 @@ class Partial(functools.partial[Any]):
     function. Functions are compared by `==`, that is by identity for most.
 
     Args:
-        func: the function. A `Partial` is extended; a `functools.partial` is one
-            function, its arguments no leaves.
-        *args: its first arguments.
-        **keywords: its arguments by name.
+      func: the function. A `Partial` is extended; a `functools.partial` is one
+        function, its arguments no leaves.
+      *args: its first arguments.
+      **keywords: its arguments by name.
 
     Example:
-        >>> from fxflow.core import tree
-        >>> add_one = Partial(lambda x, y: x + y, 1)
-        >>> add_one(2), tree.leaves(add_one)
-        (3, [1])
+      >>> from fxflow.core import tree
+      >>> add_one = Partial(lambda x, y: x + y, 1)
+      >>> add_one(2), tree.leaves(add_one)
+      (3, [1])
     """
 
     def __new__(cls, func: Callable[..., Any], *args: Any, **keywords: Any) -> Partial:
-        """Merge a `Partial`, keep a `functools.partial` whole."""
+        """Merges a `Partial`, keeps a `functools.partial` whole."""
         if isinstance(func, Partial):
             args, keywords = (*func.args, *args), {**func.keywords, **keywords}
             func = func.func
@@ -358,7 +358,7 @@ registry.register_node(
 )
 
 
-# -- pickling: a structure refers to its registry ---
+# -- pickling: a structure refers to its registry --------------------------------------
 
 
 def _own_registry() -> Any:

@@ -18,22 +18,22 @@ KeyPath = tuple[Any, ...]
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """Return a path as text.
+    """Returns a path as text.
 
     Args:
-        keys: a path from `flatten_with_path`.
-        simple: leave out brackets, quotes and dots.
-        separator: what to put between keys.
+      keys: a path from `flatten_with_path`.
+      simple: leave out brackets, quotes and dots.
+      separator: what to put between keys.
 
     Returns:
-        Text such as `['layers'][0].weight`, or with `simple=True, separator="/"`
-        `layers/0/weight`.
+      Text such as `['layers'][0].weight`, or with `simple=True, separator="/"`
+      `layers/0/weight`.
 
     Example:
-        >>> from fxflow.core.tree import DictKey, SequenceKey
-        >>> path = (DictKey("layers"), SequenceKey(0), GetAttrKey("weight"))
-        >>> keystr(path), keystr(path, simple=True, separator="/")
-        ("['layers'][0].weight", 'layers/0/weight')
+      >>> from fxflow.core.tree import DictKey, SequenceKey
+      >>> path = (DictKey("layers"), SequenceKey(0), GetAttrKey("weight"))
+      >>> keystr(path), keystr(path, simple=True, separator="/")
+      ("['layers'][0].weight", 'layers/0/weight')
     """
     return separator.join(map(_simple if simple else str, keys))
 
@@ -45,22 +45,22 @@ def _simple(key: Any) -> str:
     return str(key)
 
 
-# -- where two trees differ ---
+# -- where two trees differ ------------------------------------------------------------
 
 _NAMED: dict[type, str] = {tuple: "a tuple", list: "a list", dict: "a dict"}
 
 
 def difference(treedef: PyTreeDef, tree: Any, path: KeyPath = ()) -> str | None:
-    """Say where a tree first fails to begin with a structure.
+    """Says where a tree first fails to begin with a structure.
 
     Args:
-        treedef: the structure.
-        tree: the tree.
-        path: what comes before the paths in it.
+      treedef: the structure.
+      tree: the tree.
+      path: what comes before the paths in it.
 
     Returns:
-        Words such as `at ['w'] expected a tuple of 2, got a list of 3`; None if the
-        tree does begin with the structure.
+      Words such as `at ['w'] expected a tuple of 2, got a list of 3`; None if the
+      tree does begin with the structure.
     """
     data = treedef.node_data()
     if data is None:
@@ -97,13 +97,13 @@ def difference(treedef: PyTreeDef, tree: Any, path: KeyPath = ()) -> str | None:
 
 
 def begins_alike(treedef: PyTreeDef, tree: Any) -> bool:
-    """Return whether a tree has the containers of a structure.
+    """Returns whether a tree has the containers of a structure.
 
     What a registered container holds is its own affair and is not looked at.
 
     Args:
-        treedef: the structure.
-        tree: the tree.
+      treedef: the structure.
+      tree: the tree.
     """
     data = treedef.node_data()
     if data is None:
@@ -147,7 +147,7 @@ def _describe_node(kind: type, aux: Any, size: int) -> str:
 
 
 def describe(x: Any) -> str:
-    """Say what stands at a place of a tree, in few words."""
+    """Says what stands at a place of a tree, in few words."""
     found = registry.flatten_one_level(x)
     if found is not None:
         return _describe_node(type(x), found[1], len(list(found[0])))
@@ -165,16 +165,16 @@ def describe(x: Any) -> str:
 
 
 def keys_of(tree: Any) -> list[Any]:
-    """Return the keys of a container's children.
+    """Returns the keys of a container's children.
 
     Not by the registry's `flatten_one_level_with_keys` alone: in jaxlib 0.10.2 it names
     every field of a namedtuple after the first.
 
     Args:
-        tree: a container.
+      tree: a container.
 
     Returns:
-        One key for each child.
+      One key for each child.
     """
     if _is_plain_namedtuple(tree):
         return [GetAttrKey(name) for name in type(tree)._fields]

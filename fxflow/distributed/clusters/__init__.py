@@ -10,16 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from fxflow.distributed.clusters.base import Cluster, Membership
+from fxflow.distributed.clusters.fxflow import Environment
+from fxflow.distributed.clusters.kubernetes import Kubernetes
+from fxflow.distributed.clusters.openmpi import OpenMPI
+from fxflow.distributed.clusters.slurm import Slurm
+from fxflow.distributed.clusters.tensorflow import TFConfig
+from fxflow.distributed.clusters.torchrun import Torchrun
+from fxflow.distributed.clusters.tpu import GceTPU, GkeTPU
 from fxflow.errors import DistributedError
-
-from .base import Cluster, Membership
-from .fxflow import Environment
-from .kubernetes import Kubernetes
-from .openmpi import OpenMPI
-from .slurm import Slurm
-from .tensorflow import TFConfig
-from .torchrun import Torchrun
-from .tpu import GceTPU, GkeTPU
 
 __all__ = ["CLUSTERS", "Cluster", "Membership", "detect"]
 
@@ -40,18 +39,18 @@ CLUSTERS: tuple[type[Cluster], ...] = (
 def detect(
     method: str | None = None, environment: Mapping[str, str] | None = None
 ) -> Membership | None:
-    """Return what the cluster manager says about this process.
+    """Returns what the cluster manager says about this process.
 
     Args:
-        method: the manager's name; None asks all; ``"deactivate"`` asks none.
-        environment: instead of the process's.
+      method: the manager's name; None asks all; ``"deactivate"`` asks none.
+      environment: instead of the process's.
 
     Returns:
-        What is known; None if no manager is there.
+      What is known; None if no manager is there.
 
     Raises:
-        ValueError: there is no such manager.
-        DistributedError: the manager is not there, or says what cannot be.
+      ValueError: there is no such manager.
+      DistributedError: the manager is not there, or says what cannot be.
     """
     env = os.environ if environment is None else environment
     own = Environment(env)

@@ -14,13 +14,13 @@ class Membership(NamedTuple):
     """What is known about a process; None where it is not.
 
     Attributes:
-        coordinator_address: ``host:port``.
-        num_processes: how many there are.
-        process_id: this one's number.
-        local_process_id: this one's number among those of its machine.
-        hosted: whether somebody else (a launcher) runs the coordinator.
-        token: the run's secret.
-        source: who says so, for messages.
+      coordinator_address: ``host:port``.
+      num_processes: how many there are.
+      process_id: this one's number.
+      local_process_id: this one's number among those of its machine.
+      hosted: whether somebody else (a launcher) runs the coordinator.
+      token: the run's secret.
+      source: who says so, for messages.
     """
 
     coordinator_address: str | None = None
@@ -36,7 +36,7 @@ class Cluster:
     """A cluster manager.
 
     Args:
-        environment: the variables to read.
+      environment: the variables to read.
     """
 
     #: What `initialize(cluster_detection_method=)` calls it.
@@ -48,22 +48,22 @@ class Cluster:
         self.env = environment
 
     def is_present(self) -> bool:
-        """Return whether this process was started by the manager."""
+        """Returns whether this process was started by the manager."""
         return all(self.env.get(name) for name in self.variables)
 
     def membership(self) -> Membership:
-        """Return what the manager says.
+        """Returns what the manager says.
 
         Raises:
-            DistributedError: it says what cannot be.
+          DistributedError: it says what cannot be.
         """
         raise DistributedError(f"{self.name} says nothing")
 
     def integer(self, *names: str) -> int:
-        """Return the first of these variables that is set, as a number.
+        """Returns the first of these variables that is set, as a number.
 
         Raises:
-            DistributedError: none is set, or it is not a number.
+          DistributedError: none is set, or it is not a number.
         """
         for name in names:
             text = self.env.get(name)
@@ -81,7 +81,7 @@ class Cluster:
 
 
 def job_port(job: int) -> int:
-    """Return a port that the processes of one job derive alike: 61440 to 65535.
+    """Returns a port that the processes of one job derive alike: 61440 to 65535.
 
     Above the ports that Linux gives out by itself (32768 to 60999), so that it is
     most likely free; two jobs on one machine differ unless their numbers agree

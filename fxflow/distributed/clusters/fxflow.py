@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import Cluster, Membership
+from fxflow.distributed.clusters.base import Cluster, Membership
 
 __all__ = ["Environment"]
 
@@ -25,7 +25,7 @@ class Environment(Cluster):
         return self.integer(name) if self.env.get(name) else None
 
     def membership(self) -> Membership:
-        """Return what the variables say; each may be missing."""
+        """Returns what the variables say; each may be missing."""
         return Membership(
             self.env.get("FXFLOW_COORDINATOR_ADDRESS") or None,
             self._maybe("FXFLOW_NUM_PROCESSES"),
@@ -37,7 +37,7 @@ class Environment(Cluster):
         )
 
     def over(self, other: Membership) -> Membership:
-        """Return `other` with what the variables say put over it."""
+        """Returns `other` with what the variables say put over it."""
         own = self.membership()
         given = {
             name: value

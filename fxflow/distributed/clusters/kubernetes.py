@@ -10,9 +10,8 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
+from fxflow.distributed.clusters.base import Cluster, Membership
 from fxflow.errors import DistributedError
-
-from .base import Cluster, Membership
 
 __all__ = ["Kubernetes"]
 
@@ -39,7 +38,7 @@ class Kubernetes(Cluster):
         self._account = account
 
     def membership(self) -> Membership:
-        """Return the pod's place."""
+        """Returns the pod's place."""
         index = self.integer("JOB_COMPLETION_INDEX")
         host = self.env.get("HOSTNAME") or socket.gethostname()
         job = host.partition(".")[0].removesuffix(f"-{index}")
@@ -60,14 +59,14 @@ class Kubernetes(Cluster):
         return Membership(address, count, index, source="Kubernetes")
 
     def full_name(self, host: str) -> str:
-        """Return the pod's name with its domain."""
+        """Returns the pod's name with its domain."""
         return socket.getfqdn(host)
 
     def completions(self, job: str) -> int:
-        """Return how many pods the job has, from the API server.
+        """Returns how many pods the job has, from the API server.
 
         Raises:
-            DistributedError: it does not say.
+          DistributedError: it does not say.
         """
         try:
             namespace = (self._account / "namespace").read_text().strip()

@@ -6,9 +6,8 @@ import contextlib
 import re
 import socket
 
+from fxflow.distributed.clusters.base import Cluster, Membership, job_port
 from fxflow.errors import DistributedError
-
-from .base import Cluster, Membership, job_port
 
 __all__ = ["OpenMPI"]
 
@@ -25,7 +24,7 @@ class OpenMPI(Cluster):
     variables = ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
 
     def membership(self) -> Membership:
-        """Return the rank's place."""
+        """Returns the rank's place."""
         local = self.env.get("OMPI_COMM_WORLD_LOCAL_RANK")
         count = self.integer("OMPI_COMM_WORLD_SIZE")
         rank = self.integer("OMPI_COMM_WORLD_RANK")
@@ -51,7 +50,7 @@ class OpenMPI(Cluster):
         )
 
     def _head(self) -> tuple[str, int]:
-        """Return the machine of ``mpirun`` and a number of the run."""
+        """Returns the machine of ``mpirun`` and a number of the run."""
         # 4: "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911". The lower half of the
         # number counts the jobs of the run, the upper one is different in each.
         uri = self.env.get("OMPI_MCA_orte_hnp_uri", "")
@@ -68,7 +67,7 @@ class OpenMPI(Cluster):
 
 
 def is_here(host: str) -> bool:
-    """Return whether a name or address is this machine's; True if nobody knows it."""
+    """Returns whether a name or address is this machine's; True if nobody knows it."""
     if host == socket.gethostname():
         return True
     try:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 
+from fxflow.distributed.clusters.base import Cluster, Membership, job_port
 from fxflow.errors import DistributedError
-
-from .base import Cluster, Membership, job_port
 
 __all__ = ["Slurm", "first_host"]
 
 
 def first_host(nodes: str) -> str:
-    """Return the first host of a Slurm node list.
+    """Returns the first host of a Slurm node list.
 
     Example:
-        >>> first_host("gpu[003-007,11],login"), first_host("a1,a2")
-        ('gpu003', 'a1')
+      >>> first_host("gpu[003-007,11],login"), first_host("a1,a2")
+      ('gpu003', 'a1')
     """
     first = re.match(r"(?:[^,\[]|\[[^\]]*\])*", nodes.strip())
     text = first.group() if first else ""
@@ -34,7 +33,7 @@ class Slurm(Cluster):
     variables = ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_PROCID")
 
     def membership(self) -> Membership:
-        """Return the task's place; task 0 runs on the first node of the step."""
+        """Returns the task's place; task 0 runs on the first node of the step."""
         host = first_host(self.env["SLURM_STEP_NODELIST"])
         return Membership(
             f"{host}:{job_port(self.integer('SLURM_JOB_ID'))}",

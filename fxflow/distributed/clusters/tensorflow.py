@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
+from fxflow.distributed.clusters.base import Cluster, Membership
 from fxflow.errors import DistributedError
-
-from .base import Cluster, Membership
 
 __all__ = ["TFConfig"]
 
@@ -21,7 +20,7 @@ class TFConfig(Cluster):
     variables = ("TF_CONFIG",)
 
     def membership(self) -> Membership:
-        """Return the task's place: the chief is process 0, then come the workers."""
+        """Returns the task's place: the chief is process 0, then come the workers."""
         text = self.env["TF_CONFIG"]
         try:
             config = json.loads(text)

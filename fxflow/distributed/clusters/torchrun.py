@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import Cluster, Membership
+from fxflow.distributed.clusters.base import Cluster, Membership
 
 __all__ = ["Torchrun"]
 
@@ -14,7 +14,7 @@ class Torchrun(Cluster):
     variables = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
     def membership(self) -> Membership:
-        """Return the rank's place."""
+        """Returns the rank's place."""
         port = self.integer("MASTER_PORT")
         if self.env.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() == "true":
             port += 1  # the agent itself listens at MASTER_PORT

@@ -7,9 +7,8 @@ import urllib.request
 from collections.abc import Callable, Mapping
 
 from fxflow.devices import plugins
+from fxflow.distributed.clusters.base import Cluster, Membership
 from fxflow.errors import DistributedError
-
-from .base import Cluster, Membership
 
 __all__ = ["GceTPU", "GkeTPU", "read_metadata"]
 
@@ -32,7 +31,7 @@ class GkeTPU(Cluster):
     variables = ("TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID")
 
     def membership(self) -> Membership:
-        """Return the worker's place."""
+        """Returns the worker's place."""
         hosts = _hosts(self.env["TPU_WORKER_HOSTNAMES"])
         worker = self.integer("TPU_WORKER_ID")
         if not 0 <= worker < len(hosts):
@@ -50,10 +49,10 @@ class GkeTPU(Cluster):
 
 
 def read_metadata(name: str, timeout: float = 1.0) -> str:
-    """Return an attribute of this VM.
+    """Returns an attribute of this VM.
 
     Raises:
-        OSError: there is no metadata server, or it has no such attribute.
+      OSError: there is no metadata server, or it has no such attribute.
     """
     request = urllib.request.Request(
         _METADATA + name, headers={"Metadata-Flavor": "Google"}
@@ -68,8 +67,8 @@ class GceTPU(Cluster):
     Asked only on a machine that has a TPU, and for one second.
 
     Args:
-        environment: the variables to read.
-        read: reads an attribute of the VM.
+      environment: the variables to read.
+      read: reads an attribute of the VM.
     """
 
     name = "gce_tpu"
@@ -84,7 +83,7 @@ class GceTPU(Cluster):
         self._read = read
 
     def is_present(self) -> bool:
-        """Return whether this is a TPU VM."""
+        """Returns whether this is a TPU VM."""
         if self._read is None:
             if self.env.get("TPU_SKIP_MDS_QUERY") or plugins.missing_device("tpu"):
                 return False
@@ -95,7 +94,7 @@ class GceTPU(Cluster):
             return False
 
     def membership(self) -> Membership:
-        """Return the VM's place."""
+        """Returns the VM's place."""
         read = self._read or read_metadata
         try:
             number = int(read("agent-worker-number"))

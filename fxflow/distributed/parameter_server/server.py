@@ -187,7 +187,7 @@ class ParameterServer:
             f"exchange {self.exchange!r}>"
         )
 
-    # -- public --------------------------------------------------------------------
+    # -- public ------------------------------------------------------------------------
 
     def init(self, params: Any) -> ServerState:
         """Shares out parameters and makes the optimizer's state.
@@ -263,7 +263,7 @@ class ParameterServer:
         state: ServerState = self._share_out(given)
         return state
 
-    # -- programs ------------------------------------------------------------------
+    # -- programs ----------------------------------------------------------------------
 
     @property
     def _everywhere(self) -> NamedSharding:

@@ -96,7 +96,7 @@ class _Run:
         zero = fnp.zeros((), aval.dtype)
         return Sharded(self.servers.filled(value, zero), value.shape)
 
-    # -- nodes ---------------------------------------------------------------------
+    # -- nodes -------------------------------------------------------------------------
 
     def node(self, node: Node, values: list[Any]) -> Sequence[Any]:
         """Returns the results of one operation."""

@@ -167,7 +167,7 @@ def solve(a: Any, b: Any) -> Any:
     return triangular_solve(factors, low, left_side=True, lower=False)
 
 
-# -- public ------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 
 def eig(

@@ -101,7 +101,7 @@ class Hessenberg(Condensed):
         return {**super().cost(*avals), "flops": flops(avals[0], 10 / 3)}
 
 
-# -- public ------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 
 def hessenberg(a: Any) -> tuple[Array, Array]:

@@ -354,7 +354,7 @@ def _places(order: Aval) -> Any:
     return broadcasted_iota(order.dtype, order.shape, order.ndim - 1)
 
 
-# -- public ------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 
 def geqrf(x: Any) -> tuple[Array, Array]:

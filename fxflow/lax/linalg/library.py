@@ -33,7 +33,7 @@ from fxflow.lax.reduction import ReduceAnd, ReduceSum
 from fxflow.lax.rounding import is_finite
 from fxflow.lax.select import select
 
-# -- types -------------------------------------------------------------------------
+# -- types -----------------------------------------------------------------------------
 
 
 def require_matrices(name: str, aval: Aval, *, square: bool = False) -> None:
@@ -55,7 +55,7 @@ def require_matrices(name: str, aval: Aval, *, square: bool = False) -> None:
         raise ShapeError(f"{name}: takes square matrices [..., n, n], got {aval}")
 
 
-# -- calls -------------------------------------------------------------------------
+# -- calls -----------------------------------------------------------------------------
 
 
 def _layout(aval: Aval, core: int) -> str:
@@ -216,7 +216,7 @@ def zeros_text(ctx: Any, avals: Sequence[Aval]) -> list[str]:
     return [str(ctx.constant(np.zeros((), a.dtype), a)) for a in avals]
 
 
-# -- matrices ----------------------------------------------------------------------
+# -- matrices --------------------------------------------------------------------------
 
 
 def _is_batched(x: Any) -> tuple[int, ...]:

@@ -202,7 +202,7 @@ def permutation_of(pivots: Any, size: int) -> Any:
     return fori_loop(np.int32(0), np.int32(count), exchange, index)
 
 
-# -- public ------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 
 def lu(x: Any) -> tuple[Array, Array, Array]:

@@ -211,7 +211,7 @@ class PivotedQr(Primitive):
         return {**super().cost(*avals, **params), "flops": flops(avals[0], 8 / 3)}
 
 
-# -- public ------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 
 def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> Any:

@@ -93,7 +93,7 @@ class Schur(Primitive):
         return {**super().cost(*avals, **params), "flops": flops(avals[0], 25.0)}
 
 
-# -- public ------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 
 def schur(x: Any, *, compute_schur_vectors: bool = True) -> tuple[Array, ...]:

@@ -311,7 +311,7 @@ def _perturbed(dl: Any, d: Any, du: Any, b: Any) -> Any:
     return transpose(out, (*range(1, ndim), 0, ndim))
 
 
-# -- public ------------------------------------------------------------------------
+# -- public ----------------------------------------------------------------------------
 
 
 def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:

@@ -116,7 +116,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
-# -- singular values -----------------------------------------------------------------
+# -- singular values -------------------------------------------------------------------
 
 
 @library("full_matrices", "compute_uv", "hermitian", "subset_by_index")
@@ -201,7 +201,7 @@ def svdvals(x: ArrayLike, /) -> Array:
     return values
 
 
-# -- eigenvalues ---------------------------------------------------------------------
+# -- eigenvalues -----------------------------------------------------------------------
 
 
 @library()

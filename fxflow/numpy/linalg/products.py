@@ -60,7 +60,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     return x if out is None else matmul(out, x)
 
 
-# -- chains -------------------------------------------------------------------------
+# -- chains ----------------------------------------------------------------------------
 
 
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
@@ -140,7 +140,7 @@ def _splits(lengths: tuple[int, ...]) -> dict[tuple[int, int], int]:
     return split
 
 
-# -- names of the array API standard -------------------------------------------------
+# -- names of the array API standard ---------------------------------------------------
 
 
 @library("offset")

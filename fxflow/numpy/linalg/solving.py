@@ -163,7 +163,7 @@ def inv(a: ArrayLike) -> Array:
     return _solved(x, identity_like(x, x.aval.shape[-1]))
 
 
-# -- least squares -------------------------------------------------------------------
+# -- least squares ---------------------------------------------------------------------
 
 
 @library("hermitian")
@@ -318,7 +318,7 @@ def _least_squares(
     return (x[:, 0] if vector else x), residuals, rank, s
 
 
-# -- tensors -------------------------------------------------------------------------
+# -- tensors ---------------------------------------------------------------------------
 
 
 @library("axes")

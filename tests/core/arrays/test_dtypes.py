@@ -18,7 +18,7 @@ FLOATS = [d for d in dtypes.ALL if "float" in d.name]
 INTEGERS = [d for d in dtypes.ALL if "int" in d.name]
 
 
-# -- requests ---
+# -- requests --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("d", dtypes.ALL, ids=str)
@@ -117,7 +117,7 @@ def test_long_double_is_refused() -> None:
         dtypes.dtype(np.clongdouble)
 
 
-# -- values ---
+# -- values ----------------------------------------------------------------------------
 
 
 class Color(enum.IntEnum):
@@ -213,7 +213,7 @@ def test_host_array_converts() -> None:
     np.testing.assert_array_equal(swapped, [0, 1, 2])
 
 
-# -- questions ---
+# -- questions -------------------------------------------------------------------------
 
 
 def test_each_dtype_has_one_kind() -> None:
@@ -295,7 +295,7 @@ def test_finfo_and_iinfo_special() -> None:
         dtypes.iinfo(bool)
 
 
-# -- names, related dtypes ---
+# -- names, related dtypes -------------------------------------------------------------
 
 
 def test_names() -> None:

@@ -134,7 +134,7 @@ def test_a_dtype_outside_the_lattice() -> None:
         lub((np.dtype("V4"), dtypes.float32), (False, False))
 
 
-# -- result_type: what operands may be ---
+# -- result_type: what operands may be -------------------------------------------------
 
 
 class Kind(int):

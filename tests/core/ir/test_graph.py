@@ -43,7 +43,7 @@ def text(source):
     return textwrap.dedent(source).strip()
 
 
-# -- printing ----------------------------------------------------------------------
+# -- printing --------------------------------------------------------------------------
 
 
 def test_straight_code():
@@ -138,7 +138,7 @@ def test_long_graphs_print_in_linear_time():
     assert str(traced(fun)).count("neg") == 3000
 
 
-# -- evaluating --------------------------------------------------------------------
+# -- evaluating ------------------------------------------------------------------------
 
 
 def test_evaluate():
@@ -173,7 +173,7 @@ def test_literals_are_arrays_of_their_type():
     assert repr(Var(VECTOR)) == "Var(f32[3])"
 
 
-# -- pruning -----------------------------------------------------------------------
+# -- pruning ---------------------------------------------------------------------------
 
 
 def test_what_nobody_uses_is_never_recorded():
@@ -211,7 +211,7 @@ def test_pruning_reaches_into_calls():
     half.check()
 
 
-# -- checking ----------------------------------------------------------------------
+# -- checking --------------------------------------------------------------------------
 
 
 def node(name, inputs, outputs, **params):
@@ -274,7 +274,7 @@ def test_operands_that_do_not_fit():
         Graph([a, v], [node("add", [a, v], [Var(VECTOR)])], []).check()
 
 
-# -- the rest ----------------------------------------------------------------------
+# -- the rest --------------------------------------------------------------------------
 
 
 def test_subgraphs():

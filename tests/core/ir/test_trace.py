@@ -78,7 +78,7 @@ def test_named_scope_reaches_the_nodes():
     assert "outer/inner/sin" in jit(fun).lower(1.0).as_text()
 
 
-# -- what needs a concrete value -------------------------------------------------
+# -- what needs a concrete value -------------------------------------------------------
 
 
 TRANSFORMS = [
@@ -157,7 +157,7 @@ def test_traced_values_are_not_hashable():
         jit(lambda x: hash(x))(1.0)
 
 
-# -- leaks -------------------------------------------------------------------------
+# -- leaks -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def graph_of(function, *args):
     return graph, arrays
 
 
-# -- NumPy or XLA ------------------------------------------------------------------
+# -- NumPy or XLA ----------------------------------------------------------------------
 
 
 def on_host(function, *args):
@@ -136,7 +136,7 @@ def test_0d_constants_stay_scalars():
     assert vmap(lambda r: r * 2.0)(x).tolist() == [[2.0] * 3] * 2
 
 
-# -- plans -------------------------------------------------------------------------
+# -- plans -----------------------------------------------------------------------------
 
 
 def test_a_plan_is_made_once():
@@ -173,7 +173,7 @@ def test_results_are_immutable():
         assert not np.asarray(y).flags.writeable
 
 
-# -- library functions ---------------------------------------------------------------
+# -- library functions -----------------------------------------------------------------
 
 
 @library("axis", "mode")
@@ -268,7 +268,7 @@ def test_captured_arrays_of_library_functions():
     assert with_table(fnp.zeros(3)).tolist() == [0.0, 1.0, 2.0]
 
 
-# -- options -----------------------------------------------------------------------
+# -- options ---------------------------------------------------------------------------
 
 
 def test_overrides_belong_to_their_thread():

@@ -55,7 +55,7 @@ def laid(fun, *args, kinds=None, wanted=()):
     return steps(made), outs
 
 
-# -- nothing to do ---
+# -- nothing to do ---------------------------------------------------------------------
 
 
 def test_programs_of_one_memory_stay_as_they_are():
@@ -65,7 +65,7 @@ def test_programs_of_one_memory_stay_as_they_are():
     assert laid_out(graph, [None]) == (graph, None)
 
 
-# -- arguments and results ---
+# -- arguments and results -------------------------------------------------------------
 
 
 def test_what_computes_reads_a_copy():
@@ -106,7 +106,7 @@ def test_an_input_that_is_laid_out_otherwise():
     assert wanted_of(graph, places, ()) == []
 
 
-# -- what names a memory ---
+# -- what names a memory ---------------------------------------------------------------
 
 
 def test_there_and_back():
@@ -134,7 +134,7 @@ def test_a_layout_is_changed_in_the_devices_own_memory():
     assert laid(lambda x: here(put(x)), X) == ([H, "device", H], [H])
 
 
-# -- views, slices, updates ---
+# -- views, slices, updates ------------------------------------------------------------
 
 
 def test_views_stay_parts_are_read():
@@ -178,7 +178,7 @@ def test_updates_are_written_in_place():
     )
 
 
-# -- calls, branches, loops ---
+# -- calls, branches, loops ------------------------------------------------------------
 
 
 def test_calls():
@@ -302,7 +302,7 @@ def test_inside_what_knows_no_memories():
     assert names[0] == "device" and outs == [None]
 
 
-# -- derivatives ---
+# -- derivatives -----------------------------------------------------------------------
 
 
 def test_where_cotangents_go():

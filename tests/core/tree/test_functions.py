@@ -36,7 +36,7 @@ def is_none(x: Any) -> bool:
     return x is None
 
 
-# -- properties ---
+# -- properties ------------------------------------------------------------------------
 
 
 @given(TREES)
@@ -96,7 +96,7 @@ def test_where_trees_differ_agrees_with_the_registry(x: Any, y: Any) -> None:
         assert len(tree.flatten_up_to(treedef, y)) == treedef.num_leaves
 
 
-# -- functions ---
+# -- functions -------------------------------------------------------------------------
 
 
 def test_flatten_takes_a_predicate() -> None:
@@ -267,7 +267,7 @@ def test_unflatten_errors() -> None:
         tree.unflatten([1, 2], treedef)
 
 
-# -- errors that say where ---
+# -- errors that say where -------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

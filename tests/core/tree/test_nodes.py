@@ -133,7 +133,7 @@ def test_a_namedtuple_becomes_a_container_of_its_own_kind() -> None:
         tree.register_static(pair)
 
 
-# -- dataclasses ---
+# -- dataclasses -----------------------------------------------------------------------
 
 
 def test_register_dataclass_infers() -> None:
@@ -206,7 +206,7 @@ def test_register_static() -> None:
     assert tree.map(str, [cls("a"), 1]) == ["a", "1"]
 
 
-# -- Partial ---
+# -- Partial ---------------------------------------------------------------------------
 
 
 def add(*args: Any, **keywords: Any) -> tuple[Any, Any]:

@@ -51,7 +51,7 @@ def test_membership() -> None:
     assert Slurm(env).membership()[:4] == ("n7:61441", 6, 5, None)
 
 
-# -- a real Slurm of one node, that runs as long as the test ---
+# -- a real Slurm of one node, that runs as long as the test ---------------------------
 
 CONFIGURATION = """
 ClusterName=test
