@@ -57,7 +57,6 @@ def print(
         `partitioned` are both asked for.
 
     Example:
-      >>> import fxflow
       >>> fxflow.jit(lambda x: print("x is {x}", x=x))(1.0)
       x is 1.0
     """
@@ -143,7 +142,6 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
       ConcretizationError: it is traced.
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> visualize_array_sharding(fnp.ones(2))
       ┌─────┐
       │CPU 0│

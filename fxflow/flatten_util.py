@@ -37,7 +37,6 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Any], Any]]:
       ShapeError: (of the function) the vector has another length.
 
     Example:
-      >>> from fxflow import numpy as fnp
       >>> from fxflow.flatten_util import ravel_pytree
       >>> vector, unravel = ravel_pytree({"b": fnp.ones(2), "w": fnp.zeros((2, 1))})
       >>> vector.tolist()

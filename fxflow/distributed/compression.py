@@ -311,7 +311,6 @@ def psum(x: Any, axis_name: Any, code: str | Code = "int8", *, key: Any = None) 
       ArgumentError: the code is unknown, or needs a key.
 
     Example:
-      >>> import fxflow
       >>> total = fxflow.vmap(lambda v: psum(v, "i", "bf16"), axis_name="i")
       >>> total(fnp.array([1.0, 2.0, 4.0])).tolist()
       [7.0, 7.0, 7.0]
@@ -337,7 +336,6 @@ def pmean(x: Any, axis_name: Any, code: str | Code = "int8", *, key: Any = None)
       ArgumentError: the code is unknown, or needs a key.
 
     Example:
-      >>> import fxflow
       >>> mean = fxflow.vmap(lambda v: pmean(v, "i", "bf16"), axis_name="i")
       >>> mean(fnp.array([1.0, 3.0])).tolist()
       [2.0, 2.0]
@@ -387,7 +385,6 @@ def error_feedback(
       ShapeError: (by `apply`) the residuals are of other values.
 
     Example:
-      >>> import fxflow
       >>> feedback = error_feedback("i", "bf16", axis_size=2)
       >>> x = fnp.array([1.0, 2.0])
       >>> step = fxflow.vmap(feedback.apply, in_axes=(0, None), axis_name="i")

@@ -144,7 +144,6 @@ def elastic(
         workers end.
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> from fxflow.distributed import elastic
       >>> elastic(lambda world, total, index: total + index, fnp.zeros(()), 5)
       Outcome(state=array(10., dtype=float32), step=5, preempted=False)

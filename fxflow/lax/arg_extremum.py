@@ -178,7 +178,6 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Array:
       The first of equal elements; the first NaN if there is one.
 
     Example:
-      >>> import numpy as np
       >>> print(argmax(np.float32([[1, 2], [4, 3]]), 1, np.int32))
       [1 0]
 
@@ -212,7 +211,6 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Array:
       The first of equal elements; the first NaN if there is one.
 
     Example:
-      >>> import numpy as np
       >>> print(argmin(np.float32([[1, 2], [4, 3]]), 1, np.int32))
       [0 1]
 

@@ -41,8 +41,6 @@ def associative_scan(
       ShapeError, TreeError: lengths differ, or `fn` returns something else.
 
     Example:
-      >>> import numpy as np
-      >>> from fxflow import lax
       >>> associative_scan(lax.mul, np.array([1.0, 2.0, 3.0, 4.0])).tolist()
       [1.0, 2.0, 6.0, 24.0]
 

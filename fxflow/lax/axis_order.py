@@ -86,7 +86,6 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Array:
       AxisError: `permutation` does not name each axis once.
 
     Example:
-      >>> import numpy as np
       >>> transpose(np.zeros((2, 3), "f4"), (1, 0)).shape
       (3, 2)
 
@@ -171,7 +170,6 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Array:
       AxisError: an axis is out of range or named twice.
 
     Example:
-      >>> import numpy as np
       >>> rev(np.array([1, 2, 3], "i4"), (0,))
       Array([3, 2, 1], dtype=int32)
 

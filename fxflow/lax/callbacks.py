@@ -413,7 +413,6 @@ def pure_callback(
       NotDifferentiableError: it is differentiated.
 
     Example:
-      >>> import numpy as np, fxflow, fxflow.numpy as fnp
       >>> double = lambda x: np.asarray(x) * 2
       >>> like = fxflow.ShapeDtypeStruct((2,), "float32")
       >>> fxflow.jit(lambda x: pure_callback(double, like, x))(fnp.ones(2)).tolist()
@@ -477,7 +476,6 @@ def io_callback(
       ValueError: the function returned something other than declared.
 
     Example:
-      >>> import fxflow
       >>> seen = []
       >>> fxflow.jit(lambda x: io_callback(seen.append, None, x))(1.0)
       >>> seen

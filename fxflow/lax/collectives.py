@@ -106,7 +106,6 @@ def axis_size(axis_name: Any) -> int:
       NameError: no such axis is in scope.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> fxflow.vmap(lambda x: x * axis_size("i"), axis_name="i")(fnp.ones(3)).tolist()
       [3.0, 3.0, 3.0]
     """
@@ -126,7 +125,6 @@ def axis_index(axis_name: Any) -> Array:
       NameError: no such axis is in scope.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> fxflow.vmap(lambda x: axis_index("i"), axis_name="i")(fnp.ones(3)).tolist()
       [0, 1, 2]
     """
@@ -157,7 +155,6 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
       ArgumentError: `to` is another word.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> from fxflow import P, lax
       >>> def gradient(w, x):
       ...     w = lax.pcast(w, "i", to="varying")
@@ -207,7 +204,6 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
       ArgumentError: the groups do not hold each place once.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> fxflow.vmap(lambda x: psum(x, "i"), axis_name="i")(fnp.ones(3)).tolist()
       [3.0, 3.0, 3.0]
     """
@@ -240,7 +236,6 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
       ArgumentError: the groups do not hold each place once.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> fxflow.vmap(lambda x: pmean(x, "i"), axis_name="i")(fnp.arange(3.0)).tolist()
       [1.0, 1.0, 1.0]
     """
@@ -293,7 +288,6 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
       ArgumentError: the groups do not hold each place once.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> fxflow.vmap(lambda x: pmax(x, "i"), axis_name="i")(fnp.arange(3)).tolist()
       [2, 2, 2]
     """
@@ -319,7 +313,6 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
       ArgumentError: the groups do not hold each place once.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> fxflow.vmap(lambda x: pmin(x, "i"), axis_name="i")(fnp.arange(3)).tolist()
       [0, 0, 0]
     """
@@ -362,7 +355,6 @@ def all_gather(
         another word.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> gather = lambda x: all_gather(x, "i")
       >>> fxflow.vmap(gather, axis_name="i")(fnp.arange(2.0)).tolist()
       [[0.0, 1.0], [0.0, 1.0]]
@@ -436,7 +428,6 @@ def psum_scatter(
       ArgumentError: the groups differ in length or do not hold each place once.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> part = lambda x: psum_scatter(x, "i")
       >>> fxflow.vmap(part, axis_name="i")(fnp.arange(4.0).reshape(2, 2)).tolist()
       [2.0, 4.0]
@@ -470,7 +461,6 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
       ArgumentError: `source` is out of range.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> last = lambda x: pbroadcast(x, "i", 2)
       >>> fxflow.vmap(last, axis_name="i")(fnp.arange(3)).tolist()
       [2, 2, 2]
@@ -504,7 +494,6 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
       ArgumentError: a place is named twice or out of range.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> send = lambda x: ppermute(x, "i", [(0, 1), (1, 0)])
       >>> fxflow.vmap(send, axis_name="i")(fnp.arange(3.0)).tolist()
       [1.0, 0.0, 0.0]
@@ -552,7 +541,6 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
       ArgumentError: `perm` is no permutation.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> turn = lambda x: pshuffle(x, "i", [2, 0, 1])
       >>> fxflow.vmap(turn, axis_name="i")(fnp.arange(3)).tolist()
       [2, 0, 1]
@@ -597,7 +585,6 @@ def all_to_all(
       ArgumentError: the groups differ in length or do not hold each place once.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> swap = lambda x: all_to_all(x, "i", 0, 0)
       >>> fxflow.vmap(swap, axis_name="i")(fnp.arange(4).reshape(2, 2)).tolist()
       [[0, 2], [1, 3]]
@@ -660,7 +647,6 @@ def pswapaxes(
       AxisError: the axis is out of range.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> swap = lambda x: pswapaxes(x, "i", 0)
       >>> fxflow.vmap(swap, axis_name="i")(fnp.arange(4).reshape(2, 2)).tolist()
       [[0, 2], [1, 3]]

@@ -65,7 +65,6 @@ def cond(
       ShapeError, DtypeError, TreeError: the results have different types.
 
     Example:
-      >>> from fxflow import lax
       >>> float(cond(True, lax.neg, lambda x: x, 2.0))
       -2.0
 
@@ -105,7 +104,6 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
       ShapeError, DtypeError, TreeError: the results have different types.
 
     Example:
-      >>> from fxflow import lax
       >>> float(switch(1, [lax.neg, lax.exp, lax.sin], 0.0))
       1.0
 

@@ -467,7 +467,6 @@ def conv_general_dilated(
       PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
-      >>> import numpy as np
       >>> x, w = np.ones((1, 1, 4, 4), "f4"), np.ones((2, 1, 3, 3), "f4")
       >>> conv_general_dilated(x, w, (1, 1), "SAME").shape
       (1, 2, 4, 4)

@@ -150,7 +150,6 @@ def conv_transpose(
       ShapeError, DtypeError, ArgumentError: as `conv_general_dilated`.
 
     Example:
-      >>> import numpy as np
       >>> x, w = np.ones((1, 4, 4, 2), "f4"), np.ones((3, 3, 2, 5), "f4")
       >>> conv_transpose(x, w, (2, 2), "SAME").shape
       (1, 8, 8, 5)
@@ -254,7 +253,6 @@ def conv_general_dilated_patches(
       ShapeError, DtypeError, ArgumentError: as `conv_general_dilated`.
 
     Example:
-      >>> import numpy as np
       >>> x = np.ones((1, 3, 4, 4), "f4")
       >>> conv_general_dilated_patches(x, (2, 2), (1, 1), "VALID").shape
       (1, 12, 3, 3)

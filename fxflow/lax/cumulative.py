@@ -369,7 +369,6 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
       Integers wrap around. 16-bit floats accumulate in 32 bits.
 
     Example:
-      >>> import numpy as np
       >>> print(cumsum(np.float32([1, 2, 3])))
       [1. 3. 6.]
 
@@ -399,7 +398,6 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
       Integers wrap around. 16-bit floats accumulate in 32 bits.
 
     Example:
-      >>> import numpy as np
       >>> print(cumprod(np.float32([1, 2, 3])))
       [1. 2. 6.]
 
@@ -429,7 +427,6 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
       by imaginary part.
 
     Example:
-      >>> import numpy as np
       >>> print(cummax(np.float32([1, 2, 3])))
       [1. 2. 3.]
 
@@ -459,7 +456,6 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
       by imaginary part.
 
     Example:
-      >>> import numpy as np
       >>> print(cummin(np.float32([1, 2, 3])))
       [1. 1. 1.]
 
@@ -489,7 +485,6 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
       No overflow; -inf is log(0). From a NaN on the result is NaN.
 
     Example:
-      >>> import numpy as np
       >>> print(np.asarray(cumlogsumexp(np.float32([1, 2, 3]))).round(4))
       [1.     2.3133 3.4076]
 

@@ -310,8 +310,6 @@ def reduce(
       PlacementError: the results cannot be laid out as `out_sharding` says.
 
     Example:
-      >>> import numpy as np
-      >>> from fxflow import lax
       >>> x = np.float32([[1, 2], [3, 4]])
       >>> print(reduce(x, np.float32(0), lambda a, b: lax.max(a, b), (1,)))
       [2. 4.]

@@ -329,7 +329,6 @@ def dot_general(
       Integers wrap around. A contraction over nothing gives 0.
 
     Example:
-      >>> import numpy as np
       >>> x, y = np.ones((5, 2, 3), "f4"), np.ones((5, 3, 4), "f4")
       >>> dot_general(x, y, (((2,), (1,)), ((0,), (0,)))).shape
       (5, 2, 4)
@@ -382,7 +381,6 @@ def dot(
       PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
-      >>> import numpy as np
       >>> print(dot(np.float32([1, 2]), np.float32([3, 4])))
       11.0
 
@@ -427,7 +425,6 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Array:
       DtypeError: dtypes differ.
 
     Example:
-      >>> import numpy as np
       >>> batch_matmul(np.ones((5, 2, 3), "f4"), np.ones((5, 3, 4), "f4")).shape
       (5, 2, 4)
 

@@ -67,7 +67,6 @@ def add(x: Any, y: Any, /) -> Array:
       Integers wrap.
 
     Example:
-      >>> import numpy as np
       >>> add(np.array([1, 2], "i4"), 1)
       Array([2, 3], dtype=int32)
 
@@ -95,7 +94,6 @@ def sub(x: Any, y: Any, /) -> Array:
       Integers wrap.
 
     Example:
-      >>> import numpy as np
       >>> sub(np.array([1, 2], "i4"), 1)
       Array([0, 1], dtype=int32)
 
@@ -123,7 +121,6 @@ def mul(x: Any, y: Any, /) -> Array:
       Integers wrap. 0 · inf is nan.
 
     Example:
-      >>> import numpy as np
       >>> mul(np.array([1, 2], "i4"), 3)
       Array([3, 6], dtype=int32)
 
@@ -152,7 +149,6 @@ def div(x: Any, y: Any, /) -> Array:
       bits set), the smallest integer divided by -1 is itself.
 
     Example:
-      >>> import numpy as np
       >>> div(np.array([7, -7, 1], "i4"), np.array([2, 2, 0], "i4"))
       Array([ 3, -3, -1], dtype=int32)
 
@@ -180,7 +176,6 @@ def rem(x: Any, y: Any, /) -> Array:
       An integer divided by 0 leaves itself; a float divided by 0 leaves nan.
 
     Example:
-      >>> import numpy as np
       >>> rem(np.array([7.0, -7.0], "f4"), 4.0)
       Array([ 3., -3.], dtype=float32)
 
@@ -206,7 +201,6 @@ def sign(x: Any, /) -> Array:
       ±0 gives ±0, nan gives nan. The derivative of a real sign is 0 everywhere.
 
     Example:
-      >>> import numpy as np
       >>> sign(np.array([-2.0, 0.0, 3.0], "f4"))
       Array([-1.,  0.,  1.], dtype=float32)
 
@@ -233,7 +227,6 @@ def abs(x: Any, /) -> Array:
       complex 0 it is 0.
 
     Example:
-      >>> import numpy as np
       >>> abs(np.complex64(3 + 4j))
       Array(5., dtype=float32)
 
@@ -262,7 +255,6 @@ def max(x: Any, y: Any, /) -> Array:
       imaginary parts. Where the two are equal, each gets half of the derivative.
 
     Example:
-      >>> import numpy as np
       >>> max(np.array([1, 5], "i4"), 3)
       Array([3, 5], dtype=int32)
 
@@ -291,7 +283,6 @@ def min(x: Any, y: Any, /) -> Array:
       imaginary parts. Where the two are equal, each gets half of the derivative.
 
     Example:
-      >>> import numpy as np
       >>> min(np.array([1, 5], "i4"), 3)
       Array([1, 3], dtype=int32)
 

@@ -217,7 +217,6 @@ def fft(x: Any, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Ar
       coefficient. Without `fft_lengths` there is nothing to transform.
 
     Example:
-      >>> import numpy as np
       >>> print(fft(np.float32([1, 0, 0, 0]), "RFFT", (4,)))
       [1.+0.j 1.+0.j 1.+0.j]
 

@@ -38,7 +38,6 @@ def stop_gradient(x: Any) -> Any:
       The same values. The tangent and the cotangent of the result are zero.
 
     Example:
-      >>> import fxflow
       >>> float(fxflow.grad(lambda x: x * stop_gradient(x))(3.0))
       3.0
     """

@@ -244,7 +244,6 @@ def custom_linear_solve(
       ArgumentError, ShapeError, TreeError: a function returns something else.
 
     Example:
-      >>> from fxflow import lax
       >>> float(custom_linear_solve(
       ...     lambda x: lax.mul(x, 4.0), 2.0, lambda matvec, b: lax.div(b, 4.0)))
       0.5
@@ -364,7 +363,6 @@ def custom_root(
       ArgumentError, ShapeError, TreeError: a function returns something else.
 
     Example:
-      >>> from fxflow import lax
       >>> def newton(f, x):
       ...     return lax.fori_loop(
       ...         0, 9, lambda i, x: lax.sub(x, lax.div(f(x), lax.mul(x, 2.0))), x)

@@ -37,8 +37,6 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
       ShapeError: the leading axes of `xs` differ.
 
     Example:
-      >>> import numpy as np
-      >>> from fxflow import lax
       >>> map(lambda x: lax.mul(x, x), np.arange(4.0)).tolist()
       [0.0, 1.0, 4.0, 9.0]
 

@@ -77,7 +77,6 @@ def precv(
       ShapeError: what was sent has another type than expected.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> def ring(x):
       ...     token = psend(x, "i", [(0, 1), (1, 0)])
       ...     return precv(token, x, "i", [(0, 1), (1, 0)])

@@ -303,7 +303,6 @@ def ragged_all_to_all(
       ArgumentError: the groups differ in length or do not hold each place once.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> def exchange(x, sizes, targets, arriving):
       ...     return ragged_all_to_all(x, fnp.zeros(4), fnp.array([0, 1]), sizes,
       ...                              targets, arriving, axis_name="i")

@@ -202,7 +202,6 @@ def random_gamma(key: Any, a: Any, /, *, log_space: bool = False) -> Array:
       DtypeError: `a` is no float array.
 
     Example:
-      >>> import numpy as np
       >>> from fxflow.lax.random_bits import random_seed
       >>> random_gamma(random_seed(0), np.ones(3, np.float32)).shape
       (3,)

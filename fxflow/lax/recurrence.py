@@ -329,7 +329,6 @@ def linear_recurrence(
       AxisError: the axis is out of range.
 
     Example:
-      >>> import numpy as np
       >>> print(linear_recurrence(np.float32([9, 2, 2]), np.float32([1, 1, 1])))
       [1. 3. 7.]
 

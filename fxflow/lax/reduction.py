@@ -395,7 +395,6 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
       Of no elements: 0. Integers wrap around.
 
     Example:
-      >>> import numpy as np
       >>> print(reduce_sum(np.float32([[1, 2], [3, 4]]), (1,)))
       [3. 7.]
 
@@ -425,7 +424,6 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Array:
       Of no elements: 1. Integers wrap around.
 
     Example:
-      >>> import numpy as np
       >>> print(reduce_prod(np.float32([[1, 2], [3, 4]]), (1,)))
       [ 2. 12.]
 
@@ -452,7 +450,6 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Array:
       Of no elements: -inf, or the dtype's least value. NaN wins.
 
     Example:
-      >>> import numpy as np
       >>> print(reduce_max(np.float32([[1, 2], [3, 4]]), (1,)))
       [2. 4.]
 
@@ -479,7 +476,6 @@ def reduce_min(operand: Any, axes: Sequence[int]) -> Array:
       Of no elements: inf, or the dtype's greatest value. NaN wins.
 
     Example:
-      >>> import numpy as np
       >>> print(reduce_min(np.float32([[1, 2], [3, 4]]), (1,)))
       [1. 3.]
 
@@ -507,7 +503,6 @@ def reduce_and(operand: Any, axes: Sequence[int]) -> Array:
       Of no elements: True, or all bits set.
 
     Example:
-      >>> import numpy as np
       >>> print(reduce_and(np.array([[True, True], [True, False]]), (1,)))
       [ True False]
 
@@ -535,7 +530,6 @@ def reduce_or(operand: Any, axes: Sequence[int]) -> Array:
       Of no elements: False, or no bit set.
 
     Example:
-      >>> import numpy as np
       >>> print(reduce_or(np.array([[True, True], [True, False]]), (1,)))
       [ True  True]
 
@@ -563,7 +557,6 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Array:
       Of no elements: False, or no bit set.
 
     Example:
-      >>> import numpy as np
       >>> print(reduce_xor(np.array([[True, True], [True, False]]), (1,)))
       [False  True]
 

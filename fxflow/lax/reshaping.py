@@ -118,7 +118,6 @@ def reshape(
       PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
-      >>> import numpy as np
       >>> reshape(np.arange(4), (2, 2), dimensions=None)
       Array([[0, 1],
              [2, 3]], dtype=int32)
@@ -167,7 +166,6 @@ def squeeze(array: Any, dimensions: Sequence[int] | None = None) -> Array:
       AxisError: an axis is out of range or named twice.
 
     Example:
-      >>> import numpy as np
       >>> squeeze(np.zeros((1, 3, 1), "f4"), (0,)).shape
       (3, 1)
 
@@ -200,7 +198,6 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
       AxisError: an axis is out of range or named twice.
 
     Example:
-      >>> import numpy as np
       >>> expand_dims(np.zeros(3, "f4"), (0, -1)).shape
       (1, 3, 1)
 
@@ -231,7 +228,6 @@ def collapse(
       AxisError: an axis is out of range, or the range runs backwards.
 
     Example:
-      >>> import numpy as np
       >>> collapse(np.zeros((2, 3, 4), "f4"), 1).shape
       (2, 12)
 

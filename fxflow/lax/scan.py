@@ -61,7 +61,6 @@ def scan(
         of `xs` differ.
 
     Example:
-      >>> import numpy as np
       >>> total, partial = scan(lambda c, x: (c + x, c + x), 0.0, np.arange(4.0))
       >>> float(total), partial.tolist()
       (6.0, [0.0, 1.0, 3.0, 6.0])

@@ -164,7 +164,6 @@ def slice(
       ShapeError: there is not one number for each axis, or a corner lies outside.
 
     Example:
-      >>> import numpy as np
       >>> slice(np.array([0, 1, 2, 3], "i4"), (1,), (4,), (2,))
       Array([1, 3], dtype=int32)
 
@@ -219,7 +218,6 @@ def slice_in_dim(
       ShapeError: a corner lies outside.
 
     Example:
-      >>> import numpy as np
       >>> slice_in_dim(np.array([0, 1, 2, 3], "i4"), -3, None)
       Array([1, 2, 3], dtype=int32)
 
@@ -260,7 +258,6 @@ def index_in_dim(
       ShapeError: the index is out of range.
 
     Example:
-      >>> import numpy as np
       >>> index_in_dim(np.array([5, 6], "i4"), -1, keepdims=False)
       Array(6, dtype=int32)
 

@@ -426,7 +426,6 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Source: Shardy's `sdy.sharding_constraint`.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> where = fxflow.NamedSharding(fxflow.make_mesh((1,), ("x",)), fxflow.P("x"))
       >>> fxflow.jit(lambda x: with_sharding_constraint(2 * x, where))(fnp.ones(2))
       Array([2., 2.], dtype=float32)

@@ -53,7 +53,6 @@ def while_loop(
       ShapeError, DtypeError, TreeError: the carry changes its type.
 
     Example:
-      >>> from fxflow import lax
       >>> int(while_loop(lambda n: lax.lt(n, 100), lambda n: lax.mul(n, 2), 3))
       192
 
@@ -151,7 +150,6 @@ def fori_loop(
       ShapeError, DtypeError, TreeError: the carry changes its type.
 
     Example:
-      >>> from fxflow import lax
       >>> int(fori_loop(0, 5, lambda i, total: lax.add(total, i), 0))
       10
 

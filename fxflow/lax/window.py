@@ -410,8 +410,6 @@ def reduce_window(
       The derivative of a maximum goes to the first of equal elements.
 
     Example:
-      >>> import numpy as np
-      >>> from fxflow import lax
       >>> x = np.float32([1, 5, 2, 4])
       >>> print(reduce_window(x, -np.inf, lambda a, b: lax.max(a, b), (2,)))
       [5. 5. 4.]

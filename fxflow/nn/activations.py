@@ -46,7 +46,6 @@ def identity(x: ArrayLike) -> Array:
       ArgumentError: `x` is not an array.
 
     Example:
-      >>> from fxflow import nn
       >>> float(nn.identity(2.0))
       2.0
     """
@@ -92,7 +91,6 @@ def relu6(x: ArrayLike) -> Array:
       The derivative at 0 and at 6 is 0. nan → nan.
 
     Example:
-      >>> from fxflow import nn
       >>> float(nn.relu6(8.0))
       6.0
 
@@ -113,7 +111,6 @@ def sigmoid(x: ArrayLike) -> Array:
       Array of the shape of `x`, of its float dtype.
 
     Example:
-      >>> from fxflow import nn
       >>> float(nn.sigmoid(0.0))
       0.5
     """
@@ -131,7 +128,6 @@ def log_sigmoid(x: ArrayLike) -> Array:
       Array of the shape of `x`, of its float dtype.
 
     Example:
-      >>> from fxflow import nn
       >>> float(nn.log_sigmoid(-200.0))
       -200.0
     """
@@ -149,7 +145,6 @@ def softplus(x: ArrayLike) -> Array:
       Array of the shape of `x`, of its float dtype.
 
     Example:
-      >>> from fxflow import nn
       >>> float(nn.softplus(200.0))
       200.0
 
@@ -176,7 +171,6 @@ def sparse_plus(x: ArrayLike) -> Array:
       Array of the shape of `x`, of its float dtype.
 
     Example:
-      >>> from fxflow import nn
       >>> float(nn.sparse_plus(0.0))
       0.25
 
@@ -200,7 +194,6 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
       Array of the shape of `x`, of its float dtype.
 
     Example:
-      >>> from fxflow import nn
       >>> float(nn.sparse_sigmoid(0.5))
       0.75
 
@@ -220,7 +213,6 @@ def soft_sign(x: ArrayLike) -> Array:
       Array of the shape of `x`, of its float dtype.
 
     Example:
-      >>> from fxflow import nn
       >>> float(nn.soft_sign(1.0))
       0.5
 
@@ -240,7 +232,6 @@ def silu(x: ArrayLike) -> Array:
       Array of the shape of `x`, of its float dtype.
 
     Example:
-      >>> from fxflow import nn
       >>> float(nn.silu(0.0))
       0.0
 
@@ -261,7 +252,6 @@ def mish(x: ArrayLike) -> Array:
       Array of the shape of `x`, of its float dtype.
 
     Example:
-      >>> from fxflow import nn
       >>> float(nn.mish(0.0))
       0.0
 
@@ -282,7 +272,6 @@ def leaky_relu(x: ArrayLike, negative_slope: Any = 1e-2) -> Array:
       Array of the shape of `x`, of its float dtype.
 
     Example:
-      >>> from fxflow import nn
       >>> float(nn.leaky_relu(-2.0, 0.5))
       -1.0
 
@@ -305,7 +294,6 @@ def hard_tanh(x: ArrayLike) -> Array:
       The derivative at -1 and at 1 is 1.
 
     Example:
-      >>> from fxflow import nn
       >>> float(nn.hard_tanh(3.0))
       1.0
 
@@ -327,7 +315,6 @@ def hard_sigmoid(x: ArrayLike) -> Array:
       Array of the shape of `x`, of its float dtype.
 
     Example:
-      >>> from fxflow import nn
       >>> float(nn.hard_sigmoid(0.0))
       0.5
 
@@ -347,7 +334,6 @@ def hard_silu(x: ArrayLike) -> Array:
       Array of the shape of `x`, of its float dtype.
 
     Example:
-      >>> from fxflow import nn
       >>> float(nn.hard_silu(3.0))
       3.0
 
@@ -368,7 +354,6 @@ def elu(x: ArrayLike, alpha: Any = 1.0) -> Array:
       Array of the shape of `x`, of its float dtype.
 
     Example:
-      >>> from fxflow import nn
       >>> float(nn.elu(-200.0, 2.0))
       -2.0
 
@@ -392,7 +377,6 @@ def celu(x: ArrayLike, alpha: Any = 1.0) -> Array:
       Array of the shape of `x`, of its float dtype.
 
     Example:
-      >>> from fxflow import nn
       >>> float(nn.celu(-200.0, 2.0))
       -2.0
 
@@ -413,7 +397,6 @@ def selu(x: ArrayLike) -> Array:
       Array of the shape of `x`, of its float dtype.
 
     Example:
-      >>> from fxflow import nn
       >>> round(float(nn.selu(1.0)), 4)
       1.0507
 
@@ -437,7 +420,6 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
       Array of the shape of `x`, of its float dtype.
 
     Example:
-      >>> from fxflow import nn
       >>> round(float(nn.gelu(1.0, approximate=False)), 4)
       0.8413
 
@@ -468,8 +450,6 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
       ShapeError: its length is odd.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import nn
       >>> nn.glu(fnp.ones((2, 6))).shape
       (2, 3)
 
@@ -500,7 +480,6 @@ def squareplus(x: ArrayLike, b: Any = 4) -> Array:
       Array of the shape of `x`, of its float dtype.
 
     Example:
-      >>> from fxflow import nn
       >>> float(nn.squareplus(0.0))
       1.0
 
@@ -530,7 +509,6 @@ def log1mexp(x: ArrayLike) -> Array:
       0 → -inf, with derivative inf.
 
     Example:
-      >>> from fxflow import nn
       >>> round(float(nn.log1mexp(1e-10)), 3)
       -23.026
 

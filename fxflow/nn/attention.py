@@ -68,8 +68,6 @@ def dot_product_attention(
       equally small), or 0 if it lies beyond its `query_seq_lengths`.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import nn
       >>> x = fnp.ones((2, 5, 4, 8))
       >>> nn.dot_product_attention(x, x, x, is_causal=True).shape
       (2, 5, 4, 8)

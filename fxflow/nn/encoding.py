@@ -38,8 +38,6 @@ def one_hot(
       An index outside the range gives zeros.
 
     Example:
-      >>> import numpy as np
-      >>> from fxflow import nn
       >>> nn.one_hot(np.array([1, 5]), 3).tolist()
       [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
     """

@@ -85,8 +85,7 @@ def zeros(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow.nn import initializers
-      >>> initializers.zeros(None, (2,)).tolist()
+      >>> nn.initializers.zeros(None, (2,)).tolist()
       [0.0, 0.0]
     """
     return fnp.zeros(shape, dtype, out_sharding=out_sharding)
@@ -111,8 +110,7 @@ def ones(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow.nn import initializers
-      >>> initializers.ones(None, (2,)).tolist()
+      >>> nn.initializers.ones(None, (2,)).tolist()
       [1.0, 1.0]
     """
     return fnp.ones(shape, dtype, out_sharding=out_sharding)
@@ -129,8 +127,7 @@ def constant(value: Any, dtype: DTypeLike | None = None) -> Initializer:
       A function of key, shape, dtype and out_sharding.
 
     Example:
-      >>> from fxflow.nn import initializers
-      >>> initializers.constant(3.0)(None, (2,)).tolist()
+      >>> nn.initializers.constant(3.0)(None, (2,)).tolist()
       [3.0, 3.0]
     """
     default = dtype
@@ -163,9 +160,7 @@ def uniform(scale: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
       A function of key, shape, dtype and out_sharding.
 
     Example:
-      >>> from fxflow import random
-      >>> from fxflow.nn import initializers
-      >>> initializers.uniform(5.0)(random.key(0), (2, 3)).shape
+      >>> nn.initializers.uniform(5.0)(random.key(0), (2, 3)).shape
       (2, 3)
     """
     default = dtype
@@ -191,9 +186,7 @@ def normal(stddev: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
       A function of key, shape, dtype and out_sharding.
 
     Example:
-      >>> from fxflow import random
-      >>> from fxflow.nn import initializers
-      >>> initializers.normal(5.0)(random.key(0), (2, 3)).shape
+      >>> nn.initializers.normal(5.0)(random.key(0), (2, 3)).shape
       (2, 3)
     """
     default = dtype
@@ -226,9 +219,7 @@ def truncated_normal(
       A function of key, shape, dtype and out_sharding.
 
     Example:
-      >>> from fxflow import random
-      >>> from fxflow.nn import initializers
-      >>> w = initializers.truncated_normal(5.0)(random.key(0), (2, 3))
+      >>> w = nn.initializers.truncated_normal(5.0)(random.key(0), (2, 3))
       >>> bool(abs(w).max() < 10.0)
       True
     """
@@ -304,9 +295,7 @@ def variance_scaling(
       AxisError: (when called) the shape has no such axis.
 
     Example:
-      >>> from fxflow import random
-      >>> from fxflow.nn import initializers
-      >>> init = initializers.variance_scaling(1.0, "fan_avg", "uniform")
+      >>> init = nn.initializers.variance_scaling(1.0, "fan_avg", "uniform")
       >>> init(random.key(0), (2, 3)).shape
       (2, 3)
 
@@ -412,9 +401,7 @@ Returns:
   A function of key, shape, dtype and out_sharding.
 
 Example:
-  >>> from fxflow import random
-  >>> from fxflow.nn import initializers
-  >>> initializers.{name}()(random.key(0), (2, 3)).shape
+  >>> nn.initializers.{name}()(random.key(0), (2, 3)).shape
   (2, 3)
 
 Source: {source}.
@@ -467,9 +454,7 @@ def orthogonal(
       A function of key, shape (at least two axes), dtype and out_sharding.
 
     Example:
-      >>> from fxflow import random
-      >>> from fxflow.nn import initializers
-      >>> initializers.orthogonal()(random.key(0), (2, 3)).shape
+      >>> nn.initializers.orthogonal()(random.key(0), (2, 3)).shape
       (2, 3)
 
     Source: Saxe, McClelland, Ganguli 2014.
@@ -512,9 +497,7 @@ def delta_orthogonal(
       to three), channels in, channels out), with no more channels in than out.
 
     Example:
-      >>> from fxflow import random
-      >>> from fxflow.nn import initializers
-      >>> initializers.delta_orthogonal()(random.key(0), (3, 3, 4, 4)).shape
+      >>> nn.initializers.delta_orthogonal()(random.key(0), (3, 3, 4, 4)).shape
       (3, 3, 4, 4)
 
     Source: Xiao et al. 2018, "Dynamical isometry and a mean field theory of CNNs".

@@ -72,8 +72,6 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
       has inf, gives nan.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import nn
       >>> nn.softmax(fnp.array([0.0, 0.0])).tolist()
       [0.5, 0.5]
     """
@@ -99,8 +97,6 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
       DtypeError: `x` is complex.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import nn
       >>> nn.log_softmax(fnp.array([1000.0, 0.0])).tolist()
       [0.0, -1000.0]
     """
@@ -141,8 +137,6 @@ def logsumexp(
       the derivative by `b` is exp(a) divided by the sum, there too.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import nn
       >>> float(nn.logsumexp(fnp.array([1000.0, 1000.0])))
       1000.6931...
     """
@@ -204,8 +198,6 @@ def logmeanexp(
       AxisError: there is no such axis.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import nn
       >>> float(nn.logmeanexp(fnp.array([1000.0, 1000.0])))
       1000.0
     """
@@ -254,8 +246,6 @@ def standardize(
       DtypeError: `x` is complex.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import nn
       >>> nn.standardize(fnp.array([1.0, 3.0]), epsilon=0.0).tolist()
       [-1.0, 1.0]
     """

@@ -27,7 +27,6 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
       AxisError: `axes` does not name each axis once.
 
     Example:
-      >>> import numpy as np
       >>> transpose(np.zeros((2, 3))).shape
       (3, 2)
 
@@ -121,7 +120,6 @@ def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
       ArgumentError: the numbers of axes differ.
 
     Example:
-      >>> import numpy as np
       >>> moveaxis(np.zeros((2, 3, 4)), 0, -1).shape
       (3, 4, 2)
 

@@ -34,7 +34,6 @@ def broadcast_to(
       PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
-      >>> import numpy as np
       >>> broadcast_to(np.arange(2), (2, 2))
       Array([[0, 1],
              [0, 1]], dtype=int32)

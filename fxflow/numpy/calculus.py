@@ -68,7 +68,6 @@ def diff(
       ShapeError: `a` is a number.
 
     Example:
-      >>> import numpy as np
       >>> diff(np.array([1, 4, 9, 16]), n=2)
       Array([2, 2], dtype=int32)
 
@@ -114,7 +113,6 @@ def ediff1d(
       ArgumentError: an argument is no array.
 
     Example:
-      >>> import numpy as np
       >>> ediff1d(np.array([1, 4, 9]), to_end=np.array([0]))
       Array([3, 5, 0], dtype=int32)
 
@@ -152,7 +150,6 @@ def gradient(
       ShapeError: an axis is too short, or coordinates do not fit.
 
     Example:
-      >>> import numpy as np
       >>> gradient(np.array([1.0, 2.0, 4.0, 7.0]))
       Array([1. , 1.5, 2.5, 3. ], dtype=float32)
 
@@ -261,7 +258,6 @@ def trapezoid(
       ShapeError: the coordinates do not fit.
 
     Example:
-      >>> import numpy as np
       >>> trapezoid(np.array([1.0, 2.0, 3.0]))
       Array(4., dtype=float32)
 
@@ -323,7 +319,6 @@ def interp(
       DtypeError: the coordinates are complex.
 
     Example:
-      >>> import numpy as np
       >>> interp(np.array([1.5]), np.array([1.0, 2.0]), np.array([10.0, 20.0]))
       Array([15.], dtype=float32)
 
@@ -431,7 +426,6 @@ def unwrap(
       DtypeError: the angles are complex.
 
     Example:
-      >>> import numpy as np
       >>> unwrap(np.array([0, 1, 2, 7]), period=4)
       Array([0, 1, 2, 3], dtype=int32)
 

@@ -65,7 +65,6 @@ def cumsum(
       Narrow integers wrap around; give a dtype to prevent it.
 
     Example:
-      >>> import numpy as np
       >>> cumsum(np.array([2, 4, 3]))
       Array([2, 6, 9], dtype=int32)
 
@@ -101,7 +100,6 @@ def cumprod(
       Narrow integers wrap around; give a dtype to prevent it.
 
     Example:
-      >>> import numpy as np
       >>> cumprod(np.array([2, 4, 3]))
       Array([ 2,  8, 24], dtype=int32)
 
@@ -137,7 +135,6 @@ def nancumsum(
       nan counts as 0. Narrow integers wrap around; give a dtype to prevent it.
 
     Example:
-      >>> import numpy as np
       >>> nancumsum(np.array([2.0, np.nan, 3.0]))
       Array([2., 2., 5.], dtype=float32)
 
@@ -175,7 +172,6 @@ def nancumprod(
       nan counts as 1. Narrow integers wrap around; give a dtype to prevent it.
 
     Example:
-      >>> import numpy as np
       >>> nancumprod(np.array([2.0, np.nan, 3.0]))
       Array([2., 2., 6.], dtype=float32)
 
@@ -233,7 +229,6 @@ def cumulative_sum(
       ShapeError: `x` is a number.
 
     Example:
-      >>> import numpy as np
       >>> cumulative_sum(np.array([2, 4, 3]), include_initial=True)
       Array([0, 2, 6, 9], dtype=int32)
 
@@ -268,7 +263,6 @@ def cumulative_prod(
       ShapeError: `x` is a number.
 
     Example:
-      >>> import numpy as np
       >>> cumulative_prod(np.array([2, 4, 3]), include_initial=True)
       Array([ 1,  2,  8, 24], dtype=int32)
 

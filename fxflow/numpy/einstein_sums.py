@@ -57,7 +57,6 @@ def einsum(
       PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
-      >>> import numpy as np
       >>> einsum("ij,j->i", np.array([[1, 2], [3, 4]]), np.array([1, 10]))
       Array([21, 43], dtype=int32)
       >>> einsum("ii", np.array([[1, 2], [3, 4]]))
@@ -306,7 +305,6 @@ def einsum_path(
       ShapeError: a label stands for different lengths.
 
     Example:
-      >>> import numpy as np
       >>> a, b, c = np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 5))
       >>> einsum_path("ij,jk,kl->il", a, b, c)[0]
       ['einsum_path', (0, 1), (0, 1)]

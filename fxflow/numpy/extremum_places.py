@@ -71,7 +71,6 @@ def argmax(
       ordered by real part, then by imaginary part.
 
     Example:
-      >>> import numpy as np
       >>> argmax(np.array([[1, 9], [7, 3]]), axis=1)
       Array([1, 0], dtype=int32)
 
@@ -107,7 +106,6 @@ def argmin(
       ordered by real part, then by imaginary part.
 
     Example:
-      >>> import numpy as np
       >>> argmin(np.array([[1, 9], [7, 3]]), axis=1)
       Array([0, 1], dtype=int32)
 

@@ -118,7 +118,6 @@ def norm(
       The derivative at 0 is 0, as a slope that the kink there has.
 
     Example:
-      >>> import numpy as np
       >>> norm(np.array([3.0, 4.0]))
       Array(5., dtype=float32)
 
@@ -166,7 +165,6 @@ def vector_norm(
       The derivative at 0 is 0, as a slope that the kink there has.
 
     Example:
-      >>> import numpy as np
       >>> vector_norm(np.array([3.0, -4.0]), ord=1)
       Array(7., dtype=float32)
 
@@ -201,7 +199,6 @@ def matrix_norm(
       The derivative at 0 is 0, as a slope that the kink there has.
 
     Example:
-      >>> import numpy as np
       >>> matrix_norm(np.array([[3.0, 0.0], [0.0, 4.0]]), ord=2)
       Array(4., dtype=float32)
 

@@ -30,7 +30,6 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
       ArgumentError: an operand is no array, or `out` is given.
 
     Example:
-      >>> import numpy as np
       >>> outer(np.array([1, 2]), np.array([3, 4]))
       Array([[3, 4],
              [6, 8]], dtype=int32)
@@ -62,7 +61,6 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
       ArgumentError: an operand is no array.
 
     Example:
-      >>> import numpy as np
       >>> kron(np.array([1, 10]), np.array([1, 2, 3]))
       Array([ 1,  2,  3, 10, 20, 30], dtype=int32)
 
@@ -106,7 +104,6 @@ def cross(
       ShapeError: the vectors have neither 2 nor 3 components.
 
     Example:
-      >>> import numpy as np
       >>> cross(np.array([1, 0, 0]), np.array([0, 1, 0]))
       Array([0, 0, 1], dtype=int32)
 

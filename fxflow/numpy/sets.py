@@ -156,7 +156,6 @@ def unique(
       ConcretizationError: the array is traced, and `size` is not given.
 
     Example:
-      >>> import numpy as np
       >>> unique(np.array([3, 1, 3]), return_counts=True)
       (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
 
@@ -227,7 +226,6 @@ def unique_all(
       ConcretizationError: the array is traced, and `size` is not given.
 
     Example:
-      >>> import numpy as np
       >>> unique_all(np.array([3, 1, 3])).counts
       Array([1, 2], dtype=int32)
 
@@ -256,7 +254,6 @@ def unique_counts(
       ConcretizationError: the array is traced, and `size` is not given.
 
     Example:
-      >>> import numpy as np
       >>> unique_counts(np.array([3, 1, 3])).values
       Array([1, 3], dtype=int32)
 
@@ -285,7 +282,6 @@ def unique_inverse(
       ConcretizationError: the array is traced, and `size` is not given.
 
     Example:
-      >>> import numpy as np
       >>> unique_inverse(np.array([3, 1, 3])).inverse_indices
       Array([1, 0, 1], dtype=int32)
 
@@ -314,7 +310,6 @@ def unique_values(
       ConcretizationError: the array is traced, and `size` is not given.
 
     Example:
-      >>> import numpy as np
       >>> unique_values(np.array([3, 1, 3]))
       Array([1, 3], dtype=int32)
 
@@ -355,7 +350,6 @@ def isin(
       nan is in nothing.
 
     Example:
-      >>> import numpy as np
       >>> isin(np.array([1, 2, 3]), np.array([2, 9]))
       Array([False,  True, False], dtype=bool)
 
@@ -433,7 +427,6 @@ def union1d(
       ConcretizationError: an array is traced, and `size` is not given.
 
     Example:
-      >>> import numpy as np
       >>> union1d(np.array([3, 1]), np.array([2, 3]))
       Array([1, 2, 3], dtype=int32)
 
@@ -473,7 +466,6 @@ def intersect1d(
       nan is in nothing.
 
     Example:
-      >>> import numpy as np
       >>> intersect1d(np.array([3, 1, 3]), np.array([2, 3]))
       Array([3], dtype=int32)
 
@@ -522,7 +514,6 @@ def setdiff1d(
       ConcretizationError: an array is traced, and `size` is not given.
 
     Example:
-      >>> import numpy as np
       >>> setdiff1d(np.array([3, 1, 3]), np.array([1, 2]))
       Array([3], dtype=int32)
 
@@ -570,7 +561,6 @@ def setxor1d(
       nan is in nothing: of each array that has one it is in the result.
 
     Example:
-      >>> import numpy as np
       >>> setxor1d(np.array([3, 1, 3]), np.array([1, 2]))
       Array([2, 3], dtype=int32)
 

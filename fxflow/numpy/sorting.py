@@ -75,7 +75,6 @@ def sort(
       imaginary part.
 
     Example:
-      >>> import numpy as np
       >>> sort(np.array([3, 1, 2]))
       Array([1, 2, 3], dtype=int32)
 
@@ -116,7 +115,6 @@ def argsort(
       ArgumentError: `kind` or `order` is given.
 
     Example:
-      >>> import numpy as np
       >>> argsort(np.array([3, 1, 2]))
       Array([1, 2, 0], dtype=int32)
 
@@ -146,7 +144,6 @@ def sort_complex(a: ArrayLike) -> Array:
       ArgumentError: `a` is no array.
 
     Example:
-      >>> import numpy as np
       >>> sort_complex(np.array([2, 1]))
       Array([1.+0.j, 2.+0.j], dtype=complex64)
 
@@ -174,7 +171,6 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
       AxisError: the axis is out of range.
 
     Example:
-      >>> import numpy as np
       >>> lexsort((np.array([2, 1, 3]), np.array([1, 1, 0])))
       Array([2, 1, 0], dtype=int32)
 
@@ -223,7 +219,6 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
       AxisError: the axis or `kth` is out of range.
 
     Example:
-      >>> import numpy as np
       >>> partition(np.array([3, 1, 2]), 1)[1]
       Array(2, dtype=int32)
 
@@ -252,7 +247,6 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
       AxisError: the axis or `kth` is out of range.
 
     Example:
-      >>> import numpy as np
       >>> argpartition(np.array([3, 1, 2]), 1)[1]
       Array(2, dtype=int32)
 
@@ -307,7 +301,6 @@ def searchsorted(
       nan comes after all numbers.
 
     Example:
-      >>> import numpy as np
       >>> searchsorted(np.array([1, 2, 2, 3]), np.array([2, 9]))
       Array([1, 4], dtype=int32)
 
@@ -413,7 +406,6 @@ def digitize(
       DtypeError: `x` is complex.
 
     Example:
-      >>> import numpy as np
       >>> digitize(np.array([0.5, 2.5]), np.array([1.0, 2.0]))
       Array([0, 2], dtype=int32)
 

@@ -62,7 +62,6 @@ def cov(
       inf or nan of too few observations: it is divided by 0.
 
     Example:
-      >>> import numpy as np
       >>> cov(np.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
       Array([[ 1., -1.],
              [-1.,  1.]], dtype=float32)
@@ -147,7 +146,6 @@ def corrcoef(
       ShapeError: an argument has too many axes, or lengths differ.
 
     Example:
-      >>> import numpy as np
       >>> corrcoef(np.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
       Array([[ 1., -1.],
              [-1.,  1.]], dtype=float32)
@@ -232,7 +230,6 @@ def convolve(
       ArgumentError: there is no such mode.
 
     Example:
-      >>> import numpy as np
       >>> convolve(np.array([1, 2, 3]), np.array([1, 10]))
       Array([ 1, 12, 23, 30], dtype=int32)
 
@@ -268,7 +265,6 @@ def correlate(
       ArgumentError: there is no such mode.
 
     Example:
-      >>> import numpy as np
       >>> correlate(np.array([1, 2, 3]), np.array([1, 10]))
       Array([21, 32], dtype=int32)
 

@@ -59,8 +59,6 @@ def adam(
       A transformation.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.adam(0.5, eps=0.0)
       >>> u, _ = tx.update(fnp.array([3.0]), tx.init(fnp.zeros(1)))
       >>> round(float(u[0]), 5)
@@ -103,8 +101,6 @@ def adamw(
       A transformation, which needs the parameters.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.adamw(0.5, eps=0.0, weight_decay=0.25)
       >>> params = fnp.array([4.0])
       >>> u, _ = tx.update(fnp.array([3.0]), tx.init(params), params)
@@ -142,8 +138,6 @@ def nadam(
       A transformation.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.nadam(0.5)
       >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
       (2,)
@@ -179,8 +173,6 @@ def nadamw(
       A transformation, which needs the parameters.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.nadamw(0.5)
       >>> tx.update(fnp.ones(2), tx.init(fnp.ones(2)), fnp.ones(2))[0].shape
       (2,)
@@ -218,8 +210,6 @@ def adamax(
       A transformation.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.adamax(0.5)
       >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
       (2,)
@@ -251,8 +241,6 @@ def adamaxw(
       A transformation, which needs the parameters.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.adamaxw(0.5)
       >>> tx.update(fnp.ones(2), tx.init(fnp.ones(2)), fnp.ones(2))[0].shape
       (2,)
@@ -288,8 +276,6 @@ def amsgrad(
       A transformation.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.amsgrad(0.5)
       >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
       (2,)
@@ -325,8 +311,6 @@ def adabelief(
       A transformation.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.adabelief(0.5)
       >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
       (2,)
@@ -357,8 +341,6 @@ def yogi(
       A transformation.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.yogi(0.5)
       >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
       (2,)
@@ -393,8 +375,6 @@ def radam(
       A transformation.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.radam(0.5)
       >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
       (2,)
@@ -431,8 +411,6 @@ def lamb(
       A transformation, which needs the parameters.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.lamb(0.5)
       >>> tx.update(fnp.ones(2), tx.init(fnp.ones(2)), fnp.ones(2))[0].shape
       (2,)

@@ -65,8 +65,6 @@ def trace(
       A transformation that remembers the sum.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.trace(0.5)
       >>> _, state = tx.update(fnp.ones(1), tx.init(fnp.zeros(1)))
       >>> tx.update(fnp.ones(1), state)[0].tolist()
@@ -106,8 +104,6 @@ def ema(
       A transformation that remembers the mean.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.ema(0.5)
       >>> tx.update(fnp.ones(1), tx.init(fnp.zeros(1)))[0].tolist()
       [1.0]
@@ -145,8 +141,6 @@ def scale_by_lion(
       A transformation that remembers the mean.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.scale_by_lion()
       >>> tx.update(fnp.array([3.0, -2.0]), tx.init(fnp.zeros(2)))[0].tolist()
       [1.0, -1.0]

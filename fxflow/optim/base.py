@@ -71,7 +71,6 @@ def with_extra_args_support(
       `tx` itself if it takes them, else one that ignores them.
 
     Example:
-      >>> from fxflow import optim
       >>> tx = optim.with_extra_args_support(optim.identity())
       >>> tx.update(1.5, tx.init(0.0), value=3.0)[0]
       1.5
@@ -108,7 +107,6 @@ def stateless(
       A transformation without state.
 
     Example:
-      >>> from fxflow import optim
       >>> double = optim.stateless(lambda updates, params: 2 * updates)
       >>> double.update(1.5, double.init(0.0))[0]
       3.0
@@ -132,7 +130,6 @@ def identity() -> GradientTransformation:
       A transformation without state.
 
     Example:
-      >>> from fxflow import optim
       >>> optim.identity().update(1.5, optim.EmptyState())[0]
       1.5
     """
@@ -146,8 +143,6 @@ def set_to_zero() -> GradientTransformation:
       A transformation without state.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> optim.set_to_zero().update(fnp.ones(2), optim.EmptyState())[0].tolist()
       [0.0, 0.0]
     """
@@ -168,8 +163,6 @@ def apply_updates(params: Params, updates: Updates) -> Params:
       TreeError: the structures differ.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> optim.apply_updates({"w": fnp.ones(2)}, {"w": fnp.ones(2)})["w"].tolist()
       [2.0, 2.0]
     """
@@ -199,8 +192,6 @@ def chain(
       ArgumentError: (when updating) the state is of another chain.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> both = optim.chain(optim.clip(1.0), optim.scale(-0.5))
       >>> state = both.init(fnp.zeros(2))
       >>> both.update(fnp.array([3.0, 0.5]), state)[0].tolist()
@@ -247,7 +238,6 @@ def named_chain(
       ArgumentError: a name occurs twice.
 
     Example:
-      >>> from fxflow import optim
       >>> both = optim.named_chain(("clip", optim.clip(1.0)), ("lr", optim.scale(0.1)))
       >>> sorted(both.init(0.0))
       ['clip', 'lr']
@@ -463,8 +453,6 @@ def global_norm(updates: Updates) -> Array:
       The derivative at 0 is 0.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> float(optim.global_norm([fnp.array([3.0]), fnp.array(4.0)]))
       5.0
     """

@@ -30,8 +30,6 @@ def clip(max_delta: Scalar) -> GradientTransformation:
       A transformation without state.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> optim.clip(1.0).update(fnp.array([3.0, -0.5]), ())[0].tolist()
       [1.0, -0.5]
     """
@@ -54,8 +52,6 @@ def clip_by_global_norm(max_norm: Scalar) -> GradientTransformation:
       A transformation without state.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> optim.clip_by_global_norm(1.0).update(fnp.array([3.0, 4.0]), ())[0].tolist()
       [0.6..., 0.8...]
 
@@ -87,8 +83,6 @@ def clip_by_block_rms(threshold: Scalar) -> GradientTransformation:
       A transformation without state.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> optim.clip_by_block_rms(1.0).update(fnp.array([2.0, 2.0]), ())[0].tolist()
       [1.0, 1.0]
 
@@ -146,8 +140,6 @@ def adaptive_grad_clip(clipping: Scalar, eps: Scalar = 1e-3) -> GradientTransfor
       A transformation without state, which needs the parameters.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.adaptive_grad_clip(0.1)
       >>> tx.update(fnp.array([3.0, 4.0]), (), fnp.array([0.0, 10.0]))[0].tolist()
       [0.6..., 0.8...]

@@ -46,8 +46,6 @@ def sgd(
       A transformation.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.sgd(0.5)
       >>> tx.update(fnp.array([2.0]), tx.init(fnp.zeros(1)))[0].tolist()
       [-1.0]
@@ -78,8 +76,6 @@ def momentum(
       A transformation.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.momentum(1.0, 0.5)
       >>> _, state = tx.update(fnp.ones(1), tx.init(fnp.zeros(1)))
       >>> tx.update(fnp.ones(1), state)[0].tolist()
@@ -108,8 +104,6 @@ def nesterov(
       A transformation.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.nesterov(1.0, 0.5)
       >>> tx.update(fnp.ones(1), tx.init(fnp.zeros(1)))[0].tolist()
       [-1.5]
@@ -145,8 +139,6 @@ def lars(
       A transformation, which needs the parameters.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.lars(0.5)
       >>> tx.update(fnp.ones(2), tx.init(fnp.ones(2)), fnp.ones(2))[0].shape
       (2,)
@@ -190,8 +182,6 @@ def lion(
       A transformation, which needs the parameters.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.lion(0.5, weight_decay=0.0)
       >>> params = fnp.zeros(2)
       >>> tx.update(fnp.array([3.0, -2.0]), tx.init(params), params)[0].tolist()
@@ -216,8 +206,6 @@ def sign_sgd(learning_rate: ScalarOrSchedule) -> GradientTransformation:
       A transformation.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.sign_sgd(0.5)
       >>> tx.update(fnp.array([3.0]), tx.init(fnp.zeros(1)))[0].tolist()
       [-0.5]
@@ -251,8 +239,6 @@ def noisy_sgd(
       ArgumentError: there is neither a key nor a seed, or both.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.noisy_sgd(0.5, seed=0)
       >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
       (2,)

@@ -59,7 +59,6 @@ def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> A
       ShapeError: the shapes differ.
 
     Example:
-      >>> from fxflow import optim
       >>> float(optim.losses.squared_error(3.0, 1.0))
       4.0
     """
@@ -82,7 +81,6 @@ def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
       ShapeError: the shapes differ.
 
     Example:
-      >>> from fxflow import optim
       >>> float(optim.losses.l2_loss(3.0, 1.0))
       2.0
     """
@@ -112,7 +110,6 @@ def huber_loss(
       ShapeError: the shapes differ.
 
     Example:
-      >>> from fxflow import optim
       >>> float(optim.losses.huber_loss(3.0, 0.0))
       2.5
 
@@ -141,7 +138,6 @@ def log_cosh(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
       ShapeError: the shapes differ.
 
     Example:
-      >>> from fxflow import optim
       >>> float(optim.losses.log_cosh(0.0))
       0.0
     """
@@ -170,7 +166,6 @@ def sigmoid_binary_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
       DtypeError: the logits are no floats.
 
     Example:
-      >>> from fxflow import optim
       >>> round(float(optim.losses.sigmoid_binary_cross_entropy(0.0, 1.0)), 4)
       0.6931
 
@@ -210,8 +205,6 @@ def softmax_cross_entropy(
       DtypeError: the logits are no floats.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> labels = fnp.array([[0.0, 1.0]])
       >>> loss = optim.losses.softmax_cross_entropy(fnp.zeros((1, 2)), labels)
       >>> round(float(loss[0]), 4)
@@ -248,8 +241,6 @@ def softmax_cross_entropy_with_integer_labels(
       ShapeError: the labels' shape is not the logits' without the axis.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> loss = optim.losses.softmax_cross_entropy_with_integer_labels(
       ...     fnp.zeros((1, 2)), fnp.array([1])
       ... )
@@ -291,7 +282,6 @@ def hinge_loss(predictor_outputs: ArrayLike, targets: ArrayLike) -> Array:
       DtypeError: the outputs are no floats.
 
     Example:
-      >>> from fxflow import optim
       >>> float(optim.losses.hinge_loss(0.25, 1))
       0.75
 
@@ -327,8 +317,6 @@ def kl_divergence(
       A target of 0 adds 0.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> p = fnp.array([0.5, 0.5])
       >>> float(optim.losses.kl_divergence(fnp.log(p), p))
       0.0
@@ -360,8 +348,6 @@ def smooth_labels(labels: ArrayLike, alpha: Any, *, axis: int = -1) -> Array:
       DtypeError: the labels are no floats.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> optim.losses.smooth_labels(fnp.array([0.0, 1.0]), 0.5).tolist()
       [0.25, 0.75]
 
@@ -405,8 +391,6 @@ def cosine_similarity(
       The derivative at a vector of norm `epsilon` or less is finite if `epsilon` > 0.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> a = fnp.array([3.0, 4.0])
       >>> round(float(optim.losses.cosine_similarity(a, a)), 5)
       1.0
@@ -448,8 +432,6 @@ def cosine_distance(
       DtypeError: an argument is no float array.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> a, b = fnp.array([1.0, 0.0]), fnp.array([0.0, 1.0])
       >>> float(optim.losses.cosine_distance(a, b))
       1.0

@@ -73,8 +73,6 @@ def masked(
       TreeError: the mask is no prefix of the parameters.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> params = {"w": fnp.ones(1), "b": fnp.ones(1)}
       >>> tx = optim.masked(optim.scale(0.0), {"w": True, "b": False})
       >>> new, _ = tx.update(params, tx.init(params))
@@ -122,8 +120,6 @@ def multi_transform(
       TreeError: the labels are no prefix of the parameters.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> params = {"w": fnp.ones(1), "b": fnp.ones(1)}
       >>> tx = optim.multi_transform(
       ...     {"fast": optim.sgd(1.0), "frozen": optim.set_to_zero()},

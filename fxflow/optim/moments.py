@@ -137,8 +137,6 @@ def scale_by_adam(
       A transformation that remembers both moments.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.scale_by_adam(eps=0.0)
       >>> u, _ = tx.update(fnp.array([3.0, -2.0]), tx.init(fnp.zeros(2)))
       >>> [round(x, 5) for x in u.tolist()]
@@ -182,8 +180,6 @@ def scale_by_amsgrad(
       A transformation that remembers moments and their maximum.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.scale_by_amsgrad(eps=0.0)
       >>> u, _ = tx.update(fnp.array([3.0, -2.0]), tx.init(fnp.zeros(2)))
       >>> [round(x, 5) for x in u.tolist()]
@@ -236,8 +232,6 @@ def scale_by_adamax(
       A transformation that remembers both.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.scale_by_adamax(eps=0.0)
       >>> u, _ = tx.update(fnp.array([3.0, -2.0]), tx.init(fnp.zeros(2)))
       >>> [round(x, 5) for x in u.tolist()]
@@ -283,8 +277,6 @@ def scale_by_belief(
       A transformation that remembers both.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.scale_by_belief()
       >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
       (2,)
@@ -324,8 +316,6 @@ def scale_by_yogi(
       A transformation that remembers both moments.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.scale_by_yogi()
       >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
       (2,)
@@ -384,8 +374,6 @@ def scale_by_radam(
       A transformation that remembers both moments.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.scale_by_radam()
       >>> u, _ = tx.update(fnp.array([3.0]), tx.init(fnp.zeros(1)))
       >>> round(float(u[0]), 5)

@@ -45,8 +45,6 @@ def adagrad(
       A transformation.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.adagrad(1.0, 7.0, eps=0.0)
       >>> tx.update(fnp.array([3.0]), tx.init(fnp.zeros(1)))[0].tolist()
       [-0.75]
@@ -90,8 +88,6 @@ def rmsprop(
       A transformation.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.rmsprop(1.0, 0.75, eps=0.0)
       >>> tx.update(fnp.array([3.0]), tx.init(fnp.zeros(1)))[0].tolist()
       [-2.0]
@@ -126,8 +122,6 @@ def adadelta(
       A transformation, which needs the parameters.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.adadelta()
       >>> tx.update(fnp.ones(2), tx.init(fnp.ones(2)), fnp.ones(2))[0].shape
       (2,)

@@ -51,8 +51,6 @@ def scale(step_size: Scalar) -> GradientTransformation:
       A transformation without state.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> optim.scale(2.0).update(fnp.array([3.0, 4.0]), ())[0].tolist()
       [6.0, 8.0]
     """
@@ -73,8 +71,6 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
       A transformation that counts.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.scale_by_schedule(lambda count: count + 1)
       >>> state = tx.init(0.0)
       >>> _, state = tx.update(fnp.ones(1), state)
@@ -108,8 +104,6 @@ def scale_by_learning_rate(
       A transformation that multiplies by minus the learning rate.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> optim.scale_by_learning_rate(0.5).update(fnp.array([4.0]), ())[0].tolist()
       [-2.0]
     """
@@ -126,8 +120,6 @@ def scale_by_sign() -> GradientTransformation:
       A transformation without state.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> optim.scale_by_sign().update(fnp.array([3.0, -4.0]), ())[0].tolist()
       [1.0, -1.0]
     """
@@ -155,8 +147,6 @@ def scale_by_trust_ratio(
       is 0 stay as they are.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.scale_by_trust_ratio()
       >>> tx.update(fnp.array([3.0, 4.0]), (), fnp.array([0.0, 10.0]))[0].tolist()
       [6.0, 8.0]
@@ -190,8 +180,6 @@ def scale_by_param_block_rms(min_scale: Scalar = 1e-3) -> GradientTransformation
       A transformation without state, which needs the parameters.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.scale_by_param_block_rms()
       >>> tx.update(fnp.ones(2), (), fnp.array([3.0, 3.0]))[0].tolist()
       [3.0, 3.0]
@@ -222,8 +210,6 @@ def normalize_by_update_norm(
       A transformation without state.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.normalize_by_update_norm(eps=0.0)
       >>> tx.update(fnp.array([3.0, 4.0]), ())[0].tolist()
       [0.6..., 0.8...]
@@ -244,8 +230,6 @@ def centralize() -> GradientTransformation:
       A transformation without state; it leaves vectors and numbers alone.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> optim.centralize().update(fnp.array([[1.0, 3.0]]), ())[0].tolist()
       [[-1.0, 1.0]]
 
@@ -275,8 +259,6 @@ def add_decayed_weights(
       A transformation that needs the parameters.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.add_decayed_weights(0.1)
       >>> tx.update(fnp.ones(1), tx.init(0.0), fnp.array([10.0]))[0].tolist()
       [2.0]
@@ -326,8 +308,6 @@ def add_noise(
       ArgumentError: there is neither a key nor a seed, or both.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.add_noise(0.1, 0.5, seed=0)
       >>> tx.update(fnp.ones(3), tx.init(fnp.ones(3)))[0].shape
       (3,)
@@ -367,8 +347,6 @@ def zero_nans() -> GradientTransformation:
       A transformation without state.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> optim.zero_nans().update(fnp.array([fnp.nan, 2.0]), ())[0].tolist()
       [0.0, 2.0]
     """
@@ -386,8 +364,6 @@ def keep_params_nonnegative() -> GradientTransformation:
       A transformation without state, which needs the parameters.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.keep_params_nonnegative()
       >>> tx.update(fnp.array([-5.0, -1.0]), (), fnp.array([2.0, 2.0]))[0].tolist()
       [-2.0, -1.0]

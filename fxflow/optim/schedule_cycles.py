@@ -34,7 +34,6 @@ def warmup_constant_schedule(
       ArgumentError: the number of steps is not positive.
 
     Example:
-      >>> from fxflow import optim
       >>> float(optim.warmup_constant_schedule(0.0, 1.0, 10)(50))
       1.0
     """
@@ -66,7 +65,6 @@ def warmup_cosine_decay_schedule(
       ArgumentError: there are no steps left for the decay.
 
     Example:
-      >>> from fxflow import optim
       >>> schedule = optim.warmup_cosine_decay_schedule(0.0, 1.0, 10, 110)
       >>> [round(float(schedule(count)), 6) for count in (5, 10, 60, 110)]
       [0.5, 1.0, 0.5, 0.0]
@@ -125,7 +123,6 @@ def warmup_exponential_decay_schedule(
       ArgumentError: see `exponential_decay`.
 
     Example:
-      >>> from fxflow import optim
       >>> schedule = optim.warmup_exponential_decay_schedule(0.0, 1.0, 10, 5, 0.25)
       >>> [float(schedule(count)) for count in (5, 10, 15)]
       [0.5, 1.0, 0.25]
@@ -163,7 +160,6 @@ def linear_onecycle_schedule(
       ArgumentError: the number of steps is not positive.
 
     Example:
-      >>> from fxflow import optim
       >>> round(float(optim.linear_onecycle_schedule(100, 1.0)(30)), 6)
       1.0
 
@@ -204,7 +200,6 @@ def cosine_onecycle_schedule(
       ArgumentError: the number of steps is not positive.
 
     Example:
-      >>> from fxflow import optim
       >>> round(float(optim.cosine_onecycle_schedule(100, 1.0)(30)), 6)
       1.0
 
@@ -234,7 +229,6 @@ def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Scalar]]) -> Schedule:
       ArgumentError: see `warmup_cosine_decay_schedule`.
 
     Example:
-      >>> from fxflow import optim
       >>> one = dict(init_value=0.0, peak_value=1.0, warmup_steps=10, decay_steps=50)
       >>> schedule = optim.sgdr_schedule([one, one])
       >>> [float(schedule(count)) for count in (10, 60)]

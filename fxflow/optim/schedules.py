@@ -38,7 +38,6 @@ def constant_schedule(value: Scalar) -> Schedule:
       A function of the count.
 
     Example:
-      >>> from fxflow import optim
       >>> optim.constant_schedule(0.1)(7)
       0.1
     """
@@ -70,7 +69,6 @@ def polynomial_schedule(
       ArgumentError: the number of steps is not positive, or the beginning negative.
 
     Example:
-      >>> from fxflow import optim
       >>> float(optim.polynomial_schedule(1.0, 0.0, 2, 10)(5))
       0.25
     """
@@ -109,7 +107,6 @@ def linear_schedule(
       ArgumentError: the number of steps is not positive.
 
     Example:
-      >>> from fxflow import optim
       >>> float(optim.linear_schedule(0.0, 1.0, 10)(5))
       0.5
     """
@@ -144,7 +141,6 @@ def exponential_decay(
         rate 0.
 
     Example:
-      >>> from fxflow import optim
       >>> float(optim.exponential_decay(1.0, 10, 0.25)(5))
       0.5
     """
@@ -188,7 +184,6 @@ def cosine_decay_schedule(
       ArgumentError: the number of steps is not positive.
 
     Example:
-      >>> from fxflow import optim
       >>> round(float(optim.cosine_decay_schedule(1.0, 10)(5)), 6)
       0.5
 
@@ -222,7 +217,6 @@ def piecewise_constant_schedule(
       ArgumentError: a factor is negative.
 
     Example:
-      >>> from fxflow import optim
       >>> schedule = optim.piecewise_constant_schedule(1.0, {10: 0.5, 20: 0.5})
       >>> [float(schedule(count)) for count in (9, 10, 20)]
       [1.0, 0.5, 0.25]
@@ -264,7 +258,6 @@ def piecewise_interpolate_schedule(
       ArgumentError: the type is another, a factor negative, or a boundary not positive.
 
     Example:
-      >>> from fxflow import optim
       >>> schedule = optim.piecewise_interpolate_schedule("linear", 1.0, {10: 3.0})
       >>> float(schedule(5))
       2.0
@@ -318,7 +311,6 @@ def join_schedules(
       ArgumentError: there is not one boundary less than schedules.
 
     Example:
-      >>> from fxflow import optim
       >>> warm = optim.linear_schedule(0.0, 1.0, 10)
       >>> schedule = optim.join_schedules([warm, optim.constant_schedule(1.0)], [10])
       >>> [float(schedule(count)) for count in (5, 50)]

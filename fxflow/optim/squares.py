@@ -78,8 +78,6 @@ def scale_by_rms(
       A transformation that remembers v.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.scale_by_rms(0.75, eps=0.0)
       >>> tx.update(fnp.array([3.0]), tx.init(fnp.zeros(1)))[0].tolist()
       [2.0]
@@ -131,8 +129,6 @@ def scale_by_stddev(
       A transformation that remembers both moments.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.scale_by_stddev()
       >>> tx.update(fnp.ones(1), tx.init(fnp.zeros(1)))[0].shape
       (1,)
@@ -181,8 +177,6 @@ def scale_by_rss(
       A transformation that remembers s. Where s is 0, so is the update.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.scale_by_rss(7.0, eps=0.0)
       >>> tx.update(fnp.array([3.0]), tx.init(fnp.zeros(1)))[0].tolist()
       [0.75]
@@ -224,8 +218,6 @@ def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransfor
       A transformation that remembers v and x.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.scale_by_adadelta()
       >>> tx.update(fnp.ones(1), tx.init(fnp.zeros(1)))[0].shape
       (1,)

@@ -71,8 +71,6 @@ class MultiSteps:
       accumulator_dtype: of the sum; None means that of the parameters.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.MultiSteps(optim.sgd(1.0), 2)
       >>> params = fnp.zeros(1)
       >>> state = tx.init(params)
@@ -203,8 +201,6 @@ def apply_if_finite(
       A transformation whose state counts the errors.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.apply_if_finite(optim.sgd(1.0), 5)
       >>> u, state = tx.update(fnp.array([fnp.nan]), tx.init(fnp.zeros(1)))
       >>> u.tolist(), int(state.total_notfinite)
@@ -262,8 +258,6 @@ def inject_hyperparams(
       ArgumentError: a static argument is none of the factory's.
 
     Example:
-      >>> from fxflow import numpy as fnp
-      >>> from fxflow import optim
       >>> tx = optim.inject_hyperparams(optim.sgd)(learning_rate=0.5)
       >>> state = tx.init(fnp.zeros(1))
       >>> state.hyperparams["learning_rate"] = fnp.asarray(2.0)

@@ -53,7 +53,6 @@ def bits(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.bits(random.key(0), (3,), "uint8")
       Array([167, 146,  40], dtype=uint8)
 
@@ -102,7 +101,6 @@ def uniform(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> bool((random.uniform(random.key(0), (1000,)) < 1.0).all())
       True
 
@@ -154,7 +152,6 @@ def randint(
       bias is below 2⁻³² for ranges up to 2¹⁶.
 
     Example:
-      >>> from fxflow import random
       >>> random.randint(random.key(0), (4,), 0, 10).dtype
       dtype('int32')
 

@@ -175,7 +175,6 @@ def poisson(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.poisson(random.key(0), 4.0, (3,)).dtype
       dtype('int32')
 
@@ -269,7 +268,6 @@ def binomial(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.binomial(random.key(0), 10, 0.3, (3,)).shape
       (3,)
 
@@ -432,8 +430,6 @@ def multinomial(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
-      >>> import numpy as np
       >>> int(random.multinomial(random.key(0), 10, np.ones(4) / 4).sum())
       10
 

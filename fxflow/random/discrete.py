@@ -55,7 +55,6 @@ def bernoulli(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.bernoulli(random.key(0), 0.3, (4,)).dtype
       dtype('bool')
 
@@ -107,7 +106,6 @@ def rademacher(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.rademacher(random.key(0), (4,)).dtype
       dtype('int32')
 
@@ -153,7 +151,6 @@ def geometric(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> bool((random.geometric(random.key(0), 0.5, (100,)) >= 1).all())
       True
 
@@ -209,8 +206,6 @@ def categorical(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
-      >>> import numpy as np
       >>> random.categorical(random.key(0), np.log([0.2, 0.8]), shape=(5,)).shape
       (5,)
 

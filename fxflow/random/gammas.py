@@ -60,7 +60,6 @@ def gamma(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.gamma(random.key(0), 2.0, (3,)).shape
       (3,)
 
@@ -102,7 +101,6 @@ def loggamma(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.loggamma(random.key(0), 0.01, (3,)).shape
       (3,)
 
@@ -146,7 +144,6 @@ def beta(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.beta(random.key(0), 2.0, 3.0, (3,)).shape
       (3,)
 
@@ -193,8 +190,6 @@ def dirichlet(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
-      >>> import numpy as np
       >>> random.dirichlet(random.key(0), np.ones(3), (2,)).shape
       (2, 3)
 
@@ -254,7 +249,6 @@ def chisquare(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.chisquare(random.key(0), 3.0, (3,)).shape
       (3,)
 
@@ -298,7 +292,6 @@ def f(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.f(random.key(0), 3.0, 5.0, (3,)).shape
       (3,)
 
@@ -345,7 +338,6 @@ def t(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.t(random.key(0), 4.0, (3,)).shape
       (3,)
 
@@ -390,7 +382,6 @@ def generalized_normal(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.generalized_normal(random.key(0), 3.0, (3,)).shape
       (3,)
 
@@ -442,7 +433,6 @@ def ball(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.ball(random.key(0), 3, shape=(2,)).shape
       (2, 3)
 

@@ -53,7 +53,6 @@ def normal(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.normal(random.key(0), (2, 3)).shape
       (2, 3)
 
@@ -110,7 +109,6 @@ def truncated_normal(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> x = random.truncated_normal(random.key(0), -1.0, 1.0, (100,))
       >>> bool((abs(x) < 1.0).all())
       True
@@ -162,7 +160,6 @@ def lognormal(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.lognormal(random.key(0), 0.5, (3,)).shape
       (3,)
 
@@ -202,7 +199,6 @@ def maxwell(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.maxwell(random.key(0), (3,)).shape
       (3,)
 
@@ -252,7 +248,6 @@ def double_sided_maxwell(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.double_sided_maxwell(random.key(0), 1.0, 2.0, (3,)).shape
       (3,)
 
@@ -299,7 +294,6 @@ def wald(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.wald(random.key(0), 2.0, (3,)).shape
       (3,)
 

@@ -49,7 +49,6 @@ def exponential(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.exponential(random.key(0), (2, 3)).shape
       (2, 3)
 
@@ -90,7 +89,6 @@ def gumbel(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.gumbel(random.key(0), (3,)).shape
       (3,)
 
@@ -151,7 +149,6 @@ def laplace(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.laplace(random.key(0), (3,)).shape
       (3,)
 
@@ -190,7 +187,6 @@ def logistic(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.logistic(random.key(0), (3,)).shape
       (3,)
 
@@ -229,7 +225,6 @@ def cauchy(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.cauchy(random.key(0), (3,)).shape
       (3,)
 
@@ -273,7 +268,6 @@ def rayleigh(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.rayleigh(random.key(0), 2.0, (3,)).shape
       (3,)
 
@@ -320,7 +314,6 @@ def weibull_min(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.weibull_min(random.key(0), 2.0, 3.0, (3,)).shape
       (3,)
 
@@ -364,7 +357,6 @@ def pareto(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.pareto(random.key(0), 2.0, (3,)).shape
       (3,)
 
@@ -411,7 +403,6 @@ def triangular(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.triangular(random.key(0), 0.0, 1.0, 4.0, (3,)).shape
       (3,)
 

@@ -32,7 +32,6 @@ def key_dtype(impl: Any = None) -> Any:
       DtypeError: there is no such generator.
 
     Example:
-      >>> from fxflow import random
       >>> random.key_dtype()
       key<fry>
     """
@@ -69,7 +68,6 @@ def key(seed: Any, *, impl: Any = None, dtype: DTypeLike | None = None) -> Array
       OverflowError: the seed needs more than 64 bits.
 
     Example:
-      >>> from fxflow import random
       >>> random.normal(random.key(0), (3,)).shape
       (3,)
 
@@ -95,7 +93,6 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Array:
       ShapeError: `key` is several keys.
 
     Example:
-      >>> from fxflow import random
       >>> first, second = random.split(random.key(0))
       >>> first
       Array(key<fry>[]) overlaying:
@@ -125,7 +122,6 @@ def fold_in(key: Any, data: Any) -> Array:
       ShapeError: `key` is several keys, or `data` is not 0-d.
 
     Example:
-      >>> from fxflow import random
       >>> random.key_data(random.fold_in(random.key(0), 1))
       Array([ 928981903, 3453687069], dtype=uint32)
 
@@ -149,7 +145,6 @@ def key_data(keys: Any) -> Array:
       ArgumentError: they are no keys.
 
     Example:
-      >>> from fxflow import random
       >>> random.key_data(random.key(7))
       Array([0, 7], dtype=uint32)
     """
@@ -174,7 +169,6 @@ def wrap_key_data(
       ArgumentError: both `impl` and `dtype` are given.
 
     Example:
-      >>> from fxflow import random
       >>> random.wrap_key_data(random.key_data(random.key(7))).dtype
       key<fry>
     """
@@ -194,7 +188,6 @@ def key_impl(keys: Any) -> str:
       ArgumentError: they are no keys.
 
     Example:
-      >>> from fxflow import random
       >>> random.key_impl(random.key(0))
       'threefry2x32'
     """
@@ -215,7 +208,6 @@ def clone(key: Any) -> Array:
       ArgumentError: they are no keys.
 
     Example:
-      >>> from fxflow import random
       >>> k = random.key(0)
       >>> bool(random.uniform(k) == random.uniform(random.clone(k)))
       True

@@ -51,8 +51,6 @@ def multivariate_normal(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
-      >>> import numpy as np
       >>> random.multivariate_normal(random.key(0), np.zeros(2), np.eye(2), (5,)).shape
       (5, 2)
 
@@ -131,7 +129,6 @@ def orthogonal(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.orthogonal(random.key(0), 3, (2,)).shape
       (2, 3, 3)
 

@@ -104,7 +104,6 @@ def permutation(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> sorted(random.permutation(random.key(0), 5).tolist())
       [0, 1, 2, 3, 4]
 
@@ -180,7 +179,6 @@ def choice(
       PlacementError: the result cannot be laid out like that.
 
     Example:
-      >>> from fxflow import random
       >>> random.choice(random.key(0), 5, (3,), replace=False).shape
       (3,)
 

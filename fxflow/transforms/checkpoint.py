@@ -62,8 +62,6 @@ def checkpoint(
       ArgumentError: `fun` is not callable, or an argument is no array.
 
     Example:
-      >>> import fxflow
-      >>> from fxflow import lax
       >>> f = checkpoint(lambda x: lax.sin(lax.sin(x)))
       >>> round(float(fxflow.grad(f)(0.0)), 6)
       1.0
@@ -345,8 +343,6 @@ def save_and_offload_only_these_names(
       ArgumentError: a name is in both lists, or no string.
 
     Example:
-      >>> import fxflow
-      >>> from fxflow import lax
       >>> offload = save_and_offload_only_these_names(
       ...     names_which_can_be_saved=[],
       ...     names_which_can_be_offloaded=["hidden"],

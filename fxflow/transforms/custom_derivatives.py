@@ -29,8 +29,6 @@ def custom_gradient(fun: Callable[..., tuple[Any, Any]]) -> Callable[..., Any]:
       ArgumentError: `fun` does not return a pair.
 
     Example:
-      >>> import fxflow
-      >>> from fxflow import lax
       >>> @custom_gradient
       ... def f(x):
       ...     return lax.mul(x, x), lambda ct: (lax.mul(ct, x),)

@@ -41,8 +41,6 @@ class custom_jvp(CustomFunction):
       nondiff_argnames: the same by name.
 
     Example:
-      >>> import fxflow
-      >>> from fxflow import lax
       >>> @custom_jvp
       ... def log1pexp(x):
       ...     return lax.log(lax.add(1.0, lax.exp(x)))

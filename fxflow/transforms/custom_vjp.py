@@ -56,8 +56,6 @@ class custom_vjp(CustomFunction):
       nondiff_argnames: the same by name.
 
     Example:
-      >>> import fxflow
-      >>> from fxflow import lax
       >>> @custom_vjp
       ... def clipped(x):
       ...     return x

@@ -18,7 +18,6 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[Any]:
       The context manager. Prints and debuggers see values, not traced ones.
 
     Example:
-      >>> import fxflow
       >>> with disable_jit():
       ...     fxflow.jit(lambda x: print(x) or x)(1.0)
       1.0
@@ -37,7 +36,6 @@ def debug_nans(enable: bool = True) -> AbstractContextManager[Any]:
       The context manager; inside, `FloatingPointError` names operation and line.
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> with debug_nans():
       ...     fnp.log(1.0).item()
       0.0
@@ -55,7 +53,6 @@ def debug_infs(enable: bool = True) -> AbstractContextManager[Any]:
       The context manager; inside, `FloatingPointError` names operation and line.
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> with debug_infs():
       ...     fnp.log(1.0).item()
       0.0
@@ -73,7 +70,6 @@ def checking_leaks(enable: bool = True) -> AbstractContextManager[Any]:
       The context manager; inside, tracing is slow.
 
     Example:
-      >>> import fxflow
       >>> with checking_leaks():
       ...     fxflow.jit(lambda x: x + 1)(1.0).item()
       2.0

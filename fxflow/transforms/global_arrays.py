@@ -49,7 +49,6 @@ def make_array_from_callback(
       PlacementError: the shape cannot be divided as the sharding asks.
 
     Example:
-      >>> import fxflow, numpy as np
       >>> whole = np.arange(4.0, dtype=np.float32)
       >>> where = fxflow.NamedSharding(fxflow.make_mesh((1,), ("x",)), fxflow.P("x"))
       >>> make_array_from_callback((4,), where, lambda index: whole[index]).tolist()
@@ -120,7 +119,6 @@ def make_array_from_process_local_data(
       ShapeError: the local data is neither this process's share nor the whole.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> where = fxflow.NamedSharding(fxflow.make_mesh((1,), ("x",)), fxflow.P("x"))
       >>> make_array_from_process_local_data(where, fnp.arange(2)).tolist()
       [0, 1]

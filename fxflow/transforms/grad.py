@@ -227,7 +227,6 @@ def grad(
       ShapeError: the result is not a scalar.
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> float(grad(fnp.sin)(0.0))
       1.0
     """
@@ -316,7 +315,6 @@ def jacfwd(
       ArgumentError, DtypeError: as `grad`.
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> jacfwd(lambda x: x * x)(fnp.array([1.0, 2.0])).tolist()
       [[2.0, 0.0], [0.0, 4.0]]
     """
@@ -380,7 +378,6 @@ def jacrev(
       ArgumentError, DtypeError: as `grad`.
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> jacrev(lambda x: x * x)(fnp.array([1.0, 2.0])).tolist()
       [[2.0, 0.0], [0.0, 4.0]]
     """
@@ -475,7 +472,6 @@ def hessian(
       ArgumentError, DtypeError: as `grad`.
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> hessian(lambda x: (x**3).sum())(fnp.array([1.0, 2.0])).tolist()
       [[6.0, 0.0], [0.0, 12.0]]
     """

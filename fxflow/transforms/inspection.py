@@ -103,7 +103,6 @@ def make_graph(
       ArgumentError: an argument is no array.
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> print(make_graph(lambda x: fnp.sin(x) * 2)(1.0))
       graph lambda_(a: f32[]~) {
         b: f32[]~ = sin a
@@ -156,7 +155,6 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
       ArgumentError: an argument is no array.
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> eval_shape(fnp.dot, ShapeDtypeStruct((3, 4), float), fnp.ones((4, 5)))
       ShapeDtypeStruct(f32[3,5])
     """

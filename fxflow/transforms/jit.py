@@ -572,7 +572,6 @@ def jit(
       DonationError: a donated argument cannot be reused.
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> @jit
       ... def loss(x):
       ...     return fnp.sum(x**2)

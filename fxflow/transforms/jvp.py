@@ -41,7 +41,6 @@ def jvp(
       ShapeError, DtypeError: a tangent does not fit; an integer is none of a float.
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> y, dy = jvp(fnp.sin, (0.0,), (2.0,))
       >>> float(dy)
       2.0

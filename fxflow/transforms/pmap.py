@@ -135,8 +135,6 @@ def pmap(
       AxisError: an axis is out of range.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
-      >>> from fxflow import lax
       >>> f = pmap(lambda x: x / lax.psum(x, "i"), axis_name="i")
       >>> f(fnp.ones((1, 2))).tolist()
       [[1.0, 1.0]]

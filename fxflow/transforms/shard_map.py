@@ -71,7 +71,6 @@ def shard_map(
     Source: Shardy's `sdy.manual_computation`.
 
     Example:
-      >>> import fxflow, fxflow.numpy as fnp
       >>> from fxflow import P, lax
       >>> total = shard_map(lambda x: lax.psum(fnp.sum(x), "i"),
       ...                   mesh=fxflow.make_mesh((1,), ("i",)),

@@ -54,7 +54,6 @@ def device_put(
       PlacementError: the array cannot be divided as the sharding asks.
 
     Example:
-      >>> import fxflow
       >>> float(device_put(1.0, fxflow.devices()[0]))
       1.0
     """
@@ -129,7 +128,6 @@ def device_get(x: Any) -> Any:
       ConcretizationError: a leaf is traced.
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> device_get({"a": fnp.ones(2)})
       {'a': array([1., 1.], dtype=float32)}
     """
@@ -156,7 +154,6 @@ def block_until_ready(x: Any) -> Any:
       The pytree.
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> block_until_ready(fnp.ones(2)).shape
       (2,)
     """

@@ -138,7 +138,6 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
       ArgumentError: an argument or result is no array.
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> y, back = vjp(fnp.sin, 0.0)
       >>> float(back(1.0)[0])
       1.0
@@ -200,7 +199,6 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
       ArgumentError: an argument is no array, or a tangent does not fit.
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> y, df = linearize(fnp.sin, 0.0)
       >>> float(df(2.0))
       2.0
@@ -251,7 +249,6 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
         no values yet: only nonlinear operations are found among those.)
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> double = linear_transpose(lambda x: 2 * x, 1.0)
       >>> float(double(3.0)[0])
       6.0

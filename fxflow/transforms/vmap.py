@@ -143,7 +143,6 @@ def vmap(
       AxisError: an axis is out of range.
 
     Example:
-      >>> import fxflow.numpy as fnp
       >>> vmap(fnp.dot)(fnp.ones((2, 3)), fnp.ones((2, 3))).tolist()
       [3.0, 3.0]
     """

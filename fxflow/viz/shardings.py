@@ -101,7 +101,6 @@ def sharding_text(
       PlacementError: it cannot be divided as the sharding asks.
 
     Example:
-      >>> import fxflow
       >>> print(sharding_text((4,), fxflow.SingleDeviceSharding("cpu:0")))
       ┌─────┐
       │CPU 0│

@@ -109,7 +109,7 @@ def flatten_with_path(
 
     Example:
       >>> pairs, _ = flatten_with_path({"w": [1, 2]})
-      >>> [(keystr(path), leaf) for path, leaf in pairs]
+      >>> [(fxflow.tree.keystr(path), leaf) for path, leaf in pairs]
       [("['w'][0]", 1), ("['w'][1]", 2)]
     """
     if is_leaf is None or is_leaf_takes_path:
@@ -253,7 +253,7 @@ def map_with_path(
       TreeError: one of `rest` does not begin with the structure of `tree`.
 
     Example:
-      >>> map_with_path(lambda path, x: keystr(path), {"w": [1, 2]})
+      >>> map_with_path(lambda path, x: fxflow.tree.keystr(path), {"w": [1, 2]})
       {'w': ["['w'][0]", "['w'][1]"]}
     """
     pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)

@@ -100,8 +100,6 @@ def parameter_server(
     trillion parameter models".
 
     Example:
-      >>> import fxflow.numpy as fnp
-      >>> from fxflow import optim
       >>> from fxflow.distributed.parameter_server import parameter_server
       >>> def loss(w, batch):
       ...     x, y = batch

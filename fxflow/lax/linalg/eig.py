@@ -196,7 +196,6 @@ def eig(
       Eigenvectors of equal eigenvalues have no derivative: it is inf or NaN.
 
     Example:
-      >>> import numpy as np
       >>> w, v = eig(np.float32([[0, 1], [-1, 0]]), compute_left_eigenvectors=False)
       >>> print(np.sort(np.asarray(w).imag))
       [-1.  1.]

@@ -154,7 +154,6 @@ def eigh(
       Eigenvectors of equal eigenvalues have no derivative: it is inf or NaN.
 
     Example:
-      >>> import numpy as np
       >>> v, w = eigh(np.float32([[2, 1], [1, 2]]))
       >>> print(np.asarray(w).round(3))
       [1. 3.]

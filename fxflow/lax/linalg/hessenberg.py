@@ -120,7 +120,6 @@ def hessenberg(a: Any) -> tuple[Array, Array]:
       DtypeError: the dtype is not one of these.
 
     Example:
-      >>> import numpy as np
       >>> packed, taus = hessenberg(np.float32([[1, 2], [3, 4]]))
       >>> packed.shape, taus.shape
       ((2, 2), (1,))

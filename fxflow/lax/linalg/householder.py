@@ -441,7 +441,6 @@ def ormqr(
       DtypeError: dtypes differ or are not among these.
 
     Example:
-      >>> import numpy as np
       >>> x = np.float32([[3, 1], [4, 2]])
       >>> r = ormqr(*geqrf(x), x, transpose=True)
       >>> print(abs(np.asarray(r)).round(3))

@@ -224,7 +224,6 @@ def lu(x: Any) -> tuple[Array, Array, Array]:
       A singular matrix has a zero on the diagonal of U.
 
     Example:
-      >>> import numpy as np
       >>> factors, pivots, permutation = lu(np.float32([[1, 2], [4, 4]]))
       >>> print(factors, pivots, permutation)
       [[4.   4.  ]
@@ -252,7 +251,6 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
       ArgumentError: there are more pivots than rows.
 
     Example:
-      >>> import numpy as np
       >>> print(lu_pivots_to_permutation(np.int32([2, 2, 2]), 3))
       [2 0 1]
 

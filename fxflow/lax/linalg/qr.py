@@ -232,7 +232,6 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> Any:
       NotDifferentiableError: a derivative is asked of a square Q of a tall matrix.
 
     Example:
-      >>> import numpy as np
       >>> q, r = qr(np.float32([[3, 1], [4, 2]]))
       >>> print(abs(np.asarray(r)).round(3))
       [[5.  2.2]

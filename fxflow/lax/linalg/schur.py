@@ -115,7 +115,6 @@ def schur(x: Any, *, compute_schur_vectors: bool = True) -> tuple[Array, ...]:
       nan where the iteration does not converge.
 
     Example:
-      >>> import numpy as np
       >>> t, z = schur(np.float32([[1, 2], [0, 3]]))
       >>> print(np.asarray(t))
       [[1. 2.]

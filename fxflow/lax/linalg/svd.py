@@ -305,7 +305,6 @@ def svd(
       Vectors of equal singular values have no derivative: it is inf or NaN.
 
     Example:
-      >>> import numpy as np
       >>> print(svd(np.float32([[0, 2], [1, 0]]), compute_uv=False))
       [2. 1.]
 

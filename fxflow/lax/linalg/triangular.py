@@ -311,7 +311,6 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
       NaN where a matrix is not positive definite.
 
     Example:
-      >>> import numpy as np
       >>> print(cholesky(np.float32([[4, 2], [2, 5]])))
       [[2. 0.]
        [1. 2.]]
@@ -357,7 +356,6 @@ def triangular_solve(
       A zero on the diagonal gives inf or NaN.
 
     Example:
-      >>> import numpy as np
       >>> a = np.float32([[2, 0], [1, 4]])
       >>> print(triangular_solve(a, np.float32([[2], [9]]), left_side=True, lower=True))
       [[1.]

@@ -331,7 +331,6 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Array, Array, Array, Arr
       DtypeError: the dtype is not one of these.
 
     Example:
-      >>> import numpy as np
       >>> _, d, e, _ = tridiagonal(np.float32([[2, 1], [1, 3]]))
       >>> print(d, abs(e))
       [2. 3.] [1.]
@@ -368,7 +367,6 @@ def tridiagonal_solve(
       NaN where a matrix is singular, without `perturb_singular`.
 
     Example:
-      >>> import numpy as np
       >>> ones = np.ones(3, "f4")
       >>> x = tridiagonal_solve(ones, 3 * ones, ones, np.float32([[4], [5], [4]]))
       >>> print(np.asarray(x).round(3).ravel())

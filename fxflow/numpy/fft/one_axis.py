@@ -42,7 +42,6 @@ def fft(
       ArgumentError: there is no such norm.
 
     Example:
-      >>> import numpy as np
       >>> fft(np.array([1.0, 0.0]))
       Array([1.+0.j, 1.+0.j], dtype=complex64)
 
@@ -73,7 +72,6 @@ def ifft(
       ArgumentError: there is no such norm.
 
     Example:
-      >>> import numpy as np
       >>> ifft(np.array([1.0, 1.0]))
       Array([1.+0.j, 0.+0.j], dtype=complex64)
 
@@ -105,7 +103,6 @@ def rfft(
       DtypeError: the numbers are complex.
 
     Example:
-      >>> import numpy as np
       >>> rfft(np.array([1.0, 0.0]))
       Array([1.+0.j, 1.+0.j], dtype=complex64)
 
@@ -136,7 +133,6 @@ def irfft(
       ArgumentError: there is no such norm.
 
     Example:
-      >>> import numpy as np
       >>> irfft(np.array([1.0, 1.0]))
       Array([1., 0.], dtype=float32)
 
@@ -167,7 +163,6 @@ def hfft(
       ArgumentError: there is no such norm.
 
     Example:
-      >>> import numpy as np
       >>> hfft(np.array([1.0, 1.0]))
       Array([2., 0.], dtype=float32)
 
@@ -201,7 +196,6 @@ def ihfft(
       DtypeError: the numbers are complex.
 
     Example:
-      >>> import numpy as np
       >>> ihfft(np.array([2.0, 0.0]))
       Array([1.-0.j, 1.-0.j], dtype=complex64)
 

@@ -36,7 +36,6 @@ def fftn(
       ArgumentError: there is no such norm, or lengths and axes do not go together.
 
     Example:
-      >>> import numpy as np
       >>> fftn(np.ones((2, 2)))[0, 0]
       Array(4.+0.j, dtype=complex64)
 
@@ -71,7 +70,6 @@ def ifftn(
       ArgumentError: there is no such norm, or lengths and axes do not go together.
 
     Example:
-      >>> import numpy as np
       >>> ifftn(np.ones((2, 2)))[0, 0]
       Array(1.+0.j, dtype=complex64)
 
@@ -107,7 +105,6 @@ def rfftn(
       DtypeError: the numbers are complex.
 
     Example:
-      >>> import numpy as np
       >>> rfftn(np.ones((2, 2)))[0, 0]
       Array(4.+0.j, dtype=complex64)
 
@@ -142,7 +139,6 @@ def irfftn(
       ArgumentError: there is no such norm, or lengths and axes do not go together.
 
     Example:
-      >>> import numpy as np
       >>> irfftn(np.ones((2, 2)))[0, 0]
       Array(1., dtype=float32)
 
@@ -177,7 +173,6 @@ def fft2(
       ArgumentError: there is no such norm, or lengths and axes do not go together.
 
     Example:
-      >>> import numpy as np
       >>> fft2(np.ones((2, 2)))[0, 0]
       Array(4.+0.j, dtype=complex64)
 
@@ -212,7 +207,6 @@ def ifft2(
       ArgumentError: there is no such norm, or lengths and axes do not go together.
 
     Example:
-      >>> import numpy as np
       >>> ifft2(np.ones((2, 2)))[0, 0]
       Array(1.+0.j, dtype=complex64)
 
@@ -248,7 +242,6 @@ def rfft2(
       DtypeError: the numbers are complex.
 
     Example:
-      >>> import numpy as np
       >>> rfft2(np.ones((2, 2)))[0, 0]
       Array(4.+0.j, dtype=complex64)
 
@@ -283,7 +276,6 @@ def irfft2(
       ArgumentError: there is no such norm, or lengths and axes do not go together.
 
     Example:
-      >>> import numpy as np
       >>> irfft2(np.ones((2, 2)))[0, 0]
       Array(1., dtype=float32)
 

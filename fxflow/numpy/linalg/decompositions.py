@@ -65,7 +65,6 @@ def cholesky(
       nan if a matrix is not positive definite.
 
     Example:
-      >>> import numpy as np
       >>> cholesky(np.array([[4.0, 2.0], [2.0, 2.0]]))
       Array([[2., 0.],
              [1., 1.]], dtype=float32)
@@ -98,7 +97,6 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
       ArgumentError: there is no such mode.
 
     Example:
-      >>> import numpy as np
       >>> qr(np.array([[3.0], [4.0]])).R
       Array([[-5.]], dtype=float32)
 
@@ -145,7 +143,6 @@ def svd(
       ArgumentError: the range does not fit.
 
     Example:
-      >>> import numpy as np
       >>> svd(np.array([[0.0, 2.0], [1.0, 0.0]]), compute_uv=False)
       Array([2., 1.], dtype=float32)
 
@@ -191,7 +188,6 @@ def svdvals(x: ArrayLike, /) -> Array:
       ShapeError: `x` is no matrix.
 
     Example:
-      >>> import numpy as np
       >>> svdvals(np.array([[0.0, 2.0], [1.0, 0.0]]))
       Array([2., 1.], dtype=float32)
 
@@ -219,7 +215,6 @@ def eig(a: ArrayLike) -> EigResult:
       ShapeError: the matrices are not square.
 
     Example:
-      >>> import numpy as np
       >>> eig(np.array([[2.0, 0.0], [0.0, 3.0]])).eigenvalues
       Array([2.+0.j, 3.+0.j], dtype=complex64)
 
@@ -243,7 +238,6 @@ def eigvals(a: ArrayLike) -> Array:
       ShapeError: the matrices are not square.
 
     Example:
-      >>> import numpy as np
       >>> eigvals(np.array([[2.0, 0.0], [0.0, 3.0]]))
       Array([2.+0.j, 3.+0.j], dtype=complex64)
 
@@ -281,7 +275,6 @@ def eigh(
       ArgumentError: there is no such triangle.
 
     Example:
-      >>> import numpy as np
       >>> eigh(np.array([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
       Array([1., 2.], dtype=float32)
 
@@ -313,7 +306,6 @@ def eigvalsh(
       ArgumentError: there is no such triangle.
 
     Example:
-      >>> import numpy as np
       >>> eigvalsh(np.array([[2.0, 0.0], [0.0, 1.0]]))
       Array([1., 2.], dtype=float32)
 

@@ -54,7 +54,6 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
       Where the determinant is nan, so is the sign.
 
     Example:
-      >>> import numpy as np
       >>> slogdet(np.array([[1.0, 0.0], [0.0, -1.0]]))
       SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
 
@@ -117,7 +116,6 @@ def det(a: ArrayLike) -> Array:
       nan there, if several singular values are equal.
 
     Example:
-      >>> import numpy as np
       >>> det(np.array([[1.0, 2.0], [3.0, 4.0]]))
       Array(-2., dtype=float32)
 

@@ -34,7 +34,6 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
       ArgumentError: `n` is no integer.
 
     Example:
-      >>> import numpy as np
       >>> matrix_power(np.array([[1, 1], [0, 1]]), 5)
       Array([[1, 5],
              [0, 1]], dtype=int32)
@@ -78,7 +77,6 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
       ShapeError: an operand has another number of axes, or the shapes do not fit.
 
     Example:
-      >>> import numpy as np
       >>> a = np.array([[1, 2], [3, 4]])
       >>> multi_dot([a, a, np.array([1, 0])])
       Array([ 7, 15], dtype=int32)
@@ -158,7 +156,6 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
       ShapeError: `x` is no matrix.
 
     Example:
-      >>> import numpy as np
       >>> diagonal(np.array([[1, 2], [3, 4]]))
       Array([1, 4], dtype=int32)
 
@@ -183,7 +180,6 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
       ShapeError: `x` is no matrix.
 
     Example:
-      >>> import numpy as np
       >>> trace(np.array([[1, 2], [3, 4]]))
       Array(5, dtype=int32)
 
@@ -207,7 +203,6 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
       ShapeError: an operand is no vector.
 
     Example:
-      >>> import numpy as np
       >>> outer(np.array([1, 2]), np.array([3, 4]))
       Array([[3, 4],
              [6, 8]], dtype=int32)
@@ -237,7 +232,6 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
       AxisError: the axis is out of range.
 
     Example:
-      >>> import numpy as np
       >>> cross(np.array([1, 0, 0]), np.array([0, 1, 0]))
       Array([0, 0, 1], dtype=int32)
 

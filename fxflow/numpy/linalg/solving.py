@@ -108,7 +108,6 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
       inf or nan if a matrix is singular.
 
     Example:
-      >>> import numpy as np
       >>> solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 4.0]))
       Array([1., 1.], dtype=float32)
 
@@ -152,7 +151,6 @@ def inv(a: ArrayLike) -> Array:
       inf or nan if a matrix is singular.
 
     Example:
-      >>> import numpy as np
       >>> inv(np.array([[2.0, 0.0], [0.0, 4.0]]))
       Array([[0.5 , 0.  ],
              [0.  , 0.25]], dtype=float32)
@@ -187,7 +185,6 @@ def pinv(
       ArgumentError: both `rtol` and `rcond` are given.
 
     Example:
-      >>> import numpy as np
       >>> pinv(np.array([[2.0], [0.0]]))
       Array([[0.5, 0. ]], dtype=float32)
 
@@ -259,7 +256,6 @@ def lstsq(
         shape of the residuals depends on the rank.
 
     Example:
-      >>> import numpy as np
       >>> lstsq(np.array([[1.0], [1.0]]), np.array([1.0, 3.0]))[0].round(3)
       Array([2.], dtype=float32)
 
@@ -338,7 +334,6 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
       AxisError: an axis is out of range.
 
     Example:
-      >>> import numpy as np
       >>> tensorsolve(np.eye(6).reshape(2, 3, 6), np.ones((2, 3))).shape
       (6,)
 
@@ -376,7 +371,6 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
       ArgumentError: `ind` is not positive.
 
     Example:
-      >>> import numpy as np
       >>> tensorinv(np.eye(6).reshape(6, 2, 3), 1).shape
       (2, 3, 6)
 

@@ -48,7 +48,6 @@ def solve_triangular(
       ArgumentError: `trans` is something else.
 
     Example:
-      >>> import numpy as np
       >>> solve_triangular(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 4.0]))
       Array([1., 1.], dtype=float32)
 
@@ -109,7 +108,6 @@ def solve(
       ArgumentError: `assume_a` is something else.
 
     Example:
-      >>> import numpy as np
       >>> solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 4.0]))
       Array([1., 1.], dtype=float32)
 
@@ -160,7 +158,6 @@ def cholesky(
       nan if a matrix is not positive definite.
 
     Example:
-      >>> import numpy as np
       >>> cholesky(np.array([[4.0, 2.0], [2.0, 2.0]]))
       Array([[2., 1.],
              [0., 1.]], dtype=float32)
@@ -191,7 +188,6 @@ def cho_factor(
       ShapeError: the matrices are not square.
 
     Example:
-      >>> import numpy as np
       >>> cho_factor(np.array([[4.0]]))
       (Array([[2.]], dtype=float32), False)
 
@@ -221,7 +217,6 @@ def cho_solve(
       ShapeError: the shapes do not fit.
 
     Example:
-      >>> import numpy as np
       >>> cho_solve(cho_factor(np.array([[4.0]])), np.array([8.0]))
       Array([2.], dtype=float32)
 
@@ -253,7 +248,6 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
       inf or nan if a matrix is singular.
 
     Example:
-      >>> import numpy as np
       >>> inv(np.array([[4.0]]))
       Array([[0.25]], dtype=float32)
 
@@ -277,7 +271,6 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
       ShapeError: the matrices are not square.
 
     Example:
-      >>> import numpy as np
       >>> det(np.array([[1.0, 2.0], [3.0, 4.0]]))
       Array(-2., dtype=float32)
 

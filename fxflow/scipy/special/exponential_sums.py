@@ -46,7 +46,6 @@ def logsumexp(
       is 0, `a` does not matter; the derivative by `b` is exp(a) divided by the sum.
 
     Example:
-      >>> import numpy as np
       >>> logsumexp(np.array([1000.0, 1000.0])).round(2)
       Array(1000.69, dtype=float32)
 
@@ -76,7 +75,6 @@ def softmax(x: ArrayLike, axis: Axes = None) -> Array:
       AxisError: an axis is out of range or named twice.
 
     Example:
-      >>> import numpy as np
       >>> softmax(np.array([0.0, 0.0]))
       Array([0.5, 0.5], dtype=float32)
 
@@ -103,7 +101,6 @@ def log_softmax(x: ArrayLike, axis: Axes = None) -> Array:
       AxisError: an axis is out of range or named twice.
 
     Example:
-      >>> import numpy as np
       >>> log_softmax(np.array([0.0]))
       Array([0.], dtype=float32)
 

@@ -1,0 +1,61 @@
+"""What holds for every test and every example: a cache of this run, eight devices.
+
+Examples in docstrings use the usual names (`np`, `fnp`, `lax`, …) unimported.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import shutil
+import sys
+import tempfile
+from typing import Any
+
+# Read when fxflow and matplotlib are first imported, so set before that.
+os.environ.setdefault("MPLBACKEND", "Agg")
+# Devices for the tests of meshes; the default one is the first, as it would be alone.
+if "--xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+    os.environ.setdefault("FXFLOW_NUM_CPU_DEVICES", "8")
+_own_cache = None
+if "FXFLOW_CACHE_DIR" not in os.environ:
+    _own_cache = tempfile.mkdtemp(prefix="fxflow-tests-")
+    os.environ["FXFLOW_CACHE_DIR"] = _own_cache
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+import fxflow  # noqa: E402
+from fxflow import lax, nn, optim, random  # noqa: E402
+from fxflow import numpy as fnp  # noqa: E402
+
+
+@pytest.fixture(autouse=True, scope="session")
+def usual_names(doctest_namespace: dict[str, Any]) -> None:
+    """Puts the names that docs/reference.md lists before every example."""
+    doctest_namespace.update(
+        np=np, fnp=fnp, fxflow=fxflow, lax=lax, nn=nn, optim=optim, random=random
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Runs the example of a public function where it is written, not where it is shown.
+
+    A package shows functions behind the boundary, as functions of its own.
+    """
+    items[:] = [item for item in items if not _is_shown_elsewhere(item)]
+
+
+def _is_shown_elsewhere(item: pytest.Item) -> bool:
+    test = getattr(item, "dtest", None)
+    module = None if test is None else sys.modules.get(test.globs["__name__"])
+    shown = getattr(module, test.name.rpartition(".")[2], None) if module else None
+    if not hasattr(shown, "__wrapped__") or not inspect.isfunction(shown):
+        return False
+    return inspect.unwrap(shown).__globals__ is not vars(module)
+
+
+def pytest_unconfigure() -> None:
+    """Removes this run's cache."""
+    if _own_cache is not None:
+        shutil.rmtree(_own_cache, ignore_errors=True)
