@@ -19,7 +19,7 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax.arguments import axis_index, integer, number
+from fxflow.lax.axes import canonical_axis, integer, number
 from fxflow.lax.elementwise import neg
 from fxflow.lax.families import FLOAT, require_kind
 from fxflow.lax.gather import take_along
@@ -219,7 +219,7 @@ def _approx_top_k(
 ) -> tuple[Array, Array]:
     aval = typeof(operand)
     require_kind(name, aval, FLOAT)
-    axis = axis_index(name, reduction_dimension, aval.ndim, "reduction_dimension")
+    axis = canonical_axis(name, reduction_dimension, aval.ndim, "reduction_dimension")
     count = integer(name, "k", k)
     size = aval.shape[axis]
     if not 0 < count <= size:

@@ -13,7 +13,7 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.errors import DtypeError, ShapeError
-from fxflow.lax.arguments import axis_index
+from fxflow.lax.axes import canonical_axis
 from fxflow.lax.families import ORDERED, require_kind
 from fxflow.lax.pairwise import without
 from fxflow.lax.reduction import NATIVE, highest, lowest
@@ -185,7 +185,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Array:
     """
     result: Array = ArgMax.bind(
         operand,
-        axis=axis_index("argmax", axis, typeof(operand).ndim),
+        axis=canonical_axis("argmax", axis, typeof(operand).ndim),
         index_dtype=dtypes.dtype(index_dtype),
     )
     return result
@@ -218,7 +218,7 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Array:
     """
     result: Array = ArgMin.bind(
         operand,
-        axis=axis_index("argmin", axis, typeof(operand).ndim),
+        axis=canonical_axis("argmin", axis, typeof(operand).ndim),
         index_dtype=dtypes.dtype(index_dtype),
     )
     return result

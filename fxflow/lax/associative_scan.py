@@ -8,7 +8,8 @@ from typing import Any
 from fxflow.core import tree
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.boundary import boundary
-from fxflow.errors import ArgumentError, AxisError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.axes import canonical_axis
 from fxflow.lax.axis_order import rev
 from fxflow.lax.carry import leaves_of, require_callable, require_structure
 from fxflow.lax.joining import concatenate
@@ -50,12 +51,7 @@ def associative_scan(
     leaves, treedef = leaves_of(elems, "associative_scan: elems")
     if not leaves:
         raise ArgumentError("associative_scan: elems has no arrays")
-    axes = []
-    for leaf in leaves:
-        aval = typeof(leaf)
-        if not -aval.ndim <= axis < aval.ndim:
-            raise AxisError(f"associative_scan: axis {axis} is out of range for {aval}")
-        axes.append(axis % aval.ndim)
+    axes = [canonical_axis("associative_scan", axis, typeof(x).ndim) for x in leaves]
     lengths = {typeof(x).shape[a] for x, a in zip(leaves, axes, strict=True)}
     if len(lengths) > 1:
         shown = ", ".join(str(typeof(x)) for x in leaves)

@@ -14,13 +14,9 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import register
 from fxflow.errors import AxisError
-from fxflow.lax.arguments import (
-    axis_indices,
-    is_words,
-    listed,
-    on_words,
-)
+from fxflow.lax.axes import distinct_axes
 from fxflow.lax.families import MOVED, Structural
+from fxflow.lax.keys import is_words, on_words
 
 
 @register
@@ -45,7 +41,7 @@ class Transpose(Structural):
         """`transpose`."""
         return str(
             ctx.emit(
-                f"stablehlo.transpose {x}, dims = {listed(permutation)} : "
+                f"stablehlo.transpose {x}, dims = {list(permutation)} : "
                 f"({ctx.avals_in[0].mlir}) -> {ctx.avals_out[0].mlir}"
             )
         )
@@ -92,7 +88,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Array:
     Source: StableHLO `transpose`.
     """
     aval = typeof(operand)
-    axes = axis_indices("transpose", permutation, aval.ndim, "permutation")
+    axes = distinct_axes("transpose", permutation, aval.ndim, "permutation")
     if len(axes) != aval.ndim:
         raise AxisError(
             f"transpose: permutation must hold each axis of {aval} once, got {axes}"
@@ -125,7 +121,7 @@ class Rev(Structural):
         """`reverse`."""
         return str(
             ctx.emit(
-                f"stablehlo.reverse {x}, dims = {listed(dimensions)} : "
+                f"stablehlo.reverse {x}, dims = {list(dimensions)} : "
                 f"{ctx.avals_out[0].mlir}"
             )
         )
@@ -176,7 +172,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Array:
     Source: StableHLO `reverse`.
     """
     aval = typeof(operand)
-    dims = axis_indices("rev", dimensions, aval.ndim)
+    dims = distinct_axes("rev", dimensions, aval.ndim)
     if is_words(aval):
         keys: Array = on_words(lambda w: Rev.bind(w, dimensions=dims), operand)
         return keys

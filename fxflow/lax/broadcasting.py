@@ -17,16 +17,10 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
 from fxflow.errors import AxisError, ShapeError
-from fxflow.lax.arguments import (
-    axis_indices,
-    check,
-    is_words,
-    listed,
-    on_words,
-    shape_tuple,
-)
+from fxflow.lax.axes import canonical_shape, distinct_axes
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.families import MOVED, Structural
+from fxflow.lax.keys import check, is_words, on_words
 from fxflow.lax.reshaping import Reshape, reshape
 from fxflow.lax.transfer import laid_out
 
@@ -75,7 +69,7 @@ class BroadcastInDim(Structural):
         return str(
             ctx.emit(
                 f"stablehlo.broadcast_in_dim {x}, "
-                f"dims = {listed(broadcast_dimensions)} : "
+                f"dims = {list(broadcast_dimensions)} : "
                 f"({ctx.avals_in[0].mlir}) -> {ctx.avals_out[0].mlir}"
             )
         )
@@ -165,8 +159,8 @@ def broadcast_in_dim(
     if out_sharding is not None:
         out = broadcast_in_dim(operand, shape, broadcast_dimensions)
         return laid_out("broadcast_in_dim", out, out_sharding)
-    wanted = shape_tuple("broadcast_in_dim", shape)
-    dims = axis_indices(
+    wanted = canonical_shape("broadcast_in_dim", shape)
+    dims = distinct_axes(
         "broadcast_in_dim", broadcast_dimensions, len(wanted), "broadcast_dimensions"
     )
     aval = typeof(operand)
@@ -218,7 +212,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
 
     Source: StableHLO `broadcast_in_dim`.
     """
-    lengths = shape_tuple("broadcast", sizes, "sizes")
+    lengths = canonical_shape("broadcast", sizes, "sizes")
     old = typeof(operand).shape
     return broadcast_in_dim(
         operand,
@@ -335,7 +329,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
     Source: `numpy.tile`.
     """
     aval = typeof(operand)
-    counts = shape_tuple("tile", reps, "reps")
+    counts = canonical_shape("tile", reps, "reps")
     if len(counts) != aval.ndim:
         raise ShapeError(
             f"tile: reps must have one number for each axis of {aval}, got {counts}"

@@ -27,9 +27,9 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.trace import state
 from fxflow.core.spmd.varying import cast
-from fxflow.errors import ArgumentError, AxisError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax._operands import PYTHON_SCALARS
-from fxflow.lax.arguments import is_words, on_words
+from fxflow.lax.axes import canonical_axis
 from fxflow.lax.collective_groups import (
     Names,
     Partition,
@@ -50,6 +50,7 @@ from fxflow.lax.collective_movement import (
 from fxflow.lax.collective_reductions import PBroadcast, PMax, PMin, PSum
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.elementwise import div
+from fxflow.lax.keys import is_words, on_words
 from fxflow.lax.reshaping import reshape
 
 Places = Sequence[Sequence[int]] | None
@@ -60,12 +61,6 @@ def _some(axis_name: Any, what: str) -> Names:
     if not names:
         raise ArgumentError(f"{what}: axis_name is empty: name an axis")
     return names
-
-
-def _dim(axis: int, ndim: int, what: str) -> int:
-    if not -ndim <= axis < ndim:
-        raise AxisError(f"{what}: axis {axis} is out of range for {ndim} axes")
-    return axis % ndim
 
 
 def _bind(primitive: Any, x: Any, **params: Any) -> Any:
@@ -372,7 +367,7 @@ def all_gather(
         options["shared"] = state.tracked.issuperset(axes)
 
     def one(leaf: Any) -> Any:
-        dim = _dim(axis, typeof(leaf).ndim + (not tiled), "all_gather")
+        dim = canonical_axis("all_gather", axis, typeof(leaf).ndim + (not tiled))
 
         def gathered(value: Any) -> Any:
             out = _bind(AllGather, value, dim=dim, **options)
@@ -436,7 +431,7 @@ def psum_scatter(
     groups = partition(axis_index_groups, axes, "psum_scatter", even=True)
 
     def one(leaf: Any) -> Any:
-        dim = _dim(scatter_dimension, typeof(leaf).ndim, "psum_scatter")
+        dim = canonical_axis("psum_scatter", scatter_dimension, typeof(leaf).ndim)
         leaf = _counted(leaf)
         if tiled:
             leaf = _split(leaf, dim, group_length(axes, groups), "psum_scatter")
@@ -609,8 +604,8 @@ def _exchanged(
 
     def one(leaf: Any) -> Any:
         ndim = typeof(leaf).ndim
-        split = _dim(split_axis, ndim, what)
-        join = _dim(concat_axis, ndim, what)
+        split = canonical_axis(what, split_axis, ndim)
+        join = canonical_axis(what, concat_axis, ndim)
         if tiled and typeof(leaf).shape[split] % size:
             _split(leaf, split, size, what)  # tells of keys, not of their words
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax.arguments import int_tuple
+from fxflow.lax.axes import int_tuple
 
 Padding = tuple[tuple[int, int], ...]
 

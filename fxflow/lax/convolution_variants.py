@@ -13,7 +13,7 @@ from fxflow.core.arrays.array_type import require_room
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.errors import ArgumentError
-from fxflow.lax.arguments import int_tuple
+from fxflow.lax.axes import int_tuple
 from fxflow.lax.axis_order import rev, transpose
 from fxflow.lax.convolution import conv_general_dilated
 from fxflow.lax.convolution_dims import (

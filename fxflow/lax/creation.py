@@ -15,10 +15,11 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive, register, table
 from fxflow.errors import AxisError, DtypeError, ShapeError
 from fxflow.lax._operands import PYTHON_SCALARS
-from fxflow.lax.arguments import axis_index, is_words, shape_tuple
+from fxflow.lax.axes import canonical_axis, canonical_shape
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.conversion import convert
 from fxflow.lax.families import MOVED, NUMERIC, require_kind
+from fxflow.lax.keys import is_words
 from fxflow.lax.transfer import laid_out, place_like, with_sharding_constraint
 
 
@@ -81,7 +82,7 @@ def iota(dtype: Any, size: int) -> Array:
 
     Source: StableHLO `iota`.
     """
-    shape = shape_tuple("iota", (size,), "size")
+    shape = canonical_shape("iota", (size,), "size")
     result: Array = Iota.bind(dtype=dtypes.dtype(dtype), shape=shape, dimension=0)
     return result
 
@@ -114,8 +115,8 @@ def broadcasted_iota(
 
     Source: StableHLO `iota`.
     """
-    wanted = shape_tuple("broadcasted_iota", shape)
-    axis = axis_index("broadcasted_iota", dimension, len(wanted), "dimension")
+    wanted = canonical_shape("broadcasted_iota", shape)
+    axis = canonical_axis("broadcasted_iota", dimension, len(wanted), "dimension")
     result: Array = Iota.bind(dtype=dtypes.dtype(dtype), shape=wanted, dimension=axis)
     if out_sharding is not None:
         return laid_out("broadcasted_iota", result, out_sharding)
@@ -146,7 +147,7 @@ def full(
 
     Source: StableHLO `broadcast_in_dim`.
     """
-    wanted = shape_tuple("full", shape)
+    wanted = canonical_shape("full", shape)
     out = broadcast_in_dim(_scalar("full", fill_value, dtype), wanted, ())
     return out if sharding is None else with_sharding_constraint(out, sharding)
 
@@ -218,7 +219,7 @@ def full_like(
     scalar = _scalar(
         "full_like", fill_value, aval.dtype if dtype is None else dtype, weak_type
     )
-    wanted = aval.shape if shape is None else shape_tuple("full_like", shape)
+    wanted = aval.shape if shape is None else canonical_shape("full_like", shape)
     out = broadcast_in_dim(scalar, wanted, ())
     if sharding is None:
         sharding = place_like(x, wanted)

@@ -23,7 +23,7 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import Primitive, register
 from fxflow.lax import _extrema_host
-from fxflow.lax.arguments import axis_index
+from fxflow.lax.axes import canonical_axis
 from fxflow.lax.comparison import eq
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import full_like
@@ -374,7 +374,7 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
 
     Source: running sum; on accelerators StableHLO reduce_window.
     """
-    axis = axis_index("cumsum", axis, typeof(operand).ndim)
+    axis = canonical_axis("cumsum", axis, typeof(operand).ndim)
     result: Array = CumSum.bind(operand, axis=axis, reverse=bool(reverse))
     return result
 
@@ -403,7 +403,7 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
 
     Source: running product; on accelerators StableHLO reduce_window.
     """
-    axis = axis_index("cumprod", axis, typeof(operand).ndim)
+    axis = canonical_axis("cumprod", axis, typeof(operand).ndim)
     result: Array = CumProd.bind(operand, axis=axis, reverse=bool(reverse))
     return result
 
@@ -432,7 +432,7 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
 
     Source: running maximum; on accelerators StableHLO reduce_window.
     """
-    axis = axis_index("cummax", axis, typeof(operand).ndim)
+    axis = canonical_axis("cummax", axis, typeof(operand).ndim)
     result: Array = CumMax.bind(operand, axis=axis, reverse=bool(reverse))
     return result
 
@@ -461,7 +461,7 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
 
     Source: running minimum; on accelerators StableHLO reduce_window.
     """
-    axis = axis_index("cummin", axis, typeof(operand).ndim)
+    axis = canonical_axis("cummin", axis, typeof(operand).ndim)
     result: Array = CumMin.bind(operand, axis=axis, reverse=bool(reverse))
     return result
 
@@ -490,6 +490,6 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
 
     Source: running log-sum-exp; on accelerators a tree of pairs.
     """
-    axis = axis_index("cumlogsumexp", axis, typeof(operand).ndim)
+    axis = canonical_axis("cumlogsumexp", axis, typeof(operand).ndim)
     result: Array = CumLogSumExp.bind(operand, axis=axis, reverse=bool(reverse))
     return result

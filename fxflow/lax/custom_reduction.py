@@ -24,7 +24,7 @@ from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.spmd.partition import whole_along
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.lax.arguments import axis_indices
+from fxflow.lax.axes import distinct_axes
 from fxflow.lax.families import ANY, require_kind
 from fxflow.lax.pairwise import host_evaluate, kept_axes, tree_reduce, without
 from fxflow.lax.reduction import (
@@ -317,7 +317,7 @@ def reduce(
     Source: StableHLO reduce.
     """
     arrays, inits, treedef = checked_operands("reduce", operands, init_values)
-    axes = axis_indices("reduce", dimensions, typeof(arrays[0]).ndim)
+    axes = distinct_axes("reduce", dimensions, typeof(arrays[0]).ndim)
     scalars = [Aval((), typeof(a).dtype) for a in arrays]
     graph = scalar_graph("reduce", computation, scalars, treedef)
     named = _NAMED.get(named_operation(graph) or "")

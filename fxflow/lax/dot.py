@@ -13,7 +13,7 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import register
 from fxflow.errors import ArgumentError, AxisError, ShapeError
-from fxflow.lax.arguments import axis_index
+from fxflow.lax.axes import canonical_axis
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.families import Bilinear
@@ -283,7 +283,7 @@ def canonical_dims(name: str, numbers: Any, lhs: Aval, rhs: Aval) -> Dims:
             )
     found = []
     for group, aval in zip(groups, (lhs, rhs, lhs, rhs), strict=True):
-        found.append(tuple(axis_index(name, a, aval.ndim) for a in group))
+        found.append(tuple(canonical_axis(name, a, aval.ndim) for a in group))
     for aval, used in ((lhs, found[0] + found[2]), (rhs, found[1] + found[3])):
         if len(set(used)) != len(used):
             raise AxisError(

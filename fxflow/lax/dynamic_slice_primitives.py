@@ -19,7 +19,6 @@ from fxflow.core.ir.graph import Node, Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.core.spmd.memories import part, written
 from fxflow.errors import DtypeError, ShapeError
-from fxflow.lax.arguments import listed
 from fxflow.lax.families import MOVED
 from fxflow.lax.gather import Gather
 from fxflow.lax.joining import concatenate
@@ -113,7 +112,7 @@ class DynamicSlice(Primitive):
         return str(
             ctx.emit(
                 f"stablehlo.dynamic_slice {', '.join((x, *starts))}, sizes = "
-                f"{listed(slice_sizes)} : ({types}) -> {ctx.avals_out[0].mlir}"
+                f"{list(slice_sizes)} : ({types}) -> {ctx.avals_out[0].mlir}"
             )
         )
 

@@ -18,14 +18,7 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax.arguments import (
-    axis_index,
-    check,
-    integer,
-    is_words,
-    on_words,
-    shape_tuple,
-)
+from fxflow.lax.axes import canonical_axis, canonical_shape, integer
 from fxflow.lax.comparison import lt
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.dynamic_slice_primitives import (
@@ -34,6 +27,7 @@ from fxflow.lax.dynamic_slice_primitives import (
     check_integers,
 )
 from fxflow.lax.elementwise import add
+from fxflow.lax.keys import check, is_words, on_words
 from fxflow.lax.reshaping import reshape, squeeze
 from fxflow.lax.select import select
 from fxflow.lax.slicing import index_in_dim
@@ -138,7 +132,7 @@ def dynamic_slice(
     Source: StableHLO `dynamic_slice`.
     """
     aval = typeof(operand)
-    sizes = shape_tuple("dynamic_slice", slice_sizes, "slice_sizes")
+    sizes = canonical_shape("dynamic_slice", slice_sizes, "slice_sizes")
     starts = _starts("dynamic_slice", aval.shape, start_indices, allow_negative_indices)
     if is_words(aval):
         inner = aval.dtype.suffix
@@ -243,7 +237,7 @@ def dynamic_slice_in_dim(
     Source: StableHLO `dynamic_slice`.
     """
     aval = typeof(operand)
-    at = axis_index("dynamic_slice_in_dim", axis, aval.ndim)
+    at = canonical_axis("dynamic_slice_in_dim", axis, aval.ndim)
     sizes = list(aval.shape)
     sizes[at] = integer("dynamic_slice_in_dim", "slice_size", slice_size)
     starts: list[Any] = [0] * aval.ndim
@@ -284,7 +278,7 @@ def dynamic_index_in_dim(
 
     Source: StableHLO `dynamic_slice`.
     """
-    at = axis_index("dynamic_index_in_dim", axis, typeof(operand).ndim)
+    at = canonical_axis("dynamic_index_in_dim", axis, typeof(operand).ndim)
     out = dynamic_slice_in_dim(
         operand, index, 1, at, allow_negative_indices=allow_negative_indices
     )
@@ -325,7 +319,7 @@ def dynamic_update_slice_in_dim(
     """
     ndim = typeof(operand).ndim
     starts: list[Any] = [0] * ndim
-    starts[axis_index("dynamic_update_slice_in_dim", axis, ndim)] = start_index
+    starts[canonical_axis("dynamic_update_slice_in_dim", axis, ndim)] = start_index
     return dynamic_update_slice(
         operand, update, starts, allow_negative_indices=allow_negative_indices
     )
@@ -364,7 +358,7 @@ def dynamic_update_index_in_dim(
     Source: StableHLO `dynamic_update_slice`.
     """
     ndim = typeof(operand).ndim
-    at = axis_index("dynamic_update_index_in_dim", axis, ndim)
+    at = canonical_axis("dynamic_update_index_in_dim", axis, ndim)
     shape = typeof(update).shape
     if len(shape) != ndim:
         update = reshape(update, (*shape[:at], 1, *shape[at:]))

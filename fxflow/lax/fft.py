@@ -15,7 +15,7 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import as_array, typeof
 from fxflow.core.ir.primitive import register
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.lax.arguments import int_tuple
+from fxflow.lax.axes import int_tuple
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.complex import conj
 from fxflow.lax.conversion import convert_element_type

@@ -20,8 +20,9 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax.arguments import check, is_words, listed, on_words, shape_tuple
+from fxflow.lax.axes import canonical_shape
 from fxflow.lax.families import MOVED
+from fxflow.lax.keys import check, is_words, on_words
 from fxflow.lax.places import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -155,7 +156,7 @@ class Gather(Primitive):
         flags = Aval(index_aval.shape[:-1], np.dtype(bool))
         wide = out.update(dtype=np.dtype(bool))
         mask = ctx.emit(
-            f"stablehlo.broadcast_in_dim {inside}, dims = {listed(batch)} : "
+            f"stablehlo.broadcast_in_dim {inside}, dims = {list(batch)} : "
             f"({flags.mlir}) -> {wide.mlir}"
         )
         scalar = out.update(shape=())
@@ -372,7 +373,7 @@ def gather(
     Source: StableHLO `gather`.
     """
     aval = typeof(operand)
-    sizes = shape_tuple("gather", slice_sizes, "slice_sizes")
+    sizes = canonical_shape("gather", slice_sizes, "slice_sizes")
     if not isinstance(dimension_numbers, GatherDimensionNumbers):
         raise ArgumentError(
             "gather: dimension_numbers must be GatherDimensionNumbers, got "

@@ -15,15 +15,9 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Zero, register
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.lax.arguments import (
-    all_weak,
-    axis_index,
-    check,
-    is_words,
-    on_words,
-    shape_tuple,
-)
+from fxflow.lax.axes import canonical_axis, canonical_shape
 from fxflow.lax.families import MOVED, Linear
+from fxflow.lax.keys import check, is_words, on_words
 from fxflow.lax.reshaping import expand_dims, squeeze
 
 
@@ -57,7 +51,7 @@ class Concatenate(Linear):
                 )
             total += other[dimension]
         shape = (*shape[:dimension], total, *shape[dimension + 1 :])
-        return Aval(shape, first.dtype, all_weak(avals))
+        return Aval(shape, first.dtype, all(a.weak_type for a in avals))
 
     def lower(self, ctx: Any, *operands: str, dimension: int) -> str:
         """`concatenate`."""
@@ -121,7 +115,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
     if not values:
         raise ArgumentError("concatenate: needs at least one array, got none")
     aval = typeof(values[0])
-    axis = axis_index("concatenate", dimension, aval.ndim, "dimension")
+    axis = canonical_axis("concatenate", dimension, aval.ndim, "dimension")
     if len(values) == 1 and isinstance(values[0], Array):
         return values[0]
     if is_words(aval):
@@ -164,7 +158,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
             raise ShapeError(
                 f"stack: arrays must have one shape, got {aval} and {typeof(value)}"
             )
-    at = axis_index("stack", axis, aval.ndim + 1)
+    at = canonical_axis("stack", axis, aval.ndim + 1)
     return concatenate([expand_dims(v, (at,)) for v in values], at)
 
 
@@ -262,8 +256,8 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     Source: StableHLO `slice`.
     """
     aval = typeof(operand)
-    at = axis_index("split", axis, aval.ndim)
-    lengths = shape_tuple("split", sizes, "sizes")
+    at = canonical_axis("split", axis, aval.ndim)
+    lengths = canonical_shape("split", sizes, "sizes")
     if is_words(aval):
         check(Split, aval, sizes=lengths, axis=at)
         pieces = on_words(lambda w: Split.bind(w, sizes=lengths, axis=at), operand)
@@ -292,6 +286,6 @@ def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
     Source: the array API standard, `unstack`.
     """
     aval = typeof(x)
-    at = axis_index("unstack", axis, aval.ndim)
+    at = canonical_axis("unstack", axis, aval.ndim)
     pieces = split(x, (1,) * aval.shape[at], at)
     return tuple(squeeze(piece, (at,)) for piece in pieces)

@@ -15,15 +15,10 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import register, table
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.lax.arguments import (
-    check,
-    int_tuple,
-    is_words,
-    listed,
-    on_words,
-)
+from fxflow.lax.axes import int_tuple
 from fxflow.lax.broadcasting import BroadcastInDim
 from fxflow.lax.families import MOVED, Linear
+from fxflow.lax.keys import check, is_words, on_words
 
 Padding = tuple[tuple[int, int, int], ...]
 
@@ -56,7 +51,7 @@ class Pad(Linear):
         for length, (low, high, interior) in zip(x.shape, padding_config, strict=True):
             if interior < 0:
                 raise ShapeError(
-                    f"pad: interior padding may not be negative, got {padding_config}"
+                    f"pad: interior padding must not be negative, got {padding_config}"
                 )
             total = low + high + length + max(length - 1, 0) * interior
             if total < 0:
@@ -86,7 +81,7 @@ class Pad(Linear):
                 )
 
             return str(ctx.compose(cut, [x, value])[0])
-        low, high, interior = (listed([p[i] for p in padding_config]) for i in range(3))
+        low, high, interior = ([p[i] for p in padding_config] for i in range(3))
         a, b = ctx.avals_in
         return str(
             ctx.emit(

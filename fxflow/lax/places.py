@@ -16,7 +16,7 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
-from fxflow.lax.arguments import int_tuple, listed
+from fxflow.lax.axes import int_tuple
 
 
 class GatherScatterMode(enum.Enum):
@@ -104,12 +104,12 @@ class GatherDimensionNumbers:
     def hlo(self, index_vector_dim: int) -> str:
         """Returns StableHLO's attribute."""
         return (
-            f"#stablehlo.gather<offset_dims = {listed(self.offset_dims)}, "
-            f"collapsed_slice_dims = {listed(self.collapsed_slice_dims)}, "
-            f"operand_batching_dims = {listed(self.operand_batching_dims)}, "
+            f"#stablehlo.gather<offset_dims = {list(self.offset_dims)}, "
+            f"collapsed_slice_dims = {list(self.collapsed_slice_dims)}, "
+            f"operand_batching_dims = {list(self.operand_batching_dims)}, "
             "start_indices_batching_dims = "
-            f"{listed(self.start_indices_batching_dims)}, "
-            f"start_index_map = {listed(self.start_index_map)}, "
+            f"{list(self.start_indices_batching_dims)}, "
+            f"start_index_map = {list(self.start_index_map)}, "
             f"index_vector_dim = {index_vector_dim}>"
         )
 
@@ -174,13 +174,13 @@ class ScatterDimensionNumbers:
         """Returns StableHLO's attribute."""
         return (
             "#stablehlo.scatter<update_window_dims = "
-            f"{listed(self.update_window_dims)}, "
-            f"inserted_window_dims = {listed(self.inserted_window_dims)}, "
-            f"input_batching_dims = {listed(self.operand_batching_dims)}, "
+            f"{list(self.update_window_dims)}, "
+            f"inserted_window_dims = {list(self.inserted_window_dims)}, "
+            f"input_batching_dims = {list(self.operand_batching_dims)}, "
             "scatter_indices_batching_dims = "
-            f"{listed(self.scatter_indices_batching_dims)}, "
+            f"{list(self.scatter_indices_batching_dims)}, "
             "scatter_dims_to_operand_dims = "
-            f"{listed(self.scatter_dims_to_operand_dims)}, "
+            f"{list(self.scatter_dims_to_operand_dims)}, "
             f"index_vector_dim = {index_vector_dim}>"
         )
 

@@ -19,7 +19,6 @@ from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Zero, register
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.lax.arguments import check, is_words, on_words
 from fxflow.lax.bitwise import bitwise_and
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.collective_groups import (
@@ -40,6 +39,7 @@ from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import broadcasted_iota, full
 from fxflow.lax.elementwise import add, max, mul, sub
 from fxflow.lax.families import kind
+from fxflow.lax.keys import check, is_words, on_words
 from fxflow.lax.places import GatherScatterMode, ScatterDimensionNumbers
 from fxflow.lax.reduction import reduce_max, reduce_or
 from fxflow.lax.reshaping import reshape

@@ -20,7 +20,7 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
-from fxflow.lax.arguments import axis_index, int_tuple
+from fxflow.lax.axes import canonical_axis, int_tuple
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.cumulative import cumsum
 from fxflow.lax.dot import DotDimensionNumbers, canonical_dims, dot_general
@@ -72,7 +72,7 @@ class RaggedDotDimensionNumbers:
 def _only(name: str, what: str, axes: Sequence[int], aval: Aval) -> int:
     if len(axes) != 1:
         raise ArgumentError(f"{name}: {what} names one axis of {aval}, got {axes}")
-    return axis_index(name, axes[0], aval.ndim, what)
+    return canonical_axis(name, axes[0], aval.ndim, what)
 
 
 def _group_ranges(

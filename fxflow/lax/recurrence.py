@@ -20,7 +20,7 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.errors import DtypeError, ShapeError
-from fxflow.lax.arguments import axis_index
+from fxflow.lax.axes import canonical_axis
 from fxflow.lax.axis_order import rev
 from fxflow.lax.elementwise import add, mul
 from fxflow.lax.families import INEXACT, require_kind
@@ -334,7 +334,7 @@ def linear_recurrence(
 
     Source: Martin and Cundy 2018, "Parallelizing linear recurrent neural nets".
     """
-    axis = axis_index("linear_recurrence", axis, typeof(values).ndim)
+    axis = canonical_axis("linear_recurrence", axis, typeof(values).ndim)
     result: Array = LinearRecurrence.bind(
         coefficients, values, axis=axis, reverse=bool(reverse)
     )

@@ -19,7 +19,7 @@ from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
 from fxflow.core.spmd.partition import whole_along
 from fxflow.lax import _extrema_host, ordered_bits
-from fxflow.lax.arguments import axis_indices
+from fxflow.lax.axes import distinct_axes
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq
 from fxflow.lax.conversion import convert_element_type
@@ -371,7 +371,7 @@ def repeat(value: Any, shape: Shape, axes: Sequence[int]) -> Any:
 
 
 def _axes(name: str, axes: Any, operand: Any) -> tuple[int, ...]:
-    return tuple(sorted(axis_indices(name, axes, typeof(operand).ndim, "axes")))
+    return tuple(sorted(distinct_axes(name, axes, typeof(operand).ndim, "axes")))
 
 
 def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:

@@ -18,16 +18,10 @@ from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import register
 from fxflow.core.spmd.memories import kept
 from fxflow.errors import AxisError, ShapeError
-from fxflow.lax.arguments import (
-    axis_index,
-    axis_indices,
-    check,
-    int_tuple,
-    is_words,
-    on_words,
-)
+from fxflow.lax.axes import canonical_axis, distinct_axes, int_tuple
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.families import MOVED, Structural
+from fxflow.lax.keys import check, is_words, on_words
 from fxflow.lax.transfer import laid_out
 
 
@@ -46,7 +40,7 @@ class Reshape(Structural):
         """The shape asked for."""
         if math.prod(new_sizes) != x.size:
             hint = (
-                "lengths may not be negative here (fxflow.numpy.reshape infers -1)"
+                "lengths must not be negative here (fxflow.numpy.reshape infers -1)"
                 if new_sizes and min(new_sizes) < 0
                 else f"that is {math.prod(new_sizes)} elements instead of {x.size}"
             )
@@ -132,7 +126,7 @@ def reshape(
     wanted = int_tuple("reshape", "new_sizes", new_sizes)
     if wanted and min(wanted) < 0:
         raise ShapeError(
-            f"reshape: cannot reshape {aval} to {wanted}: lengths may not be negative "
+            f"reshape: cannot reshape {aval} to {wanted}: lengths must not be negative "
             "here (fxflow.numpy.reshape infers -1)"
         )
     if dimensions is not None:
@@ -174,7 +168,7 @@ def squeeze(array: Any, dimensions: Sequence[int] | None = None) -> Array:
     aval = typeof(array)
     if dimensions is None:
         return reshape(array, tuple(n for n in aval.shape if n != 1))
-    dims = axis_indices("squeeze", dimensions, aval.ndim)
+    dims = distinct_axes("squeeze", dimensions, aval.ndim)
     for d in dims:
         if aval.shape[d] != 1:
             raise ShapeError(
@@ -206,7 +200,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
     aval = typeof(array)
     given = int_tuple("expand_dims", "dimensions", dimensions)
     ndim = aval.ndim + len(given)
-    dims = axis_indices("expand_dims", given, ndim)
+    dims = distinct_axes("expand_dims", given, ndim)
     rest = iter(aval.shape)
     return reshape(array, tuple(1 if d in dims else next(rest) for d in range(ndim)))
 
@@ -235,11 +229,11 @@ def collapse(
     """
     aval = typeof(operand)
     ndim = aval.ndim
-    start = axis_index("collapse", start_dimension, ndim, "start_dimension")
+    start = canonical_axis("collapse", start_dimension, ndim, "start_dimension")
     if stop_dimension is None or stop_dimension == ndim:
         stop = ndim
     else:
-        stop = axis_index("collapse", stop_dimension, ndim, "stop_dimension")
+        stop = canonical_axis("collapse", stop_dimension, ndim, "stop_dimension")
     if stop < start:
         raise AxisError(
             f"collapse: stop_dimension {stop} lies before start_dimension {start} "

@@ -17,11 +17,11 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Zero, register
-from fxflow.lax.arguments import check, is_words, on_words
 from fxflow.lax.comparison import eq
 from fxflow.lax.creation import iota
 from fxflow.lax.elementwise import add
 from fxflow.lax.families import MOVED
+from fxflow.lax.keys import check, is_words, on_words
 from fxflow.lax.places import (
     GatherScatterMode,
     ScatterDimensionNumbers,

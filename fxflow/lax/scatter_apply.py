@@ -17,7 +17,7 @@ from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import under
 from fxflow.core.runtime.eager import interpreter
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.lax.arguments import shape_tuple
+from fxflow.lax.axes import canonical_shape
 from fxflow.lax.families import ANY, require_kind
 from fxflow.lax.places import GatherScatterMode, ScatterDimensionNumbers
 from fxflow.lax.scattering import (
@@ -198,7 +198,7 @@ def scatter_apply(
         operand,
         scatter_indices,
         graph=graph,
-        update_shape=shape_tuple("scatter_apply", update_shape, "update_shape"),
+        update_shape=canonical_shape("scatter_apply", update_shape, "update_shape"),
         **params,
     )
     return result

@@ -15,15 +15,9 @@ from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import register
 from fxflow.core.spmd.memories import part
 from fxflow.errors import ShapeError
-from fxflow.lax.arguments import (
-    axis_index,
-    check,
-    int_tuple,
-    integer,
-    is_words,
-    on_words,
-)
+from fxflow.lax.axes import canonical_axis, int_tuple, integer
 from fxflow.lax.families import MOVED, Structural
+from fxflow.lax.keys import check, is_words, on_words
 from fxflow.lax.padding import Pad
 from fxflow.lax.reshaping import squeeze
 
@@ -224,7 +218,7 @@ def slice_in_dim(
     Source: StableHLO `slice`.
     """
     aval = typeof(operand)
-    at = axis_index("slice_in_dim", axis, aval.ndim)
+    at = canonical_axis("slice_in_dim", axis, aval.ndim)
     n = aval.shape[at]
     step = integer("slice_in_dim", "stride", stride)
     start = 0 if start_index is None else _from_front(start_index, n)
@@ -264,7 +258,7 @@ def index_in_dim(
     Source: StableHLO `slice`.
     """
     aval = typeof(operand)
-    at = axis_index("index_in_dim", axis, aval.ndim)
+    at = canonical_axis("index_in_dim", axis, aval.ndim)
     n = aval.shape[at]
     known = integer("index_in_dim", "index", index)
     if not -n <= known < n:

@@ -20,12 +20,13 @@ from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax.arguments import axis_index, integer, is_words, listed, on_words
+from fxflow.lax.axes import canonical_axis, integer
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import total_order_key
 from fxflow.lax.creation import broadcasted_iota
 from fxflow.lax.families import ANY, MOVED, ORDERED, kind, require_kind
 from fxflow.lax.gather import take_along
+from fxflow.lax.keys import is_words, on_words
 
 _COMPARE = {"b": "UNSIGNED", "u": "UNSIGNED", "i": "SIGNED", "f": "TOTALORDER"}
 
@@ -237,7 +238,7 @@ def sort(
             f"sort: num_keys must be from 1 to the number of arrays {len(values)}, got "
             f"{num_keys}"
         )
-    axis = axis_index("sort", dimension, typeof(values[0]).ndim, "dimension")
+    axis = canonical_axis("sort", dimension, typeof(values[0]).ndim, "dimension")
     moved = [i for i in range(num_keys, len(values)) if is_words(typeof(values[i]))]
     if moved:
         return _with_words(values, moved, axis, is_stable, num_keys)
@@ -316,7 +317,7 @@ def argsort(operand: Any, dimension: int = -1, is_stable: bool = True) -> Array:
     Source: StableHLO `sort`; `numpy.argsort`.
     """
     aval = typeof(operand)
-    axis = axis_index("argsort", dimension, aval.ndim, "dimension")
+    axis = canonical_axis("argsort", dimension, aval.ndim, "dimension")
     long = aval.shape[axis] >= 2**31
     places = broadcasted_iota(np.int64 if long else np.int32, aval.shape, axis)
     _, order = Sort.bind(
@@ -370,7 +371,7 @@ class TopK(Primitive):
         def moved(name: str, order: list[int], old: Aval) -> tuple[str, Aval]:
             new = old.update(shape=tuple(old.shape[d] for d in order))
             return ctx.emit(
-                f"stablehlo.transpose {name}, dims = {listed(order)} : "
+                f"stablehlo.transpose {name}, dims = {list(order)} : "
                 f"({old.mlir}) -> {new.mlir}"
             ), new
 
@@ -439,6 +440,6 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     Source: CHLO `top_k`.
     """
     aval = typeof(operand)
-    at = axis_index("top_k", axis, aval.ndim)
+    at = canonical_axis("top_k", axis, aval.ndim)
     values, order = TopK.bind(operand, k=integer("top_k", "k", k), axis=at)
     return values, order

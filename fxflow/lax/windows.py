@@ -19,7 +19,7 @@ from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.errors import ShapeError
-from fxflow.lax.arguments import int_tuple
+from fxflow.lax.axes import int_tuple
 from fxflow.lax.convolution_dims import (
     Padding,
     dilated,

@@ -20,6 +20,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Shape
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
+from fxflow.lax.axes import shape_or_length
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import DTypeLike
 
@@ -34,13 +35,6 @@ class Initializer(Protocol):
     ) -> Array:
         """Returns an array of a shape and dtype, drawn with a key."""
         ...
-
-
-def _shape(shape: Any) -> Shape:
-    sizes = (shape,) if isinstance(shape, int) else tuple(map(int, shape))
-    if any(n < 0 for n in sizes):
-        raise ShapeError(f"initializers: lengths must not be negative, got {sizes}")
-    return sizes
 
 
 def _dtype(dtype: Any, default: Any) -> Any:
@@ -169,7 +163,12 @@ def uniform(scale: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
         key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
     ) -> Array:
         chosen = _dtype(dtype, default)
-        drawn = random.uniform(key, _shape(shape), chosen, out_sharding=out_sharding)
+        drawn = random.uniform(
+            key,
+            shape_or_length("initializers", shape),
+            chosen,
+            out_sharding=out_sharding,
+        )
         return _times(drawn, scale)
 
     return init
@@ -195,7 +194,12 @@ def normal(stddev: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
         key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
     ) -> Array:
         chosen = _dtype(dtype, default)
-        drawn = random.normal(key, _shape(shape), chosen, out_sharding=out_sharding)
+        drawn = random.normal(
+            key,
+            shape_or_length("initializers", shape),
+            chosen,
+            out_sharding=out_sharding,
+        )
         return _times(drawn, stddev)
 
     return init
@@ -230,7 +234,12 @@ def truncated_normal(
     ) -> Array:
         chosen = _dtype(dtype, default)
         drawn = random.truncated_normal(
-            key, lower, upper, _shape(shape), chosen, out_sharding=out_sharding
+            key,
+            lower,
+            upper,
+            shape_or_length("initializers", shape),
+            chosen,
+            out_sharding=out_sharding,
         )
         return _times(drawn, stddev)
 
@@ -318,7 +327,7 @@ def variance_scaling(
     def init(
         key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
     ) -> Array:
-        sizes = _shape(shape)
+        sizes = shape_or_length("initializers", shape)
         chosen = _dtype(dtype, default)
         below, above = _fans(sizes, in_axis, out_axis, batch_axis)
         fan = {
@@ -464,7 +473,7 @@ def orthogonal(
     def init(
         key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
     ) -> Array:
-        sizes = _shape(shape)
+        sizes = shape_or_length("initializers", shape)
         if len(sizes) < 2:
             raise ShapeError(
                 f"orthogonal: weights need at least two axes, got shape {sizes}"
@@ -507,7 +516,7 @@ def delta_orthogonal(
     def init(
         key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
     ) -> Array:
-        sizes = _shape(shape)
+        sizes = shape_or_length("initializers", shape)
         if len(sizes) not in (3, 4, 5):
             raise ShapeError(
                 f"delta_orthogonal: weights need 3, 4 or 5 axes, got shape {sizes}"

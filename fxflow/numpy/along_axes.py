@@ -7,7 +7,7 @@ from typing import Any
 
 from fxflow.core.arrays.array import Array
 from fxflow.errors import ShapeError
-from fxflow.numpy.axes import canonical_axes, canonical_axis
+from fxflow.lax.axes import canonical_axes, canonical_axis
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.shapes import expand_dims
 from fxflow.transforms.vmap import vmap

@@ -21,9 +21,9 @@ from fxflow.errors import (
     DtypeError,
     ShapeError,
 )
+from fxflow.lax.axes import canonical_axes, canonical_axis, shape_or_length
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import ArrayLike, array_of, convert, repeated
-from fxflow.numpy.axes import as_shape, canonical_axes, canonical_axis
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.index_functions import take
 from fxflow.numpy.index_update import At
@@ -51,7 +51,7 @@ def tile(A: ArrayLike, reps: Any) -> Array:
 
     Source: `numpy.tile`.
     """
-    return _tile(A, as_shape("tile", reps))
+    return _tile(A, shape_or_length("tile", reps))
 
 
 @library("reps")
@@ -183,7 +183,7 @@ def resize(a: ArrayLike, new_shape: Any) -> Array:
 
     Source: `numpy.resize`.
     """
-    shape = as_shape("resize", new_shape)
+    shape = shape_or_length("resize", new_shape)
     flat = ravel(array_of(a, "resize"))
     total = math.prod(shape)
     if not flat.size or not total:

@@ -9,8 +9,8 @@ from fxflow import lax
 from fxflow.core.arrays.array import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, AxisError, ShapeError
+from fxflow.lax.axes import canonical_axes, canonical_axis, hashable
 from fxflow.numpy._operands import ArrayLike, array_of
-from fxflow.numpy.axes import canonical_axes, canonical_axis, hashable
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:

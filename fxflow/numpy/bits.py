@@ -11,8 +11,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError
+from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import array_of, convert
-from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.reductions import sum

@@ -9,9 +9,9 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ShapeError
+from fxflow.lax.axes import shape_or_length
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import ArrayLike, ShapeLike, array_of, joint_shape, repeated
-from fxflow.numpy.axes import as_shape
 
 
 def broadcast_to(
@@ -40,7 +40,7 @@ def broadcast_to(
 
     Source: `numpy.broadcast_to`.
     """
-    out = _broadcast_to(array, as_shape("broadcast_to", shape))
+    out = _broadcast_to(array, shape_or_length("broadcast_to", shape))
     if out_sharding is not None:
         return laid_out("broadcast_to", out, out_sharding)
     return out
@@ -87,7 +87,9 @@ def broadcast_shapes(*shapes: Any) -> Shape:
 
     Source: `numpy.broadcast_shapes`.
     """
-    return lax.broadcast_shapes(*(as_shape("broadcast_shapes", s) for s in shapes))
+    return lax.broadcast_shapes(
+        *(shape_or_length("broadcast_shapes", s) for s in shapes)
+    )
 
 
 def broadcast_arrays(*args: Any) -> list[Array]:

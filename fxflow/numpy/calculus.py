@@ -10,6 +10,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.lax.axes import canonical_axes, canonical_axis
 from fxflow.numpy._operands import (
     ArrayLike,
     array_of,
@@ -19,7 +20,6 @@ from fxflow.numpy._operands import (
     repeated,
 )
 from fxflow.numpy.arithmetic import absolute, remainder
-from fxflow.numpy.axes import canonical_axes, canonical_axis
 from fxflow.numpy.index_functions import take
 from fxflow.numpy.reductions import sum
 from fxflow.numpy.selection import choose_between

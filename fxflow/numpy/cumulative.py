@@ -9,8 +9,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, convert, no_out
-from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.nan_reductions import without_nan
 from fxflow.numpy.reductions import accumulated
 

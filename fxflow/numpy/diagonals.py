@@ -16,9 +16,8 @@ from fxflow.core.arrays.convert import as_array, typeof
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, library
 from fxflow.errors import AxisError, ShapeError
-from fxflow.lax.arguments import integer
+from fxflow.lax.axes import canonical_axis, integer
 from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, constant, convert
-from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.creation import asarray, to_device, wrap_host
 from fxflow.numpy.finding import nonzero
 from fxflow.numpy.reductions import sum

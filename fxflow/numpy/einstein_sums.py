@@ -11,7 +11,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax.arguments import int_tuple
+from fxflow.lax.axes import int_tuple
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import DTypeLike, array_of, convert, no_out, promote_dtypes
 from fxflow.numpy.contraction import Labels, ordered, preferred_dtype, product, summed

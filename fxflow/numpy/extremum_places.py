@@ -10,8 +10,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ShapeError
+from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import ArrayLike, array_of, no_out, repeated
-from fxflow.numpy.axes import canonical_axis
 
 
 def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:

@@ -16,6 +16,7 @@ from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.eager import EVAL
 from fxflow.devices.meshes import PartitionSpec
 from fxflow.devices.shardings import Sharding
+from fxflow.lax.axes import shape_or_length
 from fxflow.lax.transfer import as_sharding, place_like
 from fxflow.numpy._operands import (
     ArrayLike,
@@ -23,14 +24,13 @@ from fxflow.numpy._operands import (
     ShapeLike,
     convert,
 )
-from fxflow.numpy.axes import as_shape
 from fxflow.numpy.broadcasting import require_broadcasts
 from fxflow.numpy.creation import asarray, place_of, to_device, wrap_host
 from fxflow.transforms.global_arrays import make_array_from_callback
 
 
 def _filled(name: str, shape: Any, value: Any, dtype: Any, device: Any) -> Array:
-    lengths = as_shape(name, shape)
+    lengths = shape_or_length(name, shape)
     if state.trace is EVAL and device is None and not dtypes.is_key(dtype):
         placed = placed_on(Aval(lengths, dtype))
         if placed.placement.is_host:
@@ -208,7 +208,7 @@ def full(
     """
     if out_sharding is not None:
         device = place_of("full", device, out_sharding)
-    lengths = as_shape("full", shape)
+    lengths = shape_or_length("full", shape)
     chosen = None if dtype is None else dtypes.dtype(dtype)
     made = (
         _keys(fill_value, chosen)
@@ -225,7 +225,7 @@ def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[Shape, Any, bool]:
     if isinstance(a, list | tuple):
         raise not_an_array(a, f"{name}: got")
     aval = like_type(a)
-    lengths = aval.shape if shape is None else as_shape(name, shape)
+    lengths = aval.shape if shape is None else shape_or_length(name, shape)
     if dtype is None:
         return lengths, aval.dtype, aval.weak_type
     return lengths, dtypes.dtype(dtype), False

@@ -19,7 +19,7 @@ from fxflow.errors import (
     ConcretizationError,
     ShapeError,
 )
-from fxflow.lax.arguments import integer
+from fxflow.lax.axes import integer
 from fxflow.numpy._operands import ArrayLike, array_of, constant, convert, repeated
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.selection import choose_between

@@ -11,8 +11,8 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.promotion import result_type
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import DTypeLike, ShapeLike, array_of
-from fxflow.numpy.axes import as_shape
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.joining import concatenate, stack
 from fxflow.numpy.ranges import arange, linspace
@@ -86,7 +86,7 @@ def indices(
 
     Source: `numpy.indices`.
     """
-    shape = as_shape("indices", dimensions)
+    shape = shape_or_length("indices", dimensions)
     chosen = dtypes.default_int() if dtype is None else dtypes.dtype(dtype)
     if sparse:
         return tuple(
@@ -124,7 +124,7 @@ def fromfunction(
 
     Source: `numpy.fromfunction`.
     """
-    lengths = as_shape("fromfunction", shape)
+    lengths = shape_or_length("fromfunction", shape)
     mapped: Callable[..., Any] = lambda *at: function(*at, **kwargs)
     for d in reversed(range(len(lengths))):
         axes = tuple(0 if i == d else None for i in range(len(lengths)))

@@ -14,6 +14,7 @@ from fxflow.core.arrays.convert import as_array
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
+from fxflow.lax.axes import canonical_axis
 from fxflow.numpy import index_plans, index_reading
 from fxflow.numpy._operands import (
     ArrayLike,
@@ -23,7 +24,6 @@ from fxflow.numpy._operands import (
     no_out,
     repeated,
 )
-from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.finding import nonzero, nonzero_mask

@@ -18,8 +18,8 @@ from fxflow.errors import (
     OutOfRangeError,
     ShapeError,
 )
+from fxflow.lax.axes import canonical_axes, canonical_axis
 from fxflow.numpy._operands import array_of, convert, repeated
-from fxflow.numpy.axes import canonical_axes, canonical_axis
 from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.index_functions import take

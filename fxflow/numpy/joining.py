@@ -14,6 +14,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof, unwrapped
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import (
     ArrayLike,
     DTypeLike,
@@ -21,7 +22,6 @@ from fxflow.numpy._operands import (
     no_out,
     promote_dtypes,
 )
-from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.creation import asarray, astype_array
 from fxflow.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, reshape
 

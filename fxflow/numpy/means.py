@@ -14,6 +14,7 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.lax.axes import canonical_axes
 from fxflow.numpy._operands import (
     ArrayLike,
     Axes,
@@ -26,7 +27,6 @@ from fxflow.numpy._operands import (
     repeated,
     size_of,
 )
-from fxflow.numpy.axes import canonical_axes
 from fxflow.numpy.elementary import flat_at_zero
 from fxflow.numpy.reductions import accumulated, masked, sum
 

@@ -11,8 +11,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, AxisError, ShapeError
+from fxflow.lax.axes import canonical_axes
 from fxflow.numpy._operands import ArrayLike, Axes, convert, promote_inexact
-from fxflow.numpy.axes import canonical_axes
 from fxflow.numpy.elementary import flat_at_zero
 from fxflow.numpy.reductions import max, min, sum
 

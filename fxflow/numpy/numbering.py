@@ -13,6 +13,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError
+from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import (
     ArrayLike,
     DTypeLike,
@@ -21,7 +22,6 @@ from fxflow.numpy._operands import (
     constant,
     convert,
 )
-from fxflow.numpy.axes import as_shape
 from fxflow.numpy.creation import asarray
 
 
@@ -42,7 +42,7 @@ def unravel_index(indices: Any, shape: ShapeLike) -> tuple[Array, ...]:
     """
     return _unravel_index(
         asarray(indices) if isinstance(indices, list | tuple) else indices,
-        as_shape("unravel_index", shape),
+        shape_or_length("unravel_index", shape),
     )
 
 
@@ -89,7 +89,7 @@ def ravel_multi_index(
 
     Source: `numpy.ravel_multi_index`.
     """
-    shape = as_shape("ravel_multi_index", dims)
+    shape = shape_or_length("ravel_multi_index", dims)
     given = [asarray(i) for i in multi_index]
     modes = (mode,) * len(shape) if isinstance(mode, str) else tuple(mode)
     if len(given) != len(shape) or len(modes) != len(shape):

@@ -9,8 +9,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ShapeError
+from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import ArrayLike, broadcast, convert, no_out, promote_dtypes
-from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.axis_order import moveaxis
 
 

@@ -13,8 +13,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import array_of, beside, convert, repeated
-from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.index_update import At
 from fxflow.numpy.ranges import linspace

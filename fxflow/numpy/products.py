@@ -12,9 +12,9 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, AxisError, ShapeError
+from fxflow.lax.axes import canonical_axis
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import ArrayLike, DTypeLike, promote_dtypes
-from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.contraction import (
     labelled_product,

@@ -17,6 +17,7 @@ from fxflow.core.arrays.promotion import result_type
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.eager import EVAL, library
 from fxflow.errors import ArgumentError, ConcretizationError
+from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import (
     ArrayLike,
     DTypeLike,
@@ -28,7 +29,6 @@ from fxflow.numpy._operands import (
     promote_inexact,
     repeated,
 )
-from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.creation import astype_array, place_of, to_device, wrap_host
 

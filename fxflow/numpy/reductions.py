@@ -11,6 +11,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.lax.axes import canonical_axes
 from fxflow.numpy._operands import (
     ArrayLike,
     Axes,
@@ -22,7 +23,6 @@ from fxflow.numpy._operands import (
     repeated,
     size_of,
 )
-from fxflow.numpy.axes import canonical_axes
 
 
 def _kept(value: Array, axes: tuple[int, ...], ndim: int, keepdims: bool) -> Array:

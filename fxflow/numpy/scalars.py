@@ -18,8 +18,8 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.arrays.dtypes import finfo, iinfo, issubdtype
 from fxflow.core.arrays.promotion import promote_types, result_type
 from fxflow.errors import DtypeError
+from fxflow.lax.axes import canonical_axes
 from fxflow.numpy._operands import ArrayLike, Axes, DTypeLike
-from fxflow.numpy.axes import canonical_axes
 from fxflow.numpy.creation import asarray
 
 __all__ = [

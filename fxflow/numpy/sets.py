@@ -14,7 +14,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError
-from fxflow.lax.arguments import integer
+from fxflow.lax.axes import canonical_axis, integer
 from fxflow.numpy._operands import (
     ArrayLike,
     array_of,
@@ -23,7 +23,6 @@ from fxflow.numpy._operands import (
     promote_dtypes,
     size_of,
 )
-from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.finding import nonzero
 from fxflow.numpy.floats import isnan

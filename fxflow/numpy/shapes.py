@@ -17,10 +17,9 @@ from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, library, on_forget
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax.arguments import int_tuple
+from fxflow.lax.axes import canonical_axes, hashable, int_tuple, shape_or_length
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import ArrayLike, ShapeLike, array_of
-from fxflow.numpy.axes import as_shape, canonical_axes, hashable
 from fxflow.numpy.axis_order import transpose
 
 _new = object.__new__
@@ -120,7 +119,7 @@ def inferred(name: str, shape: ShapeLike, aval: Aval) -> Shape:
     many = isinstance(shape, tuple | list) or getattr(shape, "ndim", 0) == 1
     given = int_tuple(name, "shape", shape if many else (shape,))
     if -1 not in given:
-        wanted = as_shape(name, shape)
+        wanted = shape_or_length(name, shape)
     else:
         known = math.prod(n for n in given if n != -1)
         if given.count(-1) > 1:
@@ -131,7 +130,7 @@ def inferred(name: str, shape: ShapeLike, aval: Aval) -> Shape:
                 "elements "
                 f"do not divide by {known}"
             )
-        wanted = as_shape(
+        wanted = shape_or_length(
             name, tuple(aval.size // known if n == -1 else n for n in given)
         )
     if math.prod(wanted) != aval.size:

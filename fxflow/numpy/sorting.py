@@ -9,6 +9,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.lax.axes import canonical_axis
 from fxflow.numpy._operands import (
     ArrayLike,
     DTypeLike,
@@ -17,7 +18,6 @@ from fxflow.numpy._operands import (
     promote_dtypes,
     repeated,
 )
-from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.comparisons import less
 from fxflow.numpy.floats import isnan
 from fxflow.numpy.index_functions import take

@@ -16,6 +16,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import as_array
 from fxflow.errors import ArgumentError
+from fxflow.lax.axes import canonical_axes, canonical_axis
 from fxflow.numpy._operands import (
     ArrayLike,
     Axes,
@@ -25,7 +26,6 @@ from fxflow.numpy._operands import (
     no_out,
     repeated,
 )
-from fxflow.numpy.axes import canonical_axes, canonical_axis
 from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.creation import asarray, astype_array

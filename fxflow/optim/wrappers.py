@@ -14,7 +14,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import is_arraylike, typeof
 from fxflow.errors import ArgumentError
-from fxflow.lax.arguments import integer
+from fxflow.lax.axes import integer
 from fxflow.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,

@@ -5,20 +5,15 @@ Inside, a key is its words u32[2] (or u32[n,2], one key for each element).
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.ir import arith
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.lax.arguments import int_tuple
+from fxflow.lax.axes import shape_or_length
 
 MAKE_ONE = "make one of a seed with fxflow.random.key(0)"
 
@@ -79,30 +74,6 @@ def words_of(name: str, key: Any) -> Any:
 # -- shapes ----------------------------------------------------------------------------
 
 
-def shape_of(name: str, shape: Any) -> Shape:
-    """Returns a shape as a tuple of Python integers; an integer means one axis.
-
-    Raises:
-      ArgumentError: it is neither an integer nor a sequence of them.
-      ShapeError: a length is negative.
-    """
-    out: Shape
-    try:
-        out = (operator.index(shape),)
-    except TypeError:
-        if isinstance(shape, Array | str | bytes) or not isinstance(
-            shape, Sequence | np.ndarray
-        ):
-            raise ArgumentError(
-                f"{name}: shape must be a tuple of integers known when tracing, got "
-                f"{shape!r}"
-            ) from None
-        out = int_tuple(name, "shape", shape)
-    if any(n < 0 for n in out):
-        raise ShapeError(f"{name}: lengths must not be negative, got shape {out}")
-    return out
-
-
 def result_shape(name: str, shape: Any, *parameters: Any) -> Shape:
     """Returns the shape of a result from the one asked for and the parameters'.
 
@@ -117,7 +88,7 @@ def result_shape(name: str, shape: Any, *parameters: Any) -> Shape:
     shapes = [typeof(p).shape for p in parameters]
     if shape is None:
         return lax.broadcast_shapes(*shapes)
-    wanted = shape_of(name, shape)
+    wanted = shape_or_length(name, shape)
     for given in shapes:
         tail = wanted[len(wanted) - len(given) :]
         if len(given) > len(wanted) or any(

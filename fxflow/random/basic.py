@@ -12,6 +12,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.ir import arith
 from fxflow.errors import DtypeError
 from fxflow.lax import draws
+from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
     fit,
@@ -20,7 +21,6 @@ from fxflow.random._arguments import (
     parameter,
     real_aval,
     result_shape,
-    shape_of,
     words_of,
 )
 from fxflow.random._layout import sampler
@@ -66,7 +66,9 @@ def bits(
             f"{dtypes.short_name(chosen)}"
         )
     words = words_of("bits", key)
-    drawn: Array = draws.bits(words, dtypes.bits(chosen), shape_of("bits", shape))
+    drawn: Array = draws.bits(
+        words, dtypes.bits(chosen), shape_or_length("bits", shape)
+    )
     return drawn
 
 
@@ -109,7 +111,7 @@ def uniform(
     chosen = float_dtype("uniform", dtype)
     words = words_of("uniform", key)
     if type(minval) is float is type(maxval) and (minval, maxval) == (0.0, 1.0):
-        plain: Array = draws.unit(words, shape_of("uniform", shape), chosen)
+        plain: Array = draws.unit(words, shape_or_length("uniform", shape), chosen)
         return plain
     low, high = (parameter("uniform", p, chosen) for p in (minval, maxval))
     full = result_shape("uniform", shape, low, high)

@@ -13,6 +13,7 @@ from fxflow.core.arrays.aval import Shape
 from fxflow.core.arrays.convert import typeof
 from fxflow.errors import ShapeError
 from fxflow.lax import draws
+from fxflow.lax.axes import shape_or_length
 from fxflow.lax.random_bits import RandomSplit
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
@@ -20,7 +21,6 @@ from fxflow.random._arguments import (
     int_dtype,
     parameter,
     result_shape,
-    shape_of,
     spread,
     words_of,
 )
@@ -444,7 +444,7 @@ def multinomial(
         front = lax.broadcast_shapes(typeof(trials).shape, own[:-1])
         full = (*front, own[-1])
     else:
-        full = shape_of("multinomial", shape)
+        full = shape_or_length("multinomial", shape)
     full = result_shape("multinomial", full, chances)
     result_shape("multinomial", full[:-1], trials)
     axis = len(full) - 1

@@ -11,6 +11,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax import draws
+from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
     fit,
@@ -18,7 +19,6 @@ from fxflow.random._arguments import (
     parameter,
     real_aval,
     result_shape,
-    shape_of,
     spread,
     words_of,
 )
@@ -118,7 +118,7 @@ def rademacher(
             f"{dtypes.short_name(chosen)}"
         )
     words = words_of("rademacher", key)
-    drawn: Array = draws.signs(words, shape_of("rademacher", shape), chosen)
+    drawn: Array = draws.signs(words, shape_or_length("rademacher", shape), chosen)
     return drawn
 
 
@@ -227,7 +227,7 @@ def categorical(
         )
     logits = parameter("categorical", logits, aval.dtype)
     batch = aval.shape[:axis] + aval.shape[axis + 1 :]
-    full = batch if shape is None else shape_of("categorical", shape)
+    full = batch if shape is None else shape_or_length("categorical", shape)
     split = len(full) - len(batch)
     tail = full[max(split, 0) :]
     # Without replacement, the same noise must not serve two results.

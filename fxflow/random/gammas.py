@@ -9,6 +9,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
 from fxflow.errors import ShapeError
 from fxflow.lax import draws
+from fxflow.lax.axes import shape_or_length
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.lax.random_bits import RandomSplit
 from fxflow.lax.random_gamma import RandomGamma
@@ -18,7 +19,6 @@ from fxflow.random._arguments import (
     float_dtype,
     parameter,
     result_shape,
-    shape_of,
     spread,
     words_of,
 )
@@ -200,7 +200,7 @@ def dirichlet(
     own = typeof(a).shape
     if not own:
         raise ShapeError(f"dirichlet: alpha must have an axis, got {typeof(a)}")
-    front = own[:-1] if shape is None else shape_of("dirichlet", shape)
+    front = own[:-1] if shape is None else shape_or_length("dirichlet", shape)
     full = result_shape("dirichlet", (*front, own[-1]), a)
     logs = _gamma(words_of("dirichlet", key), a, full, True)
     axis = len(front)
@@ -440,7 +440,7 @@ def ball(
     the p-norm of them and an exponential number.
     """
     chosen = float_dtype("ball", dtype)
-    front = shape_of("ball", shape)
+    front = shape_or_length("ball", shape)
     full = (*front, int(d))
     first, second = draws.split(words_of("ball", key), 2)
     power = parameter("ball", p, chosen)

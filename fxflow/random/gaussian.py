@@ -11,6 +11,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.ir import arith
 from fxflow.errors import DtypeError
 from fxflow.lax import draws
+from fxflow.lax.axes import shape_or_length
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
@@ -18,7 +19,6 @@ from fxflow.random._arguments import (
     float_dtype,
     parameter,
     result_shape,
-    shape_of,
     spread,
     words_of,
 )
@@ -59,7 +59,7 @@ def normal(
     Source: √2 erf⁻¹(u) of u uniform in (-1, 1).
     """
     words = words_of("normal", key)
-    shape = shape_of("normal", shape)
+    shape = shape_or_length("normal", shape)
     if dtype is None:
         chosen = dtypes.default_float()
     else:
@@ -206,7 +206,7 @@ def maxwell(
     """
     chosen = float_dtype("maxwell", dtype)
     words = words_of("maxwell", key)
-    drawn: Array = _maxwell(words, shape_of("maxwell", shape), chosen)
+    drawn: Array = _maxwell(words, shape_or_length("maxwell", shape), chosen)
     return drawn
 
 

@@ -10,13 +10,13 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.ir import arith
 from fxflow.errors import ArgumentError
 from fxflow.lax import draws
+from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
     fit,
     float_dtype,
     parameter,
     result_shape,
-    shape_of,
     spread,
     words_of,
 )
@@ -56,7 +56,9 @@ def exponential(
     """
     chosen = float_dtype("exponential", dtype)
     words = words_of("exponential", key)
-    drawn: Array = draws.exponential(words, shape_of("exponential", shape), chosen)
+    drawn: Array = draws.exponential(
+        words, shape_or_length("exponential", shape), chosen
+    )
     return drawn
 
 
@@ -96,7 +98,9 @@ def gumbel(
     """
     chosen = float_dtype("gumbel", dtype)
     words = words_of("gumbel", key)
-    drawn: Array = gumbel_of(words, shape_of("gumbel", shape), chosen, mode, "gumbel")
+    drawn: Array = gumbel_of(
+        words, shape_or_length("gumbel", shape), chosen, mode, "gumbel"
+    )
     return drawn
 
 
@@ -155,7 +159,7 @@ def laplace(
     Source: sign(u) log(1 - |u|) of u uniform in (-1, 1).
     """
     chosen = float_dtype("laplace", dtype)
-    shape = shape_of("laplace", shape)
+    shape = shape_or_length("laplace", shape)
     u = draws.open_unit(words_of("laplace", key), shape, chosen)
     drawn: Array = lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
     return drawn
@@ -193,7 +197,7 @@ def logistic(
     Source: log(u / (1 - u)) of a uniform u.
     """
     chosen = float_dtype("logistic", dtype)
-    shape = shape_of("logistic", shape)
+    shape = shape_or_length("logistic", shape)
     u = draws.positive_unit(words_of("logistic", key), shape, chosen)
     drawn: Array = lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
     return drawn
@@ -231,7 +235,7 @@ def cauchy(
     Source: tan π(u - ½) of a uniform u.
     """
     chosen = float_dtype("cauchy", dtype)
-    shape = shape_of("cauchy", shape)
+    shape = shape_or_length("cauchy", shape)
     eps = arith.constant(dtypes.finfo(chosen).eps, chosen)
     one = arith.constant(1, chosen)
     u = draws.between(words_of("cauchy", key), shape, chosen, eps, one)

@@ -15,8 +15,9 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError
+from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import DTypeLike
-from fxflow.random._arguments import one_key, shape_of, typed_keys
+from fxflow.random._arguments import one_key, typed_keys
 
 
 def key_dtype(impl: Any = None) -> Any:
@@ -101,7 +102,7 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Array:
     Source: Salmon et al. 2011; key i is the block at counter i.
     """
     typed, raw = one_key("split", key)
-    new = lax.random_split(typed, shape_of("split", num))
+    new = lax.random_split(typed, shape_or_length("split", num))
     return lax.random_unwrap(new) if raw else new
 
 

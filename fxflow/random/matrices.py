@@ -10,8 +10,9 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax import draws, linalg
+from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import DTypeLike, ShapeLike
-from fxflow.random._arguments import float_dtype, parameter, shape_of, spread, words_of
+from fxflow.random._arguments import float_dtype, parameter, spread, words_of
 from fxflow.random._layout import sampler
 from fxflow.random.gaussian import normal
 
@@ -71,7 +72,7 @@ def multivariate_normal(
         )
     size = centre.shape[-1]
     batch = lax.broadcast_shapes(centre.shape[:-1], spread_of.shape[:-2])
-    full = batch if shape is None else shape_of(name, shape)
+    full = batch if shape is None else shape_or_length(name, shape)
     tail = full[len(full) - len(batch) :] if len(full) >= len(batch) else None
     if tail is None or any(n not in (1, m) for n, m in zip(batch, tail, strict=True)):
         raise ShapeError(
@@ -136,7 +137,7 @@ def orthogonal(
     groups": QR of a normal matrix, with the signs of R's diagonal.
     """
     columns = n if m is None else m
-    full = shape_of("orthogonal", shape)
+    full = shape_or_length("orthogonal", shape)
     long, short = max(n, columns), min(n, columns)
     z = normal(key, (*full, long, short), dtype)
     factors: Any = linalg.qr(z, full_matrices=False)

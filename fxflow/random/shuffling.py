@@ -15,8 +15,9 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax import draws
+from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import ShapeLike
-from fxflow.random._arguments import parameter, shape_of, words_of
+from fxflow.random._arguments import parameter, words_of
 from fxflow.random._layout import sampler
 from fxflow.random.basic import randint
 from fxflow.random.inverse import gumbel_of
@@ -185,7 +186,7 @@ def choice(
     Source: uniform integers; a permutation; the inverse distribution function; Gumbel
     noise (Kool, van Hoof, Welling 2019).
     """
-    wanted = shape_of("choice", shape)
+    wanted = shape_or_length("choice", shape)
     count = _count("choice", "a", a)
     if count is None:
         aval = typeof(a)

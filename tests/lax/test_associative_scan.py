@@ -58,7 +58,7 @@ def test_errors():
         lax.associative_scan(1, xs)
     with pytest.raises(ArgumentError, match="no arrays"):
         lax.associative_scan(lax.add, ())
-    with pytest.raises(AxisError, match=r"axis 2 is out of range for f32\[3,2\]"):
+    with pytest.raises(AxisError, match=r"axis 2 is out of range for 2 axes"):
         lax.associative_scan(lax.add, xs, axis=2)
     with pytest.raises(ShapeError, match="one length along axis 0"):
         lax.associative_scan(lambda x, y: x, (xs, xs[:2]))

@@ -59,7 +59,7 @@ def test_keys_fill_and_are_filled() -> None:
     ("call", "error", "message"),
     [
         (lambda: lax.iota("bool", 3), DtypeError, r"iota: takes .* got bool\[3\]"),
-        (lambda: lax.iota("int32", -1), ShapeError, "may not be negative"),
+        (lambda: lax.iota("int32", -1), ShapeError, "must not be negative"),
         (
             lambda: lax.broadcasted_iota("int32", (2,), 1),
             AxisError,
@@ -67,7 +67,7 @@ def test_keys_fill_and_are_filled() -> None:
         ),
         (lambda: lax.full((2,), np.ones(2)), ShapeError, "fill_value must be 0-d"),
         (lambda: lax.full((2,), 300, "int8"), OverflowError, "does not fit int8"),
-        (lambda: lax.full((-2,), 0), ShapeError, "may not be negative"),
+        (lambda: lax.full((-2,), 0), ShapeError, "must not be negative"),
     ],
 )
 def test_errors(call, error: type[Exception], message: str) -> None:

@@ -93,7 +93,7 @@ def test_no_axes() -> None:
         (lambda: lax.dynamic_slice(X, (1.0,), (2,)), DtypeError, "0-d integers"),
         (lambda: lax.dynamic_slice(X, (X,), (2,)), DtypeError, "0-d integers"),
         (lambda: lax.dynamic_slice(X, (0,), (11,)), ShapeError, r"slice_sizes \(11,\)"),
-        (lambda: lax.dynamic_slice(X, (0,), (-1,)), ShapeError, "may not be negative"),
+        (lambda: lax.dynamic_slice(X, (0,), (-1,)), ShapeError, "must not be negative"),
         (
             lambda: lax.dynamic_slice(X, (0,), (1,), allow_negative_indices=(True, 1)),
             ArgumentError,

@@ -50,7 +50,7 @@ def test_split_and_unstack() -> None:
             r"one dtype, got f32\[2,3\], i32\[2,3\]",
         ),
         (lambda: lax.split(X, (1, 1), 1), ShapeError, "add up to 2, but axis 1 .* 3"),
-        (lambda: lax.split(X, (4, -1), 1), ShapeError, "may not be negative"),
+        (lambda: lax.split(X, (4, -1), 1), ShapeError, "must not be negative"),
         (lambda: lax.split(X, (2,), 2), AxisError, "split: axis 2 is out of range"),
         (lambda: lax.unstack(np.float32(0)), AxisError, "0-d array has no axes"),
     ],

@@ -47,7 +47,7 @@ def test_mapped_value_pads_each_slice_with_its_own() -> None:
         (lambda: lax.pad(X, 0, []), ShapeError, "one .low, high, interior. for each"),
         (lambda: lax.pad(X, 0, [(1, 1)]), ArgumentError, "must be a sequence of .low"),
         (lambda: lax.pad(X, 0, [1]), ArgumentError, "must be a sequence of"),
-        (lambda: lax.pad(X, 0, [(0, 0, -1)]), ShapeError, "may not be negative"),
+        (lambda: lax.pad(X, 0, [(0, 0, -1)]), ShapeError, "must not be negative"),
         (lambda: lax.pad(X, 0, [(-2, -2, 0)]), ShapeError, "takes more away from i32"),
         (lambda: lax.pad(X, X, [(0, 0, 0)]), ShapeError, r"must be 0-d, got i32\[3\]"),
         (

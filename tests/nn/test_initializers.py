@@ -96,7 +96,7 @@ def test_errors() -> None:
         initializers.delta_orthogonal()(KEY, (3, 3))
     with pytest.raises(ShapeError, match="must not be fewer channels out than in"):
         initializers.delta_orthogonal()(KEY, (3, 4, 3))
-    with pytest.raises(ShapeError, match="lengths must not be negative"):
+    with pytest.raises(ShapeError, match="lengths in shape must not be negative"):
         initializers.uniform()(KEY, (-3,))
 
 

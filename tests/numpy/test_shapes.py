@@ -45,7 +45,7 @@ def test_ravel_and_back(x: np.ndarray) -> None:
         ((5, 5), r"reshape: cannot reshape f32\[2,3,4\] to \(5, 5\): that is 25"),
         ((-1, 5), "24 elements do not divide by 5"),
         ((-1, -1), "only one length can be -1"),
-        ((-2, 12), "lengths must not be negative"),
+        ((-2, 12), "lengths in shape must not be negative"),
         ((-1, 0), "do not divide by 0"),
     ],
 )

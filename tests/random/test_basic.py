@@ -24,11 +24,11 @@ def test_as_jax(name: str, eager: str) -> None:
 
 @pytest.mark.parametrize("sample", [random.bits, random.uniform, random.normal])
 def test_wrong_shapes(sample: object) -> None:
-    with pytest.raises(ShapeError, match=r"must not be negative, got shape \(2, -1\)"):
+    with pytest.raises(ShapeError, match=r"must not be negative, got \(2, -1\)"):
         sample(KEY, (2, -1))
     with pytest.raises(ArgumentError, match="shape must be a sequence of integers"):
         sample(KEY, (2.5,))
-    with pytest.raises(ArgumentError, match="shape must be a tuple of integers"):
+    with pytest.raises(ArgumentError, match="shape must be an integer or a seq"):
         sample(KEY, "ab")
     assert sample(KEY, 3).shape == (3,)
     assert sample(KEY, [2, np.int64(3)]).shape == (2, 3)

@@ -17,7 +17,6 @@ from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.core.runtime.eager import library
 from fxflow.errors import DtypeError, ShapeError
-from fxflow.lax.arguments import check
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
 from fxflow.lax.comparison import eq, gt, lt, ne
@@ -27,6 +26,7 @@ from fxflow.lax.elementwise import abs, add, div, mul, neg, sub
 from fxflow.lax.elementwise import max as maximum
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.lax.joining import concatenate
+from fxflow.lax.keys import check
 from fxflow.lax.linalg.hessenberg import Condensed
 from fxflow.lax.linalg.library import (
     as_rows,

@@ -13,9 +13,9 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.lax.axes import canonical_axes
 from fxflow.lax.fft import FftType
 from fxflow.numpy._operands import ArrayLike, array_of, convert
-from fxflow.numpy.axes import canonical_axes
 
 # XLA transforms at most three axes at once.
 _AT_ONCE = 3

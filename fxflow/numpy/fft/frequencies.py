@@ -12,9 +12,9 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import as_array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError
+from fxflow.lax.axes import canonical_axes, canonical_axis
 from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, convert
 from fxflow.numpy.arranging import roll
-from fxflow.numpy.axes import canonical_axes, canonical_axis
 from fxflow.numpy.creation import asarray
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from fxflow.core.arrays.array import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.axes import canonical_axis
 from fxflow.numpy import diagonals, outer_products
 from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, promote_dtypes
-from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.linalg._matrices import identity_like
 from fxflow.numpy.linalg.solving import inv
 from fxflow.numpy.products import matmul

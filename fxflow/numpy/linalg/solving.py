@@ -11,6 +11,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
+from fxflow.lax.axes import canonical_axis
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.numpy._operands import (
     ArrayLike,
@@ -21,7 +22,6 @@ from fxflow.numpy._operands import (
     shape_of,
     size_of,
 )
-from fxflow.numpy.axes import canonical_axis
 from fxflow.numpy.index_functions import take_along_axis
 from fxflow.numpy.linalg._matrices import (
     adjoint,

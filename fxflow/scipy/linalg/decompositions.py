@@ -13,7 +13,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError
-from fxflow.lax.arguments import pair
+from fxflow.lax.axes import pair
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import ArrayLike, array_of, convert
 from fxflow.numpy.diagonals import tril, triu

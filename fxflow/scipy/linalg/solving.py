@@ -9,7 +9,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError
-from fxflow.lax.arguments import pair
+from fxflow.lax.axes import pair
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.numpy.axis_order import matrix_transpose

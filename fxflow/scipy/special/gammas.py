@@ -10,7 +10,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.array_type import require_room
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError
-from fxflow.lax.arguments import integer
+from fxflow.lax.axes import integer
 from fxflow.lax.gamma_ratios import log_beta, log_gamma_ratio
 from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.selection import choose_between
