@@ -163,9 +163,10 @@ def uniform(scale: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
         key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
     ) -> Array:
         chosen = _dtype(dtype, default)
+        shape = shape_or_length("initializers", shape)
         drawn = random.uniform(
             key,
-            shape_or_length("initializers", shape),
+            shape,
             chosen,
             out_sharding=out_sharding,
         )
@@ -194,9 +195,10 @@ def normal(stddev: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
         key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
     ) -> Array:
         chosen = _dtype(dtype, default)
+        shape = shape_or_length("initializers", shape)
         drawn = random.normal(
             key,
-            shape_or_length("initializers", shape),
+            shape,
             chosen,
             out_sharding=out_sharding,
         )
@@ -233,11 +235,12 @@ def truncated_normal(
         key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
     ) -> Array:
         chosen = _dtype(dtype, default)
+        shape = shape_or_length("initializers", shape)
         drawn = random.truncated_normal(
             key,
             lower,
             upper,
-            shape_or_length("initializers", shape),
+            shape,
             chosen,
             out_sharding=out_sharding,
         )
