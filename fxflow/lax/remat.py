@@ -12,31 +12,22 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.interpreters.batching import batch_graph
-from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.interpreters.calls import GraphCall, with_tangents
 from fxflow.core.interpreters.linearize import LinearGraphs, linearize_graph
-from fxflow.core.interpreters.transpose import transpose_graph
 from fxflow.core.ir.graph import (
     Graph,
     Literal,
     Node,
     Var,
-    forwarded,
     live_nodes,
-    prune,
-    used_inputs,
 )
 from fxflow.core.ir.higher_order import (
-    HigherOrder,
     chosen,
-    cotangents_for,
     live_flags,
     rewired,
-    run_host,
-    spread,
 )
 from fxflow.core.ir.primitive import register, table
-from fxflow.core.spmd.memories import Going, Rewritten, settled
+from fxflow.core.spmd.memories import Going, settled
 from fxflow.core.spmd.memories import kept as kept_where
 from fxflow.lax.calls import JitCall
 from fxflow.lax.families import MOVED, Structural
@@ -97,7 +88,7 @@ class Name(Structural):
 
 
 @register
-class Checkpoint(HigherOrder):
+class Checkpoint(GraphCall):
     """Call whose intermediate values are computed again. dtypes: any. Lowered in place.
 
     Params:
@@ -110,17 +101,6 @@ class Checkpoint(HigherOrder):
 
     name = "checkpoint"
     inlines = True
-
-    def abstract(
-        self,
-        *avals: Aval,
-        graph: Graph,
-        policy: Policy | None,
-        prevent_cse: bool,
-        again: bool,
-    ) -> list[Aval]:
-        """The graph's own types."""
-        return graph.out_avals
 
     def lower(
         self,
@@ -142,42 +122,6 @@ class Checkpoint(HigherOrder):
             )
         names: list[str] = ctx.graph(graph, operands)
         return names
-
-    def evaluate(
-        self,
-        *values: Any,
-        graph: Graph,
-        policy: Policy | None,
-        prevent_cse: bool,
-        again: bool,
-    ) -> list[Any]:
-        """NumPy's evaluation of the graph."""
-        return run_host(graph, values)
-
-    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
-        """The graph's."""
-        graph, wanted, outs = layout.call(node.params["graph"], kinds)
-        return Rewritten(wanted, outs, {**node.params, "graph": graph})
-
-    def forwarded(self, *, graph: Graph, **params: Any) -> list[int | None]:
-        """The graph's."""
-        return forwarded(graph)
-
-    # -- derivatives -------------------------------------------------------------------
-
-    def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        graph: Graph,
-        **params: Any,
-    ) -> tuple[list[Any], list[Any]]:
-        """A checkpointed call of the derivative."""
-        nonzero = live_flags(tangents)
-        derived, has = jvp_graph(graph, nonzero)
-        outs = self.bind(*primals, *chosen(tangents, nonzero), graph=derived, **params)
-        return _with_tangents(outs, graph, has)
 
     def linearize(
         self,
@@ -211,60 +155,7 @@ class Checkpoint(HigherOrder):
                 prevent_cse=prevent_cse,
                 again=True,
             )
-        return _with_tangents([*outs[:count], *results], graph, split.has_tangent)
-
-    def transpose(
-        self,
-        cotangent: Sequence[Any],
-        *args: Any,
-        graph: Graph,
-        **params: Any,
-    ) -> Sequence[Any]:
-        """A checkpointed call of the transpose."""
-        linear = [type(a) is Var for a in args]
-        nonzero = live_flags(cotangent)
-        derived, has = transpose_graph(graph, linear, nonzero)
-        values = [a for a in args if type(a) is not Var]
-        outs = self.bind(*values, *chosen(cotangent, nonzero), graph=derived, **params)
-        return cotangents_for(args, outs, has)
-
-    # -- vectorisation, pruning --------------------------------------------------------
-
-    def batch_over(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        graph: Graph,
-        **params: Any,
-    ) -> tuple[list[Any], list[bool]]:
-        """A checkpointed call of the vectorised graph."""
-        derived, out_mapped = batch_graph(graph, size, mapped, axis_name=axis_name)
-        return self.bind(*args, graph=derived, **params), out_mapped
-
-    def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
-        """Calls a pruned graph."""
-        graph: Graph = node.params["graph"]
-        pruned = prune(graph, wanted)
-        used = used_inputs(pruned)
-        return node.replace(
-            inputs=chosen(node.inputs, used),
-            outputs=chosen(node.outputs, wanted),
-            params={
-                **node.params,
-                "graph": rewired(pruned, inputs=chosen(pruned.inputs, used)),
-            },
-        )
-
-
-def _with_tangents(
-    outs: Sequence[Any], graph: Graph, has: Sequence[bool]
-) -> tuple[list[Any], list[Any]]:
-    count = len(graph.outputs)
-    avals = [a.tangent() for a in graph.out_avals]
-    return list(outs[:count]), spread(outs[count:], has, avals)
+        return with_tangents([*outs[:count], *results], graph, split.has_tangent)
 
 
 # -- what is kept ----------------------------------------------------------------------

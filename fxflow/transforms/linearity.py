@@ -16,6 +16,7 @@ import numpy as np
 
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.interpreters.calls import GraphCall
 from fxflow.core.ir.graph import Graph, Literal, Node, Var
 from fxflow.core.ir.higher_order import HigherOrder
 from fxflow.core.ir.trace import Tracer, under
@@ -23,8 +24,6 @@ from fxflow.core.runtime.eager import interpreter
 from fxflow.errors import NotDifferentiableError
 from fxflow.lax.families import Bilinear
 
-# Only run the graph in their parameter `graph`.
-_CALLS = ("jit", "checkpoint")
 _LINEAR = object()
 """In place of a value: it depends on the arguments."""
 _UNKNOWN = object()
@@ -81,7 +80,7 @@ def _followed(graph: Graph, values: Sequence[Any], name: str, whole: bool) -> li
 
     for node in graph.nodes:
         operands = [read(a) for a in node.inputs]
-        if node.primitive.name in _CALLS:
+        if isinstance(node.primitive, GraphCall):
             outs = _followed(node.params["graph"], operands, name, whole)
         elif not any(v is _LINEAR for v in operands):
             outs = _run(node, operands)

@@ -9,9 +9,10 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import grad, jit, jvp, lax, make_graph, vmap
 from fxflow.core.arrays.aval import Aval
+from fxflow.core.ir.higher_order import uses_axis
 from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.staging import trace_flat
-from fxflow.lax.calls import JitCall, call, graph_uses_axis
+from fxflow.lax.calls import JitCall, call
 
 SCALAR = Aval((), np.dtype(np.float32))
 
@@ -96,9 +97,7 @@ def test_named_axes_inside_calls():
 
     def fun(x):
         graph = make_graph(inner)(x)
-        seen.append(
-            (graph_uses_axis(graph.graph, "i"), graph_uses_axis(graph.graph, "j"))
-        )
+        seen.append((uses_axis(graph.graph, "i"), uses_axis(graph.graph, "j")))
         return x
 
     vmap(fun, axis_name="i")(fnp.ones(2))

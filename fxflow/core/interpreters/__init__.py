@@ -5,5 +5,6 @@ To be read in this order:
 - `jvp`: values with their tangents, forwards;
 - `linearize`: values, and a graph of what is linear in the tangents;
 - `transpose`: a linear graph, backwards;
-- `batching`: values with a mapped axis.
+- `batching`: values with a mapped axis;
+- `calls`: operations that only call a graph.
 """

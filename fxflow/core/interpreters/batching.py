@@ -72,10 +72,8 @@ class BatchTrace(Trace):
         previous = state.trace, state.spmd
         state.trace, state.spmd = self.parent, self.spmd
         try:
-            if (
-                self.axis_name is not None
-                and primitive.axis_params
-                and primitive.uses_axis(self.axis_name, params)
+            if self.axis_name is not None and primitive.uses_axis(
+                self.axis_name, params
             ):
                 out, out_mapped = primitive.batch_named(
                     self.axis_name, self.size, values, mapped, **params

@@ -31,7 +31,6 @@ class HigherOrder(Primitive):
     multi = True
     host_kinds = frozenset()
     types_inside = True
-    axis_params = ("graphs",)
 
     def effects(self, **params: Any) -> frozenset[Any]:
         """Those of the graphs."""
@@ -76,9 +75,7 @@ def uses_axis(graph: Graph, axis_name: Any) -> bool:
     known = graph.memo.get(key)
     if known is None:
         known = graph.memo[key] = any(
-            bool(node.primitive.axis_params)
-            and node.primitive.uses_axis(axis_name, node.params)
-            for node in graph.nodes
+            node.primitive.uses_axis(axis_name, node.params) for node in graph.nodes
         )
     return bool(known)
 

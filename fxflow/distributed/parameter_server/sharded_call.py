@@ -25,6 +25,7 @@ from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.interpreters.calls import GraphCall
 from fxflow.core.ir.graph import Graph, Literal, Node
 from fxflow.core.ir.staging import trace_flat
 from fxflow.distributed.parameter_server.shards import (
@@ -34,7 +35,6 @@ from fxflow.distributed.parameter_server.shards import (
     type_of,
 )
 from fxflow.lax.broadcasting import BroadcastInDim
-from fxflow.lax.calls import JitCall
 from fxflow.lax.cond_primitive import Cond
 from fxflow.lax.conversion import ConvertElementType
 from fxflow.lax.copying import Copy
@@ -46,7 +46,6 @@ from fxflow.lax.reduction import (
     ReduceOr,
     ReduceSum,
 )
-from fxflow.lax.remat import Checkpoint
 from fxflow.lax.reshaping import Reshape
 from fxflow.lax.select import SelectN
 from fxflow.transforms.flat import FlatFunction
@@ -119,7 +118,7 @@ class _Run:
         out = node.outputs[0].aval if node.outputs else None
         if primitive in REDUCTIONS and out is not None:
             return self.reduced(node, values[0]) if out.size == 1 else None
-        if primitive is JitCall or primitive is Checkpoint:
+        if isinstance(primitive, GraphCall):
             return self.graph(node.params["graph"], values)
         if primitive is Cond:
             return self.branched(node, values)

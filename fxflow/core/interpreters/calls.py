@@ -1,0 +1,123 @@
+"""Operations that do nothing but call a graph: `jit`, `checkpoint`.
+
+Their rules are the interpreters' own graph-to-graph functions: the derivative of a call
+is a call of the derivative. Whoever looks into a graph and wants to see through its
+calls asks `isinstance(node.primitive, GraphCall)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.interpreters.batching import batch_graph
+from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.interpreters.transpose import transpose_graph
+from fxflow.core.ir.graph import Graph, Node, Var, forwarded, prune, used_inputs
+from fxflow.core.ir.higher_order import (
+    HigherOrder,
+    chosen,
+    cotangents_for,
+    live_flags,
+    rewired,
+    run_host,
+    spread,
+)
+from fxflow.core.spmd.memories import Rewritten
+
+
+class GraphCall(HigherOrder):
+    """Calls a graph with its operands.
+
+    Params:
+      graph: what is called; subclasses may have others.
+    """
+
+    def abstract(self, *avals: Aval, graph: Graph, **params: Any) -> list[Aval]:
+        """The graph's own types."""
+        return graph.out_avals
+
+    def evaluate(self, *values: Any, graph: Graph, **params: Any) -> list[Any]:
+        """NumPy's evaluation of the graph."""
+        return run_host(graph, values)
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        graph: Graph,
+        **params: Any,
+    ) -> tuple[list[Any], list[Any]]:
+        """A call of the derivative's graph."""
+        nonzero = live_flags(tangents)
+        derived, has = jvp_graph(graph, nonzero)
+        outs = self.bind(*primals, *chosen(tangents, nonzero), graph=derived, **params)
+        return with_tangents(outs, graph, has)
+
+    def transpose(
+        self, cotangent: Sequence[Any], *args: Any, graph: Graph, **params: Any
+    ) -> list[Any]:
+        """A call of the transposed graph."""
+        linear = [type(a) is Var for a in args]
+        nonzero = live_flags(cotangent)
+        derived, has = transpose_graph(graph, linear, nonzero)
+        values = [a for a in args if type(a) is not Var]
+        outs = self.bind(*values, *chosen(cotangent, nonzero), graph=derived, **params)
+        return cotangents_for(args, outs, has)
+
+    def batch_over(
+        self,
+        axis_name: Any,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        *,
+        graph: Graph,
+        **params: Any,
+    ) -> tuple[list[Any], list[bool]]:
+        """A call of the vectorised graph."""
+        derived, out_mapped = batch_graph(graph, size, mapped, axis_name=axis_name)
+        return self.bind(*args, graph=derived, **params), out_mapped
+
+    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+        """The graph's."""
+        graph, wanted, outs = layout.call(node.params["graph"], kinds)
+        return Rewritten(wanted, outs, {**node.params, "graph": graph})
+
+    def forwarded(self, *, graph: Graph, **params: Any) -> list[int | None]:
+        """The graph's."""
+        return forwarded(graph)
+
+    def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
+        """Calls a pruned graph."""
+        graph: Graph = node.params["graph"]
+        key = ("dce", tuple(wanted))
+        known = graph.memo.get(key)
+        if known is None:
+            pruned = prune(graph, wanted)
+            used = used_inputs(pruned)
+            smaller = rewired(pruned, inputs=chosen(pruned.inputs, used))
+            known = graph.memo[key] = smaller, used
+        smaller, used = known
+        return node.replace(
+            inputs=chosen(node.inputs, used),
+            outputs=chosen(node.outputs, wanted),
+            params={**node.params, "graph": smaller},
+        )
+
+
+def with_tangents(
+    outs: Sequence[Any], graph: Graph, has_tangent: Sequence[bool]
+) -> tuple[list[Any], list[Any]]:
+    """Returns results and tangents, with `Zero` where there is no tangent.
+
+    Args:
+      outs: results, then the tangents that exist.
+      graph: the graph whose derivative was called.
+      has_tangent: for each result.
+    """
+    count = len(graph.outputs)
+    avals = [a.tangent() for a in graph.out_avals]
+    return list(outs[:count]), spread(outs[count:], has_tangent, avals)
