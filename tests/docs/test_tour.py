@@ -1,0 +1,63 @@
+"""The tour runs as it is written, and it and its neighbours name files that exist."""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+TOUR = ROOT / "docs" / "tour.md"
+PACKAGES = {path.parent.name for path in (ROOT / "fxflow").glob("*/__init__.py")}
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "CONTRIBUTING.md"]
+
+
+class Exact(doctest.OutputChecker):
+    """Compares all but white space at the end: a program's text ends in a newline."""
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        return want.rstrip() == got.rstrip()
+
+
+def failures(markdown: str, name: str) -> str:
+    """Runs the examples of a page in one namespace; returns what went wrong, as text."""
+    text = re.sub(r"^```.*$", "", markdown, flags=re.M)  # a fence is no output
+    test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
+    report: list[str] = []
+    doctest.DocTestRunner(Exact()).run(test, out=report.append)
+    return "".join(report)
+
+
+def missing_files(text: str) -> list[str]:
+    """Returns the files of the package that a page names and that do not exist."""
+    named = re.findall(r"`(?:fxflow/)?(\w+)((?:/\w+)+\.py)`", text)
+    files = [folder + rest for folder, rest in named if folder in PACKAGES]
+    return [file for file in files if not (ROOT / "fxflow" / file).exists()]
+
+
+def test_the_tour_runs() -> None:
+    failed = failures(TOUR.read_text(encoding="utf-8"), "docs/tour.md")
+    assert not failed, failed
+
+
+def test_ten_chapters_with_an_example_and_files_each() -> None:
+    first, *chapters = re.split(r"^## ", TOUR.read_text(encoding="utf-8"), flags=re.M)
+    assert [c.split(".")[0] for c in chapters] == [str(n) for n in range(1, 11)]
+    for chapter in chapters:
+        assert ">>> " in chapter, chapter.splitlines()[0]
+        assert "*Read next:* `" in chapter, chapter.splitlines()[0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_named_files_exist(page: Path) -> None:
+    assert missing_files(page.read_text(encoding="utf-8")) == []
+
+
+def test_wrong_pages_are_seen() -> None:
+    page = "```python\n>>> 1 + 1\n{}\n\n```\n"
+    assert failures(page.format(2), "page") == ""
+    assert "Expected:\n    3" in failures(page.format(3), "page")
+    assert "NameError" in failures(page.format(2).replace("1 +", "x +"), "page")
+    assert missing_files("`lax/trigonometric.py`, `numpy/array.py` `docs/x/y.py`") == [
+        "numpy/array.py"
+    ]
