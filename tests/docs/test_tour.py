@@ -1,4 +1,4 @@
-"""The tour runs as it is written, and it and its neighbours name files that exist."""
+"""The tour and the front page run as written; pages name files that exist."""
 
 import doctest
 import re
@@ -8,6 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 TOUR = ROOT / "docs" / "tour.md"
+RUN = [TOUR, ROOT / "docs" / "index.md"]
 PACKAGES = {path.parent.name for path in (ROOT / "fxflow").glob("*/__init__.py")}
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "CONTRIBUTING.md"]
 
@@ -20,7 +21,7 @@ class Exact(doctest.OutputChecker):
 
 
 def failures(markdown: str, name: str) -> str:
-    """Runs the examples of a page in one namespace; returns what went wrong, as text."""
+    """Runs the examples of a page in one namespace; returns what went wrong."""
     text = re.sub(r"^```.*$", "", markdown, flags=re.M)  # a fence is no output
     test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
     report: list[str] = []
@@ -35,13 +36,15 @@ def missing_files(text: str) -> list[str]:
     return [file for file in files if not (ROOT / "fxflow" / file).exists()]
 
 
-def test_the_tour_runs() -> None:
-    failed = failures(TOUR.read_text(encoding="utf-8"), "docs/tour.md")
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
+def test_pages_run(page: Path) -> None:
+    failed = failures(page.read_text(encoding="utf-8"), page.name)
     assert not failed, failed
 
 
 def test_ten_chapters_with_an_example_and_files_each() -> None:
-    first, *chapters = re.split(r"^## ", TOUR.read_text(encoding="utf-8"), flags=re.M)
+    page = TOUR.read_text(encoding="utf-8")
+    chapters = re.split(r"^## ", page, flags=re.M)[1:]
     assert [c.split(".")[0] for c in chapters] == [str(n) for n in range(1, 11)]
     for chapter in chapters:
         assert ">>> " in chapter, chapter.splitlines()[0]
