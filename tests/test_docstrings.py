@@ -55,6 +55,13 @@ def public_names(module: ModuleType) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
+def said(doc: str) -> set[str]:
+    """Names of the arguments that a docstring describes."""
+    args = re.search(r"^( *)Args:\n((?:\1  .*\n?|\n(?=\1  ))*)", doc, re.M)
+    named = re.findall(r"^ +(\*{0,2}\w[^:\n]*):", args[2], re.M) if args else ()
+    return {name.strip(" *`") for names in named for name in names.split(",")}
+
+
 def missing(value: Any) -> list[str]:
     """What the docstring of a public function or class lacks."""
     doc = inspect.getdoc(value) or ""
@@ -70,6 +77,8 @@ def missing(value: Any) -> list[str]:
     lacks = []
     if signature.parameters and not SECTION["Args"].search(doc):
         lacks.append("Args")
+    elif unsaid := [name for name in signature.parameters if name not in said(doc)]:
+        lacks.append(f"Args: {', '.join(unsaid)}")
     returns = signature.return_annotation
     if returns not in (None, "None", "NoReturn") and not SECTION["Returns"].search(doc):
         lacks.append("Returns")
@@ -101,6 +110,13 @@ def test_missing_sections_are_seen() -> None:
             The sum.
         """
 
+    def partial(x: int, *, y: int, z: int) -> None:
+        """Acts.
+
+        Args:
+            x, z: numbers: real ones.
+        """
+
     def procedure() -> None:
         """Acts."""
 
@@ -108,6 +124,7 @@ def test_missing_sections_are_seen() -> None:
 
     assert missing(silent) == ["docstring"]
     assert missing(terse) == ["Args", "Returns"]
+    assert missing(partial) == ["Args: y"]
     assert missing(full) == missing(procedure) == []
     assert missing(Bare) == ["docstring"]
 

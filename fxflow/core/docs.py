@@ -1,19 +1,16 @@
 '''What the docstrings of a family of functions have in common, written once.
 
     reduction_docs = shared("""
-      Args:
-        a: array-like[...].
-        axis: int, tuple of ints, or None for all axes.
+        Args:
+          a: array-like[...].
+          axis: int, tuple of ints, or None for all axes.
 
-Raises:
-        AxisError: an axis is out of range or named twice.
-
-      Source: `numpy.{name}`.
+        Source: `numpy.{name}`.
     """)
 
     @reduction_docs
     def ptp(a, axis=None):
-      """Returns the greatest elements minus the least."""
+        """Returns the greatest elements minus the least."""
 
 `help(ptp)` shows one docstring with all of it.
 '''

@@ -15,6 +15,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import AxisError, DtypeError, ShapeError
 from fxflow.numpy._operands import ArrayLike
@@ -54,12 +55,20 @@ def identity(x: ArrayLike) -> Array:
     return fnp.asarray(x)
 
 
-@library()
-def relu(x: ArrayLike) -> Array:
-    r"""Rectified linear unit: :math:`\max(x, 0)`.
-
+_activation_docs = shared("""
     Args:
       x: real array.
+      alpha: number or array that broadcasts against `x`.
+
+    Returns:
+      Array of the shape of `x`, of its float dtype.
+""")
+
+
+@library()
+@_activation_docs
+def relu(x: ArrayLike) -> Array:
+    r"""Rectified linear unit: :math:`\max(x, 0)`.
 
     Returns:
       Array of the shape and dtype of `x`.
@@ -78,11 +87,9 @@ def relu(x: ArrayLike) -> Array:
 
 
 @library()
+@_activation_docs
 def relu6(x: ArrayLike) -> Array:
     r"""Rectified linear unit up to 6: :math:`\min(\max(x, 0), 6)`.
-
-    Args:
-      x: real array.
 
     Returns:
       Array of the shape of `x`.
@@ -101,14 +108,12 @@ def relu6(x: ArrayLike) -> Array:
 
 
 @library()
+@_activation_docs
 def sigmoid(x: ArrayLike) -> Array:
     r"""Logistic function: :math:`1 / (1 + e^{-x})`.
 
     Args:
       x: float or complex array; integers are converted.
-
-    Returns:
-      Array of the shape of `x`, of its float dtype.
 
     Example:
       >>> float(nn.sigmoid(0.0))
@@ -118,14 +123,9 @@ def sigmoid(x: ArrayLike) -> Array:
 
 
 @library()
+@_activation_docs
 def log_sigmoid(x: ArrayLike) -> Array:
     r"""Logarithm of the logistic function: :math:`-\log(1 + e^{-x})`.
-
-    Args:
-      x: real array.
-
-    Returns:
-      Array of the shape of `x`, of its float dtype.
 
     Example:
       >>> float(nn.log_sigmoid(-200.0))
@@ -135,14 +135,9 @@ def log_sigmoid(x: ArrayLike) -> Array:
 
 
 @library()
+@_activation_docs
 def softplus(x: ArrayLike) -> Array:
     r"""Smooth rectifier: :math:`\log(1 + e^x)`.
-
-    Args:
-      x: real array.
-
-    Returns:
-      Array of the shape of `x`, of its float dtype.
 
     Example:
       >>> float(nn.softplus(200.0))
@@ -158,17 +153,12 @@ def softplus(x: ArrayLike) -> Array:
 
 
 @library()
+@_activation_docs
 def sparse_plus(x: ArrayLike) -> Array:
     r"""Rectifier with a quadratic corner.
 
     .. math:: 0 \text{ if } x \le -1,\quad (x+1)^2/4 \text{ if } |x| < 1,\quad x
        \text{ if } x \ge 1
-
-    Args:
-      x: real array.
-
-    Returns:
-      Array of the shape of `x`, of its float dtype.
 
     Example:
       >>> float(nn.sparse_plus(0.0))
@@ -182,16 +172,11 @@ def sparse_plus(x: ArrayLike) -> Array:
 
 
 @library()
+@_activation_docs
 def sparse_sigmoid(x: ArrayLike) -> Array:
     r"""Piecewise linear sigmoid, the derivative of `sparse_plus`.
 
     .. math:: \min(\max((x + 1) / 2, 0), 1)
-
-    Args:
-      x: real array.
-
-    Returns:
-      Array of the shape of `x`, of its float dtype.
 
     Example:
       >>> float(nn.sparse_sigmoid(0.5))
@@ -203,14 +188,9 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
 
 
 @library()
+@_activation_docs
 def soft_sign(x: ArrayLike) -> Array:
     r"""Slow sigmoid: :math:`x / (1 + |x|)`.
-
-    Args:
-      x: real array.
-
-    Returns:
-      Array of the shape of `x`, of its float dtype.
 
     Example:
       >>> float(nn.soft_sign(1.0))
@@ -222,14 +202,9 @@ def soft_sign(x: ArrayLike) -> Array:
 
 
 @library()
+@_activation_docs
 def silu(x: ArrayLike) -> Array:
     r"""Sigmoid-weighted linear unit ("swish"): :math:`x / (1 + e^{-x})`.
-
-    Args:
-      x: real array.
-
-    Returns:
-      Array of the shape of `x`, of its float dtype.
 
     Example:
       >>> float(nn.silu(0.0))
@@ -242,14 +217,9 @@ def silu(x: ArrayLike) -> Array:
 
 
 @library()
+@_activation_docs
 def mish(x: ArrayLike) -> Array:
     r"""Mish: :math:`x \tanh(\log(1 + e^x))`.
-
-    Args:
-      x: real array.
-
-    Returns:
-      Array of the shape of `x`, of its float dtype.
 
     Example:
       >>> float(nn.mish(0.0))
@@ -261,15 +231,12 @@ def mish(x: ArrayLike) -> Array:
 
 
 @library()
+@_activation_docs
 def leaky_relu(x: ArrayLike, negative_slope: Any = 1e-2) -> Array:
     """Rectifier with a slope on both sides: `x`, or `negative_slope * x` below 0.
 
     Args:
-      x: real array.
       negative_slope: number or array that broadcasts against `x`.
-
-    Returns:
-      Array of the shape of `x`, of its float dtype.
 
     Example:
       >>> float(nn.leaky_relu(-2.0, 0.5))
@@ -281,11 +248,9 @@ def leaky_relu(x: ArrayLike, negative_slope: Any = 1e-2) -> Array:
 
 
 @library()
+@_activation_docs
 def hard_tanh(x: ArrayLike) -> Array:
     """Piecewise linear tanh: `x` clipped to [-1, 1].
-
-    Args:
-      x: real array.
 
     Returns:
       Array of the shape and dtype of `x`.
@@ -305,14 +270,9 @@ def hard_tanh(x: ArrayLike) -> Array:
 
 
 @library()
+@_activation_docs
 def hard_sigmoid(x: ArrayLike) -> Array:
     """Piecewise linear sigmoid: `relu6(x + 3) / 6`.
-
-    Args:
-      x: real array.
-
-    Returns:
-      Array of the shape of `x`, of its float dtype.
 
     Example:
       >>> float(nn.hard_sigmoid(0.0))
@@ -324,14 +284,9 @@ def hard_sigmoid(x: ArrayLike) -> Array:
 
 
 @library()
+@_activation_docs
 def hard_silu(x: ArrayLike) -> Array:
     """Piecewise quadratic `silu`: `x * hard_sigmoid(x)`.
-
-    Args:
-      x: real array.
-
-    Returns:
-      Array of the shape of `x`, of its float dtype.
 
     Example:
       >>> float(nn.hard_silu(3.0))
@@ -343,15 +298,9 @@ def hard_silu(x: ArrayLike) -> Array:
 
 
 @library()
+@_activation_docs
 def elu(x: ArrayLike, alpha: Any = 1.0) -> Array:
     r"""Exponential linear unit: x, or :math:`\alpha (e^x - 1)` for x ≤ 0.
-
-    Args:
-      x: real array.
-      alpha: number or array that broadcasts against `x`.
-
-    Returns:
-      Array of the shape of `x`, of its float dtype.
 
     Example:
       >>> float(nn.elu(-200.0, 2.0))
@@ -366,15 +315,9 @@ def elu(x: ArrayLike, alpha: Any = 1.0) -> Array:
 
 
 @library()
+@_activation_docs
 def celu(x: ArrayLike, alpha: Any = 1.0) -> Array:
     r"""Continuously differentiable ELU: x, or :math:`\alpha (e^{x/\alpha} - 1)`, x ≤ 0.
-
-    Args:
-      x: real array.
-      alpha: number or array that broadcasts against `x`.
-
-    Returns:
-      Array of the shape of `x`, of its float dtype.
 
     Example:
       >>> float(nn.celu(-200.0, 2.0))
@@ -387,14 +330,9 @@ def celu(x: ArrayLike, alpha: Any = 1.0) -> Array:
 
 
 @library()
+@_activation_docs
 def selu(x: ArrayLike) -> Array:
     r"""Self-normalising ELU: :math:`\lambda` times `elu(x, α)`.
-
-    Args:
-      x: real array.
-
-    Returns:
-      Array of the shape of `x`, of its float dtype.
 
     Example:
       >>> round(float(nn.selu(1.0)), 4)
@@ -408,16 +346,13 @@ def selu(x: ArrayLike) -> Array:
 
 
 @library("approximate")
+@_activation_docs
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     r"""Gaussian error linear unit: :math:`x \Phi(x)`.
 
     Args:
-      x: real array.
       approximate: whether to compute
         :math:`\tfrac x2 (1 + \tanh(\sqrt{2/\pi}(x + 0.044715 x^3)))`, which is cheaper.
-
-    Returns:
-      Array of the shape of `x`, of its float dtype.
 
     Example:
       >>> round(float(nn.gelu(1.0, approximate=False)), 4)
@@ -469,15 +404,12 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 
 
 @library()
+@_activation_docs
 def squareplus(x: ArrayLike, b: Any = 4) -> Array:
     r"""Algebraic rectifier: :math:`(x + \sqrt{x^2 + b}) / 2`.
 
     Args:
-      x: real array.
       b: number or array that broadcasts against `x`: how round the corner is.
-
-    Returns:
-      Array of the shape of `x`, of its float dtype.
 
     Example:
       >>> float(nn.squareplus(0.0))
@@ -496,11 +428,9 @@ def squareplus(x: ArrayLike, b: Any = 4) -> Array:
 
 
 @library()
+@_activation_docs
 def log1mexp(x: ArrayLike) -> Array:
     r"""Accurate :math:`\log(1 - e^{-x})` for x ≥ 0.
-
-    Args:
-      x: real array.
 
     Returns:
       Array of the shape of `x`, of its float dtype; nan for x < 0.

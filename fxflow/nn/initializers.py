@@ -19,6 +19,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Shape
+from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax.axes import shape_or_length
 from fxflow.lax.transfer import laid_out
@@ -60,11 +61,7 @@ def _laid_out(weights: Any, out_sharding: Any) -> Array:
 # -- fixed values ----------------------------------------------------------------------
 
 
-def zeros(
-    key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None
-) -> Array:
-    """Returns zeros.
-
+_zeros_docs = shared("""
     Args:
       key: not used; may be None.
       shape: of the result.
@@ -77,6 +74,14 @@ def zeros(
 
     Raises:
       PlacementError: the result cannot be laid out like that.
+""")
+
+
+@_zeros_docs
+def zeros(
+    key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None
+) -> Array:
+    """Returns zeros.
 
     Example:
       >>> nn.initializers.zeros(None, (2,)).tolist()
@@ -85,23 +90,11 @@ def zeros(
     return fnp.zeros(shape, dtype, out_sharding=out_sharding)
 
 
+@_zeros_docs
 def ones(
     key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None
 ) -> Array:
     """Returns ones.
-
-    Args:
-      key: not used; may be None.
-      shape: of the result.
-      dtype: of the result; None means the default float.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part.
-
-    Returns:
-      An array of that shape and dtype.
-
-    Raises:
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> nn.initializers.ones(None, (2,)).tolist()
@@ -110,15 +103,21 @@ def ones(
     return fnp.ones(shape, dtype, out_sharding=out_sharding)
 
 
+_initializer_docs = shared("""
+    Args:
+      dtype: default of the initializer; None means the default float.
+
+    Returns:
+      A function of key, shape, dtype and out_sharding.
+""")
+
+
+@_initializer_docs
 def constant(value: Any, dtype: DTypeLike | None = None) -> Initializer:
     """Makes an initializer that returns a given value.
 
     Args:
       value: number, or array that broadcasts to the shape.
-      dtype: default of the initializer; None means the default float.
-
-    Returns:
-      A function of key, shape, dtype and out_sharding.
 
     Example:
       >>> nn.initializers.constant(3.0)(None, (2,)).tolist()
@@ -143,15 +142,12 @@ def _times(drawn: Array, scale: Any) -> Array:
     return fnp.multiply(drawn, fnp.asarray(scale, drawn.dtype))
 
 
+@_initializer_docs
 def uniform(scale: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Makes an initializer that draws uniform numbers in [0, scale).
 
     Args:
       scale: upper bound.
-      dtype: default of the initializer; None means the default float.
-
-    Returns:
-      A function of key, shape, dtype and out_sharding.
 
     Example:
       >>> nn.initializers.uniform(5.0)(random.key(0), (2, 3)).shape
@@ -175,15 +171,12 @@ def uniform(scale: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     return init
 
 
+@_initializer_docs
 def normal(stddev: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Makes an initializer that draws normal numbers of mean 0.
 
     Args:
       stddev: standard deviation.
-      dtype: default of the initializer; None means the default float.
-
-    Returns:
-      A function of key, shape, dtype and out_sharding.
 
     Example:
       >>> nn.initializers.normal(5.0)(random.key(0), (2, 3)).shape
@@ -207,6 +200,7 @@ def normal(stddev: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     return init
 
 
+@_initializer_docs
 def truncated_normal(
     stddev: Any = 1e-2,
     dtype: DTypeLike | None = None,
@@ -217,12 +211,8 @@ def truncated_normal(
 
     Args:
       stddev: factor: the standard deviation before truncation.
-      dtype: default of the initializer; None means the default float.
       lower: lower bound before scaling.
       upper: upper bound before scaling.
-
-    Returns:
-      A function of key, shape, dtype and out_sharding.
 
     Example:
       >>> w = nn.initializers.truncated_normal(5.0)(random.key(0), (2, 3))
@@ -277,6 +267,7 @@ def _fans(
     return below * field, above * field
 
 
+@_initializer_docs
 def variance_scaling(
     scale: Any,
     mode: str,
@@ -297,10 +288,6 @@ def variance_scaling(
       in_axis: axis or axes of a unit's inputs.
       out_axis: axis or axes of units.
       batch_axis: axes along which independent weights lie.
-      dtype: default of the initializer; None means the default float.
-
-    Returns:
-      A function of key, shape, dtype and out_sharding.
 
     Raises:
       ArgumentError: there is no such mode or distribution.
@@ -452,6 +439,7 @@ lecun_uniform = _scaled("lecun_uniform", 1.0, "fan_in", "uniform", _LECUN)
 # -- orthogonal ------------------------------------------------------------------------
 
 
+@_initializer_docs
 def orthogonal(
     scale: Any = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
 ) -> Initializer:
@@ -460,7 +448,6 @@ def orthogonal(
     Args:
       scale: factor.
       column_axis: axis of the columns; the others together are rows.
-      dtype: default of the initializer; None means the default float.
 
     Returns:
       A function of key, shape (at least two axes), dtype and out_sharding.
@@ -492,6 +479,7 @@ def orthogonal(
     return init
 
 
+@_initializer_docs
 def delta_orthogonal(
     scale: Any = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
 ) -> Initializer:
@@ -502,7 +490,6 @@ def delta_orthogonal(
     Args:
       scale: factor.
       column_axis: axis of the matrix's columns: -1 or -2.
-      dtype: default of the initializer; None means the default float.
 
     Returns:
       A function of key, shape, dtype and out_sharding; the shape is (spatial axes (one

@@ -11,6 +11,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.gradient_control import stop_gradient
@@ -51,20 +52,28 @@ def _total(powers: Any, axis: Any, where: Any) -> Any:
     return fnp.where(fnp.any(taken, axis, keepdims=True), total, 1)
 
 
-@library("axis")
-def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
-    r"""Normalised exponentials: :math:`e^{x_i} / \sum_j e^{x_j}`.
-
+_softmax_docs = shared("""
     Args:
       x: real array; integers are converted.
-      axis: one or several along which the result sums to 1; None means all.
-      where: bool, broadcast against `x`: which elements take part; the others give 0.
 
     Returns:
       Array of the shape of `x`, of its float dtype.
 
     Raises:
       AxisError: there is no such axis.
+""")
+
+
+@library("axis")
+@_softmax_docs
+def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
+    r"""Normalised exponentials: :math:`e^{x_i} / \sum_j e^{x_j}`.
+
+    Args:
+      axis: one or several along which the result sums to 1; None means all.
+      where: bool, broadcast against `x`: which elements take part; the others give 0.
+
+    Raises:
       DtypeError: `x` is complex.
 
     Special cases:
@@ -81,19 +90,15 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
 
 
 @library("axis")
+@_softmax_docs
 def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
     r"""Logarithm of the softmax: :math:`x_i - \log \sum_j e^{x_j}`.
 
     Args:
-      x: real array; integers are converted.
       axis: one or several along which to normalise; None means all.
       where: bool, broadcast against `x`: which elements take part; others give -inf.
 
-    Returns:
-      Array of the shape of `x`, of its float dtype.
-
     Raises:
-      AxisError: there is no such axis.
       DtypeError: `x` is complex.
 
     Example:
@@ -180,6 +185,7 @@ def logsumexp(
 
 
 @library("axis", "keepdims")
+@_softmax_docs
 def logmeanexp(
     x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False
 ) -> Array:
@@ -193,9 +199,6 @@ def logmeanexp(
 
     Returns:
       Array of the shape of `x` without the axes, of its float dtype.
-
-    Raises:
-      AxisError: there is no such axis.
 
     Example:
       >>> float(nn.logmeanexp(fnp.array([1000.0, 1000.0])))

@@ -131,8 +131,8 @@ def binary(
     def decorate(compute: Callable[..., R]) -> Binary[R]:
         name = compute.__name__
 
-        def function(x: Any, y: Any) -> Any:
-            x, y = promotion(name, x, y)
+        def function(x1: Any, x2: Any) -> Any:
+            x, y = promotion(name, x1, x2)
             if x.aval.weak_type != y.aval.weak_type:
                 # Whatever of the two the result is made of, it is not weak.
                 x, y = convert(x, x.aval.dtype), convert(y, y.aval.dtype)
@@ -183,14 +183,14 @@ def primitive_binary(
     bind_bool = table[on_bool].bind if on_bool else bind
     float_only = promotion is not promote
 
-    def function(x: Any, y: Any) -> Any:
-        aval: Any = getattr(x, "aval", None)
-        if aval is None or aval is not getattr(y, "aval", None) or float_only:
-            x, y = promotion(name, x, y)
-            aval = x.aval
+    def function(x1: Any, x2: Any) -> Any:
+        aval: Any = getattr(x1, "aval", None)
+        if aval is None or aval is not getattr(x2, "aval", None) or float_only:
+            x1, x2 = promotion(name, x1, x2)
+            aval = x1.aval
         if on_bool and dtypes.is_bool(aval.dtype):
-            return bind_bool(x, y)
-        return bind(x, y)
+            return bind_bool(x1, x2)
+        return bind(x1, x2)
 
     return Binary(
         function,

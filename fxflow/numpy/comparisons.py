@@ -28,14 +28,14 @@ def _equality(
     primitive = compare.__name__
     bind = table[primitive].bind
 
-    def function(x: Any, y: Any) -> Any:
-        aval: Any = getattr(x, "aval", None)
-        if aval is None or aval is not getattr(y, "aval", None):
-            x, y = promote(name, x, y)
-            aval = x.aval
+    def function(x1: Any, x2: Any) -> Any:
+        aval: Any = getattr(x1, "aval", None)
+        if aval is None or aval is not getattr(x2, "aval", None):
+            x1, x2 = promote(name, x1, x2)
+            aval = x1.aval
         if dtypes.is_key(aval.dtype):
-            return compare(x, y)
-        return bind(x, y)
+            return compare(x1, x2)
+        return bind(x1, x2)
 
     function.__name__ = name
     made = primitive_binary(

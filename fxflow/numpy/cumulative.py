@@ -7,6 +7,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis
@@ -38,7 +39,27 @@ def _running(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> Array:
     return _cumulated(name, array, axis)
 
 
+_running_docs = shared("""
+    Args:
+      a: array-like[...].
+      axis: along which; None is over all elements in order.
+      dtype: of the result; None is that of `a`, bools made integers. `bool` gives
+        whether any (or all) of the elements so far are not zero.
+      out: not supported: arrays are immutable.
+
+    Returns:
+      Array of the shape of `a`, or of one axis if `axis` is None.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ArgumentError: `a` is no array, or `out` is given.
+
+    Source: `numpy.{name}`.
+""")
+
+
 @library("axis", "dtype", "out")
+@_running_docs
 def cumsum(
     a: ArrayLike,
     axis: int | None = None,
@@ -47,33 +68,18 @@ def cumsum(
 ) -> Array:
     """Sums the elements up to each one.
 
-    Args:
-      a: array-like[...].
-      axis: along which; None is over all elements in order.
-      dtype: of the result; None is that of `a`, bools made integers. `bool` gives
-        whether any (or all) of the elements so far are not zero.
-      out: not supported: arrays are immutable.
-
-    Returns:
-      Array of the shape of `a`, or of one axis if `axis` is None.
-
-    Raises:
-      AxisError: the axis is out of range.
-      ArgumentError: `a` is no array, or `out` is given.
-
     Special cases:
       Narrow integers wrap around; give a dtype to prevent it.
 
     Example:
       >>> cumsum(np.array([2, 4, 3]))
       Array([2, 6, 9], dtype=int32)
-
-    Source: `numpy.cumsum`.
     """
     return _running("cumsum", a, axis, dtype, out)
 
 
 @library("axis", "dtype", "out")
+@_running_docs
 def cumprod(
     a: ArrayLike,
     axis: int | None = None,
@@ -82,33 +88,18 @@ def cumprod(
 ) -> Array:
     """Multiplies the elements up to each one.
 
-    Args:
-      a: array-like[...].
-      axis: along which; None is over all elements in order.
-      dtype: of the result; None is that of `a`, bools made integers. `bool` gives
-        whether any (or all) of the elements so far are not zero.
-      out: not supported: arrays are immutable.
-
-    Returns:
-      Array of the shape of `a`, or of one axis if `axis` is None.
-
-    Raises:
-      AxisError: the axis is out of range.
-      ArgumentError: `a` is no array, or `out` is given.
-
     Special cases:
       Narrow integers wrap around; give a dtype to prevent it.
 
     Example:
       >>> cumprod(np.array([2, 4, 3]))
       Array([ 2,  8, 24], dtype=int32)
-
-    Source: `numpy.cumprod`.
     """
     return _running("cumprod", a, axis, dtype, out)
 
 
 @library("axis", "dtype", "out")
+@_running_docs
 def nancumsum(
     a: ArrayLike,
     axis: int | None = None,
@@ -117,28 +108,12 @@ def nancumsum(
 ) -> Array:
     """Sums the elements up to each one, leaving out nan.
 
-    Args:
-      a: array-like[...].
-      axis: along which; None is over all elements in order.
-      dtype: of the result; None is that of `a`, bools made integers. `bool` gives
-        whether any (or all) of the elements so far are not zero.
-      out: not supported: arrays are immutable.
-
-    Returns:
-      Array of the shape of `a`, or of one axis if `axis` is None.
-
-    Raises:
-      AxisError: the axis is out of range.
-      ArgumentError: `a` is no array, or `out` is given.
-
     Special cases:
       nan counts as 0. Narrow integers wrap around; give a dtype to prevent it.
 
     Example:
       >>> nancumsum(np.array([2.0, np.nan, 3.0]))
       Array([2., 2., 5.], dtype=float32)
-
-    Source: `numpy.nancumsum`.
     """
     return _running(
         "nancumsum", without_nan("nancumsum", a, 0, dtype), axis, dtype, out
@@ -146,6 +121,7 @@ def nancumsum(
 
 
 @library("axis", "dtype", "out")
+@_running_docs
 def nancumprod(
     a: ArrayLike,
     axis: int | None = None,
@@ -154,28 +130,12 @@ def nancumprod(
 ) -> Array:
     """Multiplies the elements up to each one, leaving out nan.
 
-    Args:
-      a: array-like[...].
-      axis: along which; None is over all elements in order.
-      dtype: of the result; None is that of `a`, bools made integers. `bool` gives
-        whether any (or all) of the elements so far are not zero.
-      out: not supported: arrays are immutable.
-
-    Returns:
-      Array of the shape of `a`, or of one axis if `axis` is None.
-
-    Raises:
-      AxisError: the axis is out of range.
-      ArgumentError: `a` is no array, or `out` is given.
-
     Special cases:
       nan counts as 1. Narrow integers wrap around; give a dtype to prevent it.
 
     Example:
       >>> nancumprod(np.array([2.0, np.nan, 3.0]))
       Array([2., 2., 6.], dtype=float32)
-
-    Source: `numpy.nancumprod`.
     """
     return _running(
         "nancumprod", without_nan("nancumprod", a, 1, dtype), axis, dtype, out
@@ -203,7 +163,26 @@ def _with_initial(
     return lax.concatenate([lax.full(tuple(shape), first, result), out], axis)
 
 
+_array_api_docs = shared("""
+    Args:
+      x: array-like[...].
+      axis: along which; may be None if there is one only.
+      dtype: of the result; None is that of `x`, narrow integers widened.
+
+    Returns:
+      Array of the shape of `x`, but for the initial element.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ArgumentError: `x` has several axes and none is named.
+      ShapeError: `x` is a number.
+
+    Source: the array API standard.
+""")
+
+
 @library("axis", "dtype", "include_initial")
+@_array_api_docs
 def cumulative_sum(
     x: ArrayLike,
     /,
@@ -215,29 +194,17 @@ def cumulative_sum(
     """Sums the elements up to each one along an axis.
 
     Args:
-      x: array-like[...].
-      axis: along which; may be None if there is one only.
-      dtype: of the result; None is that of `x`, narrow integers widened.
       include_initial: whether the result starts with 0, and is one longer.
-
-    Returns:
-      Array of the shape of `x`, but for the initial element.
-
-    Raises:
-      AxisError: the axis is out of range.
-      ArgumentError: `x` has several axes and none is named.
-      ShapeError: `x` is a number.
 
     Example:
       >>> cumulative_sum(np.array([2, 4, 3]), include_initial=True)
       Array([0, 2, 6, 9], dtype=int32)
-
-    Source: the array API standard.
     """
     return _with_initial("cumulative_sum", x, axis, dtype, include_initial, 0)
 
 
 @library("axis", "dtype", "include_initial")
+@_array_api_docs
 def cumulative_prod(
     x: ArrayLike,
     /,
@@ -249,23 +216,10 @@ def cumulative_prod(
     """Multiplies the elements up to each one along an axis.
 
     Args:
-      x: array-like[...].
-      axis: along which; may be None if there is one only.
-      dtype: of the result; None is that of `x`, narrow integers widened.
       include_initial: whether the result starts with 1, and is one longer.
-
-    Returns:
-      Array of the shape of `x`, but for the initial element.
-
-    Raises:
-      AxisError: the axis is out of range.
-      ArgumentError: `x` has several axes and none is named.
-      ShapeError: `x` is a number.
 
     Example:
       >>> cumulative_prod(np.array([2, 4, 3]), include_initial=True)
       Array([ 1,  2,  8, 24], dtype=int32)
-
-    Source: the array API standard.
     """
     return _with_initial("cumulative_prod", x, axis, dtype, include_initial, 1)

@@ -8,6 +8,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ShapeError
 from fxflow.lax.axes import canonical_axis
@@ -44,7 +45,30 @@ def _require_elements(name: str, aval: Any, axis: int) -> None:
         raise ShapeError(f"{name}: axis {axis} of {aval} is empty")
 
 
+_index_docs = shared("""
+    Args:
+      a: array-like[...].
+      axis: along which; None is over all elements in order.
+      out: not supported: arrays are immutable.
+      keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+      Default integer array without the axis.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ShapeError: there are no elements.
+
+    Special cases:
+      The first of equal elements; the first nan if there is one. Complex numbers are
+      ordered by real part, then by imaginary part.
+
+    Source: `numpy.{name}`.
+""")
+
+
 @library("axis", "out", "keepdims")
+@_index_docs
 def argmax(
     a: ArrayLike,
     axis: int | None = None,
@@ -53,33 +77,15 @@ def argmax(
 ) -> Array:
     """Returns the index of the greatest element.
 
-    Args:
-      a: array-like[...].
-      axis: along which; None is over all elements in order.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-      Default integer array without the axis.
-
-    Raises:
-      AxisError: the axis is out of range.
-      ShapeError: there are no elements.
-
-    Special cases:
-      The first of equal elements; the first nan if there is one. Complex numbers are
-      ordered by real part, then by imaginary part.
-
     Example:
       >>> argmax(np.array([[1, 9], [7, 3]]), axis=1)
       Array([1, 0], dtype=int32)
-
-    Source: `numpy.argmax`.
     """
     return _place("argmax", a, axis, out, keepdims)
 
 
 @library("axis", "out", "keepdims")
+@_index_docs
 def argmin(
     a: ArrayLike,
     axis: int | None = None,
@@ -88,27 +94,8 @@ def argmin(
 ) -> Array:
     """Returns the index of the least element.
 
-    Args:
-      a: array-like[...].
-      axis: along which; None is over all elements in order.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-      Default integer array without the axis.
-
-    Raises:
-      AxisError: the axis is out of range.
-      ShapeError: there are no elements.
-
-    Special cases:
-      The first of equal elements; the first nan if there is one. Complex numbers are
-      ordered by real part, then by imaginary part.
-
     Example:
       >>> argmin(np.array([[1, 9], [7, 3]]), axis=1)
       Array([0, 1], dtype=int32)
-
-    Source: `numpy.argmin`.
     """
     return _place("argmin", a, axis, out, keepdims)

@@ -12,6 +12,7 @@ from fxflow.core.arrays.array import Array, buffer_of, from_host, host_of
 from fxflow.core.arrays.array_type import placed_on
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import like_type, not_an_array, typeof
+from fxflow.core.docs import shared
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.eager import EVAL
 from fxflow.devices.meshes import PartitionSpec
@@ -82,6 +83,27 @@ def _new(
     return _filled(name, shape, value, dtype, device)
 
 
+_filled_docs = shared("""
+    Args:
+      shape: int or sequence of ints.
+      dtype: of the result (default: the default float).
+      device: where to put it.
+      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
+        a `PartitionSpec` over the current mesh.
+
+    Returns:
+      Array of that shape and dtype.
+
+    Raises:
+      ShapeError: a length is negative.
+      ArgumentError: both `device` and `out_sharding` are given.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
+
+    Source: `numpy.{name}`.
+""")
+
+
+@_filled_docs
 def zeros(
     shape: ShapeLike,
     dtype: DTypeLike | None = None,
@@ -91,30 +113,14 @@ def zeros(
 ) -> Array:
     """Makes an array of zeros.
 
-    Args:
-      shape: int or sequence of ints.
-      dtype: of the result (default: the default float).
-      device: where to put it.
-      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
-        a `PartitionSpec` over the current mesh.
-
-    Returns:
-      Array of that shape and dtype.
-
-    Raises:
-      ShapeError: a length is negative.
-      ArgumentError: both `device` and `out_sharding` are given.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
-
     Example:
       >>> zeros(2)
       Array([0., 0.], dtype=float32)
-
-    Source: `numpy.zeros`.
     """
     return _new("zeros", shape, 0, dtype, device, out_sharding)
 
 
+@_filled_docs
 def ones(
     shape: ShapeLike,
     dtype: DTypeLike | None = None,
@@ -122,28 +128,11 @@ def ones(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Makes an array of ones.
-
-    Args:
-      shape: int or sequence of ints.
-      dtype: of the result (default: the default float).
-      device: where to put it.
-      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
-        a `PartitionSpec` over the current mesh.
-
-    Returns:
-      Array of that shape and dtype.
-
-    Raises:
-      ShapeError: a length is negative.
-      ArgumentError: both `device` and `out_sharding` are given.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
-
-    Source: `numpy.ones`.
-    """
+    """Makes an array of ones."""
     return _new("ones", shape, 1, dtype, device, out_sharding)
 
 
+@_filled_docs
 def empty(
     shape: ShapeLike,
     dtype: DTypeLike | None = None,
@@ -151,28 +140,11 @@ def empty(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Makes an array whose values do not matter; here they are zeros.
-
-    Args:
-      shape: int or sequence of ints.
-      dtype: of the result (default: the default float).
-      device: where to put it.
-      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
-        a `PartitionSpec` over the current mesh.
-
-    Returns:
-      Array of that shape and dtype.
-
-    Raises:
-      ShapeError: a length is negative.
-      ArgumentError: both `device` and `out_sharding` are given.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
-
-    Source: `numpy.empty`.
-    """
+    """Makes an array whose values do not matter; here they are zeros."""
     return _new("empty", shape, 0, dtype, device, out_sharding)
 
 
+@_filled_docs
 def full(
     shape: ShapeLike,
     fill_value: Any,
@@ -184,27 +156,16 @@ def full(
     """Makes an array filled with a value.
 
     Args:
-      shape: int or sequence of ints.
       fill_value: array-like that broadcasts to the shape.
       dtype: of the result (default: that of `fill_value`; a Python number gives a
         weakly typed array).
-      device: where to put it.
-      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
-        a `PartitionSpec` over the current mesh.
-
-    Returns:
-      Array of that shape and dtype.
 
     Raises:
       ShapeError: a length is negative, or `fill_value` does not broadcast.
-      ArgumentError: both `device` and `out_sharding` are given.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
       >>> full(2, 7, "int8")
       Array([7, 7], dtype=int8)
-
-    Source: `numpy.full`.
     """
     if out_sharding is not None:
         device = place_of("full", device, out_sharding)
@@ -256,6 +217,28 @@ def _full_like(
     return _repeated(name, made, lengths, device)
 
 
+_like_docs = shared("""
+    Args:
+      a: array-like, or anything with shape and dtype.
+      dtype: of the result (default: that of `a`).
+      shape: of the result (default: that of `a`).
+      device: where to put it (default: where `a` was put; a layout over several
+        devices only if the shape stays).
+      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
+        a `PartitionSpec` over the current mesh.
+
+    Returns:
+      Array.
+
+    Raises:
+      ArgumentError: `a` is not an array, or both `device` and `out_sharding` are given.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
+
+    Source: `numpy.{name}`.
+""")
+
+
+@_like_docs
 def zeros_like(
     a: Any,
     dtype: DTypeLike | None = None,
@@ -264,29 +247,11 @@ def zeros_like(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Makes an array of zeros like another array.
-
-    Args:
-      a: array-like, or anything with shape and dtype.
-      dtype: of the result (default: that of `a`).
-      shape: of the result (default: that of `a`).
-      device: where to put it (default: where `a` was put; a layout over several
-        devices only if the shape stays).
-      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
-        a `PartitionSpec` over the current mesh.
-
-    Returns:
-      Array.
-
-    Raises:
-      ArgumentError: `a` is not an array, or both `device` and `out_sharding` are given.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
-
-    Source: `numpy.zeros_like`.
-    """
+    """Makes an array of zeros like another array."""
     return _full_like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
+@_like_docs
 def ones_like(
     a: Any,
     dtype: DTypeLike | None = None,
@@ -295,26 +260,7 @@ def ones_like(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Makes an array of ones like another array.
-
-    Args:
-      a: array-like, or anything with shape and dtype.
-      dtype: of the result (default: that of `a`).
-      shape: of the result (default: that of `a`).
-      device: where to put it (default: where `a` was put; a layout over several
-        devices only if the shape stays).
-      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
-        a `PartitionSpec` over the current mesh.
-
-    Returns:
-      Array.
-
-    Raises:
-      ArgumentError: `a` is not an array, or both `device` and `out_sharding` are given.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
-
-    Source: `numpy.ones_like`.
-    """
+    """Makes an array of ones like another array."""
     return _full_like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
@@ -345,6 +291,7 @@ def empty_like(
     return _full_like("empty_like", prototype, 0, dtype, shape, device)
 
 
+@_like_docs
 def full_like(
     a: Any,
     fill_value: ArrayLike,
@@ -357,22 +304,6 @@ def full_like(
     """Makes an array like another, filled with a value.
 
     Args:
-      a: array-like, or anything with shape and dtype.
       fill_value: array-like that broadcasts to the shape.
-      dtype: of the result (default: that of `a`).
-      shape: of the result (default: that of `a`).
-      device: where to put it (default: where `a` was put; a layout over several
-        devices only if the shape stays).
-      out_sharding: how to lay it over devices, in place of `device`: a `Sharding`, or
-        a `PartitionSpec` over the current mesh.
-
-    Returns:
-      Array.
-
-    Raises:
-      ArgumentError: `a` is not an array, or both `device` and `out_sharding` are given.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
-
-    Source: `numpy.full_like`.
     """
     return _full_like("full_like", a, fill_value, dtype, shape, device, out_sharding)

@@ -12,6 +12,7 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof, unwrapped
+from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis
@@ -145,58 +146,46 @@ def _stack(arrays: Sequence[Any], axis: int, dtype: Any) -> Array:
     return parts[0] if len(parts) == 1 else lax.concatenate(parts, axis)
 
 
-def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
-    """Joins arrays row by row: along axis 0, vectors being rows.
-
+_stack_docs = shared("""
     Args:
       tup: sequence of array-likes.
       dtype: of the result (default: the common dtype).
 
-    Returns:
-      Array of two axes or more.
-
     Raises:
       ShapeError: the other lengths differ.
 
-    Source: `numpy.vstack`.
+    Source: `numpy.{name}`.
+""")
+
+
+@_stack_docs
+def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
+    """Joins arrays row by row: along axis 0, vectors being rows.
+
+    Returns:
+      Array of two axes or more.
     """
     rows = [atleast_2d(a) for a in _sequence("vstack", tup)]
     return concatenate(rows, 0, dtype)
 
 
+@_stack_docs
 def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Joins arrays column by column: along axis 1, vectors along their only axis.
 
-    Args:
-      tup: sequence of array-likes.
-      dtype: of the result (default: the common dtype).
-
     Returns:
       Array.
-
-    Raises:
-      ShapeError: the other lengths differ.
-
-    Source: `numpy.hstack`.
     """
     parts = [atleast_1d(a) for a in _sequence("hstack", tup)]
     return concatenate(parts, 1 if parts and parts[0].ndim > 1 else 0, dtype)
 
 
+@_stack_docs
 def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Joins arrays in depth: along axis 2.
 
-    Args:
-      tup: sequence of array-likes.
-      dtype: of the result (default: the common dtype).
-
     Returns:
       Array of three axes or more.
-
-    Raises:
-      ShapeError: the other lengths differ.
-
-    Source: `numpy.dstack`.
     """
     return concatenate([atleast_3d(a) for a in _sequence("dstack", tup)], 2, dtype)
 

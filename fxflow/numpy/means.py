@@ -28,7 +28,7 @@ from fxflow.numpy._operands import (
     size_of,
 )
 from fxflow.numpy.elementary import flat_at_zero
-from fxflow.numpy.reductions import accumulated, masked, sum
+from fxflow.numpy.reductions import accumulated, masked, reduction_docs, sum
 
 
 def _count(
@@ -49,6 +49,7 @@ def _divided(total: Any, count: Any) -> Any:
 
 
 @library("axis", "dtype", "out", "keepdims")
+@reduction_docs
 def mean(
     a: ArrayLike,
     axis: Axes = None,
@@ -61,18 +62,9 @@ def mean(
     """Returns the arithmetic mean.
 
     Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
       dtype: of the result; None is that of `a`, made a float.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
-      where: bool array that broadcasts to `a`: which elements count.
-
-    Returns:
-      Array without the reduced axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
@@ -81,8 +73,6 @@ def mean(
     Example:
       >>> mean(np.array([[1, 2], [3, 5]]), axis=0)
       Array([2. , 3.5], dtype=float32)
-
-    Source: `numpy.mean`.
     """
     no_out("mean", out)
     array = array_of(a, "mean", dtype)
@@ -206,6 +196,7 @@ def _joint(given: Any, result: Any) -> Any:
 
 
 @library("axis", "dtype", "out", "ddof", "keepdims", "correction")
+@reduction_docs
 def var(
     a: ArrayLike,
     axis: Axes = None,
@@ -221,22 +212,13 @@ def var(
     """Returns the variance: the mean of squared distances from the mean.
 
     Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
       dtype: of the result; None is that of `a`, made a (real) float.
-      out: not supported: arrays are immutable.
-      ddof: a number, subtracted from the number of elements in the divisor.
-      keepdims: whether reduced axes stay, with length 1.
-      where: bool array that broadcasts to `a`: which elements count.
-      mean: the mean, if it is known already: of a shape that broadcasts to `a`, as
-        `mean(..., keepdims=True)` gives it.
       correction: the same as `ddof`, the array API's name; None leaves it to `ddof`.
 
     Returns:
       Real array without the reduced axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       ArgumentError: both `ddof` and `correction`, or `out`, are given.
       ShapeError: `mean` or `where` does not broadcast to `a`.
 
@@ -246,8 +228,6 @@ def var(
     Example:
       >>> var(np.array([1.0, 3.0]))
       Array(1., dtype=float32)
-
-    Source: `numpy.var`.
     """
     no_out("var", out)
     if correction is not None:
@@ -284,6 +264,7 @@ def var(
 
 
 @library("axis", "dtype", "out", "ddof", "keepdims", "correction")
+@reduction_docs
 def std(
     a: ArrayLike,
     axis: Axes = None,
@@ -299,22 +280,13 @@ def std(
     """Returns the standard deviation, the square root of `var`.
 
     Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
       dtype: of the result; None is that of `a`, made a (real) float.
-      out: not supported: arrays are immutable.
-      ddof: a number, subtracted from the number of elements in the divisor.
-      keepdims: whether reduced axes stay, with length 1.
-      where: bool array that broadcasts to `a`: which elements count.
-      mean: the mean, if it is known already: of a shape that broadcasts to `a`, as
-        `mean(..., keepdims=True)` gives it.
       correction: the same as `ddof`, the array API's name.
 
     Returns:
       Real array without the reduced axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       ArgumentError: both `ddof` and `correction`, or `out`, are given.
       ShapeError: `mean` or `where` does not broadcast to `a`.
 
@@ -324,8 +296,6 @@ def std(
     Example:
       >>> std(np.array([1.0, 3.0]))
       Array(1., dtype=float32)
-
-    Source: `numpy.std`.
     """
     spread = var(
         a,

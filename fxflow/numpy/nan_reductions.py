@@ -9,12 +9,14 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.numpy import extremum_places, means, reductions
 from fxflow.numpy._operands import ArrayLike, Axes, DTypeLike, array_of
 from fxflow.numpy.comparisons import logical_and
 from fxflow.numpy.floats import isnan
+from fxflow.numpy.reductions import reduction_docs
 from fxflow.numpy.selection import choose_between
 
 
@@ -52,6 +54,7 @@ def without_nan(name: str, a: ArrayLike, neutral: Any, dtype: Any = None) -> Any
 
 
 @library("axis", "dtype", "out", "keepdims")
+@reduction_docs
 def nansum(
     a: ArrayLike,
     axis: Axes = None,
@@ -64,19 +67,10 @@ def nansum(
     """Adds up the elements that are not nan.
 
     Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
       dtype: of the result, see `sum`.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
       initial: a number to start from.
-      where: bool array that broadcasts to `a`: which elements count.
-
-    Returns:
-      Array without the reduced axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
@@ -85,14 +79,13 @@ def nansum(
     Example:
       >>> nansum(np.array([2.0, np.nan, 3.0]))
       Array(5., dtype=float32)
-
-    Source: `numpy.nansum`.
     """
     array = without_nan("nansum", a, 0, dtype)
     return reductions.sum(array, axis, dtype, out, keepdims, initial, where)
 
 
 @library("axis", "dtype", "out", "keepdims")
+@reduction_docs
 def nanprod(
     a: ArrayLike,
     axis: Axes = None,
@@ -105,19 +98,10 @@ def nanprod(
     """Multiplies the elements that are not nan.
 
     Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
       dtype: of the result, see `prod`.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
       initial: a number to start from.
-      where: bool array that broadcasts to `a`: which elements count.
-
-    Returns:
-      Array without the reduced axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
@@ -126,8 +110,6 @@ def nanprod(
     Example:
       >>> nanprod(np.array([2.0, np.nan, 3.0]))
       Array(6., dtype=float32)
-
-    Source: `numpy.nanprod`.
     """
     array = without_nan("nanprod", a, 1, dtype)
     return reductions.prod(array, axis, dtype, out, keepdims, initial, where)
@@ -154,6 +136,7 @@ def _extremum(
 
 
 @library("axis", "out", "keepdims")
+@reduction_docs
 def nanmax(
     a: ArrayLike,
     axis: Axes = None,
@@ -165,18 +148,9 @@ def nanmax(
     """Returns the greatest elements that are not nan.
 
     Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
       initial: a bound of the result; needed for no elements and with `where`.
-      where: bool array that broadcasts to `a`: which elements count.
-
-    Returns:
-      Array without the reduced axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
@@ -185,13 +159,12 @@ def nanmax(
     Example:
       >>> nanmax(np.array([2.0, np.nan, 3.0]))
       Array(3., dtype=float32)
-
-    Source: `numpy.nanmax`.
     """
     return _extremum("nanmax", a, axis, out, keepdims, initial, where)
 
 
 @library("axis", "out", "keepdims")
+@reduction_docs
 def nanmin(
     a: ArrayLike,
     axis: Axes = None,
@@ -203,18 +176,9 @@ def nanmin(
     """Returns the least elements that are not nan.
 
     Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
       initial: a bound of the result; needed for no elements and with `where`.
-      where: bool array that broadcasts to `a`: which elements count.
-
-    Returns:
-      Array without the reduced axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
@@ -223,8 +187,6 @@ def nanmin(
     Example:
       >>> nanmin(np.array([2.0, np.nan, 3.0]))
       Array(2., dtype=float32)
-
-    Source: `numpy.nanmin`.
     """
     return _extremum("nanmin", a, axis, out, keepdims, initial, where)
 
@@ -243,7 +205,29 @@ def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
     return choose_between(nothing, lax.full_like(index, -1), index)
 
 
+_nan_extremum_docs = shared("""
+    Args:
+      a: array-like[...].
+      axis: along which; None is over all elements in order.
+      out: not supported: arrays are immutable.
+      keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+      Default integer array without the axis.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ArgumentError: `a` is no array, or `out` is given.
+
+    Special cases:
+      Of nothing but nan: -1.
+
+    Source: `numpy.{name}`.
+""")
+
+
 @library("axis", "out", "keepdims")
+@_nan_extremum_docs
 def nanargmax(
     a: ArrayLike,
     axis: int | None = None,
@@ -252,32 +236,15 @@ def nanargmax(
 ) -> Array:
     """Returns the index of the greatest element that is not nan.
 
-    Args:
-      a: array-like[...].
-      axis: along which; None is over all elements in order.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-      Default integer array without the axis.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ArgumentError: `a` is no array, or `out` is given.
-
-    Special cases:
-      Of nothing but nan: -1.
-
     Example:
       >>> nanargmax(np.array([2.0, np.nan, 3.0]))
       Array(2, dtype=int32)
-
-    Source: `numpy.nanargmax`.
     """
     return _place("nanargmax", a, axis, out, keepdims)
 
 
 @library("axis", "out", "keepdims")
+@_nan_extremum_docs
 def nanargmin(
     a: ArrayLike,
     axis: int | None = None,
@@ -286,27 +253,9 @@ def nanargmin(
 ) -> Array:
     """Returns the index of the least element that is not nan.
 
-    Args:
-      a: array-like[...].
-      axis: along which; None is over all elements in order.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-      Default integer array without the axis.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ArgumentError: `a` is no array, or `out` is given.
-
-    Special cases:
-      Of nothing but nan: -1.
-
     Example:
       >>> nanargmin(np.array([2.0, np.nan, 3.0]))
       Array(0, dtype=int32)
-
-    Source: `numpy.nanargmin`.
     """
     return _place("nanargmin", a, axis, out, keepdims)
 
@@ -315,6 +264,7 @@ def nanargmin(
 
 
 @library("axis", "dtype", "out", "keepdims")
+@reduction_docs
 def nanmean(
     a: ArrayLike,
     axis: Axes = None,
@@ -326,18 +276,9 @@ def nanmean(
     """Returns the arithmetic mean of the elements that are not nan.
 
     Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
       dtype: of the result, see `mean`.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
-      where: bool array that broadcasts to `a`: which elements count.
-
-    Returns:
-      Array without the reduced axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
@@ -346,14 +287,38 @@ def nanmean(
     Example:
       >>> nanmean(np.array([2.0, np.nan, 3.0]))
       Array(2.5, dtype=float32)
-
-    Source: `numpy.nanmean`.
     """
     array, mask = _valid("nanmean", a, where, dtype)
     return means.mean(array, axis, dtype, out, keepdims, where=mask)
 
 
+_deviation_docs = shared("""
+    Args:
+      a: array-like[...].
+      axis: int, tuple of ints, or None for all axes.
+      dtype: of the result, see `var`.
+      out: not supported: arrays are immutable.
+      ddof: what is subtracted from the number of elements in the divisor.
+      keepdims: whether reduced axes stay, with length 1.
+      where: bool array that broadcasts to `a`: which elements count.
+      mean: the mean, if it is known already; see `var`.
+
+    Returns:
+      Real array without the reduced axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ArgumentError: `a` is no array, or `out` is given.
+
+    Special cases:
+      Of no more than `ddof` elements that are not nan: nan.
+
+    Source: `numpy.{name}`.
+""")
+
+
 @library("axis", "dtype", "out", "ddof", "keepdims")
+@_deviation_docs
 def nanvar(
     a: ArrayLike,
     axis: Axes = None,
@@ -366,37 +331,16 @@ def nanvar(
 ) -> Array:
     """Returns the variance of the elements that are not nan.
 
-    Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
-      dtype: of the result, see `var`.
-      out: not supported: arrays are immutable.
-      ddof: what is subtracted from the number of elements in the divisor.
-      keepdims: whether reduced axes stay, with length 1.
-      where: bool array that broadcasts to `a`: which elements count.
-      mean: the mean, if it is known already; see `var`.
-
-    Returns:
-      Real array without the reduced axes.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ArgumentError: `a` is no array, or `out` is given.
-
-    Special cases:
-      Of no more than `ddof` elements that are not nan: nan.
-
     Example:
       >>> nanvar(np.array([1.0, np.nan, 3.0]))
       Array(1., dtype=float32)
-
-    Source: `numpy.nanvar`.
     """
     array, mask = _valid("nanvar", a, where, dtype)
     return means.var(array, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)
 
 
 @library("axis", "dtype", "out", "ddof", "keepdims")
+@_deviation_docs
 def nanstd(
     a: ArrayLike,
     axis: Axes = None,
@@ -409,31 +353,9 @@ def nanstd(
 ) -> Array:
     """Returns the standard deviation of the elements that are not nan.
 
-    Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
-      dtype: of the result, see `var`.
-      out: not supported: arrays are immutable.
-      ddof: what is subtracted from the number of elements in the divisor.
-      keepdims: whether reduced axes stay, with length 1.
-      where: bool array that broadcasts to `a`: which elements count.
-      mean: the mean, if it is known already; see `var`.
-
-    Returns:
-      Real array without the reduced axes.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ArgumentError: `a` is no array, or `out` is given.
-
-    Special cases:
-      Of no more than `ddof` elements that are not nan: nan.
-
     Example:
       >>> nanstd(np.array([1.0, np.nan, 3.0]))
       Array(1., dtype=float32)
-
-    Source: `numpy.nanstd`.
     """
     array, mask = _valid("nanstd", a, where, dtype)
     return means.std(array, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)

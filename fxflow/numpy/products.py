@@ -10,6 +10,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.lax.axes import canonical_axis
@@ -30,6 +31,24 @@ _MATRICES = (((1,), (0,)), ((), ()))
 # -- matrices --------------------------------------------------------------------------
 
 
+_product_docs = shared("""
+    Args:
+      precision: see `fxflow.lax.dot_general`.
+      preferred_element_type: dtype of the result and of the sums.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out.
+
+    Raises:
+      ...
+      ShapeError: the lengths of the summed axes differ.
+      ArgumentError: an operand is no array.
+      PlacementError: the result cannot be laid out as `out_sharding` says.
+
+    Source: `numpy.{name}`.
+""")
+
+
+@_product_docs
 def matmul(
     a: ArrayLike,
     b: ArrayLike,
@@ -43,10 +62,6 @@ def matmul(
     Args:
       a: array-like[..., m, k], or [k].
       b: array-like[..., k, n], or [k].
-      precision: see `fxflow.lax.dot_general`.
-      preferred_element_type: dtype of the result and of the sums.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out.
 
     Returns:
       Array[..., m, n] of the common dtype, the axes before broadcast; without `m` or
@@ -54,14 +69,10 @@ def matmul(
 
     Raises:
       ShapeError: an operand has no axes, or the shapes do not fit.
-      ArgumentError: an operand is no array.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
       >>> matmul(np.array([[1, 2], [3, 4]]), np.array([1, 10]))
       Array([21, 43], dtype=int32)
-
-    Source: `numpy.matmul`.
     """
     if precision is preferred_element_type is out_sharding is None:
         return matmul_operator(a, b)
@@ -94,7 +105,22 @@ matmul_operator = Binary(_matmul, name="matmul", doc=matmul.__doc__)
 """The operator `@`: `matmul` without options, by the fast path of operators."""
 
 
+_vector_docs = shared("""
+    Args:
+      x1: array-like[..., k].
+      precision: see `fxflow.lax.dot_general`.
+      preferred_element_type: dtype of the result and of the sums.
+
+    Raises:
+      ...
+      ShapeError: the shapes do not fit.
+
+    Source: `numpy.{name}`.
+""")
+
+
 @library("precision", "preferred_element_type")
+@_vector_docs
 def matvec(
     x1: ArrayLike,
     x2: ArrayLike,
@@ -108,21 +134,14 @@ def matvec(
     Args:
       x1: array-like[..., m, k].
       x2: array-like[..., k]; the axes before broadcast.
-      precision: see `fxflow.lax.dot_general`.
-      preferred_element_type: dtype of the result and of the sums.
 
     Returns:
       Array[..., m].
-
-    Raises:
-      ShapeError: the shapes do not fit.
 
     Example:
       >>> matvec(np.array([[1, 2], [3, 4]]), np.array([[1, 0], [0, 1]]))
       Array([[1, 3],
              [2, 4]], dtype=int32)
-
-    Source: `numpy.matvec`.
     """
     x, y = promote_dtypes("matvec", x1, x2)
     _require_axes("matvec", x, 2, y, 1)
@@ -133,6 +152,7 @@ def matvec(
 
 
 @library("precision", "preferred_element_type")
+@_vector_docs
 def vecmat(
     x1: ArrayLike,
     x2: ArrayLike,
@@ -144,22 +164,14 @@ def vecmat(
     """Multiplies vectors, conjugated, by matrices.
 
     Args:
-      x1: array-like[..., k].
       x2: array-like[..., k, n]; the axes before broadcast.
-      precision: see `fxflow.lax.dot_general`.
-      preferred_element_type: dtype of the result and of the sums.
 
     Returns:
       Array[..., n].
 
-    Raises:
-      ShapeError: the shapes do not fit.
-
     Example:
       >>> vecmat(np.array([1, 10]), np.array([[1, 2], [3, 4]]))
       Array([31, 42], dtype=int32)
-
-    Source: `numpy.vecmat`.
     """
     x, y = promote_dtypes("vecmat", x1, x2)
     _require_axes("vecmat", x, 1, y, 2)
@@ -180,6 +192,7 @@ def _require_axes(name: str, x: Any, m: int, y: Any, n: int) -> None:
 # -- vectors ---------------------------------------------------------------------------
 
 
+@_product_docs
 def dot(
     a: ArrayLike,
     b: ArrayLike,
@@ -193,24 +206,13 @@ def dot(
     Args:
       a: array-like[..., k], or a number.
       b: array-like[..., k, n], [k], or a number.
-      precision: see `fxflow.lax.dot_general`.
-      preferred_element_type: dtype of the result and of the sums.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out.
 
     Returns:
       Array of shape `a.shape[:-1] + b.shape[:-2] + b.shape[-1:]`.
 
-    Raises:
-      ShapeError: the lengths of the summed axes differ.
-      ArgumentError: an operand is no array.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
-
     Example:
       >>> dot(np.array([1, 2, 3]), np.array([4, 5, 6]))
       Array(32, dtype=int32)
-
-    Source: `numpy.dot`.
     """
     if precision is preferred_element_type is out_sharding is None:
         return _plain_dot(a, b)
@@ -260,6 +262,7 @@ def _over_pairs(
 
 
 @library("precision", "preferred_element_type")
+@_vector_docs
 def inner(
     a: ArrayLike,
     b: ArrayLike,
@@ -272,8 +275,6 @@ def inner(
     Args:
       a: array-like[..., k], or a number.
       b: array-like[..., k], or a number.
-      precision: see `fxflow.lax.dot_general`.
-      preferred_element_type: dtype of the result and of the sums.
 
     Returns:
       Array of shape `a.shape[:-1] + b.shape[:-1]`.
@@ -284,8 +285,6 @@ def inner(
     Example:
       >>> inner(np.array([[1, 2], [3, 4]]), np.array([1, 10]))
       Array([21, 43], dtype=int32)
-
-    Source: `numpy.inner`.
     """
     x, y = promote_dtypes("inner", a, b)
     m, n = x.aval.ndim, y.aval.ndim
@@ -296,6 +295,7 @@ def inner(
 
 
 @library("precision", "preferred_element_type")
+@_vector_docs
 def vdot(
     a: ArrayLike,
     b: ArrayLike,
@@ -308,7 +308,6 @@ def vdot(
     Args:
       a: array-like.
       b: array-like with as many elements.
-      precision: see `fxflow.lax.dot_general`.
       preferred_element_type: dtype of the result and of the sum.
 
     Returns:
@@ -320,8 +319,6 @@ def vdot(
     Example:
       >>> vdot(np.array([1 + 2j]), np.array([3 + 4j]))
       Array(11.-2.j, dtype=complex64)
-
-    Source: `numpy.vdot`.
     """
     x, y = promote_dtypes("vdot", a, b)
     if x.aval.size != y.aval.size:
@@ -339,6 +336,7 @@ def _conjugate(x: Any) -> Any:
 
 
 @library("axis", "precision", "preferred_element_type")
+@_vector_docs
 def vecdot(
     x1: ArrayLike,
     x2: ArrayLike,
@@ -351,24 +349,18 @@ def vecdot(
     """Sums products along an axis, those of `x1` conjugated.
 
     Args:
-      x1: array-like[..., k].
       x2: array-like[..., k]; the other axes broadcast.
       axis: of both, before broadcasting; negative, if their numbers of axes differ.
-      precision: see `fxflow.lax.dot_general`.
-      preferred_element_type: dtype of the result and of the sums.
 
     Returns:
       Array of the broadcast shape without the axis.
 
     Raises:
       AxisError: the axis is out of range.
-      ShapeError: the shapes do not fit.
 
     Example:
       >>> vecdot(np.array([[1, 2], [3, 4]]), np.array([1, 10]))
       Array([21, 43], dtype=int32)
-
-    Source: `numpy.vecdot`.
     """
     x, y = promote_dtypes("vecdot", x1, x2)
     x = moveaxis(x, canonical_axis("vecdot", axis, x.aval.ndim), -1)
@@ -383,6 +375,7 @@ def vecdot(
 # -- any axes --------------------------------------------------------------------------
 
 
+@_product_docs
 def tensordot(
     a: ArrayLike,
     b: ArrayLike,
@@ -399,25 +392,17 @@ def tensordot(
       b: array-like.
       axes: how many axes (the last ones of `a`, the first ones of `b`), or a pair of
         axes or of sequences of axes: those of `a`, and with which of `b`.
-      precision: see `fxflow.lax.dot_general`.
-      preferred_element_type: dtype of the result and of the sums.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out.
 
     Returns:
       Array with the remaining axes of `a`, then those of `b`.
 
     Raises:
       AxisError: an axis is out of range or named twice.
-      ShapeError: the lengths of the summed axes differ.
       ArgumentError: `axes` is of no such form.
-      PlacementError: the result cannot be laid out as `out_sharding` says.
 
     Example:
       >>> tensordot(np.ones((2, 3, 4)), np.ones((4, 3, 5)), ((1, 2), (1, 0))).shape
       (2, 5)
-
-    Source: `numpy.tensordot`.
     """
     if out_sharding is not None:
         out = tensordot(

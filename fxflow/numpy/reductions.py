@@ -9,6 +9,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axes
@@ -76,7 +77,30 @@ def accumulated(
     return convert(a, compute), result
 
 
+reduction_docs = shared("""
+    Args:
+      a: array-like[...].
+      axis: int, tuple of ints, or None for all axes.
+      out: not supported: arrays are immutable.
+      keepdims: whether reduced axes stay, with length 1.
+      where: bool array that broadcasts to `a`: which elements count.
+      promote_integers: whether narrow integers are widened.
+      ddof: a number, subtracted from the number of elements in the divisor.
+      mean: the mean, if it is known already: of a shape that broadcasts to `a`, as
+        `mean(..., keepdims=True)` gives it.
+
+    Returns:
+      Array without the reduced axes.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+
+    Source: `numpy.{name}`.
+""")
+
+
 @library("axis", "dtype", "out", "keepdims", "promote_integers")
+@reduction_docs
 def sum(
     a: ArrayLike,
     axis: Axes = None,
@@ -90,21 +114,11 @@ def sum(
     """Adds up elements.
 
     Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
       dtype: of the result; None is that of `a`, narrow integers and bools widened to
         the default integer.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
       initial: a number to start from.
-      where: bool array that broadcasts to `a`: which elements count.
-      promote_integers: whether narrow integers are widened.
-
-    Returns:
-      Array without the reduced axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
@@ -114,8 +128,6 @@ def sum(
     Example:
       >>> sum(np.array([[1, 2], [3, 4]]), axis=0)
       Array([4, 6], dtype=int32)
-
-    Source: `numpy.sum`.
     """
     no_out("sum", out)
     array = array_of(a, "sum", dtype)
@@ -140,6 +152,7 @@ def _start(name: str, initial: Any, like: Any) -> Any:
 
 
 @library("axis", "dtype", "out", "keepdims", "promote_integers")
+@reduction_docs
 def prod(
     a: ArrayLike,
     axis: Axes = None,
@@ -153,21 +166,11 @@ def prod(
     """Multiplies elements.
 
     Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
       dtype: of the result; None is that of `a`, narrow integers and bools widened to
         the default integer.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
       initial: a number to start from.
-      where: bool array that broadcasts to `a`: which elements count.
-      promote_integers: whether narrow integers are widened.
-
-    Returns:
-      Array without the reduced axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
@@ -176,8 +179,6 @@ def prod(
     Example:
       >>> prod(np.array([[1, 2], [3, 4]]), axis=1)
       Array([ 2, 12], dtype=int32)
-
-    Source: `numpy.prod`.
     """
     no_out("prod", out)
     array = array_of(a, "prod", dtype)
@@ -266,6 +267,7 @@ def _complex_extremum(
 
 
 @library("axis", "out", "keepdims")
+@reduction_docs
 def max(
     a: ArrayLike,
     axis: Axes = None,
@@ -277,18 +279,12 @@ def max(
     """Returns the greatest elements.
 
     Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
       initial: a lower bound of the result; needed for no elements and with `where`.
-      where: bool array that broadcasts to `a`: which elements count.
 
     Returns:
       Array of the dtype of `a` without the reduced axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       ShapeError: there are no elements, and no `initial`.
       ArgumentError: `a` is no array, or `out` is given.
 
@@ -299,13 +295,12 @@ def max(
     Example:
       >>> max(np.array([[1, 5], [3, 4]]), axis=0)
       Array([3, 5], dtype=int32)
-
-    Source: `numpy.max`.
     """
     return _extremum("max", a, axis, out, keepdims, initial, where)
 
 
 @library("axis", "out", "keepdims")
+@reduction_docs
 def min(
     a: ArrayLike,
     axis: Axes = None,
@@ -317,18 +312,12 @@ def min(
     """Returns the least elements.
 
     Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
       initial: an upper bound of the result; needed for no elements and with `where`.
-      where: bool array that broadcasts to `a`: which elements count.
 
     Returns:
       Array of the dtype of `a` without the reduced axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       ShapeError: there are no elements, and no `initial`.
       ArgumentError: `a` is no array, or `out` is given.
 
@@ -339,36 +328,26 @@ def min(
     Example:
       >>> min(np.array([[1, 5], [3, 4]]), axis=0)
       Array([1, 4], dtype=int32)
-
-    Source: `numpy.min`.
     """
     return _extremum("min", a, axis, out, keepdims, initial, where)
 
 
 @library("axis", "out", "keepdims")
+@reduction_docs
 def ptp(
     a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False
 ) -> Array:
     """Returns the greatest elements minus the least.
 
-    Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
-
     Returns:
       Array of the dtype of `a` without the reduced axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       ShapeError: there are no elements.
 
     Example:
       >>> ptp(np.array([1, 5, 3]))
       Array(4, dtype=int32)
-
-    Source: `numpy.ptp`.
     """
     no_out("ptp", out)
     return lax.sub(
@@ -389,6 +368,7 @@ def _truth(a: Any, name: str) -> Any:
 
 
 @library("axis", "out", "keepdims")
+@reduction_docs
 def all(
     a: ArrayLike,
     axis: Axes = None,
@@ -399,18 +379,10 @@ def all(
 ) -> Array:
     """Returns whether all elements are true (not zero).
 
-    Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
-      where: bool array that broadcasts to `a`: which elements count.
-
     Returns:
       bool array without the reduced axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
@@ -419,8 +391,6 @@ def all(
     Example:
       >>> all(np.array([[True, False], [True, True]]), axis=1)
       Array([False,  True], dtype=bool)
-
-    Source: `numpy.all`.
     """
     no_out("all", out)
     array = masked("all", _truth(a, "all"), where, True)
@@ -429,6 +399,7 @@ def all(
 
 
 @library("axis", "out", "keepdims")
+@reduction_docs
 def any(
     a: ArrayLike,
     axis: Axes = None,
@@ -439,18 +410,10 @@ def any(
 ) -> Array:
     """Returns whether any element is true (not zero).
 
-    Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
-      where: bool array that broadcasts to `a`: which elements count.
-
     Returns:
       bool array without the reduced axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
@@ -459,8 +422,6 @@ def any(
     Example:
       >>> any(np.array([[True, False], [False, False]]), axis=1)
       Array([ True, False], dtype=bool)
-
-    Source: `numpy.any`.
     """
     no_out("any", out)
     array = masked("any", _truth(a, "any"), where, False)

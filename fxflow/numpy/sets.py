@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import canonical_axis, integer
@@ -208,27 +209,31 @@ def _values(rows: Any, perm: Any, starts: Any, fill_value: Any) -> Array:
     return choose_between(missing, fill, found)
 
 
-def unique_all(
-    x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None
-) -> UniqueAll:
-    """Returns the distinct elements, their first places, which is which, how often.
-
+_unique_docs = shared("""
     Args:
       x: array-like.
       size: how many to return; needed under `jit`.
       fill_value: to fill up with; None is the least element.
 
-    Returns:
-      Named tuple `(values, indices, inverse_indices, counts)`.
-
     Raises:
       ConcretizationError: the array is traced, and `size` is not given.
+
+    Source: the array API standard.
+""")
+
+
+@_unique_docs
+def unique_all(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None
+) -> UniqueAll:
+    """Returns the distinct elements, their first places, which is which, how often.
+
+    Returns:
+      Named tuple `(values, indices, inverse_indices, counts)`.
 
     Example:
       >>> unique_all(np.array([3, 1, 3])).counts
       Array([1, 2], dtype=int32)
-
-    Source: the array API standard.
     """
     found = unique(
         x, True, True, True, equal_nan=False, size=size, fill_value=fill_value
@@ -236,27 +241,18 @@ def unique_all(
     return UniqueAll(*found)
 
 
+@_unique_docs
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueCounts:
     """Returns the distinct elements and how often they come.
 
-    Args:
-      x: array-like.
-      size: how many to return; needed under `jit`.
-      fill_value: to fill up with; None is the least element.
-
     Returns:
       Named tuple `(values, counts)`.
-
-    Raises:
-      ConcretizationError: the array is traced, and `size` is not given.
 
     Example:
       >>> unique_counts(np.array([3, 1, 3])).values
       Array([1, 3], dtype=int32)
-
-    Source: the array API standard.
     """
     found = unique(
         x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value
@@ -264,27 +260,18 @@ def unique_counts(
     return UniqueCounts(*found)
 
 
+@_unique_docs
 def unique_inverse(
     x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueInverse:
     """Returns the distinct elements and which of them each element is.
 
-    Args:
-      x: array-like.
-      size: how many to return; needed under `jit`.
-      fill_value: to fill up with; None is the least element.
-
     Returns:
       Named tuple `(values, inverse_indices)`.
-
-    Raises:
-      ConcretizationError: the array is traced, and `size` is not given.
 
     Example:
       >>> unique_inverse(np.array([3, 1, 3])).inverse_indices
       Array([1, 0, 1], dtype=int32)
-
-    Source: the array API standard.
     """
     found = unique(
         x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value
@@ -292,27 +279,18 @@ def unique_inverse(
     return UniqueInverse(*found)
 
 
+@_unique_docs
 def unique_values(
     x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None
 ) -> Array:
     """Returns the distinct elements.
 
-    Args:
-      x: array-like.
-      size: how many to return; needed under `jit`.
-      fill_value: to fill up with; None is the least element.
-
     Returns:
       Array.
-
-    Raises:
-      ConcretizationError: the array is traced, and `size` is not given.
 
     Example:
       >>> unique_values(np.array([3, 1, 3]))
       Array([1, 3], dtype=int32)
-
-    Source: the array API standard.
     """
     values: Array = unique(x, equal_nan=False, size=size, fill_value=fill_value)
     return values
@@ -408,16 +386,12 @@ def _two(name: str, ar1: Any, ar2: Any) -> list[Any]:
     return [ravel(a) for a in promote_dtypes(name, ar1, ar2)]
 
 
-def union1d(
-    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: Any = None
-) -> Array:
-    """Returns the elements of two arrays, sorted, each once.
-
+_set_docs = shared("""
     Args:
       ar1: array-like.
       ar2: array-like.
       size: how many to return; needed under `jit`.
-      fill_value: to fill up with; None is the least element.
+      assume_unique: has no effect.
 
     Returns:
       Array with one axis.
@@ -425,17 +399,29 @@ def union1d(
     Raises:
       ConcretizationError: an array is traced, and `size` is not given.
 
+    Source: `numpy.{name}`.
+""")
+
+
+@_set_docs
+def union1d(
+    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: Any = None
+) -> Array:
+    """Returns the elements of two arrays, sorted, each once.
+
+    Args:
+      fill_value: to fill up with; None is the least element.
+
     Example:
       >>> union1d(np.array([3, 1]), np.array([2, 3]))
       Array([1, 2, 3], dtype=int32)
-
-    Source: `numpy.union1d`.
     """
     both = concatenate(_two("union1d", ar1, ar2))
     values: Array = unique(both, size=size, fill_value=fill_value)
     return values
 
 
+@_set_docs
 def intersect1d(
     ar1: ArrayLike,
     ar2: ArrayLike,
@@ -448,18 +434,11 @@ def intersect1d(
     """Returns the elements that two arrays have in common, sorted, each once.
 
     Args:
-      ar1: array-like.
-      ar2: array-like.
-      assume_unique: has no effect.
       return_indices: whether to return where they come first in each array.
-      size: how many to return; needed under `jit`.
       fill_value: to fill up with; None is the least element of the result, or 0.
 
     Returns:
       Array with one axis, or a tuple of it and of two integer arrays.
-
-    Raises:
-      ConcretizationError: an array is traced, and `size` is not given.
 
     Special cases:
       nan is in nothing.
@@ -467,8 +446,6 @@ def intersect1d(
     Example:
       >>> intersect1d(np.array([3, 1, 3]), np.array([2, 3]))
       Array([3], dtype=int32)
-
-    Source: `numpy.intersect1d`.
     """
     x, y = _two("intersect1d", ar1, ar2)
     perm, first = _grouped(x, True)
@@ -489,6 +466,7 @@ def intersect1d(
     return out, left, right
 
 
+@_set_docs
 def setdiff1d(
     ar1: ArrayLike,
     ar2: ArrayLike,
@@ -500,23 +478,15 @@ def setdiff1d(
     """Returns the elements of one array that are not in another.
 
     Args:
-      ar1: array-like.
-      ar2: array-like.
       assume_unique: whether `ar1` has each element once; its order is kept then.
-      size: how many to return; needed under `jit`.
       fill_value: to fill up with; None is 0.
 
     Returns:
       Array of the dtype of `ar1` with one axis, sorted unless `assume_unique`.
 
-    Raises:
-      ConcretizationError: an array is traced, and `size` is not given.
-
     Example:
       >>> setdiff1d(np.array([3, 1, 3]), np.array([1, 2]))
       Array([3], dtype=int32)
-
-    Source: `numpy.setdiff1d`.
     """
     x = ravel(array_of(ar1, "setdiff1d"))
     if assume_unique:
@@ -533,6 +503,7 @@ def _ordered(x: Any) -> tuple[Any, Any]:
     return (take(x, perm, mode="clip") if x.aval.size else x), first
 
 
+@_set_docs
 def setxor1d(
     ar1: ArrayLike,
     ar2: ArrayLike,
@@ -544,17 +515,7 @@ def setxor1d(
     """Returns the elements that are in one of two arrays only, sorted, each once.
 
     Args:
-      ar1: array-like.
-      ar2: array-like.
-      assume_unique: has no effect.
-      size: how many to return; needed under `jit`.
       fill_value: to fill up with; None is the least element of the result, or 0.
-
-    Returns:
-      Array with one axis.
-
-    Raises:
-      ConcretizationError: an array is traced, and `size` is not given.
 
     Special cases:
       nan is in nothing: of each array that has one it is in the result.
@@ -562,8 +523,6 @@ def setxor1d(
     Example:
       >>> setxor1d(np.array([3, 1, 3]), np.array([1, 2]))
       Array([2, 3], dtype=int32)
-
-    Source: `numpy.setxor1d`.
     """
     x, y = _two("setxor1d", ar1, ar2)
     (x, first_x), (y, first_y) = _ordered(x), _ordered(y)

@@ -7,6 +7,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis
@@ -43,7 +44,25 @@ def _prepared(name: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[Any,
     return array, canonical_axis(name, axis, array.aval.ndim)
 
 
+_sort_docs = shared("""
+    Args:
+      a: array-like[...].
+      axis: along which; None sorts all elements in one axis.
+      kind: not supported; there is one algorithm.
+      order: not supported; it is for structured arrays.
+      stable: whether equal elements keep their order.
+      descending: whether the greatest comes first.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ArgumentError: `kind` or `order` is given.
+
+    Source: `numpy.{name}`.
+""")
+
+
 @library("axis", "kind", "order", "stable", "descending")
+@_sort_docs
 def sort(
     a: ArrayLike,
     axis: int | None = -1,
@@ -55,20 +74,8 @@ def sort(
 ) -> Array:
     """Sorts along an axis.
 
-    Args:
-      a: array-like[...].
-      axis: along which; None sorts all elements in one axis.
-      kind: not supported; there is one algorithm.
-      order: not supported; it is for structured arrays.
-      stable: whether equal elements keep their order.
-      descending: whether the greatest comes first.
-
     Returns:
       Array of the shape of `a`.
-
-    Raises:
-      AxisError: the axis is out of range.
-      ArgumentError: `kind` or `order` is given.
 
     Special cases:
       nan comes last (first, if descending). Complex numbers are ordered by real, then
@@ -77,8 +84,6 @@ def sort(
     Example:
       >>> sort(np.array([3, 1, 2]))
       Array([1, 2, 3], dtype=int32)
-
-    Source: `numpy.sort`.
     """
     array, axis = _prepared("sort", a, axis, kind, order)
     out = lax.sort(array, axis, stable)
@@ -86,6 +91,7 @@ def sort(
 
 
 @library("axis", "kind", "order", "stable", "descending", "dtype")
+@_sort_docs
 def argsort(
     a: ArrayLike,
     axis: int | None = -1,
@@ -99,26 +105,14 @@ def argsort(
     """Returns the indices that sort an array along an axis.
 
     Args:
-      a: array-like[...].
-      axis: along which; None sorts all elements in one axis.
-      kind: not supported; there is one algorithm.
-      order: not supported; it is for structured arrays.
-      stable: whether equal elements keep their order.
-      descending: whether the greatest comes first.
       dtype: of the indices; None is the default integer.
 
     Returns:
       Integer array of the shape of `a`.
 
-    Raises:
-      AxisError: the axis is out of range.
-      ArgumentError: `kind` or `order` is given.
-
     Example:
       >>> argsort(np.array([3, 1, 2]))
       Array([1, 2, 0], dtype=int32)
-
-    Source: `numpy.argsort`.
     """
     array, axis = _prepared("argsort", a, axis, kind, order)
     result = dtypes.default_int() if dtype is None else dtypes.dtype(dtype)
@@ -203,26 +197,30 @@ def _lexsort(axis: int, *keys: Any) -> Array:
     return order
 
 
-@library("kth", "axis")
-def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """Moves smaller elements before the k-th smallest, greater ones behind.
-
+_partition_docs = shared("""
     Args:
       a: array-like[...].
       kth: index of the element that comes to its place; negative from the end.
       axis: along which.
 
-    Returns:
-      Array of the shape of `a`; it is sorted, which is more than is asked for.
-
     Raises:
       AxisError: the axis or `kth` is out of range.
+
+    Source: `numpy.{name}`.
+""")
+
+
+@library("kth", "axis")
+@_partition_docs
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
+    """Moves smaller elements before the k-th smallest, greater ones behind.
+
+    Returns:
+      Array of the shape of `a`; it is sorted, which is more than is asked for.
 
     Example:
       >>> partition(np.array([3, 1, 2]), 1)[1]
       Array(2, dtype=int32)
-
-    Source: `numpy.partition`.
     """
     array = array_of(a, "partition")
     axis = canonical_axis("partition", axis, array.aval.ndim)
@@ -232,25 +230,16 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 
 @library("kth", "axis")
+@_partition_docs
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Returns the indices that `partition` an array.
-
-    Args:
-      a: array-like[...].
-      kth: index of the element that comes to its place; negative from the end.
-      axis: along which.
 
     Returns:
       Default integer array of the shape of `a`.
 
-    Raises:
-      AxisError: the axis or `kth` is out of range.
-
     Example:
       >>> argpartition(np.array([3, 1, 2]), 1)[1]
       Array(2, dtype=int32)
-
-    Source: `numpy.argpartition`.
     """
     array = array_of(a, "argpartition")
     axis = canonical_axis("argpartition", axis, array.aval.ndim)

@@ -7,6 +7,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy._operands import (
@@ -26,8 +27,21 @@ from fxflow.numpy.reductions import sum
 from fxflow.numpy.selection import choose_between, clip
 from fxflow.numpy.shapes import atleast_1d, atleast_2d, reshape
 
+_covariance_docs = shared("""
+    Args:
+      y: more variables, in the same form.
+      rowvar: whether rows are variables, rather than columns.
+      dtype: of the result.
+
+    Raises:
+      ShapeError: an argument has too many axes, or lengths differ.
+
+    Source: `numpy.{name}`.
+""")
+
 
 @library("rowvar", "bias", "ddof", "dtype")
+@_covariance_docs
 def cov(
     m: ArrayLike,
     y: Any = None,
@@ -43,19 +57,15 @@ def cov(
 
     Args:
       m: array-like[v, n]: a row for each variable, a column for each observation.
-      y: more variables, in the same form.
-      rowvar: whether rows are variables, rather than columns.
       bias: whether to divide by n rather than n - 1.
       ddof: divide by n - ddof; overrides `bias`.
       fweights: integer array-like[n]: how often each observation counts.
       aweights: array-like[n]: relative weights of the observations.
-      dtype: of the result.
 
     Returns:
       Float or complex array[v, v]; 0-d for one variable.
 
     Raises:
-      ShapeError: an argument has too many axes, or lengths differ.
       DtypeError: `fweights` are no integers.
 
     Special cases:
@@ -65,8 +75,6 @@ def cov(
       >>> cov(np.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
       Array([[ 1., -1.],
              [-1.,  1.]], dtype=float32)
-
-    Source: `numpy.cov`.
     """
     given = [m] if y is None else [m, y]
     arrays = promote_inexact("cov", *given)
@@ -128,6 +136,7 @@ def cov(
 
 
 @library("rowvar", "dtype")
+@_covariance_docs
 def corrcoef(
     x: ArrayLike, y: Any = None, rowvar: bool = True, *, dtype: DTypeLike | None = None
 ) -> Array:
@@ -135,22 +144,14 @@ def corrcoef(
 
     Args:
       x: array-like[v, n]: a row for each variable, a column for each observation.
-      y: more variables, in the same form.
-      rowvar: whether rows are variables, rather than columns.
-      dtype: of the result.
 
     Returns:
       Float or complex array[v, v], between -1 and 1; 0-d for one variable.
-
-    Raises:
-      ShapeError: an argument has too many axes, or lengths differ.
 
     Example:
       >>> corrcoef(np.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
       Array([[ 1., -1.],
              [-1.,  1.]], dtype=float32)
-
-    Source: `numpy.corrcoef`.
     """
     out = cov(x, y, rowvar, dtype=dtype)
     if not out.aval.ndim:
@@ -203,7 +204,27 @@ def _convolution(
     return lax.reshape(out, (out.aval.size,))
 
 
+_convolution_docs = shared("""
+    Args:
+      a: array-like[n].
+      mode: "full" is n + m - 1 long, "same" max(n, m), "valid" only where both overlap
+        fully.
+      precision: see `fxflow.lax.dot_general`.
+      preferred_element_type: dtype of the result and of the sums.
+
+    Returns:
+      Array with one axis.
+
+    Raises:
+      ShapeError: an operand has not one axis, or is empty.
+      ArgumentError: there is no such mode.
+
+    Source: `numpy.{name}`.
+""")
+
+
 @library("mode", "precision", "preferred_element_type")
+@_convolution_docs
 def convolve(
     a: ArrayLike,
     v: ArrayLike,
@@ -215,30 +236,17 @@ def convolve(
     """Returns the convolution of two sequences.
 
     Args:
-      a: array-like[n].
       v: array-like[m].
-      mode: "full" is n + m - 1 long, "same" max(n, m), "valid" only where both overlap
-        fully.
-      precision: see `fxflow.lax.dot_general`.
-      preferred_element_type: dtype of the result and of the sums.
-
-    Returns:
-      Array with one axis.
-
-    Raises:
-      ShapeError: an operand has not one axis, or is empty.
-      ArgumentError: there is no such mode.
 
     Example:
       >>> convolve(np.array([1, 2, 3]), np.array([1, 10]))
       Array([ 1, 12, 23, 30], dtype=int32)
-
-    Source: `numpy.convolve`.
     """
     return _convolution("convolve", a, v, mode, precision, preferred_element_type)
 
 
 @library("mode", "precision", "preferred_element_type")
+@_convolution_docs
 def correlate(
     a: ArrayLike,
     v: ArrayLike,
@@ -250,25 +258,11 @@ def correlate(
     """Returns the cross-correlation of two sequences.
 
     Args:
-      a: array-like[n].
       v: array-like[m]; it is conjugated.
-      mode: "full" is n + m - 1 long, "same" max(n, m), "valid" only where both overlap
-        fully.
-      precision: see `fxflow.lax.dot_general`.
-      preferred_element_type: dtype of the result and of the sums.
-
-    Returns:
-      Array with one axis.
-
-    Raises:
-      ShapeError: an operand has not one axis, or is empty.
-      ArgumentError: there is no such mode.
 
     Example:
       >>> correlate(np.array([1, 2, 3]), np.array([1, 10]))
       Array([21, 32], dtype=int32)
-
-    Source: `numpy.correlate`.
     """
     x, y = promote_dtypes("correlate", a, v)
     other = conjugate(y) if dtypes.is_complex(y.aval.dtype) else y

@@ -11,6 +11,7 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import as_array
+from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError
 from fxflow.numpy._declare import unary
 from fxflow.numpy._operands import array_of, convert, promote_inexact
@@ -42,9 +43,7 @@ def _window(values: Any) -> Array:
     return as_array(np.asarray(values).astype(dtypes.default_float()))
 
 
-def bartlett(M: int) -> Array:
-    """Returns a triangular window, 0 at both ends.
-
+_window_docs = shared("""
     Args:
       M: number of points; none, if it is not positive.
 
@@ -53,97 +52,65 @@ def bartlett(M: int) -> Array:
 
     Raises:
       ArgumentError: `M` is no integer.
+
+    Source: `numpy.{name}`.
+""")
+
+
+@_window_docs
+def bartlett(M: int) -> Array:
+    """Returns a triangular window, 0 at both ends.
 
     Example:
       >>> bartlett(5)
       Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
-
-    Source: `numpy.bartlett`.
     """
     return _window(np.bartlett(_count("bartlett", M)))
 
 
+@_window_docs
 def blackman(M: int) -> Array:
     """Returns a window of three cosines, close to optimal.
-
-    Args:
-      M: number of points; none, if it is not positive.
-
-    Returns:
-      Float array[M].
-
-    Raises:
-      ArgumentError: `M` is no integer.
 
     Example:
       >>> blackman(3)[1]
       Array(1., dtype=float32)
-
-    Source: `numpy.blackman`.
     """
     return _window(np.blackman(_count("blackman", M)))
 
 
+@_window_docs
 def hamming(M: int) -> Array:
     """Returns a raised cosine, 0.08 at both ends.
-
-    Args:
-      M: number of points; none, if it is not positive.
-
-    Returns:
-      Float array[M].
-
-    Raises:
-      ArgumentError: `M` is no integer.
 
     Example:
       >>> hamming(3)
       Array([0.08, 1.  , 0.08], dtype=float32)
-
-    Source: `numpy.hamming`.
     """
     return _window(np.hamming(_count("hamming", M)))
 
 
+@_window_docs
 def hanning(M: int) -> Array:
     """Returns a raised cosine, 0 at both ends.
-
-    Args:
-      M: number of points; none, if it is not positive.
-
-    Returns:
-      Float array[M].
-
-    Raises:
-      ArgumentError: `M` is no integer.
 
     Example:
       >>> hanning(3)
       Array([0., 1., 0.], dtype=float32)
-
-    Source: `numpy.hanning`.
     """
     return _window(np.hanning(_count("hanning", M)))
 
 
+@_window_docs
 def kaiser(M: int, beta: Any) -> Array:
     """Returns a window of Bessel functions.
 
     Args:
-      M: number of points; none, if it is not positive.
       beta: real number: shape of the window; 0 is rectangular.
-
-    Returns:
-      Float array[M].
-
-    Raises:
-      ArgumentError: `M` is no integer.
 
     Example:
       >>> kaiser(3, 0.0)
       Array([1., 1., 1.], dtype=float32)
-
-    Source: `numpy.kaiser`.
     """
     count = _count("kaiser", M)
     beta = array_of(beta, "kaiser")

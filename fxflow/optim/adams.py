@@ -6,6 +6,7 @@ number of updates so far).
 
 from __future__ import annotations
 
+from fxflow.core.docs import shared
 from fxflow.numpy._operands import DTypeLike
 from fxflow.optim.base import (
     GradientTransformation,
@@ -28,7 +29,24 @@ from fxflow.optim.scaling import (
     scale_by_trust_ratio,
 )
 
+_adam_docs = shared("""
+    Args:
+      learning_rate: η.
+      b1: β₁.
+      b2: β₂.
+      eps: ε.
+      eps_root: ε̄.
+      mu_dtype: of the first moments; None means that of the parameters.
+      nesterov: whether to look ahead.
+      weight_decay: λ.
+      mask: which parameters decay; see `masked`.
 
+    Returns:
+      A transformation.
+""")
+
+
+@_adam_docs
 def adam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -47,16 +65,9 @@ def adam(
        {\sqrt{v / (1-\beta_2^t) + \bar\epsilon} + \epsilon}
 
     Args:
-      learning_rate: η.
-      b1: β₁.
-      b2: β₂.
-      eps: ε.
       eps_root: ε̄; above 0 if gradients flow through the update.
       mu_dtype: of m; None means that of the parameters.
       nesterov: whether to look ahead (NAdam).
-
-    Returns:
-      A transformation.
 
     Example:
       >>> tx = optim.adam(0.5, eps=0.0)
@@ -72,6 +83,7 @@ def adam(
     )
 
 
+@_adam_docs
 def adamw(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -88,14 +100,6 @@ def adamw(
 
     Args:
       learning_rate: η, which also multiplies the decay.
-      b1: β₁.
-      b2: β₂.
-      eps: ε.
-      eps_root: ε̄.
-      mu_dtype: of the first moments; None means that of the parameters.
-      weight_decay: λ.
-      mask: which parameters decay; see `masked`.
-      nesterov: whether to look ahead.
 
     Returns:
       A transformation, which needs the parameters.
@@ -116,6 +120,7 @@ def adamw(
     )
 
 
+@_adam_docs
 def nadam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -125,17 +130,6 @@ def nadam(
     mu_dtype: DTypeLike | None = None,
 ) -> GradientTransformation:
     """Makes Adam with Nesterov's momentum.
-
-    Args:
-      learning_rate: η.
-      b1: β₁.
-      b2: β₂.
-      eps: ε.
-      eps_root: ε̄.
-      mu_dtype: of the first moments; None means that of the parameters.
-
-    Returns:
-      A transformation.
 
     Example:
       >>> tx = optim.nadam(0.5)
@@ -147,6 +141,7 @@ def nadam(
     return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=True)
 
 
+@_adam_docs
 def nadamw(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -158,16 +153,6 @@ def nadamw(
     mask: Mask = None,
 ) -> GradientTransformation:
     """Makes Adam with Nesterov's momentum and decoupled weight decay.
-
-    Args:
-      learning_rate: η.
-      b1: β₁.
-      b2: β₂.
-      eps: ε.
-      eps_root: ε̄.
-      mu_dtype: of the first moments; None means that of the parameters.
-      weight_decay: λ.
-      mask: which parameters decay; see `masked`.
 
     Returns:
       A transformation, which needs the parameters.
@@ -192,6 +177,7 @@ def nadamw(
     )
 
 
+@_adam_docs
 def adamax(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -201,13 +187,9 @@ def adamax(
     r"""Makes AdaMax: Adam with the maximum norm.
 
     Args:
-      learning_rate: η.
       b1: decay of the first moments.
       b2: decay of the maximum.
       eps: added to gradients' sizes.
-
-    Returns:
-      A transformation.
 
     Example:
       >>> tx = optim.adamax(0.5)
@@ -219,6 +201,7 @@ def adamax(
     return chain(scale_by_adamax(b1, b2, eps), scale_by_learning_rate(learning_rate))
 
 
+@_adam_docs
 def adamaxw(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -230,12 +213,9 @@ def adamaxw(
     """Makes AdaMax with decoupled weight decay.
 
     Args:
-      learning_rate: η.
       b1: decay of the first moments.
       b2: decay of the maximum.
       eps: added to gradients' sizes.
-      weight_decay: λ.
-      mask: which parameters decay; see `masked`.
 
     Returns:
       A transformation, which needs the parameters.
@@ -254,6 +234,7 @@ def adamaxw(
     )
 
 
+@_adam_docs
 def amsgrad(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -263,17 +244,6 @@ def amsgrad(
     mu_dtype: DTypeLike | None = None,
 ) -> GradientTransformation:
     """Makes AMSGrad: Adam whose steps never grow back.
-
-    Args:
-      learning_rate: η.
-      b1: β₁.
-      b2: β₂.
-      eps: ε.
-      eps_root: ε̄.
-      mu_dtype: of the first moments; None means that of the parameters.
-
-    Returns:
-      A transformation.
 
     Example:
       >>> tx = optim.amsgrad(0.5)
@@ -288,6 +258,7 @@ def amsgrad(
     )
 
 
+@_adam_docs
 def adabelief(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -298,17 +269,6 @@ def adabelief(
     nesterov: bool = False,
 ) -> GradientTransformation:
     """Makes AdaBelief: Adam whose steps are large where gradients are as expected.
-
-    Args:
-      learning_rate: η.
-      b1: β₁.
-      b2: β₂.
-      eps: ε.
-      eps_root: ε̄.
-      nesterov: whether to look ahead.
-
-    Returns:
-      A transformation.
 
     Example:
       >>> tx = optim.adabelief(0.5)
@@ -323,6 +283,7 @@ def adabelief(
     )
 
 
+@_adam_docs
 def yogi(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -330,15 +291,6 @@ def yogi(
     eps: Scalar = 1e-3,
 ) -> GradientTransformation:
     """Makes Yogi: Adam whose second moments change by bounded steps.
-
-    Args:
-      learning_rate: η.
-      b1: β₁.
-      b2: β₂.
-      eps: ε.
-
-    Returns:
-      A transformation.
 
     Example:
       >>> tx = optim.yogi(0.5)
@@ -350,6 +302,7 @@ def yogi(
     return chain(scale_by_yogi(b1, b2, eps), scale_by_learning_rate(learning_rate))
 
 
+@_adam_docs
 def radam(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -363,16 +316,7 @@ def radam(
     """Makes rectified Adam, which needs no warm-up.
 
     Args:
-      learning_rate: η.
-      b1: β₁.
-      b2: β₂.
-      eps: ε.
-      eps_root: ε̄.
       threshold: from which on second moments are trusted.
-      nesterov: whether to look ahead.
-
-    Returns:
-      A transformation.
 
     Example:
       >>> tx = optim.radam(0.5)
@@ -387,6 +331,7 @@ def radam(
     )
 
 
+@_adam_docs
 def lamb(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -397,15 +342,6 @@ def lamb(
     mask: Mask = None,
 ) -> GradientTransformation:
     """Makes LAMB, for large batches: Adam with steps as long as the parameters say.
-
-    Args:
-      learning_rate: η.
-      b1: β₁.
-      b2: β₂.
-      eps: ε.
-      eps_root: ε̄.
-      weight_decay: λ.
-      mask: which parameters decay; see `masked`.
 
     Returns:
       A transformation, which needs the parameters.

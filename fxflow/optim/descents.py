@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fxflow.core.docs import shared
 from fxflow.numpy._operands import DTypeLike
 from fxflow.optim.averages import scale_by_lion, trace
 from fxflow.optim.base import (
@@ -27,7 +28,19 @@ from fxflow.optim.scaling import (
     scale_by_trust_ratio,
 )
 
+_descent_docs = shared("""
+    Args:
+      learning_rate: η.
+      nesterov: whether momentum looks ahead.
+      accumulator_dtype: of m; None means that of the parameters.
+      decay: β.
 
+    Returns:
+      A transformation.
+""")
+
+
+@_descent_docs
 def sgd(
     learning_rate: ScalarOrSchedule,
     momentum: Scalar | None = None,
@@ -37,13 +50,8 @@ def sgd(
     r"""Makes stochastic gradient descent: :math:`p \leftarrow p - \eta g`.
 
     Args:
-      learning_rate: η.
       momentum: decay of the sum of gradients that stands for g; None means none.
-      nesterov: whether momentum looks ahead.
       accumulator_dtype: of the sum; None means that of the parameters.
-
-    Returns:
-      A transformation.
 
     Example:
       >>> tx = optim.sgd(0.5)
@@ -58,6 +66,7 @@ def sgd(
     return chain(first, scale_by_learning_rate(learning_rate))
 
 
+@_descent_docs
 def momentum(
     learning_rate: ScalarOrSchedule,
     decay: Scalar = 0.9,
@@ -66,14 +75,6 @@ def momentum(
     r"""Makes gradient descent with momentum.
 
     .. math:: m \leftarrow g + \beta m, \quad p \leftarrow p - \eta m
-
-    Args:
-      learning_rate: η.
-      decay: β.
-      accumulator_dtype: of m; None means that of the parameters.
-
-    Returns:
-      A transformation.
 
     Example:
       >>> tx = optim.momentum(1.0, 0.5)
@@ -86,6 +87,7 @@ def momentum(
     return sgd(learning_rate, decay, False, accumulator_dtype)
 
 
+@_descent_docs
 def nesterov(
     learning_rate: ScalarOrSchedule,
     decay: Scalar = 0.9,
@@ -94,14 +96,6 @@ def nesterov(
     r"""Makes gradient descent with Nesterov's momentum.
 
     .. math:: m \leftarrow g + \beta m, \quad p \leftarrow p - \eta (g + \beta m)
-
-    Args:
-      learning_rate: η.
-      decay: β.
-      accumulator_dtype: of m; None means that of the parameters.
-
-    Returns:
-      A transformation.
 
     Example:
       >>> tx = optim.nesterov(1.0, 0.5)
@@ -113,6 +107,7 @@ def nesterov(
     return sgd(learning_rate, decay, True, accumulator_dtype)
 
 
+@_descent_docs
 def lars(
     learning_rate: ScalarOrSchedule,
     weight_decay: ScalarOrSchedule = 0.0,
@@ -126,14 +121,12 @@ def lars(
     """Makes LARS, for large batches: momentum with steps as long as the parameters say.
 
     Args:
-      learning_rate: η.
       weight_decay: λ.
       weight_decay_mask: which parameters decay; see `masked`.
       trust_coefficient: ratio of the norms of step and parameters.
       eps: added to the norm of the gradient.
       trust_ratio_mask: which parameters the ratio is taken for.
       momentum: decay of the sum of steps.
-      nesterov: whether momentum looks ahead.
 
     Returns:
       A transformation, which needs the parameters.
@@ -157,6 +150,7 @@ def lars(
     )
 
 
+@_descent_docs
 def lion(
     learning_rate: ScalarOrSchedule,
     b1: Scalar = 0.9,
@@ -196,14 +190,9 @@ def lion(
     )
 
 
+@_descent_docs
 def sign_sgd(learning_rate: ScalarOrSchedule) -> GradientTransformation:
     r"""Makes descent by signs: :math:`p \leftarrow p - \eta \operatorname{sign} g`.
-
-    Args:
-      learning_rate: η.
-
-    Returns:
-      A transformation.
 
     Example:
       >>> tx = optim.sign_sgd(0.5)
@@ -215,6 +204,7 @@ def sign_sgd(learning_rate: ScalarOrSchedule) -> GradientTransformation:
     return chain(scale_by_sign(), scale_by_learning_rate(learning_rate))
 
 
+@_descent_docs
 def noisy_sgd(
     learning_rate: ScalarOrSchedule,
     eta: Scalar = 0.01,
@@ -231,9 +221,6 @@ def noisy_sgd(
       gamma: how fast it decreases.
       key: a random key.
       seed: makes a key, if there is none.
-
-    Returns:
-      A transformation.
 
     Raises:
       ArgumentError: there is neither a key nor a seed, or both.

@@ -10,6 +10,7 @@ from fxflow import numpy as fnp
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import AxisError, DtypeError, ShapeError
 from fxflow.numpy._operands import ArrayLike
@@ -43,10 +44,7 @@ def _difference(name: str, predictions: Any, targets: Any) -> Any:
     return fnp.subtract(predictions, targets)
 
 
-@library()
-def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
-    r"""Returns squared errors: :math:`(p - t)^2`.
-
+_error_docs = shared("""
     Args:
       predictions: p: float[...].
       targets: t, of the same shape (or 0-d); None means 0.
@@ -57,6 +55,13 @@ def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> A
     Raises:
       DtypeError: the predictions are no floats.
       ShapeError: the shapes differ.
+""")
+
+
+@library()
+@_error_docs
+def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
+    r"""Returns squared errors: :math:`(p - t)^2`.
 
     Example:
       >>> float(optim.losses.squared_error(3.0, 1.0))
@@ -66,19 +71,9 @@ def squared_error(predictions: ArrayLike, targets: ArrayLike | None = None) -> A
 
 
 @library()
+@_error_docs
 def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     r"""Returns half the squared errors: :math:`\tfrac12 (p - t)^2`.
-
-    Args:
-      predictions: p: float[...].
-      targets: t, of the same shape (or 0-d); None means 0.
-
-    Returns:
-      An array of the shape of the predictions.
-
-    Raises:
-      DtypeError: the predictions are no floats.
-      ShapeError: the shapes differ.
 
     Example:
       >>> float(optim.losses.l2_loss(3.0, 1.0))
@@ -89,6 +84,7 @@ def l2_loss(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
 
 
 @library()
+@_error_docs
 def huber_loss(
     predictions: ArrayLike, targets: ArrayLike | None = None, *, delta: Any = 1.0
 ) -> Array:
@@ -101,13 +97,6 @@ def huber_loss(
       predictions: float[...].
       targets: of the same shape (or 0-d); None means 0.
       delta: δ > 0.
-
-    Returns:
-      An array of the shape of the predictions.
-
-    Raises:
-      DtypeError: the predictions are no floats.
-      ShapeError: the shapes differ.
 
     Example:
       >>> float(optim.losses.huber_loss(3.0, 0.0))
@@ -123,19 +112,9 @@ def huber_loss(
 
 
 @library()
+@_error_docs
 def log_cosh(predictions: ArrayLike, targets: ArrayLike | None = None) -> Array:
     r"""Returns smooth absolute errors: :math:`\log \cosh (p - t)`.
-
-    Args:
-      predictions: p: float[...].
-      targets: t, of the same shape (or 0-d); None means 0.
-
-    Returns:
-      An array of the shape of the predictions.
-
-    Raises:
-      DtypeError: the predictions are no floats.
-      ShapeError: the shapes differ.
 
     Example:
       >>> float(optim.losses.log_cosh(0.0))
@@ -364,7 +343,22 @@ def smooth_labels(labels: ArrayLike, alpha: Any, *, axis: int = -1) -> Array:
 # -- directions ------------------------------------------------------------------------
 
 
+_cosine_docs = shared("""
+    Args:
+      epsilon: the least norm that is assumed.
+      axis: along which the vectors lie.
+
+    Returns:
+      An array without the axis.
+
+    Raises:
+      AxisError: there is no such axis.
+      DtypeError: an argument is no float array.
+""")
+
+
 @library("axis")
+@_cosine_docs
 def cosine_similarity(
     predictions: ArrayLike,
     targets: ArrayLike,
@@ -377,15 +371,6 @@ def cosine_similarity(
     Args:
       predictions: a: float[..., n].
       targets: b: float[..., n], of the same shape.
-      epsilon: the least norm that is assumed.
-      axis: along which the vectors lie.
-
-    Returns:
-      An array without the axis.
-
-    Raises:
-      AxisError: there is no such axis.
-      DtypeError: an argument is no float array.
 
     Special cases:
       The derivative at a vector of norm `epsilon` or less is finite if `epsilon` > 0.
@@ -409,6 +394,7 @@ def cosine_similarity(
 
 
 @library("axis")
+@_cosine_docs
 def cosine_distance(
     predictions: ArrayLike,
     targets: ArrayLike,
@@ -421,15 +407,6 @@ def cosine_distance(
     Args:
       predictions: float[..., n].
       targets: float[..., n], of the same shape.
-      epsilon: the least norm that is assumed.
-      axis: along which the vectors lie.
-
-    Returns:
-      An array without the axis.
-
-    Raises:
-      AxisError: there is no such axis.
-      DtypeError: an argument is no float array.
 
     Example:
       >>> a, b = fnp.array([1.0, 0.0]), fnp.array([0.0, 1.0])

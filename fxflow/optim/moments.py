@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays.array import Array
+from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import DTypeLike
 from fxflow.optim.base import (
@@ -109,6 +110,19 @@ def _adam_like(
     return GradientTransformation(init, update)
 
 
+_moment_docs = shared("""
+    Args:
+      b1: β₁, decay of the first moments m.
+      eps: ε.
+      mu_dtype: of the first moments; None means that of the parameters.
+      nesterov: whether to look ahead.
+
+    Returns:
+      A transformation that remembers both moments.
+""")
+
+
+@_moment_docs
 def scale_by_adam(
     b1: Scalar = 0.9,
     b2: Scalar = 0.999,
@@ -128,13 +142,7 @@ def scale_by_adam(
     Args:
       b1: β₁, decay of the first moments.
       b2: β₂, decay of the second moments.
-      eps: ε.
       eps_root: ε̄; above 0 if gradients flow through the update.
-      mu_dtype: of the first moments; None means that of the parameters.
-      nesterov: whether to look ahead.
-
-    Returns:
-      A transformation that remembers both moments.
 
     Example:
       >>> tx = optim.scale_by_adam(eps=0.0)
@@ -157,6 +165,7 @@ def scale_by_adam(
     return _adam_like(b1, b2, second, step, init=init, nesterov=nesterov)
 
 
+@_moment_docs
 def scale_by_amsgrad(
     b1: Scalar = 0.9,
     b2: Scalar = 0.999,
@@ -170,11 +179,8 @@ def scale_by_amsgrad(
        u = \frac{m / (1-\beta_1^t)}{\sqrt{\hat v + \bar\epsilon} + \epsilon}
 
     Args:
-      b1: β₁, decay of the first moments m.
       b2: β₂, decay of the second moments v.
-      eps: ε.
       eps_root: ε̄.
-      mu_dtype: of the first moments; None means that of the parameters.
 
     Returns:
       A transformation that remembers moments and their maximum.
@@ -215,6 +221,7 @@ def scale_by_amsgrad(
     return GradientTransformation(init, update)
 
 
+@_moment_docs
 def scale_by_adamax(
     b1: Scalar = 0.9, b2: Scalar = 0.999, eps: Scalar = 1e-8
 ) -> GradientTransformation:
@@ -224,9 +231,7 @@ def scale_by_adamax(
        u = \frac{m}{(1-\beta_1^t)\, v}
 
     Args:
-      b1: β₁, decay of the first moments m.
       b2: β₂, decay of the maximum.
-      eps: ε.
 
     Returns:
       A transformation that remembers both.
@@ -253,6 +258,7 @@ def scale_by_adamax(
     return _adam_like(b1, b2, second, step, debias=False)
 
 
+@_moment_docs
 def scale_by_belief(
     b1: Scalar = 0.9,
     b2: Scalar = 0.999,
@@ -267,11 +273,8 @@ def scale_by_belief(
        u = \frac{m / (1-\beta_1^t)}{\sqrt{v / (1-\beta_2^t)} + \epsilon}
 
     Args:
-      b1: β₁, decay of the first moments m.
       b2: β₂, decay of the variance.
-      eps: ε.
       eps_root: ε̄.
-      nesterov: whether to look ahead.
 
     Returns:
       A transformation that remembers both.
@@ -294,6 +297,7 @@ def scale_by_belief(
     return _adam_like(b1, b2, second, step, nesterov=nesterov)
 
 
+@_moment_docs
 def scale_by_yogi(
     b1: Scalar = 0.9,
     b2: Scalar = 0.999,
@@ -311,9 +315,6 @@ def scale_by_yogi(
       eps: ε, added to the root.
       eps_root: added under the root.
       initial_accumulator_value: both moments at the beginning.
-
-    Returns:
-      A transformation that remembers both moments.
 
     Example:
       >>> tx = optim.scale_by_yogi()
@@ -344,6 +345,7 @@ def scale_by_yogi(
     return _adam_like(b1, b2, second, step, init=init)
 
 
+@_moment_docs
 def scale_by_radam(
     b1: Scalar = 0.9,
     b2: Scalar = 0.999,
@@ -363,15 +365,10 @@ def scale_by_radam(
        {(\rho_\infty-4)(\rho_\infty-2)\rho_t}}
 
     Args:
-      b1: β₁, decay of the first moments m.
       b2: β₂, decay of the second moments.
       eps: added to the root.
       eps_root: added under the root.
       threshold: of :math:`\rho_t`.
-      nesterov: whether to look ahead.
-
-    Returns:
-      A transformation that remembers both moments.
 
     Example:
       >>> tx = optim.scale_by_radam()

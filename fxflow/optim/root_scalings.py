@@ -6,6 +6,7 @@ number of updates so far).
 
 from __future__ import annotations
 
+from fxflow.core.docs import shared
 from fxflow.optim.averages import trace
 from fxflow.optim.base import (
     GradientTransformation,
@@ -26,7 +27,17 @@ from fxflow.optim.squares import (
     scale_by_stddev,
 )
 
+_root_docs = shared("""
+    Args:
+      learning_rate: η.
+      eps: ε.
 
+    Returns:
+      A transformation.
+""")
+
+
+@_root_docs
 def adagrad(
     learning_rate: ScalarOrSchedule,
     initial_accumulator_value: Scalar = 0.1,
@@ -37,12 +48,7 @@ def adagrad(
     .. math:: s \leftarrow s + g^2, \quad p \leftarrow p - \eta g / \sqrt{s + \epsilon}
 
     Args:
-      learning_rate: η.
       initial_accumulator_value: s at the beginning.
-      eps: ε.
-
-    Returns:
-      A transformation.
 
     Example:
       >>> tx = optim.adagrad(1.0, 7.0, eps=0.0)
@@ -57,6 +63,7 @@ def adagrad(
     )
 
 
+@_root_docs
 def rmsprop(
     learning_rate: ScalarOrSchedule,
     decay: Scalar = 0.9,
@@ -74,18 +81,13 @@ def rmsprop(
        p \leftarrow p - \eta g / \sqrt{v + \epsilon}
 
     Args:
-      learning_rate: η.
       decay: β.
-      eps: ε.
       initial_scale: v at the beginning.
       eps_in_sqrt: whether ε is added under the root (as above) or to the root.
       centered: whether the mean gradient's square is subtracted from v.
       momentum: decay of a sum of the steps; None means none.
       nesterov: whether momentum looks ahead.
       bias_correction: whether v is divided by the weights it holds.
-
-    Returns:
-      A transformation.
 
     Example:
       >>> tx = optim.rmsprop(1.0, 0.75, eps=0.0)
@@ -102,6 +104,7 @@ def rmsprop(
     )
 
 
+@_root_docs
 def adadelta(
     learning_rate: ScalarOrSchedule = 1.0,
     rho: Scalar = 0.9,

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from fxflow.core.docs import shared
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EvalTrace, library
 from fxflow.devices.shardings import Sharding
@@ -22,11 +23,30 @@ _NAME = "fxflow.random"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_docs = shared("""
+    Args:
+      key: one key.
+      dtype: a float dtype; None means the default.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out; each device makes its own part. None: on one device.
+
+    Returns:
+      An array of that shape and dtype.
+
+    Raises:
+      ArgumentError: `key` is no key.
+      DtypeError: `dtype` is no float dtype.
+      ...
+      PlacementError: the result cannot be laid out like that.
+""")
+
+
 def sampler(*static: str) -> Callable[[F], F]:
     """Makes a function `library`, and carries out its argument `out_sharding`.
 
     Eagerly the function is then one compiled program, of which each device runs its
-    share; while tracing, its result is constrained.
+    share; while tracing, its result is constrained. What samplers of a dtype have in
+    common need not stand in their docstrings.
 
     Args:
       *static: names of the arguments that are not arrays, as for `library`.
@@ -37,6 +57,8 @@ def sampler(*static: str) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
+        if "dtype" in static:
+            _docs(function)
         plain = library(*static)(function)
 
         def laid(*, where: Sharding, **given: Any) -> Any:

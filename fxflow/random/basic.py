@@ -37,20 +37,12 @@ def bits(
     """Draws random bits: integers uniform over all values of an unsigned dtype.
 
     Args:
-      key: one key.
       shape: of the result.
       dtype: uint8, uint16, uint32 or uint64; None means uint32, or uint64 with
         `config.x64`.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
 
     Raises:
-      ArgumentError: `key` is no key.
       DtypeError: `dtype` is another.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.bits(random.key(0), (3,), "uint8")
@@ -85,22 +77,15 @@ def uniform(
     """Draws uniform numbers in [minval, maxval).
 
     Args:
-      key: one key.
       shape: of the result.
-      dtype: a float dtype; None means the default.
       minval: lower bound, included; broadcast to `shape`.
       maxval: upper bound, excluded (rounding may reach it); broadcast to `shape`.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype: multiples of (maxval - minval)·2⁻²³ (float32).
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: the bounds do not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> bool((random.uniform(random.key(0), (1000,)) < 1.0).all())

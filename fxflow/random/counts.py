@@ -158,21 +158,16 @@ def poisson(
     r"""Draws Poisson counts: :math:`e^{-\lambda} \lambda^k / k!` for k ≥ 0.
 
     Args:
-      key: one key.
       lam: λ ≥ 0, any shape.
       shape: of the result, to which `lam` is broadcast; None means its shape.
       dtype: an integer dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype; -1 where λ is nan.
 
     Raises:
-      ArgumentError: `key` is no key.
       DtypeError: `dtype` is no integer dtype.
       ShapeError: `lam` does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.poisson(random.key(0), 4.0, (3,)).dtype
@@ -249,23 +244,16 @@ def binomial(
     r"""Draws binomial counts: :math:`\binom{n}{k} p^k (1-p)^{n-k}` for 0 ≤ k ≤ n.
 
     Args:
-      key: one key.
       n: number of trials ≥ 0, any shape.
       p: probability of success in [0, 1], any shape.
       shape: of the result, to which both are broadcast; None means their common shape.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype, of whole numbers; nan where a parameter is
       outside its range or nan.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: a parameter does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.binomial(random.key(0), 10, 0.3, (3,)).shape
@@ -411,23 +399,16 @@ def multinomial(
     r"""Draws multinomial counts: n trials among the categories of the last axis.
 
     Args:
-      key: one key.
       n: number of trials ≥ 0, any shape.
       p: probabilities, of shape `(..., k)`; they need not sum to 1.
       shape: of the result, `(..., k)`; None means that of `p`.
-      dtype: a float dtype; None means the default.
       unroll: how many categories one step of the loop handles.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype; the last axis sums to `n`.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: `n` or `p` does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> int(random.multinomial(random.key(0), 10, np.ones(4) / 4).sum())

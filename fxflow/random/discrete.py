@@ -91,19 +91,11 @@ def rademacher(
     """Draws -1 and 1, each with probability one half.
 
     Args:
-      key: one key.
       shape: of the result.
       dtype: a signed, float or complex dtype; None means the default integer.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
 
     Raises:
-      ArgumentError: `key` is no key.
       DtypeError: `dtype` has no -1.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.rademacher(random.key(0), (4,)).dtype
@@ -134,21 +126,13 @@ def geometric(
     """Draws the number of trials up to the first success: (1 - p)ᵏ⁻¹ p for k ≥ 1.
 
     Args:
-      key: one key.
       p: probability of success, in (0, 1], any shape.
       shape: of the result, to which `p` is broadcast; None means its shape.
       dtype: an integer dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
 
     Raises:
-      ArgumentError: `key` is no key.
       DtypeError: `dtype` is no integer dtype.
       ShapeError: `p` does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> bool((random.geometric(random.key(0), 0.5, (100,)) >= 1).all())

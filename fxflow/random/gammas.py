@@ -43,21 +43,14 @@ def gamma(
     r"""Draws gamma numbers: density :math:`x^{a-1} e^{-x} / \Gamma(a)` for x ≥ 0.
 
     Args:
-      key: one key.
       a: a > 0, any shape.
       shape: of the result, to which `a` is broadcast; None means its shape.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype; differentiable with respect to `a`.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: `a` does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.gamma(random.key(0), 2.0, (3,)).shape
@@ -84,21 +77,14 @@ def loggamma(
     """Draws logarithms of gamma numbers, which do not underflow for small `a`.
 
     Args:
-      key: one key.
       a: a > 0, any shape.
       shape: of the result, to which `a` is broadcast; None means its shape.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype; differentiable with respect to `a`.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: `a` does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.loggamma(random.key(0), 0.01, (3,)).shape
@@ -126,22 +112,12 @@ def beta(
     r"""Draws beta numbers: density :math:`x^{a-1} (1-x)^{b-1} / B(a, b)` in [0, 1].
 
     Args:
-      key: one key.
       a: a > 0, any shape.
       b: b > 0, any shape.
       shape: of the result, to which both are broadcast; None means their common shape.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: a parameter does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.beta(random.key(0), 2.0, 3.0, (3,)).shape
@@ -172,22 +148,15 @@ def dirichlet(
     r"""Draws Dirichlet vectors: density ∝ :math:`\prod_i x_i^{\alpha_i-1}`.
 
     Args:
-      key: one key.
       alpha: parameters αᵢ > 0, of shape `(..., n)`.
       shape: of the array of vectors, to which the leading axes of `alpha` are
         broadcast; None means these.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of shape `(*shape, n)` and that dtype; the last axis sums to 1.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: `alpha` is 0-d or does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.dirichlet(random.key(0), np.ones(3), (2,)).shape
@@ -232,21 +201,11 @@ def chisquare(
     r"""Draws chi-square numbers: density proportional to :math:`x^{d/2-1} e^{-x/2}`.
 
     Args:
-      key: one key.
       df: degrees of freedom d > 0, any shape.
       shape: of the result, to which `df` is broadcast; None means its shape.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: `df` does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.chisquare(random.key(0), 3.0, (3,)).shape
@@ -274,22 +233,12 @@ def f(
     """Draws F-distributed numbers: ratios of two mean chi-square numbers.
 
     Args:
-      key: one key.
       dfnum: degrees of freedom above, > 0, any shape.
       dfden: degrees of freedom below, > 0, any shape.
       shape: of the result, to which both are broadcast; None means their common shape.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: a parameter does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.f(random.key(0), 3.0, 5.0, (3,)).shape
@@ -321,21 +270,11 @@ def t(
     r"""Draws Student's t: density proportional to :math:`(1 + x^2/d)^{-(d+1)/2}`.
 
     Args:
-      key: one key.
       df: degrees of freedom d > 0, any shape.
       shape: of the result, to which `df` is broadcast; None means its shape.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: `df` does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.t(random.key(0), 4.0, (3,)).shape
@@ -366,20 +305,8 @@ def generalized_normal(
     r"""Draws generalized normal numbers: density proportional to :math:`e^{-|x|^p}`.
 
     Args:
-      key: one key.
       p: a number > 0.
       shape: of the result.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
-
-    Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.generalized_normal(random.key(0), 3.0, (3,)).shape
@@ -416,21 +343,12 @@ def ball(
     r"""Draws vectors uniformly from the unit ball of the p-norm.
 
     Args:
-      key: one key.
       d: dimension, ≥ 1.
       p: a number > 0 (norms have p ≥ 1).
       shape: of the array of vectors.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of shape `(*shape, d)` and that dtype.
-
-    Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.ball(random.key(0), 3, shape=(2,)).shape

@@ -38,19 +38,14 @@ def normal(
     r"""Draws standard normal numbers: density :math:`e^{-x^2/2} / \sqrt{2\pi}`.
 
     Args:
-      key: one key.
       shape: of the result.
       dtype: a float or complex dtype; None means the default float.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype. Complex numbers have variance 1: each part ½.
 
     Raises:
-      ArgumentError: `key` is no key.
       DtypeError: `dtype` is neither float nor complex.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.normal(random.key(0), (2, 3)).shape
@@ -91,22 +86,15 @@ def truncated_normal(
     r"""Draws standard normal numbers that lie between two bounds.
 
     Args:
-      key: one key.
       lower: lower bound, any shape.
       upper: upper bound, any shape.
       shape: of the result, to which both are broadcast; None means their common shape.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of that shape and dtype, strictly between the bounds.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: a bound does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> x = random.truncated_normal(random.key(0), -1.0, 1.0, (100,))
@@ -143,21 +131,11 @@ def lognormal(
     Density :math:`e^{-\log(x)^2 / (2\sigma^2)} / (x \sigma \sqrt{2\pi})` for x > 0.
 
     Args:
-      key: one key.
       sigma: standard deviation of the logarithm, any shape.
       shape: of the result, to which `sigma` is broadcast; None means its shape.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: `sigma` does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.lognormal(random.key(0), 0.5, (3,)).shape
@@ -184,19 +162,7 @@ def maxwell(
     r"""Draws Maxwell numbers: density :math:`\sqrt{2/\pi}\, x^2 e^{-x^2/2}` for x ≥ 0.
 
     Args:
-      key: one key.
       shape: of the result.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
-
-    Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.maxwell(random.key(0), (3,)).shape
@@ -230,22 +196,12 @@ def double_sided_maxwell(
     Density :math:`(x-\mu)^2 e^{-(x-\mu)^2/(2 s^2)} / (s^3 \sqrt{2\pi})`.
 
     Args:
-      key: one key.
       loc: μ, any shape.
       scale: s > 0, any shape.
       shape: of the result, to which both are broadcast; None means their common shape.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: a parameter does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.double_sided_maxwell(random.key(0), 1.0, 2.0, (3,)).shape
@@ -277,21 +233,11 @@ def wald(
     Density :math:`e^{-(x-\mu)^2 / (2 \mu^2 x)} / \sqrt{2\pi x^3}` for x > 0.
 
     Args:
-      key: one key.
       mean: μ > 0, any shape.
       shape: of the result, to which `mean` is broadcast; None means its shape.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: `mean` does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.wald(random.key(0), 2.0, (3,)).shape

@@ -34,19 +34,7 @@ def exponential(
     r"""Draws standard exponential numbers: density :math:`e^{-x}` for x ≥ 0.
 
     Args:
-      key: one key.
       shape: of the result.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
-
-    Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.exponential(random.key(0), (2, 3)).shape
@@ -74,21 +62,12 @@ def gumbel(
     r"""Draws standard Gumbel numbers: density :math:`e^{-(x + e^{-x})}`.
 
     Args:
-      key: one key.
       shape: of the result.
-      dtype: a float dtype; None means the default.
       mode: `"low"` (what None means) or `"high"`, which draws twice the bits, for
         categories of probability below 2⁻²³.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
 
     Raises:
       ArgumentError: `key` is no key, or the mode is another.
-      DtypeError: `dtype` is no float dtype.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.gumbel(random.key(0), (3,)).shape
@@ -138,19 +117,7 @@ def laplace(
     r"""Draws standard Laplace numbers: density :math:`\tfrac12 e^{-|x|}`.
 
     Args:
-      key: one key.
       shape: of the result.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
-
-    Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.laplace(random.key(0), (3,)).shape
@@ -176,19 +143,7 @@ def logistic(
     r"""Draws standard logistic numbers: density :math:`e^{-x} / (1 + e^{-x})^2`.
 
     Args:
-      key: one key.
       shape: of the result.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
-
-    Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.logistic(random.key(0), (3,)).shape
@@ -214,19 +169,7 @@ def cauchy(
     r"""Draws standard Cauchy numbers: density :math:`1 / (\pi (1 + x^2))`.
 
     Args:
-      key: one key.
       shape: of the result.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
-
-    Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.cauchy(random.key(0), (3,)).shape
@@ -255,21 +198,11 @@ def rayleigh(
     r"""Draws Rayleigh numbers: density :math:`x e^{-x^2 / (2 s^2)} / s^2` for x ≥ 0.
 
     Args:
-      key: one key.
       scale: s > 0, any shape.
       shape: of the result, to which `scale` is broadcast; None means its shape.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: `scale` does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.rayleigh(random.key(0), 2.0, (3,)).shape
@@ -300,22 +233,12 @@ def weibull_min(
     Density :math:`\tfrac{c}{s} (x/s)^{c-1} e^{-(x/s)^c}` for x ≥ 0.
 
     Args:
-      key: one key.
       scale: s > 0, any shape.
       concentration: c > 0, any shape.
       shape: of the result, to which both are broadcast; None means their common shape.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: a parameter does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.weibull_min(random.key(0), 2.0, 3.0, (3,)).shape
@@ -344,21 +267,11 @@ def pareto(
     r"""Draws Pareto numbers: density :math:`b / x^{b+1}` for x ≥ 1.
 
     Args:
-      key: one key.
       b: b > 0, any shape.
       shape: of the result, to which `b` is broadcast; None means its shape.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: `b` does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.pareto(random.key(0), 2.0, (3,)).shape
@@ -388,23 +301,13 @@ def triangular(
     r"""Draws triangular numbers: the density rises up to `mode` and falls from there.
 
     Args:
-      key: one key.
       left: lower bound, any shape.
       mode: where the density is largest, between the bounds, any shape.
       right: upper bound, any shape.
       shape: of the result, to which all are broadcast; None means their common shape.
-      dtype: a float dtype; None means the default.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
-
-    Returns:
-      An array of that shape and dtype.
 
     Raises:
-      ArgumentError: `key` is no key.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: a parameter does not broadcast to `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.triangular(random.key(0), 0.0, 1.0, 4.0, (3,)).shape

@@ -31,7 +31,6 @@ def multivariate_normal(
     r"""Draws normal vectors of given mean and covariance.
 
     Args:
-      key: one key.
       mean: of shape `(..., n)`.
       cov: symmetric, positive semidefinite, of shape `(..., n, n)`.
       shape: of the array of vectors, to which the leading axes of `mean` and `cov` are
@@ -39,17 +38,13 @@ def multivariate_normal(
       dtype: a float dtype; None means that of `mean` and `cov`.
       method: how a square root of `cov` is found: `"cholesky"` (positive definite
         only), `"eigh"` or `"svd"`.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of shape `(*shape, n)` and that dtype.
 
     Raises:
       ArgumentError: `key` is no key, or the method is another.
-      DtypeError: `dtype` is no float dtype.
       ShapeError: `mean` and `cov` do not go together, or with `shape`.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.multivariate_normal(random.key(0), np.zeros(2), np.eye(2), (5,)).shape
@@ -112,22 +107,17 @@ def orthogonal(
     """Draws orthogonal (or unitary) matrices, uniformly in Haar's measure.
 
     Args:
-      key: one key.
       n: number of rows.
       shape: of the array of matrices.
       dtype: a float or complex dtype; None means the default float.
       m: number of columns; None means `n`.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out; each device makes its own part. None: on one device.
 
     Returns:
       An array of shape `(*shape, n, m)`, whose rows or columns, the fewer of them, are
       orthonormal.
 
     Raises:
-      ArgumentError: `key` is no key.
       DtypeError: `dtype` is neither float nor complex.
-      PlacementError: the result cannot be laid out like that.
 
     Example:
       >>> random.orthogonal(random.key(0), 3, (2,)).shape

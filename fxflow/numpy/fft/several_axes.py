@@ -5,12 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fxflow.core.arrays.array import Array
+from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import ArrayLike, Axes
 from fxflow.numpy.fft._machine import full_transform, half_inverse, half_transform
 
+_several_axes_docs = shared("""
+    Args:
+      a: array-like[...].
+      s: numbers of points: axes are cut or filled up with zeros; None are their
+        lengths.
+      norm: which direction is divided by the number of points: "backward" (None is the
+        same), "forward", or "ortho": both by its root.
+
+    Returns:
+      Complex array.
+
+    Raises:
+      AxisError: an axis is out of range or named twice.
+      ShapeError: there are no points.
+      ArgumentError: there is no such norm, or lengths and axes do not go together.
+
+    Source: `numpy.fft.{name}`.
+""")
+
 
 @library("s", "axes", "norm")
+@_several_axes_docs
 def fftn(
     a: ArrayLike,
     s: Sequence[int | None] | None = None,
@@ -20,31 +41,17 @@ def fftn(
     """Transforms along several axes.
 
     Args:
-      a: array-like[...].
-      s: numbers of points: axes are cut or filled up with zeros; None are their
-        lengths.
       axes: which; None is all (the last ones, if `s` is given).
-      norm: which direction is divided by the number of points: "backward" (None is the
-        same), "forward", or "ortho": both by its root.
-
-    Returns:
-      Complex array.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ShapeError: there are no points.
-      ArgumentError: there is no such norm, or lengths and axes do not go together.
 
     Example:
       >>> fftn(np.ones((2, 2)))[0, 0]
       Array(4.+0.j, dtype=complex64)
-
-    Source: `numpy.fft.fftn`.
     """
     return full_transform("fftn", a, s, axes, norm, forward=True)
 
 
 @library("s", "axes", "norm")
+@_several_axes_docs
 def ifftn(
     a: ArrayLike,
     s: Sequence[int | None] | None = None,
@@ -54,31 +61,17 @@ def ifftn(
     """Transforms back along several axes.
 
     Args:
-      a: array-like[...].
-      s: numbers of points: axes are cut or filled up with zeros; None are their
-        lengths.
       axes: which; None is all (the last ones, if `s` is given).
-      norm: which direction is divided by the number of points: "backward" (None is the
-        same), "forward", or "ortho": both by its root.
-
-    Returns:
-      Complex array.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ShapeError: there are no points.
-      ArgumentError: there is no such norm, or lengths and axes do not go together.
 
     Example:
       >>> ifftn(np.ones((2, 2)))[0, 0]
       Array(1.+0.j, dtype=complex64)
-
-    Source: `numpy.fft.ifftn`.
     """
     return full_transform("ifftn", a, s, axes, norm, forward=False)
 
 
 @library("s", "axes", "norm")
+@_several_axes_docs
 def rfftn(
     a: ArrayLike,
     s: Sequence[int | None] | None = None,
@@ -89,31 +82,23 @@ def rfftn(
 
     Args:
       a: real array-like[...].
-      s: numbers of points: axes are cut or filled up with zeros; None are their
-        lengths.
       axes: which; None is all (the last ones, if `s` is given).
-      norm: which direction is divided by the number of points: "backward" (None is the
-        same), "forward", or "ortho": both by its root.
 
     Returns:
       Complex array; its last axis is `n // 2 + 1` long.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
-      ShapeError: there are no points.
-      ArgumentError: there is no such norm, or lengths and axes do not go together.
       DtypeError: the numbers are complex.
 
     Example:
       >>> rfftn(np.ones((2, 2)))[0, 0]
       Array(4.+0.j, dtype=complex64)
-
-    Source: `numpy.fft.rfftn`.
     """
     return half_transform("rfftn", a, s, axes, norm)
 
 
 @library("s", "axes", "norm")
+@_several_axes_docs
 def irfftn(
     a: ArrayLike,
     s: Sequence[int | None] | None = None,
@@ -123,31 +108,22 @@ def irfftn(
     """Transforms half of a symmetric spectrum back along several axes.
 
     Args:
-      a: array-like[...].
       s: numbers of points of the result; None are the lengths of the axes, but
         2 (m - 1) of the last one, m long.
       axes: which; None is all (the last ones, if `s` is given).
-      norm: which direction is divided by the number of points: "backward" (None is the
-        same), "forward", or "ortho": both by its root.
 
     Returns:
       Real array.
 
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ShapeError: there are no points.
-      ArgumentError: there is no such norm, or lengths and axes do not go together.
-
     Example:
       >>> irfftn(np.ones((2, 2)))[0, 0]
       Array(1., dtype=float32)
-
-    Source: `numpy.fft.irfftn`.
     """
     return half_inverse("irfftn", a, s, axes, norm)
 
 
 @library("s", "axes", "norm")
+@_several_axes_docs
 def fft2(
     a: ArrayLike,
     s: Sequence[int | None] | None = None,
@@ -157,31 +133,17 @@ def fft2(
     """Transforms along two axes.
 
     Args:
-      a: array-like[...].
-      s: numbers of points: axes are cut or filled up with zeros; None are their
-        lengths.
       axes: which; not only two of them, as in NumPy (JAX refuses others).
-      norm: which direction is divided by the number of points: "backward" (None is the
-        same), "forward", or "ortho": both by its root.
-
-    Returns:
-      Complex array.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ShapeError: there are no points.
-      ArgumentError: there is no such norm, or lengths and axes do not go together.
 
     Example:
       >>> fft2(np.ones((2, 2)))[0, 0]
       Array(4.+0.j, dtype=complex64)
-
-    Source: `numpy.fft.fft2`.
     """
     return full_transform("fft2", a, s, axes, norm, forward=True)
 
 
 @library("s", "axes", "norm")
+@_several_axes_docs
 def ifft2(
     a: ArrayLike,
     s: Sequence[int | None] | None = None,
@@ -191,31 +153,17 @@ def ifft2(
     """Transforms back along two axes.
 
     Args:
-      a: array-like[...].
-      s: numbers of points: axes are cut or filled up with zeros; None are their
-        lengths.
       axes: which; not only two of them, as in NumPy (JAX refuses others).
-      norm: which direction is divided by the number of points: "backward" (None is the
-        same), "forward", or "ortho": both by its root.
-
-    Returns:
-      Complex array.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ShapeError: there are no points.
-      ArgumentError: there is no such norm, or lengths and axes do not go together.
 
     Example:
       >>> ifft2(np.ones((2, 2)))[0, 0]
       Array(1.+0.j, dtype=complex64)
-
-    Source: `numpy.fft.ifft2`.
     """
     return full_transform("ifft2", a, s, axes, norm, forward=False)
 
 
 @library("s", "axes", "norm")
+@_several_axes_docs
 def rfft2(
     a: ArrayLike,
     s: Sequence[int | None] | None = None,
@@ -226,31 +174,23 @@ def rfft2(
 
     Args:
       a: real array-like[...].
-      s: numbers of points: axes are cut or filled up with zeros; None are their
-        lengths.
       axes: which; not only two of them, as in NumPy (JAX refuses others).
-      norm: which direction is divided by the number of points: "backward" (None is the
-        same), "forward", or "ortho": both by its root.
 
     Returns:
       Complex array; its last axis is `n // 2 + 1` long.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
-      ShapeError: there are no points.
-      ArgumentError: there is no such norm, or lengths and axes do not go together.
       DtypeError: the numbers are complex.
 
     Example:
       >>> rfft2(np.ones((2, 2)))[0, 0]
       Array(4.+0.j, dtype=complex64)
-
-    Source: `numpy.fft.rfft2`.
     """
     return half_transform("rfft2", a, s, axes, norm)
 
 
 @library("s", "axes", "norm")
+@_several_axes_docs
 def irfft2(
     a: ArrayLike,
     s: Sequence[int | None] | None = None,
@@ -260,25 +200,15 @@ def irfft2(
     """Transforms half of a symmetric spectrum back along two axes.
 
     Args:
-      a: array-like[...].
       s: numbers of points of the result; None are the lengths of the axes, but
         2 (m - 1) of the last one, m long.
       axes: which; not only two of them, as in NumPy (JAX refuses others).
-      norm: which direction is divided by the number of points: "backward" (None is the
-        same), "forward", or "ortho": both by its root.
 
     Returns:
       Real array.
 
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ShapeError: there are no points.
-      ArgumentError: there is no such norm, or lengths and axes do not go together.
-
     Example:
       >>> irfft2(np.ones((2, 2)))[0, 0]
       Array(1., dtype=float32)
-
-    Source: `numpy.fft.irfft2`.
     """
     return half_inverse("irfft2", a, s, axes, norm)

@@ -8,11 +8,31 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.docs import shared
 from fxflow.errors import DtypeError
 from fxflow.numpy._operands import broadcast, promote_inexact
 from fxflow.numpy.selection import choose_between
 
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+
+
+special_docs = shared("""
+    Args:
+      x: real array-like.
+      a: positive real array-like.
+      b: real array-like.
+      q: real array-like.
+      p: real array-like.
+
+    Returns:
+      Float array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is no array.
+      DtypeError: an argument is complex.
+
+    Source: `scipy.special.{name}`.
+""")
 
 
 def operands(name: str, *args: Any, real: bool = True) -> list[Array]:

@@ -7,80 +7,15 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays.array import Array
+from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.elementary import logaddexp
 from fxflow.numpy.selection import choose_between
-from fxflow.scipy.special._operands import filled, operands, whole
+from fxflow.scipy.special._operands import filled, operands, special_docs, whole
 from fxflow.transforms.custom_jvp import custom_jvp
 
-
-@library()
-def expit(x: ArrayLike) -> Array:
-    """Logistic function: 1 / (1 + exp(-x)).
-
-    Args:
-      x: float or complex array-like.
-
-    Returns:
-      Float or complex array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-
-    Source: `scipy.special.expit`.
-    """
-    (x,) = operands("expit", x, real=False)
-    return lax.logistic(x)
-
-
-@library()
-def logit(x: ArrayLike) -> Array:
-    """Inverse of the logistic function: log(p / (1 - p)).
-
-    Args:
-      x: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
-
-    Special cases:
-      0 → -inf, 1 → inf; outside → nan.
-
-    Source: `scipy.special.logit`.
-    """
-    (x,) = operands("logit", x)
-    return lax.log(x) - lax.log1p(-x)
-
-
-@library()
-def log_expit(x: ArrayLike) -> Array:
-    """Logarithm of the logistic function.
-
-    Args:
-      x: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.log_expit`.
-    """
-    (x,) = operands("log_expit", x)
-    return -logaddexp(-x, filled(x, 0))
-
-
-@library()
-def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
-    """Product x log(y), 0 where `x` is 0 and `y` a number.
-
+_complex_docs = shared("""
     Args:
       x: float or complex array-like.
       y: float or complex array-like.
@@ -91,10 +26,45 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     Raises:
       ArgumentError: an argument is no array.
 
+    Source: `scipy.special.{name}`.
+""")
+
+
+@library()
+@_complex_docs
+def expit(x: ArrayLike) -> Array:
+    """Logistic function: 1 / (1 + exp(-x))."""
+    (x,) = operands("expit", x, real=False)
+    return lax.logistic(x)
+
+
+@library()
+@special_docs
+def logit(x: ArrayLike) -> Array:
+    """Inverse of the logistic function: log(p / (1 - p)).
+
+    Special cases:
+      0 → -inf, 1 → inf; outside → nan.
+    """
+    (x,) = operands("logit", x)
+    return lax.log(x) - lax.log1p(-x)
+
+
+@library()
+@special_docs
+def log_expit(x: ArrayLike) -> Array:
+    """Logarithm of the logistic function."""
+    (x,) = operands("log_expit", x)
+    return -logaddexp(-x, filled(x, 0))
+
+
+@library()
+@_complex_docs
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
+    """Product x log(y), 0 where `x` is 0 and `y` a number.
+
     Special cases:
       The derivatives are log(y) and x / y, at x = 0 too; the second is 0 at (0, 0).
-
-    Source: `scipy.special.xlogy`.
     """
     out: Array = _xlogy(*whole(operands("xlogy", x, y, real=False)))
     return out
@@ -118,24 +88,13 @@ _xlogy.defjvps(
 
 
 @library()
+@_complex_docs
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """Product x log(1 + y), 0 where `x` is 0 and `y` a number.
-
-    Args:
-      x: float or complex array-like.
-      y: float or complex array-like.
-
-    Returns:
-      Float or complex array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
 
     Special cases:
       The derivatives are log(1 + y) and x / (1 + y), at x = 0 too; the second is 0 at
       (0, -1).
-
-    Source: `scipy.special.xlog1py`.
     """
     out: Array = _xlog1py(*whole(operands("xlog1py", x, y, real=False)))
     return out
@@ -154,23 +113,12 @@ _xlog1py.defjvps(
 
 
 @library()
+@special_docs
 def entr(x: ArrayLike) -> Array:
     """Entropy -x log(x), 0 where `x` is 0.
 
-    Args:
-      x: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
-
     Special cases:
       Negative numbers → -inf. The derivative at 0 is inf, that of negative numbers nan.
-
-    Source: `scipy.special.entr`.
     """
     out: Array = _entr(*operands("entr", x))
     return out
@@ -186,26 +134,14 @@ _entr.defjvps(lambda t, out, x: -t * (lax.log(x) + 1))
 
 
 @library()
+@special_docs
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """Relative entropy p log(p / q).
-
-    Args:
-      p: real array-like.
-      q: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
 
     Special cases:
       p = 0 and q ≥ 0 → 0; inf where `p` is negative or `q` is not positive. There the
       derivatives are taken for 0, also that by `p` at 0, which is -inf: probabilities
       that are too small for their dtype would make every gradient nan.
-
-    Source: `scipy.special.rel_entr`.
     """
     p, q = whole(operands("rel_entr", p, q))
     both = (p > 0) & (q > 0)
@@ -216,22 +152,9 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 
 
 @library()
+@special_docs
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
-    """Kullback and Leibler's divergence p log(p / q) - p + q.
-
-    Args:
-      p: real array-like.
-      q: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.kl_div`.
-    """
+    """Kullback and Leibler's divergence p log(p / q) - p + q."""
     p, q = whole(operands("kl_div", p, q))
     out: Array = rel_entr(p, q) - p + q
     return out

@@ -14,22 +14,13 @@ from fxflow.lax.axes import integer
 from fxflow.lax.gamma_ratios import log_beta, log_gamma_ratio
 from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.selection import choose_between
-from fxflow.scipy.special._operands import filled, operands, safe, whole
+from fxflow.scipy.special._operands import filled, operands, safe, special_docs, whole
 
 
 @library()
+@special_docs
 def gammaln(x: ArrayLike) -> Array:
     """Logarithm of the absolute value of the gamma function.
-
-    Args:
-      x: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
 
     Special cases:
       0 and negative integers → inf.
@@ -37,31 +28,18 @@ def gammaln(x: ArrayLike) -> Array:
     Example:
       >>> gammaln(4.0).round(4)
       Array(1.7918, dtype=float32)
-
-    Source: `scipy.special.gammaln`.
     """
     (x,) = operands("gammaln", x)
     return lax.lgamma(x)
 
 
 @library()
+@special_docs
 def gammasgn(x: ArrayLike) -> Array:
     """Sign of the gamma function.
 
-    Args:
-      x: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
-
     Special cases:
       Negative integers → nan; ±0 → ±1.
-
-    Source: `scipy.special.gammasgn`.
     """
     (x,) = operands("gammasgn", x)
     whole = lax.floor(x)
@@ -75,18 +53,9 @@ def gammasgn(x: ArrayLike) -> Array:
 
 
 @library()
+@special_docs
 def gamma(x: ArrayLike) -> Array:
     """Gamma function.
-
-    Args:
-      x: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
 
     Special cases:
       Negative integers → nan; ±0 → ±inf.
@@ -94,14 +63,13 @@ def gamma(x: ArrayLike) -> Array:
     Example:
       >>> gamma(5.0).round(3)
       Array(24., dtype=float32)
-
-    Source: `scipy.special.gamma`.
     """
     (x,) = operands("gamma", x)
     return gammasgn(x) * lax.exp(lax.lgamma(x))
 
 
 @library("exact")
+@special_docs
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """Factorial, by the gamma function of n + 1.
 
@@ -114,12 +82,9 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
 
     Raises:
       ArgumentError: an argument is no array, or `exact` is asked for.
-      DtypeError: an argument is complex.
 
     Special cases:
       Negative numbers → 0.
-
-    Source: `scipy.special.factorial`.
     """
     if exact:
         raise ArgumentError(
@@ -132,21 +97,12 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
 
 
 @library()
+@special_docs
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """Beta function.
 
     Args:
       a: real array-like.
-      b: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.beta`.
     """
     x, y = whole(operands("beta", a, b))
     sign = gammasgn(x) * gammasgn(y) * gammasgn(x + y)
@@ -154,106 +110,62 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 @library()
+@special_docs
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """Logarithm of the absolute value of the beta function.
 
     Args:
       a: real array-like.
-      b: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.betaln`.
     """
     out: Array = log_beta(*whole(operands("betaln", a, b)))
     return out
 
 
 @library()
+@special_docs
 def betainc(a: Any, b: Any, x: ArrayLike) -> Array:
     """Regularized incomplete beta function.
 
     Args:
-      a: positive real array-like.
       b: positive real array-like.
       x: real array-like from 0 to 1.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.betainc`.
     """
     a, b, x = whole(operands("betainc", a, b, x))
     return lax.betainc(a, b, x)
 
 
 @library()
+@special_docs
 def gammainc(a: Any, x: Any) -> Array:
     """Regularized lower incomplete gamma function.
 
     Args:
-      a: positive real array-like.
       x: non-negative real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.gammainc`.
     """
     a, x = whole(operands("gammainc", a, x))
     return lax.igamma(a, x)
 
 
 @library()
+@special_docs
 def gammaincc(a: Any, x: Any) -> Array:
     """Regularized upper incomplete gamma function.
 
     Args:
-      a: positive real array-like.
       x: non-negative real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.gammaincc`.
     """
     a, x = whole(operands("gammaincc", a, x))
     return lax.igammac(a, x)
 
 
 @library()
+@special_docs
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """Rising factorial: gamma(z + m) / gamma(z).
 
     Args:
       z: real array-like.
       m: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.poch`.
     """
     z, m = whole(operands("poch", z, m))
     # Of a ratio of poles, which has a value only where nothing is between them.
@@ -264,23 +176,12 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
 
 
 @library()
+@special_docs
 def digamma(x: ArrayLike) -> Array:
     """Derivative of the logarithm of the gamma function.
 
-    Args:
-      x: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
-
     Special cases:
       0 and negative integers → nan.
-
-    Source: `scipy.special.digamma`.
     """
     (x,) = operands("digamma", x)
     return lax.digamma(x)
@@ -290,42 +191,20 @@ psi = digamma
 
 
 @library()
+@special_docs
 def polygamma(n: Any, x: ArrayLike) -> Array:
     """Derivatives of the digamma function.
 
     Args:
       n: non-negative integers, array-like: which.
-      x: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.polygamma`.
     """
     n, x = whole(operands("polygamma", n, x))
     return lax.polygamma(n, x)
 
 
+@special_docs
 def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Array:
-    """Hurwitz's zeta function, the sum of (n + q)⁻ˣ; Riemann's, if `q` is 1.
-
-    Args:
-      x: real array-like.
-      q: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.zeta`.
-    """
+    """Hurwitz's zeta function, the sum of (n + q)⁻ˣ; Riemann's, if `q` is 1."""
     return _zeta(x, q)
 
 

@@ -12,96 +12,57 @@ from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.selection import choose_between
-from fxflow.scipy.special._operands import LOG_SQRT_2PI, filled, operands, safe
+from fxflow.scipy.special._operands import (
+    LOG_SQRT_2PI,
+    filled,
+    operands,
+    safe,
+    special_docs,
+)
 from fxflow.transforms.custom_jvp import custom_jvp
 
 
 @library()
+@special_docs
 def erf(x: ArrayLike) -> Array:
     """Error function.
-
-    Args:
-      x: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
 
     Example:
       >>> erf(0.0)
       Array(0., dtype=float32, weak_type=True)
-
-    Source: `scipy.special.erf`.
     """
     (x,) = operands("erf", x)
     return lax.erf(x)
 
 
 @library()
+@special_docs
 def erfc(x: ArrayLike) -> Array:
-    """Complement of the error function.
-
-    Args:
-      x: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.erfc`.
-    """
+    """Complement of the error function."""
     (x,) = operands("erfc", x)
     return lax.erfc(x)
 
 
 @library()
+@special_docs
 def erfinv(x: ArrayLike) -> Array:
     """Inverse of the error function.
 
-    Args:
-      x: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
-
     Special cases:
       ±1 → ±inf; outside → nan.
-
-    Source: `scipy.special.erfinv`.
     """
     (x,) = operands("erfinv", x)
     return lax.erf_inv(x)
 
 
 @library()
+@special_docs
 def ndtr(x: ArrayLike) -> Array:
     """Distribution function of the standard normal distribution.
-
-    Args:
-      x: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
 
     Example:
       >>> ndtr(0.0)
       Array(0.5, dtype=float32, weak_type=True)
-
-    Source: `scipy.special.ndtr`.
     """
     (x,) = operands("ndtr", x)
     w = x * math.sqrt(0.5)
@@ -113,21 +74,15 @@ def ndtr(x: ArrayLike) -> Array:
 
 
 @library("series_order")
+@special_docs
 def log_ndtr(x: ArrayLike, series_order: int = 6) -> Array:
     """Logarithm of the normal distribution function, exact in the tails.
 
     Args:
-      x: real array-like.
       series_order: how many terms the series of the lower tail has, after the first.
-
-    Returns:
-      Float array of the broadcast shape.
 
     Raises:
       ArgumentError: an argument is no array, or `series_order` no number of terms.
-      DtypeError: an argument is complex.
-
-    Source: `scipy.special.log_ndtr`.
     """
     (x,) = operands("log_ndtr", x)
     if not isinstance(series_order, int) or not 0 <= series_order <= 30:
@@ -183,18 +138,9 @@ _ndtri.defjvp(_ndtri_slope)
 
 
 @library()
+@special_docs
 def ndtri(p: ArrayLike) -> Array:
     """Inverse of the normal distribution function.
-
-    Args:
-      p: real array-like.
-
-    Returns:
-      Float array of the broadcast shape.
-
-    Raises:
-      ArgumentError: an argument is no array.
-      DtypeError: an argument is complex.
 
     Special cases:
       0 → -inf, 1 → inf; outside → nan.
@@ -202,8 +148,6 @@ def ndtri(p: ArrayLike) -> Array:
     Example:
       >>> ndtri(0.5)
       Array(0., dtype=float32, weak_type=True)
-
-    Source: `scipy.special.ndtri`.
     """
     (p,) = operands("ndtri", p)
     found: Array = _ndtri(p)
