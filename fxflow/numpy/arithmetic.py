@@ -199,11 +199,11 @@ def reciprocal(x: Array) -> Array:
 # -- powers ----------------------------------------------------------------------------
 
 
-def _power(x: Any, y: Any) -> Any:
-    """Returns `x ** y`; a Python int as exponent is known when tracing."""
-    if type(y) is int:
-        return _integer_power(x, y)
-    x, y = promote_dtypes("power", x, y)
+def _power(x1: Any, x2: Any) -> Any:
+    """Returns `x1 ** x2`; a Python int as exponent is known when tracing."""
+    if type(x2) is int:
+        return _integer_power(x1, x2)
+    x, y = promote_dtypes("power", x1, x2)
     dtype = x.aval.dtype
     if dtypes.is_inexact(dtype):
         return lax.pow(*broadcast("power", (x, y)))
