@@ -132,7 +132,21 @@ from fxflow.lax.fft import (
     FftType,
     fft,
 )
-from fxflow.lax.gather import gather
+from fxflow.lax.gather_scatter.dimension_numbers import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from fxflow.lax.gather_scatter.gather import gather
+from fxflow.lax.gather_scatter.scatter import (
+    scatter,
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+    scatter_sub,
+)
+from fxflow.lax.gather_scatter.scatter_apply import scatter_apply
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.lax.hyperbolic import (
     acosh,
@@ -153,11 +167,6 @@ from fxflow.lax.joining import concatenate, split, stack, unstack
 from fxflow.lax.linear_solve import custom_linear_solve, custom_root
 from fxflow.lax.map import map
 from fxflow.lax.padding import pad
-from fxflow.lax.places import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-)
 from fxflow.lax.point_to_point import precv, psend
 from fxflow.lax.powers import (
     cbrt,
@@ -205,11 +214,6 @@ from fxflow.lax.rounding import (
     round,
 )
 from fxflow.lax.scan import scan
-from fxflow.lax.scatter import scatter
-from fxflow.lax.scatter_add import scatter_add, scatter_sub
-from fxflow.lax.scatter_apply import scatter_apply
-from fxflow.lax.scatter_extrema import scatter_max, scatter_min
-from fxflow.lax.scatter_mul import scatter_mul
 from fxflow.lax.select import clamp, select, select_n
 from fxflow.lax.slicing import index_in_dim, slice, slice_in_dim
 from fxflow.lax.sort import argsort, sort, sort_key_val, top_k

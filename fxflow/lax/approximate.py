@@ -22,7 +22,7 @@ from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer, number
 from fxflow.lax.elementwise import neg
 from fxflow.lax.families import FLOAT, require_kind
-from fxflow.lax.gather import take_along
+from fxflow.lax.gather_scatter.gather import take_along
 from fxflow.lax.sort import TopK
 
 # Elements that a TPU folds at once: a vector register of a line, a row of it otherwise.

@@ -36,9 +36,12 @@ from fxflow.lax.creation import broadcasted_iota, full
 from fxflow.lax.dynamic_slicing import dynamic_index_in_dim
 from fxflow.lax.elementwise import add, mul
 from fxflow.lax.families import NUMERIC, Linear, require_kind
-from fxflow.lax.gather import gather
+from fxflow.lax.gather_scatter.dimension_numbers import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+)
+from fxflow.lax.gather_scatter.gather import gather
 from fxflow.lax.joining import concatenate
-from fxflow.lax.places import GatherDimensionNumbers, GatherScatterMode
 from fxflow.lax.reduction import reduce_sum
 from fxflow.lax.reshaping import reshape
 

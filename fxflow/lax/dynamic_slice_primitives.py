@@ -20,15 +20,15 @@ from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.core.spmd.memories import part, written
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.families import MOVED
-from fxflow.lax.gather import Gather
-from fxflow.lax.joining import concatenate
-from fxflow.lax.places import (
+from fxflow.lax.gather_scatter.dimension_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
+from fxflow.lax.gather_scatter.gather import Gather
+from fxflow.lax.gather_scatter.scatter import Scatter
+from fxflow.lax.joining import concatenate
 from fxflow.lax.reshaping import reshape
-from fxflow.lax.scatter import Scatter
 
 
 def check_integers(name: str, starts: Sequence[Aval]) -> None:

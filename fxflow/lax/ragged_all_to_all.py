@@ -39,11 +39,14 @@ from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import broadcasted_iota, full
 from fxflow.lax.elementwise import add, max, mul, sub
 from fxflow.lax.families import kind
+from fxflow.lax.gather_scatter.dimension_numbers import (
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from fxflow.lax.gather_scatter.scatter import scatter_add
 from fxflow.lax.keys import check, is_words, on_words
-from fxflow.lax.places import GatherScatterMode, ScatterDimensionNumbers
 from fxflow.lax.reduction import reduce_max, reduce_or
 from fxflow.lax.reshaping import reshape
-from fxflow.lax.scatter_add import scatter_add
 from fxflow.lax.select import clamp, select
 
 INDEX = np.dtype(np.int32)

@@ -25,7 +25,7 @@ from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import total_order_key
 from fxflow.lax.creation import broadcasted_iota
 from fxflow.lax.families import ANY, MOVED, ORDERED, kind, require_kind
-from fxflow.lax.gather import take_along
+from fxflow.lax.gather_scatter.gather import take_along
 from fxflow.lax.keys import is_words, on_words
 
 _COMPARE = {"b": "UNSIGNED", "u": "UNSIGNED", "i": "SIGNED", "f": "TOTALORDER"}

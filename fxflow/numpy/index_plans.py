@@ -23,7 +23,7 @@ from fxflow.errors import (
     DtypeError,
     OutOfRangeError,
 )
-from fxflow.lax.places import GatherScatterMode
+from fxflow.lax.gather_scatter.dimension_numbers import GatherScatterMode
 from fxflow.numpy.creation import asarray
 
 # Items: an int, a slice as a tuple of three, or one of these.

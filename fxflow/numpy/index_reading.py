@@ -17,8 +17,8 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import as_array, typeof
 from fxflow.errors import OutOfRangeError, ShapeError
-from fxflow.lax.gather import fill_param, fill_scalar
-from fxflow.lax.places import GatherScatterMode
+from fxflow.lax.gather_scatter.dimension_numbers import GatherScatterMode
+from fxflow.lax.gather_scatter.gather import fill_param, fill_scalar
 from fxflow.numpy.index_plans import ADVANCED, Plan, plan_of
 
 

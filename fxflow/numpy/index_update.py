@@ -22,7 +22,7 @@ from fxflow.core.arrays.promotion import lub
 from fxflow.core.ir.trace import Tracer, under
 from fxflow.core.runtime.eager import interpreter, library
 from fxflow.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
-from fxflow.lax.places import GatherScatterMode
+from fxflow.lax.gather_scatter.dimension_numbers import GatherScatterMode
 from fxflow.numpy import arithmetic, index_plans, index_reading
 from fxflow.numpy._operands import array_of, beside, convert, repeated
 from fxflow.numpy.comparisons import truth

@@ -17,7 +17,7 @@ from fxflow.lax.complex import complex as complex_
 from fxflow.lax.complex import imag
 from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import add, sub
-from fxflow.lax.gather import take_along
+from fxflow.lax.gather_scatter.gather import take_along
 from fxflow.lax.joining import concatenate
 from fxflow.lax.linalg.householder import Geqp3, Geqrf, HouseholderProduct
 from fxflow.lax.linalg.library import (

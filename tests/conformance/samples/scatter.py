@@ -3,7 +3,10 @@
 import ml_dtypes
 import numpy as np
 
-from fxflow.lax.places import GatherScatterMode, ScatterDimensionNumbers
+from fxflow.lax.gather_scatter.dimension_numbers import (
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
 from tests.conformance.harness import Sample
 from tests.conformance.samples.shape import Samples, values
 

@@ -1,4 +1,4 @@
-"""Gather: slices of an array at many computed places.
+"""Gather: slices of an array read at computed indices.
 
 `dimension_numbers` say how the axes correspond, and a mode says what happens where a
 slice does not lie inside the array: it is moved inside (`CLIP`), replaced by a fill
@@ -9,6 +9,7 @@ value (`FILL_OR_DROP`), or the caller promises that there is none
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,25 +20,22 @@ from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_shape
 from fxflow.lax.families import MOVED
-from fxflow.lax.keys import check, is_words, on_words
-from fxflow.lax.places import (
+from fxflow.lax.gather_scatter.dimension_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
-    Window,
-    inside_text,
     require_axes,
-    require_batching,
-    require_indices,
-    wide_indices,
 )
+from fxflow.lax.gather_scatter.slices import Window, inside_text, wide_indices
+from fxflow.lax.keys import check, is_words, on_words
 
 
 @register
 class Gather(Primitive):
-    """Slices at computed places. All dtypes; integer indices. StableHLO: gather."""
+    """Slices at computed indices. All dtypes; integer indices. StableHLO: gather."""
 
     name = "gather"
     host_kinds = MOVED
@@ -49,45 +47,19 @@ class Gather(Primitive):
         *,
         dimension_numbers: GatherDimensionNumbers,
         slice_sizes: Shape,
-        indices_are_sorted: bool,
-        unique_indices: bool,
-        mode: GatherScatterMode,
-        fill_value: Any,
+        **_: Any,
     ) -> Aval:
         """Batch axes and slice axes, interleaved as asked for."""
         numbers = dimension_numbers
-        ndim = x.ndim
-        require_indices("gather", indices, numbers.start_index_map)
-        require_axes(
-            "gather",
-            "start_index_map",
-            numbers.start_index_map,
-            ndim,
-            increasing=False,
-        )
-        require_axes(
-            "gather",
-            "collapsed_slice_dims",
-            numbers.collapsed_slice_dims,
-            ndim,
-            increasing=True,
-        )
-        require_batching(
-            "gather",
-            x,
-            indices,
-            numbers.operand_batching_dims,
-            numbers.start_indices_batching_dims,
-            (*numbers.collapsed_slice_dims, *numbers.start_index_map),
-        )
-        if len(slice_sizes) != ndim or any(
+        numbers.check("gather", x, indices)
+        if len(slice_sizes) != x.ndim or any(
             not 0 <= k <= n for k, n in zip(slice_sizes, x.shape, strict=False)
         ):
             raise ShapeError(
                 f"gather: slice_sizes {slice_sizes} do not fit {x}: give one length "
                 "for each axis, none larger than the axis"
             )
-        gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+        gone = numbers.dropped
         for d in sorted(gone):
             if slice_sizes[d] > 1:
                 raise ShapeError(
@@ -101,9 +73,7 @@ class Gather(Primitive):
                 f"{numbers.offset_dims} have {len(numbers.offset_dims)}"
             )
         out_ndim = indices.ndim - 1 + len(window)
-        require_axes(
-            "gather", "offset_dims", numbers.offset_dims, out_ndim, increasing=True
-        )
+        require_axes("gather", "offset_dims", numbers.offset_dims, out_ndim)
         offsets, batch = iter(window), iter(indices.shape)
         inside = set(numbers.offset_dims)
         shape = tuple(
@@ -113,16 +83,16 @@ class Gather(Primitive):
 
     def lower(
         self,
-        ctx: Any,
+        ctx: Context,
         x: str,
         indices: str,
         *,
         dimension_numbers: GatherDimensionNumbers,
         slice_sizes: Shape,
         indices_are_sorted: bool,
-        unique_indices: bool,
         mode: GatherScatterMode,
         fill_value: Any,
+        **_: Any,
     ) -> str:
         """`gather`, which moves slices inside; elsewhere the fill value is selected."""
         aval, index_aval = ctx.avals_in
@@ -132,17 +102,15 @@ class Gather(Primitive):
             # XLA has no slices of length 1 of an empty axis.
             scalar = out.update(shape=())
             name = ctx.constant(_outside(mode, fill_value, out.dtype), scalar)
-            return str(ctx.broadcast(name, scalar, out.shape))
+            return ctx.broadcast(name, scalar, out.shape)
         indices, index_aval = wide_indices(ctx, indices, index_aval)
         sorted_text = "true" if indices_are_sorted else "false"
         sizes = ": " * bool(slice_sizes) + ", ".join(map(str, slice_sizes))
-        gathered = str(
-            ctx.emit(
-                f'"stablehlo.gather"({x}, {indices}) <{{dimension_numbers = '
-                f"{numbers.hlo(index_aval.ndim - 1)}, indices_are_sorted = "
-                f"{sorted_text}, slice_sizes = array<i64{sizes}>}}> : "
-                f"({aval.mlir}, {index_aval.mlir}) -> {out.mlir}"
-            )
+        gathered = ctx.emit(
+            f'"stablehlo.gather"({x}, {indices}) <{{dimension_numbers = '
+            f"{numbers.hlo(index_aval.ndim - 1)}, indices_are_sorted = "
+            f"{sorted_text}, slice_sizes = array<i64{sizes}>}}> : "
+            f"({aval.mlir}, {index_aval.mlir}) -> {out.mlir}"
         )
         if mode is not GatherScatterMode.FILL_OR_DROP or not numbers.start_index_map:
             return gathered
@@ -162,10 +130,8 @@ class Gather(Primitive):
         scalar = out.update(shape=())
         fill = ctx.constant(fill_scalar(fill_value, out.dtype), scalar)
         fill = ctx.broadcast(fill, scalar, out.shape)
-        return str(
-            ctx.emit(
-                f"stablehlo.select {mask}, {gathered}, {fill} : {wide.mlir}, {out.mlir}"
-            )
+        return ctx.emit(
+            f"stablehlo.select {mask}, {gathered}, {fill} : {wide.mlir}, {out.mlir}"
         )
 
     def evaluate(self, x: Any, indices: Any, **params: Any) -> Any:
@@ -177,14 +143,7 @@ class Gather(Primitive):
         numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
         fills = params["mode"] is GatherScatterMode.FILL_OR_DROP
         fill_value = params["fill_value"]
-        window = Window(
-            len(sizes),
-            sizes,
-            numbers.start_index_map,
-            numbers.collapsed_slice_dims,
-            numbers.operand_batching_dims,
-            numbers.start_indices_batching_dims,
-        )
+        window = Window(sizes, numbers)
         offset_dims = numbers.offset_dims
         inside_dims = frozenset(offset_dims)
         axis = _taken_axis(numbers)
@@ -246,11 +205,10 @@ class Gather(Primitive):
         indices: Any,
         *,
         dimension_numbers: GatherDimensionNumbers,
-        slice_sizes: Shape,
         indices_are_sorted: bool,
         unique_indices: bool,
         mode: GatherScatterMode,
-        fill_value: Any,
+        **_: Any,
     ) -> Sequence[Any]:
         """The cotangents added up where they came from."""
         total = table["scatter_add"].bind(
@@ -259,7 +217,7 @@ class Gather(Primitive):
             cotangent,
             dimension_numbers=dimension_numbers.scatter(),
             indices_are_sorted=indices_are_sorted,
-            # Different indices may be moved to one place.
+            # Different indices may be clipped to the same one.
             unique_indices=unique_indices and mode is not GatherScatterMode.CLIP,
             mode=mode,
         )
@@ -337,7 +295,7 @@ def gather(
     mode: str | GatherScatterMode | None = None,
     fill_value: Any = None,
 ) -> Array:
-    """Returns slices of an array at many computed places.
+    """Returns slices of an array at computed indices.
 
     Args:
       operand: array of any dtype.
@@ -395,12 +353,8 @@ def gather(
         inner = aval.dtype.suffix
         last = tuple(range(out.ndim, out.ndim + len(inner)))
         params["slice_sizes"] = sizes + inner
-        params["dimension_numbers"] = GatherDimensionNumbers(
-            dimension_numbers.offset_dims + last,
-            dimension_numbers.collapsed_slice_dims,
-            dimension_numbers.start_index_map,
-            dimension_numbers.operand_batching_dims,
-            dimension_numbers.start_indices_batching_dims,
+        params["dimension_numbers"] = replace(
+            dimension_numbers, offset_dims=dimension_numbers.offset_dims + last
         )
         keys: Array = on_words(
             lambda w: Gather.bind(w, start_indices, **params), operand

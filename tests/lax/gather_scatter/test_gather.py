@@ -7,7 +7,7 @@ from fxflow import lax
 from fxflow.core.arrays.array import Array, host_of
 from fxflow.core.arrays.convert import as_array
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
-from fxflow.lax.gather import take_along
+from fxflow.lax.gather_scatter.gather import take_along
 from tests.lax.test_shape import keys, words
 
 X = np.arange(5, dtype="f4") + 1

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from fxflow.errors import ArgumentError
-from fxflow.lax.places import (
+from fxflow.lax.gather_scatter.dimension_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
-    Window,
 )
 
 
@@ -59,22 +58,3 @@ def test_gather_and_scatter_numbers_are_each_other() -> None:
     numbers = GatherDimensionNumbers((1,), (0,), (0,), (2,), (1,))
     assert numbers.scatter().gather() == numbers
     assert numbers.scatter().window_sizes(3, (4, 5)) == (1, 5, 1)
-
-
-def test_positions() -> None:
-    # Slices of 2 in the second axis of [3,4], for indices [2] into both axes.
-    window = Window(2, (1, 2), (0, 1), (0,), (), ())
-    at = np.array([[1, 2], [5, 3]])
-    (rows, columns), inside = window.positions((3, 4), at, False)
-    assert np.broadcast_to(rows, (2, 2)).tolist() == [[1, 1], [2, 2]]
-    assert columns.tolist() == [[2, 3], [2, 3]]
-    assert inside.tolist() == [True, False]
-    _, nobody_asks = window.positions((3, 4), np.array([[1, 2]]), True)
-    assert nobody_asks is None
-
-
-def test_largest_unsigned_index_is_not_negative() -> None:
-    window = Window(1, (1,), (0,), (0,), (), ())
-    huge = np.array([[2**64 - 1]], np.uint64)
-    (at,), inside = window.positions((3,), huge, False)
-    assert (at.tolist(), inside.tolist()) == ([2], [False])

@@ -1,4 +1,4 @@
-"""A function applied to elements at computed places."""
+"""A function applied to elements at computed indices."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What all scatters share; slices written or combined at computed places."""
+"""What all scatters share; slices written or combined at computed indices."""
 
 import numpy as np
 import pytest

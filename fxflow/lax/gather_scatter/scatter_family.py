@@ -1,8 +1,7 @@
-"""Scattering: what all scatters share.
+"""What all scatters share: slices of an array combined with updates.
 
-Slices of an array are combined with updates at many computed places. Here are the
-family of the primitives, the checks, the program's text, and where the updates go, for
-NumPy.
+The family of their primitives, the checks, the program's text, and where the updates
+go, for NumPy.
 """
 
 from __future__ import annotations
@@ -12,26 +11,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.families import ANY, Kinds, require_kind
-from fxflow.lax.gather import Gather
-from fxflow.lax.places import (
+from fxflow.lax.gather_scatter.dimension_numbers import (
     GatherScatterMode,
     ScatterDimensionNumbers,
-    Window,
-    bounds_text,
     require_axes,
-    require_batching,
-    require_indices,
-    wide_indices,
 )
+from fxflow.lax.gather_scatter.gather import Gather
+from fxflow.lax.gather_scatter.slices import Window, bounds_text, wide_indices
 from fxflow.lax.select import select
+
+Combine = Callable[[Any, list[str]], Sequence[str]]
 
 
 class Scattering(Primitive):
@@ -54,9 +51,7 @@ class Scattering(Primitive):
         updates: Aval,
         *,
         dimension_numbers: ScatterDimensionNumbers,
-        indices_are_sorted: bool,
-        unique_indices: bool,
-        mode: GatherScatterMode,
+        **_: Any,
     ) -> Aval:
         """The type of the array."""
         name = self.name
@@ -70,37 +65,10 @@ class Scattering(Primitive):
         check_scatter(name, x, indices, updates, dimension_numbers)
         return Aval(x.shape, x.dtype, x.weak_type)
 
-    def lower(
-        self,
-        ctx: Any,
-        x: str,
-        indices: str,
-        updates: str,
-        *,
-        dimension_numbers: ScatterDimensionNumbers,
-        indices_are_sorted: bool,
-        unique_indices: bool,
-        mode: GatherScatterMode,
-    ) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`scatter`, which leaves out slices that do not lie inside."""
-        aval, index_aval, update_aval = ctx.avals_in
-
-        def combine(inner: Any, names: list[str]) -> Sequence[str]:
-            if not self.combiner:
-                return names[1:]
-            mlir = aval.update(shape=()).mlir
-            return [inner.emit(f"{self.combiner} {', '.join(names)} : {mlir}")]
-
-        return scatter_text(
-            ctx,
-            (x, indices, updates),
-            (aval, index_aval, update_aval),
-            combine,
-            dimension_numbers,
-            indices_are_sorted,
-            unique_indices,
-            mode,
-        )
+        combine = combine_text(self.combiner, ctx.avals_in[0].dtype)
+        return scatter_text(ctx, operands, ctx.avals_in, combine, **params)
 
     def evaluate(self, x: Any, indices: Any, updates: Any, **params: Any) -> Any:
         """NumPy's assignment at, or `ufunc.at`."""
@@ -115,7 +83,9 @@ class Scattering(Primitive):
     ) -> tuple[Any, bool]:
         """One more axis of the slices, or one batching dimension."""
         x, indices, updates = args
-        params["dimension_numbers"] = params["dimension_numbers"].batched(mapped[1])
+        params["dimension_numbers"] = params["dimension_numbers"].batched(
+            True, mapped[1]
+        )
         if mapped[1]:
             params["indices_are_sorted"] = False
         out = self.bind(
@@ -165,43 +135,15 @@ def check_scatter(
     Raises:
       ShapeError, AxisError, DtypeError: they do not.
     """
-    require_indices(name, indices, numbers.scatter_dims_to_operand_dims)
-    require_axes(
-        name,
-        "scatter_dims_to_operand_dims",
-        numbers.scatter_dims_to_operand_dims,
-        x.ndim,
-        increasing=False,
-    )
-    require_axes(
-        name,
-        "inserted_window_dims",
-        numbers.inserted_window_dims,
-        x.ndim,
-        increasing=True,
-    )
-    require_axes(
-        name,
-        "update_window_dims",
-        numbers.update_window_dims,
-        updates.ndim,
-        increasing=True,
-    )
-    require_batching(
-        name,
-        x,
-        indices,
-        numbers.operand_batching_dims,
-        numbers.scatter_indices_batching_dims,
-        (*numbers.inserted_window_dims, *numbers.scatter_dims_to_operand_dims),
-    )
+    numbers.check(name, x, indices)
+    require_axes(name, "update_window_dims", numbers.update_window_dims, updates.ndim)
     window = len(numbers.update_window_dims)
-    dropped = len(numbers.inserted_window_dims) + len(numbers.operand_batching_dims)
-    if window + dropped != x.ndim:
+    dropped = numbers.dropped
+    if window + len(dropped) != x.ndim:
         raise ShapeError(
             f"{name}: each axis of {x} must be one of update_window_dims (there are "
             f"{window}), inserted_window_dims or operand_batching_dims (there are "
-            f"{dropped})"
+            f"{len(dropped)})"
         )
     batch = tuple(
         n for d, n in enumerate(updates.shape) if d not in numbers.update_window_dims
@@ -213,11 +155,10 @@ def check_scatter(
             f"{numbers.update_window_dims}, got {batch}"
         )
     sizes = numbers.window_sizes(x.ndim, updates.shape)
-    gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     if any(
         k > n
         for d, (k, n) in enumerate(zip(sizes, x.shape, strict=True))
-        if d not in gone
+        if d not in dropped
     ):
         raise ShapeError(
             f"{name}: slices of {sizes} (from updates {updates}) are larger than the "
@@ -225,12 +166,24 @@ def check_scatter(
         )
 
 
+def combine_text(operation: str, dtype: Any) -> Combine:
+    """Returns what writes the combination of (old, update); "" takes the update."""
+
+    def combine(inner: Any, names: list[str]) -> Sequence[str]:
+        if not operation:
+            return names[1:]
+        return [inner.emit(f"{operation} {', '.join(names)} : {Aval((), dtype).mlir}")]
+
+    return combine
+
+
 def scatter_text(
-    ctx: Any,
+    ctx: Context,
     operands: Sequence[str],
     avals: Sequence[Aval],
-    combine: Callable[[Any, list[str]], Sequence[str]],
-    numbers: ScatterDimensionNumbers,
+    combine: Combine,
+    *,
+    dimension_numbers: ScatterDimensionNumbers,
     indices_are_sorted: bool,
     unique_indices: bool,
     mode: GatherScatterMode,
@@ -254,13 +207,14 @@ def scatter_text(
             ),
             (line, at, update_aval),
             combine,
-            ScatterDimensionNumbers((), (0,), (0,)),
-            indices_are_sorted,
-            unique_indices,
-            mode,
+            dimension_numbers=ScatterDimensionNumbers((), (0,), (0,)),
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=mode,
         )
-        return str(ctx.emit(f"stablehlo.reshape {out} : ({line.mlir}) -> {aval.mlir}"))
+        return ctx.emit(f"stablehlo.reshape {out} : ({line.mlir}) -> {aval.mlir}")
     indices, index_aval = wide_indices(ctx, indices, index_aval)
+    numbers = dimension_numbers
     components = numbers.scatter_dims_to_operand_dims
     if mode is GatherScatterMode.CLIP and components:
         sizes = numbers.window_sizes(aval.ndim, update_aval.shape)
@@ -275,14 +229,12 @@ def scatter_text(
     flags = [
         "true" if flag else "false" for flag in (indices_are_sorted, unique_indices)
     ]
-    return str(
-        ctx.emit(
-            f'"stablehlo.scatter"({x}, {indices}, {updates}) <{{indices_are_sorted = '
-            f"{flags[0]}, scatter_dimension_numbers = "
-            f"{numbers.hlo(index_aval.ndim - 1)}, unique_indices = {flags[1]}}}> "
-            f"({region}) : ({aval.mlir}, {index_aval.mlir}, {update_aval.mlir}) -> "
-            f"{aval.mlir}"
-        )
+    return ctx.emit(
+        f'"stablehlo.scatter"({x}, {indices}, {updates}) <{{indices_are_sorted = '
+        f"{flags[0]}, scatter_dimension_numbers = "
+        f"{numbers.hlo(index_aval.ndim - 1)}, unique_indices = {flags[1]}}}> "
+        f"({region}) : ({aval.mlir}, {index_aval.mlir}, {update_aval.mlir}) -> "
+        f"{aval.mlir}"
     )
 
 
@@ -299,14 +251,7 @@ def scatter_positions(
       clip: whether slices are moved inside; else those that are not are left out.
     """
     sizes = numbers.window_sizes(x.ndim, updates.shape)
-    window = Window(
-        x.ndim,
-        sizes,
-        numbers.scatter_dims_to_operand_dims,
-        numbers.inserted_window_dims,
-        numbers.operand_batching_dims,
-        numbers.scatter_indices_batching_dims,
-    )
+    window = Window(sizes, numbers)
     inner = numbers.update_window_dims
     outer = [d for d in range(updates.ndim) if d not in inner]
     values = updates.transpose((*outer, *inner))
@@ -325,12 +270,12 @@ def scatter_positions(
 
 
 def read_back(params: dict[str, Any], x: Any, indices: Any, updates_shape: Any) -> Any:
-    """Returns what lies where the updates go, zero where they go nowhere."""
+    """Returns the elements that updates go to, zero for updates that are dropped."""
     numbers: ScatterDimensionNumbers = params["dimension_numbers"]
     mode = params["mode"]
     aval = typeof(x)
     sizes = numbers.window_sizes(aval.ndim, updates_shape)
-    gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    gone = numbers.dropped
     return Gather.bind(
         x,
         indices,
@@ -374,34 +319,3 @@ def scatter_params(
         "unique_indices": bool(unique_indices),
         "mode": GatherScatterMode.from_any(mode),
     }
-
-
-def combined(
-    name: str,
-    primitive: type[Scattering],
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
-    dimension_numbers: Any,
-    indices_are_sorted: bool,
-    unique_indices: bool,
-    mode: str | GatherScatterMode | None,
-) -> Array:
-    """Returns what a scatter makes of its arguments: the body of all that combine.
-
-    Args:
-      name: of the public function.
-      primitive: that combines.
-      operand: see `lax.scatter`.
-      scatter_indices: see `lax.scatter`.
-      updates: see `lax.scatter`.
-      dimension_numbers: see `lax.scatter`.
-      indices_are_sorted: see `lax.scatter`.
-      unique_indices: see `lax.scatter`.
-      mode: see `lax.scatter`.
-    """
-    params = scatter_params(
-        name, dimension_numbers, indices_are_sorted, unique_indices, mode
-    )
-    result: Array = primitive.bind(operand, scatter_indices, updates, **params)
-    return result

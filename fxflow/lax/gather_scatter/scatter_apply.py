@@ -1,4 +1,4 @@
-"""`scatter_apply`: a function applied to slices of an array at computed places."""
+"""`scatter_apply`: a function applied to elements of an array at computed indices."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ from fxflow.core.ir.primitive import Primitive, register
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import under
 from fxflow.core.runtime.eager import interpreter
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_shape
 from fxflow.lax.families import ANY, require_kind
-from fxflow.lax.places import GatherScatterMode, ScatterDimensionNumbers
-from fxflow.lax.scattering import (
+from fxflow.lax.gather_scatter.dimension_numbers import (
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from fxflow.lax.gather_scatter.scatter_family import (
     check_scatter,
     scatter_params,
     scatter_positions,
@@ -30,7 +34,7 @@ from fxflow.lax.scattering import (
 
 @register
 class ScatterApply(Primitive):
-    """Applies a graph to elements at computed places. All dtypes. StableHLO: scatter.
+    """Applies a graph to elements at computed indices. All dtypes. StableHLO: scatter.
 
     Params:
       graph: from one element to one of the same type.
@@ -39,7 +43,7 @@ class ScatterApply(Primitive):
 
     name = "scatter_apply"
     nondifferentiable = (
-        "a place may be named several times; gather the elements, apply the function "
+        "an index may come several times; gather the elements, apply the function "
         "and scatter the results instead"
     )
     host_kinds = frozenset()
@@ -54,16 +58,13 @@ class ScatterApply(Primitive):
 
     def lower(
         self,
-        ctx: Any,
+        ctx: Context,
         x: str,
         indices: str,
         *,
         graph: Graph,
         update_shape: Shape,
-        dimension_numbers: ScatterDimensionNumbers,
-        indices_are_sorted: bool,
-        unique_indices: bool,
-        mode: GatherScatterMode,
+        **params: Any,
     ) -> str:
         """`scatter` that looks at the old elements only."""
         aval, index_aval = ctx.avals_in
@@ -72,20 +73,11 @@ class ScatterApply(Primitive):
         nothing = ctx.constant(np.zeros((), aval.dtype), scalar)
         nothing = ctx.broadcast(nothing, scalar, update_shape)
 
-        def combine(inner: Any, names: list[str]) -> Sequence[str]:
-            result: list[str] = inner.graph(graph, names[:1])
-            return result
+        def combine(inner: Context, names: list[str]) -> Sequence[str]:
+            return inner.graph(graph, names[:1])
 
-        return scatter_text(
-            ctx,
-            (x, indices, nothing),
-            (aval, index_aval, updates),
-            combine,
-            dimension_numbers,
-            indices_are_sorted,
-            unique_indices,
-            mode,
-        )
+        operands, avals = (x, indices, nothing), (aval, index_aval, updates)
+        return scatter_text(ctx, operands, avals, combine, **params)
 
     def evaluate(
         self,
@@ -95,9 +87,8 @@ class ScatterApply(Primitive):
         graph: Graph,
         update_shape: Shape,
         dimension_numbers: ScatterDimensionNumbers,
-        indices_are_sorted: bool,
-        unique_indices: bool,
         mode: GatherScatterMode,
+        **_: Any,
     ) -> Any:
         """The graph run for one element after the other."""
         out = np.array(x)
@@ -108,10 +99,10 @@ class ScatterApply(Primitive):
         if not values.size:
             return out
         columns = [np.broadcast_to(i, values.shape).ravel() for i in index]
-        for place in zip(*columns, strict=True) if columns else [()]:
-            element = put_host(np.array(out[place]), Aval((), x.dtype))
+        for position in zip(*columns, strict=True) if columns else [()]:
+            element = put_host(np.array(out[position]), Aval((), x.dtype))
             (new,) = under(interpreter(), graph.evaluate, element)
-            out[place] = host_of(as_array(new))
+            out[position] = host_of(as_array(new))
         return out
 
     def batch(
@@ -119,7 +110,9 @@ class ScatterApply(Primitive):
     ) -> tuple[Any, bool]:
         """One more axis of the slices, or one batching dimension."""
         x, indices = args
-        params["dimension_numbers"] = params["dimension_numbers"].batched(mapped[1])
+        params["dimension_numbers"] = params["dimension_numbers"].batched(
+            True, mapped[1]
+        )
         params["update_shape"] = (size, *params["update_shape"])
         if mapped[1]:
             params["indices_are_sorted"] = False
@@ -137,7 +130,7 @@ def scatter_apply(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
-    """Applies a function to elements of an array at computed places.
+    """Applies a function to elements of an array at computed indices.
 
     Args:
       operand: array.
@@ -151,7 +144,7 @@ def scatter_apply(
       mode: see `scatter`.
 
     Returns:
-      Array of the type of `operand`; a place that is named several times has the
+      Array of the type of `operand`; an index that comes several times has the
       function applied as often. There is no derivative.
 
     Raises:

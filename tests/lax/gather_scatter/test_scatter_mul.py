@@ -1,4 +1,4 @@
-"""Products at computed places: derivatives where factors are zero or coincide."""
+"""Products at computed indices: derivatives where factors are zero or coincide."""
 
 from typing import Any
 

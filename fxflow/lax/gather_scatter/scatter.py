@@ -1,0 +1,522 @@
+"""Scatter: slices of an array written or combined at computed indices.
+
+Each primitive with its derivative, then the functions users call.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Var
+from fxflow.core.ir.primitive import Zero, register
+from fxflow.core.runtime.lowering import Context
+from fxflow.lax import _extrema_host
+from fxflow.lax.bitwise import bitwise_not
+from fxflow.lax.comparison import eq
+from fxflow.lax.conversion import convert_element_type
+from fxflow.lax.creation import iota
+from fxflow.lax.elementwise import add, div, mul, neg
+from fxflow.lax.families import ADDED, MOVED, NUMERIC, ORDERED
+from fxflow.lax.gather_scatter.dimension_numbers import (
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from fxflow.lax.gather_scatter.gather import take_along
+from fxflow.lax.gather_scatter.scatter_family import (
+    Scattering,
+    combine_text,
+    kept_where,
+    read_back,
+    scatter_params,
+    scatter_text,
+    scattered_on_host,
+)
+from fxflow.lax.keys import check, is_words, on_words
+from fxflow.lax.recurrence import linear_recurrence, shifted
+from fxflow.lax.reshaping import reshape
+from fxflow.lax.sort import Sort
+
+
+@register
+class ScatterAdd(Scattering):
+    """Adds updates to slices. dtypes: numeric; integer indices. StableHLO: scatter."""
+
+    name = "scatter_add"
+    host_kinds = ADDED
+    kinds = NUMERIC
+    combiner = "stablehlo.add"
+    ufunc = np.add
+
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
+        """`scatter`; for complex numbers of 128 bits on GPU one for each part."""
+        aval, index_aval, update_aval = ctx.avals_in
+        if ctx.platform != "gpu" or dtypes.bits(aval.dtype) <= 64:
+            return super().lower(ctx, *operands, **params)
+        # GPUs have no atomic operation on 128 bits.
+        x, indices, updates = operands
+        real = dtypes.to_real(aval.dtype)
+        x_aval, u_aval = aval.update(dtype=real), update_aval.update(dtype=real)
+        avals = (x_aval, index_aval, u_aval)
+        combine = combine_text(self.combiner, real)
+        parts = []
+        for side in ("real", "imag"):
+            old, new = (
+                ctx.emit(f"stablehlo.{side} {n} : ({a.mlir}) -> {b.mlir}")
+                for n, a, b in ((x, aval, x_aval), (updates, update_aval, u_aval))
+            )
+            parts.append(
+                scatter_text(ctx, (old, indices, new), avals, combine, **params)
+            )
+        return ctx.emit(
+            f"stablehlo.complex {parts[0]}, {parts[1]} : {ctx.avals_out[0].mlir}"
+        )
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """The tangents of the updates added to that of the array."""
+        x, indices, updates = primals
+        tx, _, tu = tangents
+        out = self.bind(x, indices, updates, **params)
+        if type(tu) is Zero:
+            return out, tx
+        return out, self.bind(arith.instantiate(tx), indices, tu, **params)
+
+    def transpose(
+        self, cotangent: Any, x: Any, indices: Any, updates: Any, **params: Any
+    ) -> Sequence[Any]:
+        """The cotangent itself, and where the updates went."""
+        ct_x = cotangent if type(x) is Var else None
+        ct_updates = None
+        if type(updates) is Var:
+            ct_updates = read_back(params, cotangent, indices, updates.aval.shape)
+        return [ct_x, None, ct_updates]
+
+
+def sum_at(params: dict[str, Any], aval: Aval, indices: Any, updates: Any) -> Any:
+    """Returns zeros of a type with the updates added at their indices."""
+    return ScatterAdd.bind(arith.zeros(aval), indices, updates, **params)
+
+
+@register
+class Scatter(Scattering):
+    """Writes slices. All dtypes; integer indices. StableHLO: scatter."""
+
+    name = "scatter"
+    host_kinds = MOVED
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """The tangents of what is left of the array and of the updates that won."""
+        x, indices, updates = primals
+        tx, _, tu = tangents
+        out = self.bind(x, indices, updates, **params)
+        aval = typeof(out).tangent()
+        if type(tx) is Zero and type(tu) is Zero:
+            return out, Zero(aval)
+        if type(tu) is Zero or params["unique_indices"]:
+            both = arith.instantiate(tx), indices, arith.instantiate(tu)
+            return out, self.bind(*both, **params)
+        # Number the elements, write the numbers, and see which are read back.
+        shape = typeof(updates).shape
+        count = typeof(updates).size
+        wide = np.dtype(np.int32 if count < 2**31 - 1 else np.int64)
+        numbers = add(iota(wide, count), arith.constant(1, wide))
+        numbers = reshape(numbers, shape)
+        blank = arith.zeros(Aval(typeof(x).shape, wide))
+        written = self.bind(blank, indices, numbers, **params)
+        won = eq(read_back(params, written, indices, shape), numbers)
+        if type(tx) is Zero:
+            kept = tx
+        else:
+            kept = self.bind(
+                tx, indices, arith.zeros(Aval(shape, aval.dtype)), **params
+            )
+        return out, arith.add(kept, sum_at(params, aval, indices, kept_where(won, tu)))
+
+    def transpose(
+        self, cotangent: Any, x: Any, indices: Any, updates: Any, **params: Any
+    ) -> Sequence[Any]:
+        """The cotangent but where it was written, and what was written."""
+        aval = updates.aval if type(updates) is Var else typeof(updates)
+        ct_x = ct_updates = None
+        if type(x) is Var:
+            zeros = arith.zeros(Aval(aval.shape, typeof(cotangent).dtype))
+            ct_x = self.bind(cotangent, indices, zeros, **params)
+        if type(updates) is Var:
+            ct_updates = read_back(params, cotangent, indices, aval.shape)
+        return [ct_x, None, ct_updates]
+
+
+@register
+class ScatterMul(Scattering):
+    """Multiplies slices by updates. dtypes: numeric. StableHLO: scatter."""
+
+    name = "scatter_mul"
+    kinds = NUMERIC
+    combiner = "stablehlo.multiply"
+    ufunc = np.multiply
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """The product rule; each update by the product of everything else there."""
+        x, indices, updates = primals
+        tx, _, tu = tangents
+        out = self.bind(x, indices, updates, **params)
+        total = None
+        if type(tx) is not Zero:
+            total = self.bind(tx, indices, updates, **params)
+        if type(tu) is not Zero:
+            others = _others(params, x, indices, updates)
+            aval = typeof(out).tangent()
+            total = arith.add(total, sum_at(params, aval, indices, mul(tu, others)))
+        return out, Zero(typeof(out).tangent()) if total is None else total
+
+    def transpose(
+        self, cotangent: Any, x: Any, indices: Any, updates: Any, **params: Any
+    ) -> Sequence[Any]:
+        """The same product, of the cotangent."""
+        return [self.bind(cotangent, indices, updates, **params), None, None]
+
+
+def _others(params: dict[str, Any], x: Any, indices: Any, updates: Any) -> Any:
+    """Returns for each update the product of the array and all other updates there.
+
+    Dividing the whole product by the update would fail for zeros. So the updates are
+    sorted by the elements they go to, and the products of those before and of those
+    behind, at the same element, are multiplied: a polynomial, whose derivatives of any
+    order are exact.
+    """
+    shape = typeof(updates).shape
+    there = read_back(params, x, indices, shape)
+    count = typeof(updates).size
+    if params["unique_indices"] or not count:
+        return there
+    aval = typeof(x)
+    wide = np.dtype(np.int32 if max(count, aval.size) < 2**31 - 1 else np.int64)
+    # Counted from 1: what is left out reads 0.
+    numbers = add(iota(wide, aval.size), arith.constant(1, wide))
+    targets = read_back(params, reshape(numbers, aval.shape), indices, shape)
+    targets, order = Sort.bind(
+        reshape(targets, (count,)),
+        iota(wide, count),
+        dimension=0,
+        is_stable=True,
+        num_keys=1,
+    )
+    ordered = take_along(reshape(updates, (count,)), order, 0)
+    product: Any = None
+    for reverse in (False, True):
+        same = eq(targets, shifted(targets, 0, reverse, -1))
+        factor = kept_where(same, shifted(ordered, 0, reverse, 1))
+        first = convert_element_type(bitwise_not(same), typeof(updates).dtype)
+        side = linear_recurrence(factor, first, 0, reverse)
+        product = side if product is None else mul(product, side)
+    _, product = Sort.bind(order, product, dimension=0, is_stable=False, num_keys=1)
+    return mul(there, reshape(product, shape))
+
+
+class _Extremum(Scattering):
+    """Keeps the smaller or the larger of slices and updates."""
+
+    kinds = ORDERED
+
+    def host_function(self, **params: Any) -> Callable[..., Any]:
+        """`ufunc.at`, and the right one of two zeros."""
+        extrema = super().host_function(**params)
+        any_at = scattered_on_host(np.logical_or, **params)
+        larger = self.name == "scatter_max"
+
+        def call(x: Any, indices: Any, updates: Any) -> Any:
+            out = extrema(x, indices, updates)
+            if not _extrema_host.may_hold_zeros(out):
+                return out
+            won = [_extrema_host.winners(v, larger) for v in (x, updates)]
+            return _extrema_host.settled(out, any_at(won[0], indices, won[1]), larger)
+
+        return call
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """The tangent of what was kept; the mean of them where several are equal."""
+        x, indices, updates = primals
+        tx, _, tu = tangents
+        out = self.bind(x, indices, updates, **params)
+        aval = typeof(out).tangent()
+        if type(tx) is Zero and type(tu) is Zero:
+            return out, Zero(aval)
+        shape = typeof(updates).shape
+        kept = eq(out, x)
+        chosen = eq(read_back(params, out, indices, shape), updates)
+        # Where nothing is equal (nan), every count is zero and the tangent is 0 / 0.
+        count = ScatterAdd.bind(
+            convert_element_type(kept, aval.dtype),
+            indices,
+            convert_element_type(chosen, aval.dtype),
+            **params,
+        )
+        total: Any = None
+        if type(tx) is not Zero:
+            total = kept_where(kept, tx)
+        if type(tu) is not Zero:
+            total = arith.add(
+                total, sum_at(params, aval, indices, kept_where(chosen, tu))
+            )
+        return out, div(total, count)
+
+
+@register
+class ScatterMin(_Extremum):
+    """Keeps the smaller of slices and updates. dtypes: ordered. StableHLO: scatter."""
+
+    name = "scatter_min"
+    combiner = "stablehlo.minimum"
+    ufunc = np.minimum
+
+
+@register
+class ScatterMax(_Extremum):
+    """Keeps the larger of slices and updates. dtypes: ordered. StableHLO: scatter."""
+
+    name = "scatter_max"
+    combiner = "stablehlo.maximum"
+    ufunc = np.maximum
+
+
+# -- public ----------------------------------------------------------------------------
+
+
+def scatter(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Array:
+    """Writes slices of an array at computed indices.
+
+    Args:
+      operand: array of any dtype.
+      scatter_indices: `int[..., n]`: index vectors along the last axis.
+      updates: array of that dtype: one slice for each index vector.
+      dimension_numbers: how the axes correspond.
+      indices_are_sorted: a promise that index vectors come in order.
+      unique_indices: a promise that no two slices coincide or overlap; it makes the
+        derivative cheaper.
+      mode: what happens to a slice that does not lie inside: `"clip"` moves it inside,
+        `"drop"` (the default) leaves it out, `"promise_in_bounds"` says there is none.
+
+    Returns:
+      Array of the type of `operand`. Where indices coincide one of the updates wins, on
+      the CPU the last one.
+
+    Raises:
+      ShapeError, AxisError: shapes and dimension numbers do not fit together.
+      DtypeError: dtypes differ, or indices are not integers.
+      ArgumentError: unknown mode.
+
+    Special cases:
+      Negative indices do not count from the end: they lie outside.
+
+    Example:
+      >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+      >>> x, at = np.zeros(3, "i4"), np.array([[2], [9]])
+      >>> scatter(x, at, np.array([5, 6], "i4"), numbers)
+      Array([0, 0, 5], dtype=int32)
+
+    Source: StableHLO `scatter`.
+    """
+    params = scatter_params(
+        "scatter", dimension_numbers, indices_are_sorted, unique_indices, mode
+    )
+    aval = typeof(operand)
+    if is_words(aval):
+        numbers: ScatterDimensionNumbers = dimension_numbers
+        check(Scatter, aval, typeof(scatter_indices), typeof(updates), **params)
+        ndim = typeof(updates).ndim
+        last = range(ndim, ndim + len(aval.dtype.suffix))
+        params["dimension_numbers"] = replace(
+            numbers, update_window_dims=(*numbers.update_window_dims, *last)
+        )
+        keys: Array = on_words(
+            lambda w, u: Scatter.bind(w, scatter_indices, u, **params), operand, updates
+        )
+        return keys
+    result: Array = Scatter.bind(operand, scatter_indices, updates, **params)
+    return result
+
+
+class CombiningScatter(Protocol):
+    """The signature of the scatters that combine slices with updates."""
+
+    def __call__(  # noqa: D102
+        self,
+        operand: Any,
+        scatter_indices: Any,
+        updates: Any,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+    ) -> Array: ...
+
+
+_DOC = """{summary} at computed indices.
+
+    Args:
+      operand: {kinds} array.
+      scatter_indices: see `scatter`.
+      updates: array of the same dtype: one slice for each index vector.
+      dimension_numbers: how the axes correspond.
+      indices_are_sorted: see `scatter`.
+      unique_indices: see `scatter`.
+      mode: see `scatter`.
+
+    Returns:
+      Array of the type of `operand`{returns}.
+
+    Raises:
+      ShapeError, AxisError: shapes and dimension numbers do not fit together.
+      DtypeError: dtypes differ, are {not_kinds}, or indices are not integers.
+      ArgumentError: unknown mode.
+{special}
+    Example:
+      >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+{example}
+
+    Source: StableHLO `scatter`.
+    """
+
+
+def _combining(
+    primitive: type[Scattering],
+    name: str,
+    summary: str,
+    *,
+    returns: str,
+    example: str,
+    prepared: Callable[[Any], Any] | None = None,
+) -> CombiningScatter:
+    """Declares a scatter that combines.
+
+    Args:
+      primitive: that combines.
+      name: of the function.
+      summary: what it does, for its docstring.
+      returns: how updates at one index are combined, for its docstring.
+      example: lines of its doctest.
+      prepared: what is done to the updates first.
+    """
+
+    def function(
+        operand: Any,
+        scatter_indices: Any,
+        updates: Any,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+    ) -> Array:
+        params = scatter_params(
+            name, dimension_numbers, indices_are_sorted, unique_indices, mode
+        )
+        if prepared is not None:
+            updates = prepared(updates)
+        result: Array = primitive.bind(operand, scatter_indices, updates, **params)
+        return result
+
+    numeric = primitive.kinds is NUMERIC
+    function.__doc__ = _DOC.format(
+        summary=summary,
+        kinds="numeric" if numeric else "real, integer or boolean",
+        not_kinds="not numeric" if numeric else "complex",
+        returns=returns,
+        special="" if numeric else _NAN,
+        example=textwrap.indent(textwrap.dedent(example).strip(), " " * 6),
+    )
+    function.__name__ = function.__qualname__ = name
+    # Messages name the function that the user called by its code.
+    function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
+    return function
+
+
+_NAN = """
+    Special cases:
+      nan wherever the array or one of the updates there is nan.
+"""
+
+scatter_add = _combining(
+    ScatterAdd,
+    "scatter_add",
+    "Adds updates to slices of an array",
+    returns="; where indices coincide all updates are added",
+    example="""
+    >>> x, at = np.zeros(3, "i4"), np.array([[2], [2]])
+    >>> scatter_add(x, at, np.array([5, 6], "i4"), numbers)
+    Array([ 0,  0, 11], dtype=int32)
+    """,
+)
+scatter_sub = _combining(
+    ScatterAdd,
+    "scatter_sub",
+    "Subtracts updates from slices of an array",
+    returns="; where indices coincide all updates are subtracted",
+    example="""
+    >>> scatter_sub(np.zeros(2, "i4"), np.array([[1]]), np.ones(1, "i4"), numbers)
+    Array([ 0, -1], dtype=int32)
+    """,
+    prepared=neg,  # x - u is x + (-u) exactly, for wrapping integers as well
+)
+scatter_mul = _combining(
+    ScatterMul,
+    "scatter_mul",
+    "Multiplies slices of an array by updates",
+    returns="; where indices coincide all updates are multiplied",
+    example="""
+    >>> x, at = np.ones(2, "i4"), np.array([[1], [1]])
+    >>> scatter_mul(x, at, np.array([2, 3], "i4"), numbers)
+    Array([1, 6], dtype=int32)
+    """,
+)
+scatter_min = _combining(
+    ScatterMin,
+    "scatter_min",
+    "Keeps the smaller of slices of an array and updates",
+    returns=""". Its derivative is shared equally among what is
+      equal to the smallest""",
+    example="""
+    >>> x, at = np.ones(2, "i4"), np.array([[0], [0]])
+    >>> scatter_min(x, at, np.array([2, -3], "i4"), numbers)
+    Array([-3,  1], dtype=int32)
+    """,
+)
+scatter_max = _combining(
+    ScatterMax,
+    "scatter_max",
+    "Keeps the larger of slices of an array and updates",
+    returns=""". Its derivative is shared equally among what is
+      equal to the largest""",
+    example="""
+    >>> x, at = np.ones(2, "i4"), np.array([[0], [0]])
+    >>> scatter_max(x, at, np.array([2, -3], "i4"), numbers)
+    Array([2, 1], dtype=int32)
+    """,
+)
