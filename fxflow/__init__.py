@@ -37,7 +37,7 @@ _PLACES = {
     "checkpoint": "transforms.checkpoint",
     "checkpoint_name": "transforms.checkpoint",
     "checkpoint_policies": "transforms.checkpoint",
-    "clear_caches": "transforms.dispatch",
+    "clear_caches": "core.caches",
     "closure_convert": "transforms.custom_derivatives",
     "custom_gradient": "transforms.custom_derivatives",
     "custom_jvp": "transforms.custom_jvp",

@@ -128,7 +128,8 @@ class RandomSplit(_Draw):
 
     def lower(self, ctx: Any, *operands: str, shape: Shape) -> str:
         """The blocks at counters 0, 1, …, their words side by side."""
-        return side_by_side(ctx, lower_words(ctx, operands[0], shape))
+        words = lower_words(ctx, operands[0], shape, makes_keys=True)
+        return side_by_side(ctx, words)
 
     def evaluate(self, *values: Any, shape: Shape) -> Any:
         """The same on the host."""
@@ -158,7 +159,7 @@ class RandomFoldIn(_Draw):
         keys, data = operands
         shape = ctx.avals_in[1].shape
         zero = ctx.constant(np.uint32(0), Aval(shape, WORD))
-        words = call(ctx, [*key_words(ctx, keys), zero, data], shape)
+        words = call(ctx, [*key_words(ctx, keys), zero, data], shape, makes_keys=True)
         return side_by_side(ctx, words)
 
     def evaluate(self, *values: Any, **params: Any) -> Any:

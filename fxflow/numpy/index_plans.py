@@ -15,6 +15,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import (
     ArgumentError,
@@ -193,7 +194,7 @@ class Plan(NamedTuple):
     outside: bool
 
 
-_plans: dict[Any, Plan] = {}
+_plans: Cache[Any, Plan] = Cache("indices", by_options=True)
 
 
 ADVANCED = -2
@@ -223,9 +224,7 @@ def plan_of(
     key = (static, aval.shape, mode, wrap)
     known = _plans.get(key)
     if known is None:
-        if len(_plans) > 8192:
-            _plans.clear()
-        known = _plans[key] = _plan(static, aval, name, mode, wrap)
+        known = _plans.keep(key, _plan(static, aval, name, mode, wrap))
     return known
 
 

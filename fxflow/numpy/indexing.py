@@ -22,8 +22,9 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array, buffer_of, from_host
 from fxflow.core.arrays.array_type import Placed, placed_on
 from fxflow.core.arrays.aval import Aval
+from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EVAL, HOST_BYTES, library, on_forget
+from fxflow.core.runtime.eager import EVAL, HOST_BYTES, library
 from fxflow.devices import buffers
 from fxflow.numpy.index_plans import read
 from fxflow.numpy.index_reading import get
@@ -31,8 +32,7 @@ from fxflow.numpy.index_reading import get
 _new = object.__new__
 
 
-_shapes: dict[Any, Placed] = {}
-on_forget(_shapes.clear)
+_shapes: Cache[Any, Placed] = Cache("types of views")
 
 
 def getitem(x: Any, index: Any) -> Array:
@@ -103,13 +103,9 @@ def _host_view(x: Array, host: np.ndarray[Any, Any], index: Any) -> Array | None
             or dtypes.is_key(aval.dtype)
         ):
             return None
-        if len(_shapes) > 8192:
-            _shapes.clear()
-        known = _shapes[key] = placed_on(
-            Aval(view.shape, aval.dtype, aval.weak_type),
-            placed.placement,
-            placed.committed,
-        )
+        type_ = Aval(view.shape, aval.dtype, aval.weak_type)
+        known = placed_on(type_, placed.placement, placed.committed)
+        _shapes.keep(key, known)
     made: Array = _new(Array)
     made._host = view
     made._placed = known
@@ -174,9 +170,9 @@ def _host_rows(x: Array, index: Array) -> Array | None:
         if _host_view(x, host, Ellipsis) is None:
             return None
         aval = placed.aval
-        known = _shapes[placed, shape] = placed_on(
-            Aval(shape, aval.dtype, aval.weak_type), placed.placement, placed.committed
-        )
+        type_ = Aval(shape, aval.dtype, aval.weak_type)
+        known = placed_on(type_, placed.placement, placed.committed)
+        _shapes.keep((placed, shape), known)
     length = host.shape[0]
     made: Array = _new(Array)
     made._host = np.asarray(

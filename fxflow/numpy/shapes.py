@@ -14,8 +14,9 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.array_type import Placed, placed_on
 from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EVAL, library, on_forget
+from fxflow.core.runtime.eager import EVAL, library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axes, hashable, int_tuple, shape_or_length
 from fxflow.lax.transfer import laid_out
@@ -24,8 +25,7 @@ from fxflow.numpy.axis_order import transpose
 
 _new = object.__new__
 
-_reshaped: dict[Any, tuple[Shape, Placed]] = {}
-on_forget(_reshaped.clear)
+_reshaped: Cache[Any, tuple[Shape, Placed]] = Cache("types of reshaped arrays")
 
 
 def reshape(
@@ -99,9 +99,7 @@ def _reshape(a: Any, shape: Any) -> Array:
         made = placed_on(aval, placed.placement, placed.committed)
         lengths = shape if type(shape) is tuple else (shape,)
         if all(type(n) is int for n in lengths):
-            if len(_reshaped) > 8192:
-                _reshaped.clear()
-            _reshaped[placed, shape] = wanted, made
+            _reshaped.keep((placed, shape), (wanted, made))
     return lax.reshape(a, wanted)
 
 

@@ -19,8 +19,9 @@ from fxflow.core.arrays.array_type import Placed, placed_on
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import not_an_array
 from fxflow.core.arrays.promotion import lub
+from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EVAL, EvalTrace, library, on_forget
+from fxflow.core.runtime.eager import EVAL, EvalTrace, library
 from fxflow.core.spmd.partition import common_place
 from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import SCALARS, host_beside
@@ -170,8 +171,8 @@ class Binary(ufunc[R]):
         super().__init__(function, **options)
         self.mixed = mixed
         # For an array and the type of a Python number: what the number becomes.
-        self._numbers: dict[Any, tuple[Callable[..., R], Any, Placed]] = {}
-        on_forget(self._numbers.clear)
+        self._numbers: Cache[Any, tuple[Callable[..., R], Any, Placed]]
+        self._numbers = Cache("numbers beside arrays")
 
     def __call__(self, x: Any, y: Any, /) -> R:
         """Applies the function to each pair of elements."""
@@ -227,8 +228,7 @@ class Binary(ufunc[R]):
         if plan is None:
             # Known from the next call on.
             return self._eager, dtype, placed
-        found = self._numbers[key] = plan, dtype, placed
-        return found
+        return self._numbers.keep(key, (plan, dtype, placed))
 
     def operators(self, symbol: str) -> tuple[Any, Any]:
         """Returns the methods for the operator: of the left and of the right operand.

@@ -18,9 +18,10 @@ from fxflow.core import tree
 from fxflow.core.arrays.array import Array, buffer_of, require_alive
 from fxflow.core.arrays.array_type import Placed, placed_on
 from fxflow.core.arrays.convert import as_array, is_arraylike
+from fxflow.core.caches import Cache, on_clear
 from fxflow.core.ir.trace import state
 from fxflow.core.once import Turn
-from fxflow.core.runtime.eager import EVAL, on_forget, remember
+from fxflow.core.runtime.eager import EVAL
 from fxflow.core.runtime.execute import buffer_at
 from fxflow.core.source import interrupted, without_own_frames
 from fxflow.core.tree.flattening import failed
@@ -55,13 +56,16 @@ class _Caches:
     def __init__(self) -> None:
         # From structure (and static arguments), types and places to a function of the
         # leaves and their buffers.
-        self.fast: dict[Any, Callable[[Sequence[Array], list[Any]], Any]] = {}
+        self.fast: Cache[Any, Callable[[Sequence[Array], list[Any]], Any]]
+        self.fast = Cache("calls of jit")
         # What the last call had: comparing is cheaper than hashing.
         self.last: tuple[Any, Any, Any] = (None, None, None)
-        self.traced: dict[Any, Traced] = {}
+        self.traced: Cache[Any, Traced] = Cache("traces", MAX_TRACED, by_options=True)
         # Of a traced function and places. A program knows what it was traced from, so
         # kept there it would be freed by the garbage collector alone.
-        self.compiled: dict[Any, Compiled] = {}
+        self.compiled: Cache[Any, Compiled] = Cache(
+            "programs", MAX_TRACED, by_options=True
+        )
         # Which threads are tracing or compiling, and what.
         self.turns: dict[Any, Turn] = {}
         #: How often it was traced, and for what the last times.
@@ -77,13 +81,13 @@ class _Caches:
 
     def keep_traced(self, key: Any, traced: Traced) -> None:
         """Keeps what was traced for a signature; the oldest go when it is too much."""
-        remember(self.traced, key, traced, MAX_TRACED)
+        self.traced.keep(key, traced)
 
     def keep_compiled(self, key: Any, compiled: Compiled) -> None:
         """Keeps a program; the oldest go when there are too many."""
         if len(self.compiled) >= MAX_TRACED:
             self.forget_fast()  # it has those that will go too
-        remember(self.compiled, key, compiled, MAX_TRACED)
+        self.compiled.keep(key, compiled)
 
     def forget_fast(self) -> None:
         self.fast.clear()
@@ -101,25 +105,19 @@ _shared: weakref.WeakKeyDictionary[Any, dict[Any, _Caches]] = (
 _all_caches: weakref.WeakSet[_Caches] = weakref.WeakSet()
 
 
-def clear_caches() -> None:
-    """Drops everything that was traced and compiled in this process."""
-    for caches in list(_all_caches):
-        caches.clear()
-
-
 def _forget_fast() -> None:
-    for caches in list(_all_caches):
-        caches.forget_fast()
+    for known in list(_all_caches):
+        known.forget_fast()
 
 
-on_forget(_forget_fast)
+on_clear(_forget_fast)
 
 
 def new_caches() -> _Caches:
-    """Returns empty caches, which `clear_caches` knows."""
-    caches = _Caches()
-    _all_caches.add(caches)
-    return caches
+    """Returns empty caches for one function."""
+    made = _Caches()
+    _all_caches.add(made)
+    return made
 
 
 def caches_for(fun: Any, options: Any) -> _Caches:
@@ -240,7 +238,7 @@ class CachedCall:
         else:
             _, treedef, statics = self._split(args, kwargs)
             key = (treedef, statics)
-        self._caches.fast[(key, *placeds)] = _fast_runner(compiled, placeds)
+        self._caches.fast.keep((key, *placeds), _fast_runner(compiled, placeds))
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls what is not known yet."""

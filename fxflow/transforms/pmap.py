@@ -28,6 +28,7 @@ from fxflow.core.arrays.array_type import Placed, placed_on
 from fxflow.core.arrays.aval import ShapeDtypeStruct
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
+from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.execute import Program, check_finite
 from fxflow.devices import buffers, clients
@@ -175,18 +176,6 @@ def pmap(
     )
 
 
-_every: weakref.WeakSet[PmapFunction] = weakref.WeakSet()
-
-
-def _forget() -> None:
-    for mapped in list(_every):
-        mapped._jitted.clear()
-        mapped._caches.clear()
-
-
-clients.on_clear(_forget)
-
-
 class PmapFunction(CachedCall):
     """A function mapped over devices. Made by `pmap`.
 
@@ -227,10 +216,10 @@ class PmapFunction(CachedCall):
         self._devices, self._backend = devices, backend
         self._axis_size = axis_size
         # By the number of slices, and the axes of the pmaps inside.
-        self._jitted: dict[tuple[int, Rows], Any] = {}
+        self._jitted: Cache[tuple[int, Rows], Any]
+        self._jitted = Cache("pmap by devices", by_options=True)
         self._rows: dict[int, Rows] = {}
         self._axes_of: dict[Any, list[int | None]] = {}
-        _every.add(self)
 
     def __repr__(self) -> str:
         return f"<pmap of {self._name}>"

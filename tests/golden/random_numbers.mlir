@@ -8,7 +8,7 @@ func.func public @main(%a0: tensor<2xui32>, %a1: tensor<f32>) -> (tensor<4xf32>,
 %5 = stablehlo.broadcast_in_dim %3, dims = [] : (tensor<ui32>) -> tensor<2xui32>
 %6 = stablehlo.iota dim = 0 : tensor<2xui32>
 %7 = stablehlo.constant dense<0> : tensor<2xui32>
-%8:2 = func.call @f1(%4, %5, %7, %6) : (tensor<2xui32>, tensor<2xui32>, tensor<2xui32>, tensor<2xui32>) -> (tensor<2xui32>, tensor<2xui32>)
+%8:2 = func.call @f1(%4, %5, %7, %6) {mhlo.frontend_attributes = {inlineable = "false"}} : (tensor<2xui32>, tensor<2xui32>, tensor<2xui32>, tensor<2xui32>) -> (tensor<2xui32>, tensor<2xui32>)
 %9 = stablehlo.reshape %8#0 : (tensor<2xui32>) -> tensor<2x1xui32>
 %10 = stablehlo.reshape %8#1 : (tensor<2xui32>) -> tensor<2x1xui32>
 %11 = stablehlo.concatenate %9, %10, dim = 1 : (tensor<2x1xui32>, tensor<2x1xui32>) -> tensor<2x2xui32>

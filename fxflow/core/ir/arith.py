@@ -14,12 +14,12 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array, put_host
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import as_array
+from fxflow.core.caches import Cache
 from fxflow.core.ir.primitive import Zero, table
 from fxflow.devices import buffers
 
 # Python numbers turn into constants all the time (`2 * x`): each is made once.
-_MAX_CONSTANTS = 4096
-_constants: dict[Any, Array] = {}
+_constants: Cache[Any, Array] = Cache("constants", by_options=True)
 
 
 def constant(value: Any, dtype: Any, weak_type: bool = False) -> Array:
@@ -37,9 +37,7 @@ def constant(value: Any, dtype: Any, weak_type: bool = False) -> Array:
     except TypeError:  # an array cannot be a key
         return _made(value, dtype, weak_type)
     if known is None or known._placed.placement is not buffers.default_placement():
-        if len(_constants) >= _MAX_CONSTANTS:
-            _constants.clear()
-        known = _constants[key] = _made(value, dtype, weak_type)
+        known = _constants.keep(key, _made(value, dtype, weak_type))
     return known
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from fxflow.core import source, tree
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
+from fxflow.core.caches import Cache
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
@@ -50,7 +51,7 @@ class Body:
         self.graph, self.consts, self.out_tree = graph, consts, out_tree
 
 
-_bodies: dict[Any, Body] = {}
+_bodies: Cache[Any, Body] = Cache("traced bodies", MAX_BODIES, by_options=True)
 
 
 def trace_body(
@@ -95,10 +96,7 @@ def trace_body(
     if key is not None and not any(
         isinstance(c, Tracer) or c.nbytes > MAX_CONST_BYTES for c in consts
     ):
-        if len(_bodies) >= MAX_BODIES:
-            for old in list(_bodies)[: MAX_BODIES // 2]:
-                _bodies.pop(old, None)
-        _bodies[key] = body
+        _bodies.keep(key, body)
     return body
 
 

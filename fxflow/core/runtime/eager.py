@@ -23,12 +23,13 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from fxflow._config import config
-from fxflow.core import source, tree
+from fxflow.core import caches, source, tree
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array, host_of, put_host
 from fxflow.core.arrays.array_type import Placed, placed_on
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import as_array
+from fxflow.core.caches import Cache
 from fxflow.core.ir.graph import Graph, Literal, Node, Var
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
@@ -42,8 +43,6 @@ from fxflow.errors import NonFiniteError
 # Above this many bytes in and out of one operation, XLA's threads and fused loops win
 # over NumPy even though the call costs more (measured on 2 cores; see docs/design).
 HOST_BYTES = 1 << 18
-# Plans kept for each function; the oldest half goes when there are more.
-MAX_PLANS = 8192
 # Programs kept for all eager operations: each takes some 200 KB.
 MAX_PROGRAMS = 1024
 
@@ -61,7 +60,7 @@ class EvalTrace(Trace):
     __slots__ = ("plans",)
 
     def __init__(self) -> None:
-        self.plans: dict[Any, Plan] = {}
+        self.plans: Cache[Any, Plan] = Cache("eager operations")
 
     def process(
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
@@ -72,7 +71,7 @@ class EvalTrace(Trace):
         plan = self.plans.get(key)
         if plan is None:
             plan = _primitive_plan(primitive, [a._placed for a in arrays], params)
-            remember(self.plans, key, plan)
+            self.plans.keep(key, plan)
         return plan(*arrays)
 
 
@@ -100,33 +99,6 @@ class _Overridden(EvalTrace):
 
 
 OVERRIDDEN = _Overridden()
-
-_libraries: list[dict[Any, Plan]] = []
-_listeners: list[Callable[[], None]] = []
-
-
-def remember(known: dict[Any, Any], key: Any, value: Any, most: int = 0) -> None:
-    """Keeps a plan or a trace; forgets the oldest half when there are too many."""
-    most = most or MAX_PLANS
-    if len(known) >= most:
-        for old in list(known)[: most // 2]:
-            known.pop(old, None)
-    known[key] = value
-
-
-def forget_plans() -> None:
-    """Drops all plans and what else was made under the options in force."""
-    EVAL.plans.clear()
-    _programs.clear()
-    for plans in _libraries:
-        plans.clear()
-    for listener in _listeners:
-        listener()
-
-
-def on_forget(listener: Callable[[], None]) -> None:
-    """Calls `listener` whenever an option that plans depend on changes."""
-    _listeners.append(listener)
 
 
 def options() -> tuple[Any, ...]:
@@ -181,7 +153,7 @@ def _options_changed(_: Any) -> None:
     if not config.overridden() and _in_force[0] != options():
         _in_force[0] = options()
         _overriding.clear()
-        forget_plans()
+        caches.options_changed()
     current = interpreter()
     if isinstance(state.trace, EvalTrace):
         state.trace = current
@@ -299,6 +271,7 @@ def graph_plan(graph: Graph, placeds: Sequence[Placed], name: str) -> Plan:
 
 _programs: OrderedDict[_CompiledPlan, None] = OrderedDict()
 """The plans that have a program, the least recently used first."""
+caches.on_clear(_programs.clear)
 
 
 class _CompiledPlan:
@@ -464,8 +437,7 @@ def library(*static: str) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
-        plans: dict[Any, Plan] = {}
-        _libraries.append(plans)
+        plans: Cache[Any, Plan] = Cache("eager functions")
         code = function.__code__
         positional = code.co_varnames[: code.co_argcount]
         fixed = frozenset(static)
@@ -531,7 +503,7 @@ def library(*static: str) -> Callable[[F], F]:
                     # The key names its type only, and the function asks its value.
                     return function(*args, **kwargs)
                 plan = _library_plan(function, args, kwargs, fixed_positions, fixed)
-                remember(plans, frozen, plan)
+                plans.keep(frozen, plan)
             return plan(*arrays)
 
         call.plans = plans  # type: ignore[attr-defined]
@@ -616,8 +588,7 @@ _SIZES = tuple(
     for bits in range(65)
 )
 
-_numbers: dict[Any, Placed] = {}
-on_forget(_numbers.clear)
+_numbers: Cache[Any, Placed] = Cache("types of Python numbers")
 _new = object.__new__
 
 

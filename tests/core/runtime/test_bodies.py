@@ -12,6 +12,7 @@ from fxflow import jit, lax
 from fxflow.core import tree
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import as_array
+from fxflow.core.caches import Cache
 from fxflow.core.runtime import bodies
 from fxflow.core.runtime.bodies import function_key, trace_body
 
@@ -115,8 +116,7 @@ def test_check_sees_the_result_and_structure_is_kept():
 
 
 def test_the_oldest_are_forgotten(monkeypatch):
-    monkeypatch.setattr(bodies, "_bodies", {})
-    monkeypatch.setattr(bodies, "MAX_BODIES", 4)
+    monkeypatch.setattr(bodies, "_bodies", Cache("test", 4))
     for i in range(10):
         trace(adder(float(i)))
     assert len(bodies._bodies) <= 4

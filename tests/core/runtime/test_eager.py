@@ -149,15 +149,6 @@ def test_a_plan_is_made_once():
     assert len(EVAL.plans) == count + 1
 
 
-def test_tables_of_plans_are_bounded(monkeypatch):
-    monkeypatch.setattr(eager, "MAX_PLANS", 10)
-    plans: dict = {}
-    for i in range(35):
-        eager.remember(plans, i, i)
-        assert len(plans) <= 10
-    assert 34 in plans and 0 not in plans
-
-
 def test_plans_of_graphs():
     graph, arrays = graph_of(lambda x: [lax.neg(x), 2.0, x], np.ones(2, np.float32))
     plan = graph_plan(graph, [a._placed for a in arrays], "f")
@@ -360,19 +351,6 @@ def test_nan_check_when_eager():
     ):
         fnp.log(fnp.array(-1.0))
     assert np.isnan(float(fnp.log(fnp.array(-1.0))))
-
-
-def test_forgetting_plans_tells_listeners():
-    told = []
-    eager.on_forget(lambda: told.append(1))
-    try:
-        lax.sin(fnp.ones(3))
-        eager.forget_plans()
-        assert told == [1]
-        assert not EVAL.plans
-    finally:
-        eager._listeners.pop()
-    assert lax.sin(fnp.zeros(3)).tolist() == [0.0] * 3
 
 
 def test_compile_time_evaluation_under_an_override():
