@@ -26,7 +26,8 @@ Launch = Callable[..., Run]
 # The state after n steps does not depend on who computed it: each member adds up its
 # part of a batch that the step's number determines, and the sum goes over all of them.
 # SCRIPT says who does what to itself: "1:10:9" is worker 1 at step 10 with signal 9;
-# with "0" for the signal it does nothing for ever.
+# with "0" for the signal it does nothing for ever. While there are fewer members than
+# FULL, steps are slow, so that newcomers come before the last one.
 PROGRAM = """
 import os, time
 import numpy as np
@@ -55,7 +56,8 @@ def step(world, state, index):
     if first and index:
         total.block_until_ready()
         print(f"BACK after {time.monotonic() - last:.3f} s", flush=True)
-    time.sleep(float(os.environ.get("PAUSE", "0.002")))
+    is_full = world.size >= int(os.environ.get("FULL", "0"))
+    time.sleep(float(os.environ.get("PAUSE", "0.002")) if is_full else 0.15)
     last = time.monotonic()
     return {"sum": state["sum"] * 0.5 + total, "count": state["count"] + 1}
 
@@ -196,7 +198,7 @@ def test_undisturbed(launch: Launch, write: Callable[..., str]) -> None:
 
 def test_killed_and_replaced(launch: Launch, write: Callable[..., str]) -> None:
     run = launch(
-        *ELASTIC, write(PROGRAM), STEPS="200", SCRIPT="1:10:9 0:12:9", PAUSE="0.01"
+        *ELASTIC, write(PROGRAM), STEPS="200", SCRIPT="1:10:9 0:12:9", FULL="3"
     )
     assert run.end() == 0, run.text
     check(run, 200)

