@@ -17,7 +17,6 @@ from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.arrays.promotion import result_type
 from fxflow.core.ir import arith
-from fxflow.core.ir.primitive import table
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.errors import DtypeError, ShapeError
 
@@ -109,14 +108,17 @@ def aligned(name: str, *args: Any) -> list[Any]:
     shape = avals[0].shape
     if all(aval.shape == shape for aval in avals):
         return list(args)
-    shape = common_shape(name, avals)
+    return stretched(args, common_shape(name, avals))
+
+
+def stretched(args: Sequence[Any], shape: Shape) -> list[Any]:
+    """Returns arrays broadcast to a shape; 0-d constants stay as they are."""
     final = state.trace.final
     return [
         a
-        if aval.shape == shape
-        or not (aval.ndim or (isinstance(a, Tracer) and not final))
-        else broadcast(a, aval, shape)
-        for a, aval in zip(args, avals, strict=True)
+        if not typeof(a).ndim and (final or not isinstance(a, Tracer))
+        else arith.repeated(a, shape)
+        for a in args
     ]
 
 
@@ -138,9 +140,3 @@ def common_shape(name: str, avals: list[Aval]) -> Shape:
         "reshape or broadcast one, or use the function of fxflow.numpy, which "
         "broadcasts"
     )
-
-
-def broadcast(value: Any, aval: Aval, shape: Shape) -> Any:
-    """Returns a 0-d array, or one with axes of length one, repeated to a shape."""
-    dims = tuple(range(aval.ndim))
-    return table["broadcast_in_dim"].bind(value, shape=shape, broadcast_dimensions=dims)

@@ -17,7 +17,7 @@ from fxflow.core.ir.primitive import Primitive, Zero, register, table
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax import _extrema_host
-from fxflow.lax._operands import PYTHON_SCALARS, broadcast, constant_like, operands
+from fxflow.lax._operands import PYTHON_SCALARS, constant_like, operands
 from fxflow.lax.bitwise import bitwise_and
 from fxflow.lax.comparison import gt, lt
 from fxflow.lax.families import MOVED, REAL, Elementwise, must_repeat
@@ -211,7 +211,7 @@ def select_n(which: Any, /, *cases: Any) -> Array:
         # A traced 0-d case could be differentiated or mapped: it must be as large.
         final = state.trace.final
         arrays = [
-            broadcast(c, a, shape)
+            arith.repeated(c, shape)
             if not (a.ndim or final) and isinstance(c, Tracer)
             else c
             for c, a in zip(arrays, avals, strict=True)

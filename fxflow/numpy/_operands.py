@@ -15,14 +15,14 @@ import numpy as np
 
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array, put_host
-from fxflow.core.arrays.array_type import placed_on
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import as_array, not_an_array, typeof
 from fxflow.core.arrays.promotion import lub
+from fxflow.core.ir.arith import constant
 from fxflow.core.ir.primitive import table
-from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.source import at_fault
-from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax._operands import stretched
 
 
 class HasArray(Protocol):
@@ -58,47 +58,6 @@ SCALARS: dict[type, Any] = {
     float: (True,),
     complex: (True,),
 }
-
-# -- constants -------------------------------------------------------------------------
-
-_constants: dict[Any, Array] = {}
-
-
-def constant(value: Any, dtype: Any, weak: bool = False) -> Array:
-    """Returns a Python number as a 0-d array.
-
-    Args:
-      value: bool, int, float or complex.
-      dtype: of the array.
-      weak: whether the array's dtype yields in promotion.
-
-    Raises:
-      OverflowError: the integer does not fit the dtype.
-      DtypeError: the dtype is one of keys.
-    """
-    if dtypes.is_key(dtype):
-        name = dtypes.short_name(dtype)
-        raise DtypeError(f"{at_fault()}numbers do not become {name}")
-    placed = placed_on(Aval((), dtype, weak))
-    key = (type(value), value, placed)
-    known = _constants.get(key)
-    # 0.0 and -0.0 are one key: only the sign tells them apart.
-    if known is not None and value:
-        return known
-    if dtypes.is_key(dtype):
-        raise DtypeError(
-            f"the number {value!r} does not go beside keys ({dtype}): "
-            "fxflow.random.key_data gives the words of keys"
-        )
-    if isinstance(value, int):
-        dtypes.of_python(value, dtype)
-    made = put_host(np.array(value).astype(dtype), placed.aval)
-    if type(value) in (int, float, bool) and value:
-        if len(_constants) > 4096:
-            _constants.clear()
-        _constants[key] = made
-    return made
-
 
 # -- arguments that have no meaning here -----------------------------------------------
 
@@ -325,30 +284,6 @@ def joint_shape(name: str, avals: Sequence[Aval]) -> Shape:
     return tuple(out)
 
 
-def repeated(value: Array, shape: Shape) -> Array:
-    """Returns an array broadcast to a shape that it is known to broadcast to."""
-    aval = value.aval
-    if aval.shape == shape:
-        return value
-    if dtypes.is_key(aval.dtype):
-        words = table["random_unwrap"].bind(value)
-        suffix = aval.dtype.suffix
-        lead = len(shape) - aval.ndim
-        wide = table["broadcast_in_dim"].bind(
-            words,
-            shape=shape + suffix,
-            broadcast_dimensions=tuple(range(lead, len(shape) + len(suffix))),
-        )
-        keys: Array = table["random_wrap"].bind(wide, dtype=aval.dtype)
-        return keys
-    out: Array = table["broadcast_in_dim"].bind(
-        value,
-        shape=shape,
-        broadcast_dimensions=tuple(range(len(shape) - aval.ndim, len(shape))),
-    )
-    return out
-
-
 def broadcast(name: str, args: Sequence[Array]) -> list[Array]:
     """Returns arrays of one shape; 0-d constants stay as they are.
 
@@ -362,18 +297,8 @@ def broadcast(name: str, args: Sequence[Array]) -> list[Array]:
     shape = args[0].aval.shape
     for a in args:
         if a.aval.shape != shape:
-            break
-    else:
-        return list(args)
-    shape = joint_shape(name, [a.aval for a in args])
-    final = state.trace.final
-    return [
-        a
-        if a.aval.shape == shape
-        or (not a.aval.ndim and (final or not isinstance(a, Tracer)))
-        else repeated(a, shape)
-        for a in args
-    ]
+            return stretched(args, joint_shape(name, [a.aval for a in args]))
+    return list(args)
 
 
 def promote(name: str, *args: Any) -> list[Array]:
@@ -389,6 +314,21 @@ def promote(name: str, *args: Any) -> list[Array]:
       ShapeError: the shapes do not broadcast together.
     """
     return broadcast(name, promote_dtypes(name, *args))
+
+
+def promote_floats(name: str, *args: Any) -> list[Array]:
+    """Returns operands of one inexact dtype and one shape (0-d constants excepted).
+
+    Args:
+      name: of the function, for messages.
+      *args: array-likes.
+
+    Raises:
+      ArgumentError: an operand is no array.
+      DtypeError: the dtypes do not combine or are not numbers.
+      ShapeError: the shapes do not broadcast together.
+    """
+    return broadcast(name, promote_inexact(name, *args))
 
 
 def shape_of(value: Any) -> Shape:

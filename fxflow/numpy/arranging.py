@@ -13,6 +13,7 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import as_array, unwrapped
+from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.eager import library
 from fxflow.errors import (
@@ -23,7 +24,7 @@ from fxflow.errors import (
 )
 from fxflow.lax.axes import canonical_axes, canonical_axis, shape_or_length
 from fxflow.lax.transfer import laid_out
-from fxflow.numpy._operands import ArrayLike, array_of, convert, repeated
+from fxflow.numpy._operands import ArrayLike, array_of, convert
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.index_functions import take
 from fxflow.numpy.index_update import At

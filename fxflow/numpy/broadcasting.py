@@ -7,11 +7,12 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ShapeError
 from fxflow.lax.axes import shape_or_length
 from fxflow.lax.transfer import laid_out
-from fxflow.numpy._operands import ArrayLike, ShapeLike, array_of, joint_shape, repeated
+from fxflow.numpy._operands import ArrayLike, ShapeLike, array_of, joint_shape
 
 
 def broadcast_to(

@@ -8,6 +8,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axes, canonical_axis
@@ -17,7 +18,6 @@ from fxflow.numpy._operands import (
     convert,
     promote_dtypes,
     promote_inexact,
-    repeated,
 )
 from fxflow.numpy.arithmetic import absolute, remainder
 from fxflow.numpy.index_functions import take

@@ -7,13 +7,13 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.ir.arith import constant
 from fxflow.core.ir.primitive import table
 from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import (
     ArrayLike,
     array_of,
     broadcast,
-    constant,
     convert,
     promote,
     promote_inexact,

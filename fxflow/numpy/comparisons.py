@@ -10,10 +10,11 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.ir.arith import constant
 from fxflow.core.ir.primitive import table
 from fxflow.errors import DtypeError
 from fxflow.numpy._declare import binary, primitive_binary, unary
-from fxflow.numpy._operands import broadcast, constant, convert, promote, promote_dtypes
+from fxflow.numpy._operands import broadcast, convert, promote, promote_dtypes
 from fxflow.numpy.ufuncs import Binary
 
 _BOOLS = "Array of bools of the broadcast shape."

@@ -13,11 +13,12 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.array_type import require_room
 from fxflow.core.arrays.convert import as_array, typeof
+from fxflow.core.ir.arith import constant
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, library
 from fxflow.errors import AxisError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer
-from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, constant, convert
+from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, convert
 from fxflow.numpy.creation import asarray, to_device, wrap_host
 from fxflow.numpy.finding import nonzero
 from fxflow.numpy.reductions import sum

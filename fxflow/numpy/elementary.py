@@ -10,15 +10,10 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.ir.arith import repeated
 from fxflow.errors import DtypeError
 from fxflow.numpy._declare import binary, float_unary, primitive_binary, unary
-from fxflow.numpy._operands import (
-    broadcast,
-    convert,
-    joint_shape,
-    promote_inexact,
-    repeated,
-)
+from fxflow.numpy._operands import convert, joint_shape, promote_floats, promote_inexact
 from fxflow.transforms.custom_jvp import custom_jvp
 
 # -- exponentials and logarithms -------------------------------------------------------
@@ -58,12 +53,7 @@ def log10(x: Array) -> Array:
 
 def _strong_pair(name: str, x: Any, y: Any) -> list[Any]:
     """Returns two operands of one inexact dtype, not weak, and one shape."""
-    return [convert(a, a.aval.dtype) for a in float_pair(name, x, y)]
-
-
-def float_pair(name: str, x: Any, y: Any) -> list[Any]:
-    """Returns two operands of one inexact dtype and one shape."""
-    return broadcast(name, promote_inexact(name, x, y))
+    return [convert(a, a.aval.dtype) for a in promote_floats(name, x, y)]
 
 
 # -- trigonometry ----------------------------------------------------------------------
@@ -103,7 +93,7 @@ arctan2 = primitive_binary(
     "arctan2",
     "Angle of the point (`x2`, `x1`), from -π to π.",
     "atan2",
-    promotion=float_pair,
+    promotion=promote_floats,
     returns="Float array of the broadcast shape.",
     special="(±0, -1) → ±π; (±0, +1) → ±0.",
 )
@@ -246,7 +236,7 @@ def _principal(angle: Array, scale: float) -> Array:
     returns="Float or complex array of the broadcast shape.",
     special="two infinities of one sign → that infinity. The imaginary part of a "
     "complex result is in [-π, π].",
-    promotion=float_pair,
+    promotion=promote_floats,
 )
 def logaddexp(x: Array, y: Array) -> Array:
     """Logarithm of the sum of exponentials."""
@@ -269,7 +259,7 @@ def logaddexp2(x: Array, y: Array) -> Array:
     "Step function: 0 below 0, 1 above, `x2` at 0.",
     returns="Float array of the broadcast shape.",
     special="nan → nan.",
-    promotion=float_pair,
+    promotion=promote_floats,
 )
 def heaviside(x: Array, y: Array) -> Array:
     """Step function."""

@@ -9,10 +9,11 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.docs import shared
+from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ShapeError
 from fxflow.lax.axes import canonical_axis
-from fxflow.numpy._operands import ArrayLike, array_of, no_out, repeated
+from fxflow.numpy._operands import ArrayLike, array_of, no_out
 
 
 def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:

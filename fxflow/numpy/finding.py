@@ -12,6 +12,7 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import as_array
+from fxflow.core.ir.arith import constant, repeated
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.eager import library
 from fxflow.errors import (
@@ -20,7 +21,7 @@ from fxflow.errors import (
     ShapeError,
 )
 from fxflow.lax.axes import integer
-from fxflow.numpy._operands import ArrayLike, array_of, constant, convert, repeated
+from fxflow.numpy._operands import ArrayLike, array_of, convert
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.selection import choose_between
 from fxflow.numpy.selection import where as _where

@@ -11,6 +11,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.ir.arith import constant
 from fxflow.core.runtime.eager import library
 from fxflow.errors import DtypeError
 from fxflow.numpy._declare import binary, primitive_binary, unary
@@ -18,13 +19,12 @@ from fxflow.numpy._operands import (
     ArrayLike,
     array_of,
     broadcast,
-    constant,
     convert,
     no_out,
     promote_dtypes,
+    promote_floats,
     promote_inexact,
 )
-from fxflow.numpy.elementary import float_pair
 from fxflow.numpy.selection import choose_between
 
 _BOOLS = "Array of bools of the shape of `x`."
@@ -324,7 +324,7 @@ def fabs(x: Array) -> Array:
 @binary(
     "`x1` with the sign of `x2`.",
     returns="Float array of the broadcast shape.",
-    promotion=float_pair,
+    promotion=promote_floats,
 )
 def copysign(x: Array, y: Array) -> Array:
     """Magnitude of one, sign of the other."""
@@ -338,7 +338,7 @@ nextafter = primitive_binary(
     "nextafter",
     "The next float after `x1` in the direction of `x2`.",
     "nextafter",
-    promotion=float_pair,
+    promotion=promote_floats,
     returns="Float array of the broadcast shape.",
     special="equal numbers give `x2`.",
 )

@@ -11,19 +11,13 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import as_array
+from fxflow.core.ir.arith import constant, repeated
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.numpy import index_plans, index_reading
-from fxflow.numpy._operands import (
-    ArrayLike,
-    array_of,
-    constant,
-    convert,
-    no_out,
-    repeated,
-)
+from fxflow.numpy._operands import ArrayLike, array_of, convert, no_out
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.finding import nonzero, nonzero_mask

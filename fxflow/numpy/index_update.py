@@ -19,12 +19,13 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Shape
 from fxflow.core.arrays.convert import as_array
 from fxflow.core.arrays.promotion import lub
+from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer, under
 from fxflow.core.runtime.eager import interpreter, library
 from fxflow.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
 from fxflow.lax.gather_scatter.dimension_numbers import GatherScatterMode
 from fxflow.numpy import arithmetic, index_plans, index_reading
-from fxflow.numpy._operands import array_of, beside, convert, repeated
+from fxflow.numpy._operands import array_of, beside, convert
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.creation import astype_array
 from fxflow.numpy.selection import choose_between

@@ -10,6 +10,7 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import unwrapped
+from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import (
     ArgumentError,
@@ -19,7 +20,7 @@ from fxflow.errors import (
     ShapeError,
 )
 from fxflow.lax.axes import canonical_axes, canonical_axis
-from fxflow.numpy._operands import array_of, convert, repeated
+from fxflow.numpy._operands import array_of, convert
 from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.index_functions import take

@@ -11,6 +11,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
+from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
@@ -24,7 +25,6 @@ from fxflow.numpy._operands import (
     joint_shape,
     no_out,
     promote_inexact,
-    repeated,
     size_of,
 )
 from fxflow.numpy.elementary import flat_at_zero

@@ -11,17 +11,11 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.ir.arith import constant
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.axes import shape_or_length
-from fxflow.numpy._operands import (
-    ArrayLike,
-    DTypeLike,
-    ShapeLike,
-    array_of,
-    constant,
-    convert,
-)
+from fxflow.numpy._operands import ArrayLike, DTypeLike, ShapeLike, array_of, convert
 from fxflow.numpy.creation import asarray
 
 

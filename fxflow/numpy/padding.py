@@ -11,10 +11,11 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis
-from fxflow.numpy._operands import array_of, beside, convert, repeated
+from fxflow.numpy._operands import array_of, beside, convert
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.index_update import At
 from fxflow.numpy.ranges import linspace

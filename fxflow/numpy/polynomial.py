@@ -10,6 +10,7 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.array_type import require_room
+from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.numpy import linalg
@@ -21,7 +22,6 @@ from fxflow.numpy._operands import (
     joint_shape,
     promote_dtypes,
     promote_inexact,
-    repeated,
 )
 from fxflow.numpy.creation import wrap_host
 from fxflow.numpy.diagonals import vander

@@ -19,11 +19,12 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.axes import canonical_axes
 from fxflow.lax.transfer import laid_out
-from fxflow.numpy._operands import array_of, beside, convert, repeated, size_of
+from fxflow.numpy._operands import array_of, beside, convert, size_of
 from fxflow.numpy.floats import isinf, isnan
 from fxflow.numpy.index_functions import take_along_axis
 from fxflow.numpy.means import weights_of

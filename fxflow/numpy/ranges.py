@@ -14,6 +14,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.array_type import require_room
 from fxflow.core.arrays.convert import is_arraylike, typeof
 from fxflow.core.arrays.promotion import result_type
+from fxflow.core.ir.arith import constant, repeated
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.eager import EVAL, library
 from fxflow.errors import ArgumentError, ConcretizationError
@@ -23,11 +24,9 @@ from fxflow.numpy._operands import (
     DTypeLike,
     array_of,
     broadcast,
-    constant,
     convert,
     joint_shape,
     promote_inexact,
-    repeated,
 )
 from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.creation import astype_array, place_of, to_device, wrap_host

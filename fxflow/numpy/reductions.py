@@ -10,6 +10,7 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.docs import shared
+from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axes
@@ -21,7 +22,6 @@ from fxflow.numpy._operands import (
     convert,
     joint_shape,
     no_out,
-    repeated,
     size_of,
 )
 

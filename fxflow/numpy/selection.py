@@ -11,6 +11,7 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import is_arraylike, typeof
+from fxflow.core.ir.arith import constant, repeated
 from fxflow.core.ir.primitive import table
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.eager import library
@@ -19,12 +20,10 @@ from fxflow.numpy._operands import (
     ArrayLike,
     array_of,
     broadcast,
-    constant,
     convert,
     joint_shape,
     no_out,
     promote_dtypes,
-    repeated,
 )
 from fxflow.numpy.comparisons import truth
 

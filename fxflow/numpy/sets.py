@@ -13,17 +13,11 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.docs import shared
+from fxflow.core.ir.arith import constant
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import canonical_axis, integer
-from fxflow.numpy._operands import (
-    ArrayLike,
-    array_of,
-    constant,
-    convert,
-    promote_dtypes,
-    size_of,
-)
+from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_dtypes, size_of
 from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.finding import nonzero
 from fxflow.numpy.floats import isnan

@@ -8,6 +8,7 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.docs import shared
+from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis
@@ -17,7 +18,6 @@ from fxflow.numpy._operands import (
     array_of,
     convert,
     promote_dtypes,
-    repeated,
 )
 from fxflow.numpy.comparisons import less
 from fxflow.numpy.floats import isnan

@@ -15,17 +15,10 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import as_array
+from fxflow.core.ir.arith import repeated
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import canonical_axes, canonical_axis
-from fxflow.numpy._operands import (
-    ArrayLike,
-    Axes,
-    DTypeLike,
-    array_of,
-    convert,
-    no_out,
-    repeated,
-)
+from fxflow.numpy._operands import ArrayLike, Axes, DTypeLike, array_of, convert, no_out
 from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.creation import asarray, astype_array

@@ -12,11 +12,13 @@ import numpy as np
 
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array, put_host
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import as_array
+from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays.convert import as_array, typeof
 from fxflow.core.caches import Cache
 from fxflow.core.ir.primitive import Zero, table
+from fxflow.core.source import at_fault
 from fxflow.devices import buffers
+from fxflow.errors import DtypeError
 
 # Python numbers turn into constants all the time (`2 * x`): each is made once.
 _constants: Cache[Any, Array] = Cache("constants", by_options=True)
@@ -29,6 +31,10 @@ def constant(value: Any, dtype: Any, weak_type: bool = False) -> Array:
       value: a number.
       dtype: canonical dtype.
       weak_type: whether the dtype yields in promotion.
+
+    Raises:
+      OverflowError: the integer does not fit the dtype.
+      DtypeError: the dtype is one of keys.
     """
     # 0.0 and -0.0 are equal, as keys too; so the text of what is zero is the key.
     key = (type(value), value or str(value), dtype, weak_type)
@@ -42,6 +48,11 @@ def constant(value: Any, dtype: Any, weak_type: bool = False) -> Array:
 
 
 def _made(value: Any, dtype: Any, weak_type: bool) -> Array:
+    if dtypes.is_key(dtype):
+        name = dtypes.short_name(dtype)
+        raise DtypeError(f"{at_fault()}numbers do not become {name}")
+    if isinstance(value, int):
+        dtypes.of_python(value, dtype)
     scalar = np.asarray(value).astype(dtype)
     return put_host(scalar, Aval((), dtype, weak_type))
 
@@ -50,12 +61,7 @@ def zeros(aval: Aval) -> Any:
     """Returns an array of zeros of a type."""
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
-    zero = constant(0, aval.dtype)
-    if not aval.ndim:
-        return zero
-    return table["broadcast_in_dim"].bind(
-        zero, shape=aval.shape, broadcast_dimensions=()
-    )
+    return repeated(constant(0, aval.dtype), aval.shape)
 
 
 def instantiate(value: Any) -> Any:
@@ -101,14 +107,26 @@ def broadcast_front(value: Any, aval: Aval, size: int) -> Any:
       aval: its type.
       size: length of the new axis.
     """
+    return repeated(value, (size, *aval.shape))
+
+
+def repeated(value: Any, shape: Shape) -> Any:
+    """Returns an array broadcast to a shape that it is known to broadcast to."""
+    aval = typeof(value)
+    if aval.shape == shape:
+        return value
+    lead = len(shape) - aval.ndim
     if dtypes.is_key(aval.dtype):
-        data = table["random_unwrap"].bind(value)
-        wide = broadcast_front(data, aval.physical, size)
+        words = table["random_unwrap"].bind(value)
+        suffix = aval.dtype.suffix
+        wide = table["broadcast_in_dim"].bind(
+            words,
+            shape=shape + suffix,
+            broadcast_dimensions=tuple(range(lead, len(shape) + len(suffix))),
+        )
         return table["random_wrap"].bind(wide, dtype=aval.dtype)
     return table["broadcast_in_dim"].bind(
-        value,
-        shape=(size, *aval.shape),
-        broadcast_dimensions=tuple(range(1, aval.ndim + 1)),
+        value, shape=shape, broadcast_dimensions=tuple(range(lead, len(shape)))
     )
 
 

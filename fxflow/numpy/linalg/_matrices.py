@@ -9,8 +9,9 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.ir.arith import repeated
 from fxflow.errors import ShapeError
-from fxflow.numpy._operands import convert, promote_inexact, repeated
+from fxflow.numpy._operands import convert, promote_inexact
 from fxflow.numpy.axis_order import matrix_transpose
 from fxflow.numpy.creation import wrap_host
 

@@ -8,6 +8,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ConcretizationError, ShapeError
@@ -18,7 +19,6 @@ from fxflow.numpy._operands import (
     array_of,
     convert,
     promote_inexact,
-    repeated,
     shape_of,
     size_of,
 )

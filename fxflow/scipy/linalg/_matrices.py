@@ -7,8 +7,9 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.ir.arith import repeated
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.numpy._operands import convert, promote_inexact, repeated
+from fxflow.numpy._operands import convert, promote_inexact
 from fxflow.numpy.axis_order import matrix_transpose
 
 _TRANS = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}

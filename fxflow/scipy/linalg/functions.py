@@ -10,9 +10,10 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
 from fxflow.numpy import linalg
-from fxflow.numpy._operands import ArrayLike, convert, repeated
+from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.numpy.axis_order import matrix_transpose
 from fxflow.numpy.linalg._matrices import identity_like
 from fxflow.numpy.products import matmul

@@ -9,8 +9,9 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.docs import shared
+from fxflow.core.ir.arith import repeated
 from fxflow.errors import DtypeError
-from fxflow.numpy._operands import broadcast, promote_inexact
+from fxflow.numpy._operands import joint_shape, promote_inexact
 from fxflow.numpy.selection import choose_between
 
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
@@ -36,16 +37,12 @@ special_docs = shared("""
 
 
 def operands(name: str, *args: Any, real: bool = True) -> list[Array]:
-    """Returns operands of one float dtype and one shape."""
-    out = broadcast(name, promote_inexact(name, *args))
+    """Returns operands of one float dtype, all of the full shape."""
+    out = promote_inexact(name, *args)
     if real and dtypes.is_complex(out[0].aval.dtype):
         raise DtypeError(f"{name}: takes real numbers, got {out[0].aval}")
-    return out
-
-
-def filled(x: Any, value: float) -> Array:
-    """Returns an array like `x` of one value."""
-    return lax.full_like(x, value)
+    shape = joint_shape(name, [a.aval for a in out])
+    return [repeated(a, shape) for a in out]
 
 
 def safe(condition: Any, x: Any, value: float) -> Array:
@@ -53,12 +50,4 @@ def safe(condition: Any, x: Any, value: float) -> Array:
 
     What is not chosen later must be finite, or derivatives would be nan.
     """
-    return choose_between(condition, x, filled(x, value))
-
-
-def whole(args: list[Array]) -> list[Array]:
-    """Returns operands that all have the full shape."""
-    shape = lax.broadcast_shapes(*[a.aval.shape for a in args])
-    return [
-        a if a.aval.shape == shape else lax.broadcast_in_dim(a, shape, ()) for a in args
-    ]
+    return choose_between(condition, x, lax.full_like(x, value))

@@ -12,7 +12,7 @@ from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.elementary import logaddexp
 from fxflow.numpy.selection import choose_between
-from fxflow.scipy.special._operands import filled, operands, special_docs, whole
+from fxflow.scipy.special._operands import operands, special_docs
 from fxflow.transforms.custom_jvp import custom_jvp
 
 _complex_docs = shared("""
@@ -55,7 +55,7 @@ def logit(x: ArrayLike) -> Array:
 def log_expit(x: ArrayLike) -> Array:
     """Logarithm of the logistic function."""
     (x,) = operands("log_expit", x)
-    return -logaddexp(-x, filled(x, 0))
+    return -logaddexp(-x, lax.full_like(x, 0))
 
 
 @library()
@@ -66,20 +66,20 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     Special cases:
       The derivatives are log(y) and x / y, at x = 0 too; the second is 0 at (0, 0).
     """
-    out: Array = _xlogy(*whole(operands("xlogy", x, y, real=False)))
+    out: Array = _xlogy(*operands("xlogy", x, y, real=False))
     return out
 
 
 @custom_jvp
 def _xlogy(x: Any, y: Any) -> Any:
     zero = (x == 0) & (y == y)
-    value = x * lax.log(choose_between(zero, filled(y, 1), y))
-    return choose_between(zero, filled(value, 0), value)
+    value = x * lax.log(choose_between(zero, lax.full_like(y, 1), y))
+    return choose_between(zero, lax.full_like(value, 0), value)
 
 
 def _ratio(x: Any, y: Any) -> Any:
     """Returns x / y, 0 where both are 0."""
-    return x / choose_between((x == 0) & (y == 0), filled(y, 1), y)
+    return x / choose_between((x == 0) & (y == 0), lax.full_like(y, 1), y)
 
 
 _xlogy.defjvps(
@@ -96,15 +96,15 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
       The derivatives are log(1 + y) and x / (1 + y), at x = 0 too; the second is 0 at
       (0, -1).
     """
-    out: Array = _xlog1py(*whole(operands("xlog1py", x, y, real=False)))
+    out: Array = _xlog1py(*operands("xlog1py", x, y, real=False))
     return out
 
 
 @custom_jvp
 def _xlog1py(x: Any, y: Any) -> Any:
     zero = (x == 0) & (y == y)
-    value = x * lax.log1p(choose_between(zero, filled(y, 0), y))
-    return choose_between(zero, filled(value, 0), value)
+    value = x * lax.log1p(choose_between(zero, lax.full_like(y, 0), y))
+    return choose_between(zero, lax.full_like(value, 0), value)
 
 
 _xlog1py.defjvps(
@@ -126,8 +126,8 @@ def entr(x: ArrayLike) -> Array:
 
 @custom_jvp
 def _entr(x: Any) -> Any:
-    out = -xlogy(x, choose_between(x < 0, filled(x, 1), x))
-    return choose_between(x < 0, filled(x, -math.inf), out)
+    out = -xlogy(x, choose_between(x < 0, lax.full_like(x, 1), x))
+    return choose_between(x < 0, lax.full_like(x, -math.inf), out)
 
 
 _entr.defjvps(lambda t, out, x: -t * (lax.log(x) + 1))
@@ -143,18 +143,20 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
       derivatives are taken for 0, also that by `p` at 0, which is -inf: probabilities
       that are too small for their dtype would make every gradient nan.
     """
-    p, q = whole(operands("rel_entr", p, q))
+    p, q = operands("rel_entr", p, q)
     both = (p > 0) & (q > 0)
-    one = choose_between(both, p, filled(p, 1))
-    two = choose_between(both, q, filled(q, 1))
-    out = choose_between(both, one * (lax.log(one) - lax.log(two)), filled(p, math.inf))
-    return choose_between((p == 0) & (q >= 0), filled(p, 0), out)
+    one = choose_between(both, p, lax.full_like(p, 1))
+    two = choose_between(both, q, lax.full_like(q, 1))
+    out = choose_between(
+        both, one * (lax.log(one) - lax.log(two)), lax.full_like(p, math.inf)
+    )
+    return choose_between((p == 0) & (q >= 0), lax.full_like(p, 0), out)
 
 
 @library()
 @special_docs
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """Kullback and Leibler's divergence p log(p / q) - p + q."""
-    p, q = whole(operands("kl_div", p, q))
+    p, q = operands("kl_div", p, q)
     out: Array = rel_entr(p, q) - p + q
     return out

@@ -14,7 +14,7 @@ from fxflow.lax.axes import integer
 from fxflow.lax.gamma_ratios import log_beta, log_gamma_ratio
 from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.selection import choose_between
-from fxflow.scipy.special._operands import filled, operands, safe, special_docs, whole
+from fxflow.scipy.special._operands import operands, safe, special_docs
 
 
 @library()
@@ -44,11 +44,13 @@ def gammasgn(x: ArrayLike) -> Array:
     (x,) = operands("gammasgn", x)
     whole = lax.floor(x)
     odd = whole - 2 * lax.floor(whole / 2) != 0
-    below = choose_between(odd, filled(x, -1), filled(x, 1))
-    below = choose_between(whole == x, filled(x, math.nan), below)
+    below = choose_between(odd, lax.full_like(x, -1), lax.full_like(x, 1))
+    below = choose_between(whole == x, lax.full_like(x, math.nan), below)
     zero = lax.sign(1 / x)
-    out = choose_between(x < 0, below, choose_between(x == 0, zero, filled(x, 1)))
-    out = choose_between(x == -math.inf, filled(x, math.nan), out)
+    out = choose_between(
+        x < 0, below, choose_between(x == 0, zero, lax.full_like(x, 1))
+    )
+    out = choose_between(x == -math.inf, lax.full_like(x, math.nan), out)
     return choose_between(x != x, x, out)
 
 
@@ -93,7 +95,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
         )
     (x,) = operands("factorial", n)
     value = lax.exp(lax.lgamma(safe(x >= 0, x, 0) + 1))
-    return choose_between(x < 0, filled(x, 0), value)
+    return choose_between(x < 0, lax.full_like(x, 0), value)
 
 
 @library()
@@ -104,7 +106,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     Args:
       a: real array-like.
     """
-    x, y = whole(operands("beta", a, b))
+    x, y = operands("beta", a, b)
     sign = gammasgn(x) * gammasgn(y) * gammasgn(x + y)
     return sign * lax.exp(betaln(x, y))
 
@@ -117,7 +119,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     Args:
       a: real array-like.
     """
-    out: Array = log_beta(*whole(operands("betaln", a, b)))
+    out: Array = log_beta(*operands("betaln", a, b))
     return out
 
 
@@ -130,7 +132,7 @@ def betainc(a: Any, b: Any, x: ArrayLike) -> Array:
       b: positive real array-like.
       x: real array-like from 0 to 1.
     """
-    a, b, x = whole(operands("betainc", a, b, x))
+    a, b, x = operands("betainc", a, b, x)
     return lax.betainc(a, b, x)
 
 
@@ -142,7 +144,7 @@ def gammainc(a: Any, x: Any) -> Array:
     Args:
       x: non-negative real array-like.
     """
-    a, x = whole(operands("gammainc", a, x))
+    a, x = operands("gammainc", a, x)
     return lax.igamma(a, x)
 
 
@@ -154,7 +156,7 @@ def gammaincc(a: Any, x: Any) -> Array:
     Args:
       x: non-negative real array-like.
     """
-    a, x = whole(operands("gammaincc", a, x))
+    a, x = operands("gammaincc", a, x)
     return lax.igammac(a, x)
 
 
@@ -167,7 +169,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
       z: real array-like.
       m: real array-like.
     """
-    z, m = whole(operands("poch", z, m))
+    z, m = operands("poch", z, m)
     # Of a ratio of poles, which has a value only where nothing is between them.
     pole = (m == 0) & (z <= 0) & (z == lax.floor(z))
     z = safe(~pole, z, 1)
@@ -198,7 +200,7 @@ def polygamma(n: Any, x: ArrayLike) -> Array:
     Args:
       n: non-negative integers, array-like: which.
     """
-    n, x = whole(operands("polygamma", n, x))
+    n, x = operands("polygamma", n, x)
     return lax.polygamma(n, x)
 
 
@@ -210,7 +212,7 @@ def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Array:
 
 @library()
 def _zeta(x: Any, q: Any) -> Array:
-    return lax.zeta(*whole(operands("zeta", x, q)))
+    return lax.zeta(*operands("zeta", x, q))
 
 
 # Up to so many terms are written out, more are an axis.
@@ -237,7 +239,7 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
     d = integer("multigammaln", "d", d)
     (a,) = operands("multigammaln", a)
     require_room((*a.aval.shape, d), a.aval.dtype)
-    out = filled(a, d * (d - 1) / 4 * math.log(math.pi))
+    out = lax.full_like(a, d * (d - 1) / 4 * math.log(math.pi))
     if d > _UNROLLED:
         shape = (*a.aval.shape, d)
         halves = lax.mul(lax.broadcasted_iota(a.aval.dtype, shape, len(shape) - 1), 0.5)

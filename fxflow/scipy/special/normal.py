@@ -14,7 +14,6 @@ from fxflow.numpy._operands import ArrayLike
 from fxflow.numpy.selection import choose_between
 from fxflow.scipy.special._operands import (
     LOG_SQRT_2PI,
-    filled,
     operands,
     safe,
     special_docs,
@@ -97,7 +96,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 6) -> Array:
     y = safe(x <= low, x, low)
     square = y * y
     # The asymptotic series of Mills' ratio.
-    series, term = filled(y, 1), filled(y, 1)
+    series, term = lax.full_like(y, 1), lax.full_like(y, 1)
     for k in range(1, series_order + 1):
         term = term * -(2 * k - 1) / square
         series = series + term
@@ -122,10 +121,10 @@ def _ndtri(p: Any) -> Array:
         gap = now - logq
         bend = -slope * (x + slope)
         x = x - 2 * gap * slope / (2 * slope * slope - gap * bend)
-    x = choose_between(inside, x, filled(x, -math.inf))
+    x = choose_between(inside, x, lax.full_like(x, -math.inf))
     x = choose_between(p < 0.5, x, -x)
-    x = choose_between(p == 0.5, filled(x, 0), x)
-    return choose_between((p >= 0) & (p <= 1), x, filled(x, math.nan))
+    x = choose_between(p == 0.5, lax.full_like(x, 0), x)
+    return choose_between((p >= 0) & (p <= 1), x, lax.full_like(x, math.nan))
 
 
 def _ndtri_slope(primals: Any, tangents: Any) -> Any:
