@@ -22,6 +22,7 @@ from fxflow.errors import DtypeError
 
 # Python numbers turn into constants all the time (`2 * x`): each is made once.
 _constants: Cache[Any, Array] = Cache("constants", by_options=True)
+_COMPLEX = (complex, np.complex64)
 
 
 def constant(value: Any, dtype: Any, weak_type: bool = False) -> Array:
@@ -36,8 +37,9 @@ def constant(value: Any, dtype: Any, weak_type: bool = False) -> Array:
       OverflowError: the integer does not fit the dtype.
       DtypeError: the dtype is one of keys.
     """
-    # 0.0 and -0.0 are equal, as keys too; so the text of what is zero is the key.
-    key = (type(value), value or str(value), dtype, weak_type)
+    # 0.0 and -0.0 are equal, as keys too; so the text of what may be zero is the key.
+    known_by = value if value and not isinstance(value, _COMPLEX) else str(value)
+    key = (type(value), known_by, dtype, weak_type)
     try:
         known = _constants.get(key)
     except TypeError:  # an array cannot be a key

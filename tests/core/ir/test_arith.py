@@ -13,6 +13,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
+from fxflow.errors import DtypeError
 
 F32 = np.dtype(np.float32)
 
@@ -30,6 +31,17 @@ def test_zeros_of_either_sign_are_told_apart():
     assert math.copysign(1, float(arith.constant(0.0, F32))) == 1
     assert math.copysign(1, float(arith.constant(-0.0, F32))) == -1
     assert math.copysign(1, float(arith.constant(0.0, F32))) == 1
+    c64 = np.dtype(np.complex64)
+    for imag in (0.0, -0.0):
+        made = np.asarray(arith.constant(complex(1.0, imag), c64))
+        assert math.copysign(1, made.imag) == math.copysign(1, imag)
+
+
+def test_what_does_not_fit_is_no_constant():
+    with pytest.raises(OverflowError, match="does not fit int8"):
+        arith.constant(1000, np.dtype(np.int8))
+    with pytest.raises(DtypeError, match="numbers do not become"):
+        arith.constant(1, fxflow.random.key(0).dtype)
 
 
 def test_nan_is_a_constant():
