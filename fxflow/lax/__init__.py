@@ -15,7 +15,6 @@ from fxflow.lax.arg_extremum import (
     argmax,
     argmin,
 )
-from fxflow.lax.associative_scan import associative_scan
 from fxflow.lax.axis_order import rev, transpose
 from fxflow.lax.bessel import bessel_i0e, bessel_i1e
 from fxflow.lax.bitcasting import bitcast_convert_type
@@ -63,7 +62,11 @@ from fxflow.lax.comparison import (
     ne,
 )
 from fxflow.lax.complex import complex, conj, imag, real
-from fxflow.lax.cond import cond, switch
+from fxflow.lax.control_flow.associative_scan import associative_scan
+from fxflow.lax.control_flow.cond import cond, switch
+from fxflow.lax.control_flow.map import map
+from fxflow.lax.control_flow.scan import scan
+from fxflow.lax.control_flow.while_loop import fori_loop, while_loop
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.convolution import (
     conv_general_dilated,
@@ -165,7 +168,6 @@ from fxflow.lax.incomplete_gamma import (
 )
 from fxflow.lax.joining import concatenate, split, stack, unstack
 from fxflow.lax.linear_solve import custom_linear_solve, custom_root
-from fxflow.lax.map import map
 from fxflow.lax.padding import pad
 from fxflow.lax.point_to_point import precv, psend
 from fxflow.lax.powers import (
@@ -213,7 +215,6 @@ from fxflow.lax.rounding import (
     nextafter,
     round,
 )
-from fxflow.lax.scan import scan
 from fxflow.lax.select import clamp, select, select_n
 from fxflow.lax.slicing import index_in_dim, slice, slice_in_dim
 from fxflow.lax.sort import argsort, sort, sort_key_val, top_k
@@ -229,7 +230,6 @@ from fxflow.lax.trigonometric import (
     sin,
     tan,
 )
-from fxflow.lax.while_loop import fori_loop, while_loop
 from fxflow.lax.wide_products import (
     mulhi,
 )

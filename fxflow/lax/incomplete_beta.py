@@ -20,6 +20,7 @@ from fxflow.lax import _special_host as host
 from fxflow.lax._operands import operands
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
 from fxflow.lax.comparison import eq, ge, gt, lt
+from fxflow.lax.control_flow.while_loop import while_loop
 from fxflow.lax.conversion import convert
 from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import abs as abs_
@@ -31,7 +32,6 @@ from fxflow.lax.powers import pow as pow_
 from fxflow.lax.reduction import reduce_or
 from fxflow.lax.select import select
 from fxflow.lax.special import Special, scaled
-from fxflow.lax.while_loop import while_loop
 
 _MAX_STEPS = 2_000
 

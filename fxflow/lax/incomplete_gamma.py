@@ -24,6 +24,7 @@ from fxflow.lax import _special_host as host
 from fxflow.lax._operands import operands
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
 from fxflow.lax.comparison import eq, gt, le, lt, ne
+from fxflow.lax.control_flow.while_loop import while_loop
 from fxflow.lax.conversion import convert
 from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import abs as abs_
@@ -36,7 +37,6 @@ from fxflow.lax.powers import square
 from fxflow.lax.reduction import reduce_or
 from fxflow.lax.select import select
 from fxflow.lax.special import Special, digamma, lgamma, scaled
-from fxflow.lax.while_loop import while_loop
 
 # Enough for the series at a = x = 10⁶, which takes about 7 √a steps.
 _MAX_STEPS = 10_000

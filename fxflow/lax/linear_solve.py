@@ -35,7 +35,12 @@ from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import trace_body
 from fxflow.errors import ArgumentError, NotDifferentiableError, ShapeError
-from fxflow.lax.carry import leaves_of, name_of, require_callable, require_structure
+from fxflow.lax.control_flow.carry import (
+    leaves_of,
+    name_of,
+    require_callable,
+    require_structure,
+)
 from fxflow.lax.custom_calls import CustomJVPCall
 
 

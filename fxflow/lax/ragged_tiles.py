@@ -22,6 +22,7 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
 from fxflow.lax.comparison import ge, le, lt
+from fxflow.lax.control_flow.while_loop import while_loop
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import broadcasted_iota, full
 from fxflow.lax.cumulative import cumsum
@@ -33,7 +34,6 @@ from fxflow.lax.reduction import ReduceSum
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.select import clamp, select
 from fxflow.lax.slicing import slice_in_dim
-from fxflow.lax.while_loop import while_loop
 
 # Rows of a tile: enough to fill a matrix unit, few enough to fit small groups.
 _FEWEST, _MOST = 8, 512

@@ -19,6 +19,7 @@ from fxflow.lax import draws
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq, ge, le
+from fxflow.lax.control_flow.while_loop import while_loop
 from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import add, div, mul, neg, sub
 from fxflow.lax.exponential import exp, log
@@ -26,7 +27,6 @@ from fxflow.lax.families import FLOAT, require_kind
 from fxflow.lax.powers import pow, sqrt, square
 from fxflow.lax.reduction import reduce_or
 from fxflow.lax.select import select
-from fxflow.lax.while_loop import while_loop
 
 
 @register

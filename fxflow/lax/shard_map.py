@@ -16,6 +16,7 @@ results that are alike though their types do not say so.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from fxflow.core.ir.higher_order import (
     chosen,
     cotangents_for,
     live_flags,
+    rewired,
     run_host,
     spread,
     uses_axis,
@@ -67,13 +69,11 @@ def manual_axes(mesh: Mesh, axes: Names, tracked: bool) -> named_axes:
     return named_axes(((name, mesh.shape[name]) for name in axes), tracked, mesh)
 
 
-@register
-class ShardMap(HigherOrder):
-    """Each device of a mesh runs a graph on its parts. dtypes: any.
+@dataclass(frozen=True)
+class ShardMapParams:
+    """The parameters of `ShardMap`.
 
-    StableHLO: Shardy's `sdy.manual_computation`.
-
-    Params:
+    Attributes:
       graph: of the parts.
       mesh: the devices.
       in_specs: how each operand is divided.
@@ -82,20 +82,42 @@ class ShardMap(HigherOrder):
       check: whether types inside tell what differs along them.
     """
 
+    graph: Graph
+    mesh: Mesh
+    in_specs: Specs
+    out_specs: Specs
+    axes: Names
+    check: bool
+
+    def inside(self) -> named_axes:
+        """Names the manual axes within a `with` block."""
+        return manual_axes(self.mesh, self.axes, self.check)
+
+    def out_avals(self) -> list[Aval]:
+        """Returns the types of the results of all devices together."""
+        return [
+            a.update(
+                shape=global_shape(a.shape, spec, self.mesh),
+                vma=a.vma.difference(self.axes),
+            )
+            for a, spec in zip(self.graph.out_avals, self.out_specs, strict=True)
+        ]
+
+
+@register
+class ShardMap(HigherOrder):
+    """Each device of a mesh runs a graph on its parts. dtypes: any.
+
+    StableHLO: Shardy's `sdy.manual_computation`.
+
+    Params: see `ShardMapParams`.
+    """
+
     name = "shard_map"
 
-    def abstract(
-        self,
-        *avals: Aval,
-        graph: Graph,
-        mesh: Mesh,
-        in_specs: Specs,
-        out_specs: Specs,
-        axes: Names,
-        check: bool,
-    ) -> list[Aval]:
+    def abstract(self, *avals: Aval, **params: Any) -> list[Aval]:
         """The parts put together."""
-        return _wholes(graph, mesh, out_specs, axes)
+        return ShardMapParams(**params).out_avals()
 
     def mesh(self, params: dict[str, Any]) -> Any:
         """Its own."""
@@ -103,7 +125,7 @@ class ShardMap(HigherOrder):
 
     def inside(self, params: dict[str, Any]) -> Any:
         """The mesh axes as named ones."""
-        return manual_axes(params["mesh"], params["axes"], params["check"])
+        return ShardMapParams(**params).inside()
 
     def uses_axis(self, axis_name: Any, params: dict[str, Any]) -> bool:
         """Whether any operation inside names the axis; its own are others."""
@@ -116,18 +138,10 @@ class ShardMap(HigherOrder):
         graph, wanted, outs = layout.call(node.params["graph"], kinds)
         return Rewritten(wanted, outs, {**node.params, "graph": graph})
 
-    def lower(
-        self,
-        ctx: Any,
-        *operands: str,
-        graph: Graph,
-        mesh: Mesh,
-        in_specs: Specs,
-        out_specs: Specs,
-        axes: Names,
-        check: bool,
-    ) -> list[str]:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> list[str]:
         """`sdy.manual_computation`."""
+        p = ShardMapParams(**params)
+        graph, mesh, axes, in_specs = p.graph, p.mesh, p.axes, p.in_specs
         if ORDERED in graph.effects:
             raise ArgumentError(
                 f"{graph.name}: ordered effects (io_callback(ordered=True), "
@@ -198,34 +212,27 @@ class ShardMap(HigherOrder):
         listed = ", ".join(map(axis_text, axes))
         types = ", ".join(a.mlir for a in wholes)
         results = ", ".join(a.mlir for a in ctx.avals_out)
-        found: list[str] = ctx.emit_many(
+        found = ctx.emit_many(
             len(outs),
             f"sdy.manual_computation({', '.join(operands)}) "
             f"in_shardings=[{specs(wholes, in_specs)}] "
-            f"out_shardings=[{specs(ctx.avals_out, out_specs)}] "
+            f"out_shardings=[{specs(ctx.avals_out, p.out_specs)}] "
             f"manual_axes={{{listed}}} ({head}) {{\n{body}\n}} : "
             f"({types}) -> ({results})",
         )
-        for result, aval, spec in zip(found, ctx.avals_out, out_specs, strict=True):
+        for result, aval, spec in zip(found, ctx.avals_out, p.out_specs, strict=True):
             if aval.size == 0 and mesh.flat == module.devices:
                 ctx.places[result] = NamedSharding(mesh, spec)
         return found
 
-    def evaluate(
-        self,
-        *values: Any,
-        graph: Graph,
-        mesh: Mesh,
-        in_specs: Specs,
-        out_specs: Specs,
-        axes: Names,
-        check: bool,
-    ) -> list[Any]:
+    def evaluate(self, *values: Any, **params: Any) -> list[Any]:
         """What one device computes that plays all of them: a `vmap` over each axis."""
-        parts = []
-        for value, spec in zip(values, in_specs, strict=True):
-            parts.append(cut(value, spec, mesh, axes))
-        derived = graph
+        p = ShardMapParams(**params)
+        mesh, axes, derived = p.mesh, p.axes, p.graph
+        parts = [
+            cut(value, spec, mesh, axes)
+            for value, spec in zip(values, p.in_specs, strict=True)
+        ]
         mapped_in = [True] * len(values)
         with manual_axes(mesh, axes, tracked=False):
             for name in reversed(axes):
@@ -236,117 +243,82 @@ class ShardMap(HigherOrder):
         outs = run_host(derived, parts)
         return [
             joined(out, spec, mesh, axes)
-            for out, spec in zip(outs, out_specs, strict=True)
+            for out, spec in zip(outs, p.out_specs, strict=True)
         ]
 
     # -- derivatives -------------------------------------------------------------------
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        graph: Graph,
-        mesh: Mesh,
-        in_specs: Specs,
-        out_specs: Specs,
-        axes: Names,
-        check: bool,
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[list[Any], list[Any]]:
         """Each device runs the derivative's graph."""
+        p = ShardMapParams(**params)
         nonzero = live_flags(tangents)
-        with manual_axes(mesh, axes, check):
-            derived, has = jvp_graph(graph, nonzero)
-        outs = self.bind(
-            *primals,
-            *chosen(tangents, nonzero),
+        with p.inside():
+            derived, has = jvp_graph(p.graph, nonzero)
+        new = replace(
+            p,
             graph=derived,
-            mesh=mesh,
-            in_specs=(*in_specs, *chosen(in_specs, nonzero)),
-            out_specs=(*out_specs, *chosen(out_specs, has)),
-            axes=axes,
-            check=check,
+            in_specs=(*p.in_specs, *chosen(p.in_specs, nonzero)),
+            out_specs=(*p.out_specs, *chosen(p.out_specs, has)),
         )
-        return _with_tangents(outs, _wholes(graph, mesh, out_specs, axes), has)
+        outs = self.bind(*primals, *chosen(tangents, nonzero), **vars(new))
+        return _with_tangents(outs, p.out_avals(), has)
 
     def linearize(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        graph: Graph,
-        mesh: Mesh,
-        in_specs: Specs,
-        out_specs: Specs,
-        axes: Names,
-        check: bool,
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[list[Any], list[Any]]:
         """Values and residuals, of which every device keeps its own; then the tangents.
 
         A residual leaves as an array with one more axis, divided over the devices that
         differ in it.
         """
+        p = ShardMapParams(**params)
         nonzero = live_flags(tangents)
-        count = len(graph.outputs)
-        with manual_axes(mesh, axes, check):
-            split = linearize_graph(graph, nonzero)
+        count = len(p.graph.outputs)
+        with p.inside():
+            split = linearize_graph(p.graph, nonzero)
             primal, tangent = split.primal, split.tangent
             stacked = _stacking(primal, count)
             own = [i is None for i in split.residual_inputs]
             unstacked = _unstacking(tangent, own)
-        apart = () if check else _apart(graph, in_specs, axes)
+        apart = () if p.check else _apart(p.graph, p.in_specs, p.axes)
         each = [
-            PartitionSpec(tuple(n for n in axes if n in a.vma or n in apart))
+            PartitionSpec(tuple(n for n in p.axes if n in a.vma or n in apart))
             for a in primal.out_avals[count:]
         ]
-        outs = self.bind(
-            *primals,
-            graph=stacked,
-            mesh=mesh,
-            in_specs=in_specs,
-            out_specs=(*out_specs, *each),
-            axes=axes,
-            check=check,
-        )
-        specs = split.residuals(in_specs, each)
+        new = replace(p, graph=stacked, out_specs=(*p.out_specs, *each))
+        outs = self.bind(*primals, **vars(new))
+        specs = split.residuals(p.in_specs, each)
         results: list[Any] = []
         if any(split.has_tangent):
-            results = self.bind(
-                *split.residuals(primals, outs[count:]),
-                *chosen(tangents, nonzero),
+            new = replace(
+                p,
                 graph=unstacked,
-                mesh=mesh,
-                in_specs=(*specs, *chosen(in_specs, nonzero)),
-                out_specs=tuple(chosen(out_specs, split.has_tangent)),
-                axes=axes,
-                check=check,
+                in_specs=(*specs, *chosen(p.in_specs, nonzero)),
+                out_specs=tuple(chosen(p.out_specs, split.has_tangent)),
             )
+            residuals = split.residuals(primals, outs[count:])
+            results = self.bind(*residuals, *chosen(tangents, nonzero), **vars(new))
         return _with_tangents(
-            [*outs[:count], *results],
-            _wholes(graph, mesh, out_specs, axes),
-            split.has_tangent,
+            [*outs[:count], *results], p.out_avals(), split.has_tangent
         )
 
     def transpose(
-        self,
-        cotangent: Sequence[Any],
-        *args: Any,
-        graph: Graph,
-        mesh: Mesh,
-        in_specs: Specs,
-        out_specs: Specs,
-        axes: Names,
-        check: bool,
+        self, cotangent: Sequence[Any], *args: Any, **params: Any
     ) -> Sequence[Any]:
         """Each device transposes; see the top of this file for what is shared."""
+        p = ShardMapParams(**params)
+        graph, mesh, axes = p.graph, p.mesh, p.axes
         linear = [type(a) is Var for a in args]
         nonzero = live_flags(cotangent)
         values = [a for a in args if type(a) is not Var]
-        value_specs = [s for s, lin in zip(in_specs, linear, strict=True) if not lin]
-        linear_specs = chosen(in_specs, linear)
-        ct_specs = chosen(out_specs, nonzero)
-        apart = () if check else _apart(graph, (*in_specs, *out_specs), axes)
-        with manual_axes(mesh, axes, check):
+        value_specs = [s for s, lin in zip(p.in_specs, linear, strict=True) if not lin]
+        linear_specs = chosen(p.in_specs, linear)
+        ct_specs = chosen(p.out_specs, nonzero)
+        specs = (*p.in_specs, *p.out_specs)
+        apart = () if p.check else _apart(graph, specs, axes)
+        with p.inside():
             derived, has = transpose_graph(graph, linear, nonzero)
 
             def missing(
@@ -375,18 +347,13 @@ class ShardMap(HigherOrder):
                 ]
 
             whole = trace_closed(transposed, derived.in_avals, name=derived.name)
-        outs = iter(
-            self.bind(
-                *values,
-                *chosen(cotangent, nonzero),
-                graph=whole,
-                mesh=mesh,
-                in_specs=(*value_specs, *ct_specs),
-                out_specs=tuple(chosen(linear_specs, has)),
-                axes=axes,
-                check=check,
-            )
+        new = replace(
+            p,
+            graph=whole,
+            in_specs=(*value_specs, *ct_specs),
+            out_specs=tuple(chosen(linear_specs, has)),
         )
+        outs = self.bind(*values, *chosen(cotangent, nonzero), **vars(new))
         return cotangents_for(args, outs, has)
 
     # -- vectorisation, pruning --------------------------------------------------------
@@ -397,59 +364,51 @@ class ShardMap(HigherOrder):
         size: int,
         args: Sequence[Any],
         mapped: Sequence[bool],
-        *,
-        graph: Graph,
-        mesh: Mesh,
-        in_specs: Specs,
-        out_specs: Specs,
-        axes: Names,
-        check: bool,
+        **params: Any,
     ) -> tuple[list[Any], list[bool]]:
         """Each device runs the vectorised graph.
 
         The mapped axis is divided over the axes of `vmap(spmd_axis_name=)`, if they are
         manual.
         """
-        over = state.spmd if set(axes).issuperset(state.spmd) else ()
+        p = ShardMapParams(**params)
+        graph, mesh = p.graph, p.mesh
+        over = state.spmd if set(p.axes).issuperset(state.spmd) else ()
         if over:
-            _require_divisible(size, over, mesh, graph, (*in_specs, *out_specs))
+            _require_divisible(size, over, mesh, graph, (*p.in_specs, *p.out_specs))
         divided, state.spmd = state.spmd, ()
         try:
-            with manual_axes(mesh, axes, check):
-                if over and check:
+            with p.inside():
+                if over and p.check:
                     graph = _differing(graph, over, mapped)
                 derived, out_mapped = batch_graph(
                     graph, size // mesh.length(over), mapped, axis_name=axis_name
                 )
         finally:
             state.spmd = divided
-        outs = self.bind(
-            *args,
+        new = replace(
+            p,
             graph=derived,
-            mesh=mesh,
-            in_specs=_behind(over, in_specs, mapped),
-            out_specs=_behind(over, out_specs, out_mapped),
-            axes=axes,
-            check=check,
+            in_specs=_behind(over, p.in_specs, mapped),
+            out_specs=_behind(over, p.out_specs, out_mapped),
         )
-        return outs, out_mapped
+        return self.bind(*args, **vars(new)), out_mapped
 
     def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
         """Each device runs a pruned graph."""
-        params = node.params
-        graph: Graph = params["graph"]
-        pruned = prune(graph, wanted)
+        p = ShardMapParams(**node.params)
+        pruned = prune(p.graph, wanted)
         used = used_inputs(pruned)
-        kept = chosen(pruned.inputs, used)
+        new = replace(
+            p,
+            graph=rewired(pruned, inputs=chosen(pruned.inputs, used)),
+            in_specs=tuple(chosen(p.in_specs, used)),
+            out_specs=tuple(chosen(p.out_specs, wanted)),
+        )
         return node.replace(
             inputs=chosen(node.inputs, used),
             outputs=chosen(node.outputs, wanted),
-            params={
-                **params,
-                "graph": Graph(kept, pruned.nodes, pruned.outputs, graph.name),
-                "in_specs": tuple(chosen(params["in_specs"], used)),
-                "out_specs": tuple(chosen(params["out_specs"], wanted)),
-            },
+            params=vars(new),
         )
 
 
@@ -464,14 +423,6 @@ def uses_index(graph: Graph, axis_name: Any) -> bool:
         )
 
     return any_node(graph, ("uses_index", axis_name), asks)
-
-
-def _wholes(graph: Graph, mesh: Mesh, out_specs: Specs, axes: Names) -> list[Aval]:
-    """Returns the types of the results of all devices together."""
-    return [
-        a.update(shape=global_shape(a.shape, spec, mesh), vma=a.vma.difference(axes))
-        for a, spec in zip(graph.out_avals, out_specs, strict=True)
-    ]
 
 
 def _apart(graph: Graph, specs: Specs, axes: Names) -> Names:

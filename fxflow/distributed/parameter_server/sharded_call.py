@@ -35,7 +35,7 @@ from fxflow.distributed.parameter_server.shards import (
     type_of,
 )
 from fxflow.lax.broadcasting import BroadcastInDim
-from fxflow.lax.cond_primitive import Cond
+from fxflow.lax.control_flow.cond import Cond
 from fxflow.lax.conversion import ConvertElementType
 from fxflow.lax.copying import Copy
 from fxflow.lax.families import Elementwise, must_repeat

@@ -20,6 +20,7 @@ from fxflow.core.ir.primitive import Primitive, register
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.complex import conj
+from fxflow.lax.control_flow.scan import scan
 from fxflow.lax.creation import broadcasted_iota
 from fxflow.lax.elementwise import add, mul, sub
 from fxflow.lax.linalg.library import (
@@ -39,7 +40,6 @@ from fxflow.lax.linalg.library import (
     zeros_text,
 )
 from fxflow.lax.reshaping import expand_dims
-from fxflow.lax.scan import scan
 
 _WHOLE = "differentiate lax.linalg.qr, which it is a part of"
 

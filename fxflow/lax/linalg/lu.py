@@ -15,6 +15,7 @@ from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq, lt
+from fxflow.lax.control_flow.while_loop import fori_loop
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import broadcasted_iota, full
 from fxflow.lax.elementwise import add, sub
@@ -35,7 +36,6 @@ from fxflow.lax.linalg.library import (
 from fxflow.lax.linalg.triangular import triangular_solve
 from fxflow.lax.reduction import ReduceSum
 from fxflow.lax.select import select
-from fxflow.lax.while_loop import fori_loop
 
 
 @register

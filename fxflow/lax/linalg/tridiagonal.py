@@ -20,6 +20,7 @@ from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
 from fxflow.lax.comparison import eq, gt, lt, ne
+from fxflow.lax.control_flow.scan import scan
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import full, full_like
 from fxflow.lax.elementwise import abs, add, div, mul, neg, sub
@@ -42,7 +43,6 @@ from fxflow.lax.linalg.library import (
 from fxflow.lax.recurrence import shifted
 from fxflow.lax.reduction import reduce_max
 from fxflow.lax.reshaping import expand_dims, squeeze
-from fxflow.lax.scan import scan
 from fxflow.lax.select import select
 from fxflow.lax.slicing import index_in_dim, slice_in_dim
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fxflow import vmap
 from tests.conformance.harness import Sample, uniform
-from tests.conformance.samples.cond_primitive import loops, three, two
+from tests.conformance.samples.cond import loops, three, two
 
 
 def _cond_rows(rng: np.random.Generator) -> list[Sample]:

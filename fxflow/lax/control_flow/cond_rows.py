@@ -37,9 +37,9 @@ from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EvalTrace
 from fxflow.core.spmd.memories import Rewritten
 from fxflow.lax.arg_extremum import argmax
+from fxflow.lax.control_flow.while_loop import select_cases
 from fxflow.lax.dynamic_slicing import dynamic_index_in_dim
 from fxflow.lax.gradient_control import stop_gradient
-from fxflow.lax.while_primitive import select_cases
 
 Graphs = tuple[Graph, ...]
 

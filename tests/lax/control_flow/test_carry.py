@@ -11,7 +11,7 @@ from fxflow.core import tree
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import as_array
 from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
-from fxflow.lax import carry
+from fxflow.lax.control_flow import carry
 
 F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
 

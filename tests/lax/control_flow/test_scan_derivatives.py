@@ -7,7 +7,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.ir.staging import trace_flat
-from fxflow.lax.scan_derivatives import LinearScan, transposed_body
+from fxflow.lax.control_flow.scan_derivatives import LinearScan, transposed_body
 
 VECTOR = Aval((3,), np.dtype(np.float32))
 

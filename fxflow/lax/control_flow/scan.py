@@ -1,0 +1,590 @@
+"""`scan`: a loop over the leading axis of arrays that carries a state along.
+
+Lowered to one `stablehlo.while` whose body slices its inputs and writes its outputs in
+place. The derivative of a scan is a scan of the tangents; what the tangents need from
+each step is stacked by the first loop, except what is the same in all steps, which is
+computed once outside. The transpose is a scan in the other direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fxflow._config import config
+from fxflow.core import tree
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import read_only, typeof
+from fxflow.core.boundary import boundary
+from fxflow.core.interpreters.batching import batch_graph, materialize
+from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Graph, Node, Var, forwarded, prune, used_inputs
+from fxflow.core.ir.higher_order import (
+    HigherOrder,
+    carry_flow,
+    chosen,
+    live_flags,
+    move_axis,
+    rewired,
+    run_host,
+    split_at,
+)
+from fxflow.core.ir.primitive import register
+from fxflow.core.runtime.bodies import Body, trace_body
+from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd.memories import Part, Rewritten, settled
+from fxflow.core.spmd.varying import with_outputs_varying
+from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.control_flow.carry import (
+    as_type,
+    leaves_of,
+    name_of,
+    paths_of,
+    promoted,
+    require_callable,
+    require_carry,
+    require_structure,
+)
+from fxflow.lax.control_flow.scan_derivatives import (
+    LinearScan,
+    given_back,
+    jvp_order,
+    spread_tangents,
+    tangent_flags,
+    transpose_by_linearizing,
+    transposed_body,
+    typeof_linear,
+)
+from fxflow.lax.control_flow.scan_lowering import ScanLowering
+from fxflow.lax.joining import concatenate
+from fxflow.lax.reshaping import expand_dims
+from fxflow.lax.slicing import index_in_dim
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ScanParams:
+    """The parameters of `Scan`.
+
+    Attributes:
+      graph: of the body: inputs constants, carry, slices; outputs carry, outputs.
+      num_consts: how many constants there are.
+      num_carry: length of the carry.
+      length: number of steps.
+      reverse: whether to go from the last slice to the first.
+      unroll: steps written out in each round of the loop.
+    """
+
+    graph: Graph
+    num_consts: int
+    num_carry: int
+    length: int
+    reverse: bool
+    unroll: int
+
+    def split(self, inputs: Sequence[T]) -> list[list[T]]:
+        """Returns what belongs to constants, carry and slices."""
+        return split_at(inputs, self.num_consts, self.num_carry)
+
+    def out_avals(self) -> list[Aval]:
+        """Returns types of the carry, then of the stacked outputs."""
+        _, carry, _ = self.split(self.graph.in_avals)
+        ys = self.graph.out_avals[self.num_carry :]
+        return carry + [a.update(shape=(self.length, *a.shape)) for a in ys]
+
+
+@register
+class Scan(HigherOrder):
+    """Loop with a carry over slices. dtypes: any. StableHLO: while.
+
+    Operands are constants, the first carry, and arrays to slice; results are the last
+    carry and the stacked outputs.
+
+    Params: see `ScanParams`.
+    """
+
+    name = "scan"
+
+    def abstract(self, *avals: Aval, **params: Any) -> list[Aval]:
+        """Types of the carry, then of the stacked outputs."""
+        return ScanParams(**params).out_avals()
+
+    # -- values ------------------------------------------------------------------------
+
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> list[str]:
+        """A while loop, or all steps written out if they are few."""
+        p = ScanParams(**params)
+        loop = ScanLowering(
+            ctx, operands, p.graph, p.num_consts, p.num_carry, p.length, p.reverse
+        )
+        return loop.write(p.unroll)
+
+    def evaluate(self, *values: Any, **params: Any) -> list[Any]:
+        """A Python loop over NumPy's evaluation of the body."""
+        p = ScanParams(**params)
+        consts, carry, xs = p.split(values)
+        ys = [
+            np.zeros((p.length, *a.physical.shape), a.physical.dtype)
+            for a in p.graph.out_avals[p.num_carry :]
+        ]
+        for i in reversed(range(p.length)) if p.reverse else range(p.length):
+            outs = run_host(p.graph, [*consts, *carry, *(x[i] for x in xs)])
+            carry = outs[: p.num_carry]
+            for stacked, y in zip(ys, outs[p.num_carry :], strict=True):
+                stacked[i] = y
+        return [*map(np.asarray, carry), *ys]
+
+    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+        """Carry and outputs stay where the body leaves them; slices are parts."""
+        p = ScanParams(**node.params)
+        first, count = p.num_consts, p.num_carry
+        fixed, xs = split_at(kinds, first + count)
+        xs = [None if type(kind) is Part else kind for kind in xs]
+        parts = [None if kind is None else Part(kind) for kind in xs]
+        body, wanted, outs = layout.loop(p.graph, [*fixed, *parts], first, count)
+        # Written out, the outputs would be joined: computed in host memory.
+        split_up = any(outs[count:]) and p.length < 2 * p.unroll
+        changed = replace(p, graph=body, unroll=1 if split_up else p.unroll)
+        return Rewritten([*wanted[: first + count], *xs], outs, vars(changed))
+
+    def forwarded(self, **params: Any) -> list[int | None]:
+        """The parts of the carry that the body leaves as they are."""
+        p = ScanParams(**params)
+        outs = forwarded(p.graph)
+        carry = [f if f == p.num_consts + i else None for i, f in enumerate(outs)]
+        return [*carry[: p.num_carry], *[None] * (len(outs) - p.num_carry)]
+
+    # -- derivatives -------------------------------------------------------------------
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[list[Any], list[Any]]:
+        """A scan of the body's derivative."""
+        p = ScanParams(**params)
+        num_ys = len(p.graph.outputs) - p.num_carry
+        nonzero, carried = tangent_flags(p.graph, tangents, p.num_consts, p.num_carry)
+        derived, has = jvp_graph(p.graph, nonzero, [*carried, *[False] * num_ys])
+        both = jvp_order(p.graph, derived, nonzero, has, p.num_consts, p.num_carry)
+        tc, tcarry, txs = _live(p, tangents, nonzero)
+        consts, carry, xs = p.split(primals)
+        new = replace(
+            p,
+            graph=both,
+            num_consts=p.num_consts + len(tc),
+            num_carry=p.num_carry + len(tcarry),
+        )
+        outs = self.bind(*consts, *tc, *carry, *tcarry, *xs, *txs, **vars(new))
+        y, ty, ys, tys = split_at(outs, p.num_carry, len(tcarry), num_ys)
+        return [*y, *ys], spread_tangents([*ty, *tys], has, p.out_avals())
+
+    def linearize(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[list[Any], list[Any]]:
+        """A scan for values and what tangents need of them; a scan of tangents."""
+        p = ScanParams(**params)
+        graph = p.graph
+        nonzero, carried = tangent_flags(graph, tangents, p.num_consts, p.num_carry)
+        key = ("scan_linear", tuple(nonzero), p.num_consts, p.num_carry)
+        linear = graph.memo.get(key)
+        if linear is None:
+            linear = graph.memo[key] = LinearScan(
+                graph, nonzero, carried, p.num_consts, p.num_carry
+            )
+        consts, carry, xs = p.split(primals)
+        invariant = linear.invariant.evaluate(*consts)
+        fixed = [*consts, *invariant]
+        new = replace(p, graph=linear.primal, num_consts=len(fixed))
+        outs = self.bind(*fixed, *carry, *xs, **vars(new))
+        tc, tcarry, txs = _live(p, tangents, nonzero)
+        out_tangents: list[Any] = []
+        if any(linear.has_tangent):
+            given = [*(primals[i] for i in linear.given), *invariant, *tc]
+            known = [*primals, *outs]
+            sliced = [known[i] for i in linear.sliced]
+            new = replace(
+                p,
+                graph=settled(linear.primal, linear.tangent, [*fixed, *carry, *xs]),
+                num_consts=len(given),
+                num_carry=len(tcarry),
+            )
+            out_tangents = self.bind(*given, *tcarry, *sliced, *txs, **vars(new))
+        return outs[: len(graph.outputs)], spread_tangents(
+            out_tangents, linear.has_tangent, p.out_avals()
+        )
+
+    def transpose(
+        self, cotangent: Sequence[Any], *args: Any, **params: Any
+    ) -> Sequence[Any]:
+        """A scan of the body's transpose in the other direction."""
+        p = ScanParams(**params)
+        graph, num_consts, num_carry = p.graph, p.num_consts, p.num_carry
+        linear = [type(a) is Var for a in args]
+        stop = num_consts + num_carry
+        linear[num_consts:stop] = carry_flow(graph, linear, num_consts, num_carry)
+        if not all(linear[num_consts:stop]):
+            return transpose_by_linearizing(self, cotangent, args, params)
+        ct_carry, ct_ys = split_at(cotangent, num_carry)
+        live_ys = live_flags(ct_ys)
+        key = ("scan_transpose", num_consts, num_carry, tuple(linear), tuple(live_ys))
+        known = graph.memo.get(key)
+        if known is None:
+            known = graph.memo[key] = transposed_body(
+                graph, num_consts, num_carry, linear, live_ys
+            )
+        derived, has_const, has_x = known
+        lin_c, _, lin_x = p.split(linear)
+        consts, _, xs = p.split(args)
+        fixed = [a for a, lin in zip(consts, lin_c, strict=True) if not lin]
+        sums = [
+            arith.zeros(typeof_linear(a))
+            for a, h in zip(chosen(consts, lin_c), has_const, strict=True)
+            if h
+        ]
+        carry = [arith.instantiate(ct) for ct in ct_carry]
+        slices = [a for a, lin in zip(xs, lin_x, strict=True) if not lin]
+        new = replace(
+            p,
+            graph=derived,
+            num_consts=len(fixed),
+            num_carry=len(sums) + num_carry,
+            reverse=not p.reverse,
+        )
+        outs = self.bind(
+            *fixed, *sums, *carry, *slices, *chosen(ct_ys, live_ys), **vars(new)
+        )
+        ct_c, ct_first, ct_x = split_at(outs, len(sums), num_carry)
+        result: list[Any] = []
+        rest_c, have_c = iter(ct_c), iter(has_const)
+        for a, lin in zip(consts, lin_c, strict=True):
+            result.append(given_back(a, lin, rest_c, have_c))
+        result += ct_first
+        rest_x, have_x = iter(ct_x), iter(has_x)
+        for a, lin in zip(xs, lin_x, strict=True):
+            result.append(given_back(a, lin, rest_x, have_x))
+        return result
+
+    # -- vectorisation, pruning --------------------------------------------------------
+
+    def batch_over(
+        self,
+        axis_name: Any,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        **params: Any,
+    ) -> tuple[list[Any], list[bool]]:
+        """A scan of the vectorised body; what depends on mapped values is mapped."""
+        p = ScanParams(**params)
+        graph, num_consts, num_carry = p.graph, p.num_consts, p.num_carry
+        flags = list(mapped)
+        stop = num_consts + num_carry
+        num_ys = len(graph.outputs) - num_carry
+        while True:
+            carried = flags[num_consts:stop]
+            derived, out_mapped = batch_graph(
+                graph, size, flags, [*carried, *[False] * num_ys], axis_name
+            )
+            if out_mapped[:num_carry] == carried:
+                break
+            flags[num_consts:stop] = out_mapped[:num_carry]
+        consts, carry, xs = p.split(args)
+        carry = [
+            materialize(a, size, have) if want else a
+            for a, have, want in zip(
+                carry, mapped[num_consts:stop], carried, strict=True
+            )
+        ]
+        xs = [
+            move_axis(x, 0, 1) if m else x
+            for x, m in zip(xs, mapped[stop:], strict=True)
+        ]
+        new = replace(p, graph=derived)
+        outs = self.bind(*consts, *carry, *xs, **vars(new))
+        moved = [
+            move_axis(y, 1, 0) if m else y
+            for y, m in zip(outs[num_carry:], out_mapped[num_carry:], strict=True)
+        ]
+        return [*outs[:num_carry], *moved], out_mapped
+
+    def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
+        """Drops outputs, and carry that only serves them."""
+        p = ScanParams(**node.params)
+        key = ("scan_dce", tuple(wanted), p.num_consts, p.num_carry)
+        known = p.graph.memo.get(key)
+        if known is None:
+            known = p.graph.memo[key] = pruned_body(
+                p.graph, wanted, p.num_consts, p.num_carry
+            )
+        smaller, keep_in, keep_out = known
+        if smaller is p.graph:
+            return node
+        new = replace(
+            p,
+            graph=smaller,
+            num_consts=sum(keep_in[: p.num_consts]),
+            num_carry=sum(keep_out[: p.num_carry]),
+        )
+        return node.replace(
+            inputs=chosen(node.inputs, keep_in),
+            outputs=chosen(node.outputs, keep_out),
+            params=vars(new),
+        )
+
+
+def _live(
+    p: ScanParams, tangents: Sequence[Any], nonzero: Sequence[bool]
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """Returns the tangents that are not zero, of constants, carry and slices."""
+    parts = zip(p.split(tangents), p.split(nonzero), strict=True)
+    consts, carry, xs = ([*map(arith.instantiate, chosen(t, n))] for t, n in parts)
+    return consts, carry, xs
+
+
+def pruned_body(
+    graph: Graph, wanted: Sequence[bool], num_consts: int, num_carry: int
+) -> tuple[Graph, list[bool], list[bool]]:
+    """Returns the body without what nobody wants, and which inputs and outputs stay."""
+    keep_out = list(wanted)
+    while True:
+        smaller = prune(graph, keep_out)
+        used = used_inputs(smaller)
+        needed = [
+            k or u
+            for k, u in zip(
+                keep_out[:num_carry],
+                used[num_consts : num_consts + num_carry],
+                strict=True,
+            )
+        ]
+        if needed == keep_out[:num_carry]:
+            break
+        keep_out[:num_carry] = needed
+    keep_in = [
+        keep_out[i - num_consts]
+        if num_consts <= i < num_consts + num_carry
+        else used[i]
+        for i in range(len(graph.inputs))
+    ]
+    if all(keep_in) and all(keep_out):
+        return graph, keep_in, keep_out
+    return (
+        rewired(smaller, inputs=chosen(graph.inputs, keep_in)),
+        keep_in,
+        keep_out,
+    )
+
+
+# -- public ----------------------------------------------------------------------------
+
+
+@boundary
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[Any, Any]:
+    """Loops over the leading axis of arrays, carrying a state along.
+
+    `carry, y = f(carry, x)` for each slice `x`; the `y`s are stacked. It is compiled as
+    one loop, whatever its length, and can be differentiated in both directions.
+
+    Args:
+      f: takes the carry and a slice, returns the next carry (same structure, shapes and
+        dtypes) and an output (any pytree of arrays, or None).
+      init: the first carry; a pytree of arrays.
+      xs: a pytree of arrays `[length, ...]`; None to loop `length` times without input.
+      length: number of steps; needed if `xs` has no leaves.
+      reverse: whether to go from the last slice to the first (outputs stay in place).
+      unroll: how many steps to write out in each round; True writes out all of them.
+
+    Returns:
+      The last carry, and the stacked outputs `[length, ...]`.
+
+    Raises:
+      ArgumentError: `f` does not return a pair, or an argument is no array.
+      ShapeError, DtypeError, TreeError: the carry changes its type, or the leading axes
+        of `xs` differ.
+
+    Example:
+      >>> total, partial = scan(lambda c, x: (c + x, c + x), 0.0, np.arange(4.0))
+      >>> float(total), partial.tolist()
+      (6.0, [0.0, 1.0, 3.0, 6.0])
+
+    Source: StableHLO while, dynamic_slice and dynamic_update_slice.
+    """
+    require_callable(f, "scan: f")
+    name = name_of(f)
+    carry, init_tree = leaves_of(init, "scan: init")
+    slices, xs_tree = leaves_of(xs, "scan: xs")
+    length = _length(xs, slices, length)
+    if unroll is True or unroll is False:
+        unroll = max(length, 1) if unroll else 1
+    if not isinstance(unroll, int) or unroll < 1:
+        raise ArgumentError(
+            f"scan: unroll must be a positive int or a bool, got {unroll!r}"
+        )
+    if config.disable_jit and length:
+        return _python_scan(f, read_only(init), xs, length, reverse)
+    x_avals = []
+    for x in slices:
+        aval = typeof(x)
+        x_avals.append(aval.update(shape=aval.shape[1:]))
+    avals, body = traced_with_carry(
+        f,
+        "scan",
+        f"scan_{name}",
+        init_tree,
+        [typeof(c) for c in carry],
+        x_avals,
+        (xs_tree,),
+        _require_pair,
+    )
+    carry = [as_type(c, a) for c, a in zip(carry, avals, strict=True)]
+    outs = Scan.bind(
+        *body.consts,
+        *carry,
+        *slices,
+        graph=body.graph,
+        num_consts=len(body.consts),
+        num_carry=len(carry),
+        length=length,
+        reverse=bool(reverse),
+        unroll=unroll,
+    )
+    last, ys = body.out_tree.unflatten(outs)
+    return last, ys
+
+
+def traced_with_carry(
+    f: Callable[..., Any],
+    operation: str,
+    name: str,
+    carry_tree: Any,
+    carry: list[Aval],
+    others: list[Aval],
+    other_trees: Sequence[Any],
+    check: Callable[[Any], None] | None,
+) -> tuple[list[Aval], Body]:
+    """Traces a loop's body, giving the carry the type it returns.
+
+    That is, weak parts yield, and it differs along the axes that its parts come to
+    differ along.
+
+    Args:
+      f: takes a carry and others; its result, or its first item if there are others,
+        is the next carry.
+      operation: name of the operation, for messages.
+      name: of the graph.
+      carry_tree: structure of the carry.
+      carry: types of its leaves.
+      others: types of the other leaves.
+      other_trees: structures of the other arguments.
+      check: called with the result.
+
+    Returns:
+      The types of the carry, and the traced body.
+    """
+    in_tree = tree.treedef_tuple([carry_tree, *other_trees])
+    while True:
+        body = trace_body(
+            f,
+            in_tree,
+            [*carry, *others],
+            name=name,
+            check=check,
+            labels=lambda: [f"carry{p}" for p in paths_of(carry_tree)],
+        )
+        out_tree = body.out_tree.children()[0] if other_trees else body.out_tree
+        outs = body.graph.out_avals[: out_tree.num_leaves]
+        require_structure(
+            carry_tree,
+            out_tree,
+            outs,
+            f"{operation}: the body must return a carry of the structure it takes, but",
+        )
+        wider = promoted(carry, outs)
+        if wider == carry:
+            break
+        carry = wider
+    require_carry(operation, carry_tree, carry, outs)
+    rest = body.graph.out_avals[len(carry) :]
+    graph = with_outputs_varying(body.graph, [a.vma for a in (*carry, *rest)])
+    if graph is not body.graph:
+        body = Body(graph, body.consts, body.out_tree)
+    return carry, body
+
+
+def _require_pair(out: Any) -> None:
+    if not (isinstance(out, tuple) and len(out) == 2):
+        raise ArgumentError(
+            "scan: the body must return a pair (carry, output), got "
+            f"{type(out).__name__}: return (carry, None) if there is no output"
+        )
+
+
+def _length(xs: Any, slices: Sequence[Any], length: int | None) -> int:
+    """Returns the number of steps.
+
+    Raises:
+      ArgumentError: nothing says how many.
+      ShapeError: an array has no leading axis, or the lengths differ.
+    """
+    avals = [typeof(x) for x in slices]
+    for i, aval in enumerate(avals):
+        if not aval.ndim:
+            raise ShapeError(
+                f"scan: xs{_path(xs, i)} is {aval}, which has no leading axis to loop "
+                "over"
+            )
+    if length is not None:
+        try:
+            length = length.__index__()
+        except (AttributeError, TypeError):
+            raise ArgumentError(
+                f"scan: length must be an int, got {length!r}"
+            ) from None
+        if length < 0:
+            raise ArgumentError(f"scan: length must not be negative, got {length}")
+    elif not avals:
+        raise ArgumentError(
+            "scan: give xs or length: nothing says how many steps to take"
+        )
+    steps = avals[0].shape[0] if length is None else length
+    for i, aval in enumerate(avals):
+        if aval.shape[0] != steps:
+            first = f"xs{_path(xs, 0)} is {avals[0]}"
+            raise ShapeError(
+                "scan: leading axes must have one length, but "
+                f"{first if length is None else f'length is {length}'} and "
+                f"xs{_path(xs, i)} is {aval}"
+            )
+    return steps
+
+
+def _path(xs: Any, position: int) -> str:
+    return tree.keystr(tree.leaves_with_path(xs)[position][0])
+
+
+def _python_scan(
+    f: Callable[[Any, Any], Any], carry: Any, xs: Any, length: int, reverse: bool
+) -> tuple[Any, Any]:
+    """Runs the loop in Python, for debugging."""
+    ys: list[Any] = [None] * length
+    for i in reversed(range(length)) if reverse else range(length):
+        out = f(
+            carry, tree.map(lambda x, i=i: index_in_dim(x, i, 0, keepdims=False), xs)
+        )
+        _require_pair(out)
+        carry, ys[i] = out
+    stacked = tree.map(
+        lambda *leaves: concatenate([expand_dims(y, (0,)) for y in leaves], 0), *ys
+    )
+    return carry, stacked

@@ -1,0 +1,589 @@
+"""`while_loop` and `fori_loop`: loops that run as long as a condition holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fxflow._config import config
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.convert import (
+    is_arraylike,
+    not_an_array,
+    read_only,
+    typeof,
+    unwrapped,
+)
+from fxflow.core.boundary import boundary
+from fxflow.core.interpreters.batching import batch_graph, materialize
+from fxflow.core.interpreters.jvp import jvp_graph
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Graph, Node, Var, forwarded, prune, used_inputs
+from fxflow.core.ir.higher_order import (
+    HigherOrder,
+    carries_tangent,
+    carry_flow,
+    chosen,
+    live_flags,
+    rewired,
+    run_host,
+    split_at,
+    spread,
+)
+from fxflow.core.ir.primitive import register, table
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.bodies import trace_body
+from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd.memories import Rewritten
+from fxflow.errors import ArgumentError, DtypeError, NotDifferentiableError
+from fxflow.lax.comparison import lt
+from fxflow.lax.control_flow.carry import as_type, leaves_of, name_of, require_callable
+from fxflow.lax.control_flow.scan import scan, traced_with_carry
+from fxflow.lax.control_flow.scan_lowering import while_op
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class WhileParams:
+    """The parameters of `While`.
+
+    Attributes:
+      condition: graph of constants and carry to one bool.
+      body: graph of constants and carry to carry.
+      num_condition: how many constants the condition has.
+      num_body: how many constants the body has.
+    """
+
+    condition: Graph
+    body: Graph
+    num_condition: int
+    num_body: int
+
+    def split(self, inputs: Sequence[T]) -> list[list[T]]:
+        """Returns the parts for the condition, for the body, and for the carry."""
+        return split_at(inputs, self.num_condition, self.num_body)
+
+
+@register
+class While(HigherOrder):
+    """Loop while a condition holds. dtypes: any. StableHLO: while.
+
+    Operands are the condition's constants, the body's constants, and the first carry;
+    results are the last carry. Differentiable forwards only: how many steps there were,
+    and so how much reverse mode would have to keep, is not known when compiling.
+
+    Params: see `WhileParams`.
+    """
+
+    name = "while"
+
+    def abstract(self, *avals: Aval, **params: Any) -> list[Aval]:
+        """Types of the carry."""
+        p = WhileParams(**params)
+        return p.body.in_avals[p.num_body :]
+
+    # -- values ------------------------------------------------------------------------
+
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> list[str]:
+        """`while`, whose regions use the constants from outside."""
+        p = WhileParams(**params)
+        fixed_c, fixed_b, carry = p.split(operands)
+
+        def write_condition(inner: Context, names: list[str]) -> list[str]:
+            return inner.graph(p.condition, [*fixed_c, *names])
+
+        def write_body(inner: Context, names: list[str]) -> list[str]:
+            return inner.graph(p.body, [*fixed_b, *names])
+
+        avals = [a.physical for a in p.body.in_avals[p.num_body :]]
+        if not carry:
+            return self._without_carry(ctx, write_condition, write_body)
+        boolean = p.condition.out_avals[0]
+        return while_op(ctx, carry, avals, write_condition, write_body, boolean)
+
+    def _without_carry(self, ctx: Context, condition: Any, body: Any) -> list[str]:
+        """A loop with nothing to carry still needs a state in StableHLO."""
+        unit = Aval((), np.dtype(np.bool_))
+        start = ctx.constant(np.zeros((), np.bool_))
+        while_op(
+            ctx,
+            [start],
+            [unit],
+            lambda inner, names: condition(inner, []),
+            lambda inner, names: [*body(inner, []), *names],
+            unit,
+        )
+        return []
+
+    def evaluate(self, *values: Any, **params: Any) -> list[Any]:
+        """A Python loop over NumPy's evaluation of the graphs."""
+        p = WhileParams(**params)
+        fixed_c, fixed_b, carry = p.split(values)
+        while run_host(p.condition, [*fixed_c, *carry])[0]:
+            carry = run_host(p.body, [*fixed_b, *carry])
+        return list(map(np.asarray, carry))
+
+    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+        """The carry stays where the body leaves it."""
+        p = WhileParams(**node.params)
+        body, wanted, outs = layout.loop(
+            p.body, kinds[p.num_condition :], p.num_body, len(p.body.outputs)
+        )
+        fixed: list[Any] = [None] * p.num_condition
+        condition = layout.place(p.condition, [*fixed, *outs], [None]).graph
+        new = replace(p, condition=condition, body=body)
+        return Rewritten([*fixed, *wanted], outs, vars(new))
+
+    def forwarded(self, **params: Any) -> list[int | None]:
+        """The parts of the carry that the body leaves as they are."""
+        p = WhileParams(**params)
+        return [
+            p.num_condition + f if f == p.num_body + i else None
+            for i, f in enumerate(forwarded(p.body))
+        ]
+
+    # -- derivatives -------------------------------------------------------------------
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[list[Any], list[Any]]:
+        """A loop over the body's derivative; the condition sees values only."""
+        p = WhileParams(**params)
+        body, num_body = p.body, p.num_body
+        fixed_c, fixed_b, carry = p.split(primals)
+        _, body_tangents = split_at(tangents, p.num_condition)
+        nonzero = live_flags(body_tangents)
+        carried = carry_flow(body, nonzero, num_body, len(carry), carries_tangent)
+        nonzero[num_body:] = carried
+        derived, has = jvp_graph(body, nonzero, carried)
+        live = [*map(arith.instantiate, chosen(body_tangents, nonzero))]
+        count = sum(nonzero[:num_body])
+        fixed, moving = split_at(live, count)
+        new = WhileParams(
+            condition=_with_unused(p.condition, derived, carried),
+            body=_jvp_order(body, derived, num_body, count),
+            num_condition=p.num_condition,
+            num_body=num_body + count,
+        )
+        outs = self.bind(*fixed_c, *fixed_b, *fixed, *carry, *moving, **vars(new))
+        values, out_tangents = split_at(outs, len(carry))
+        avals = [a.tangent() for a in body.out_avals]
+        return values, spread(out_tangents, has, avals)
+
+    def linearize(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[list[Any], list[Any]]:
+        """The loop for the values; for the tangents, the loop of both over again."""
+        values = self.bind(*primals, **params)
+        _, out_tangents = self.jvp(primals, tangents, **params)
+        return values, out_tangents
+
+    def transpose(
+        self, cotangent: Sequence[Any], *args: Any, **params: Any
+    ) -> Sequence[Any]:
+        """Raises: the number of steps is not known when compiling."""
+        raise NotDifferentiableError(
+            "while_loop cannot be differentiated in reverse mode (grad, vjp), because "
+            "the number of its steps, whose values would have to be kept, is not known "
+            "when it is compiled: use scan, or fori_loop with bounds that are Python "
+            "ints; or forward mode (jvp, jacfwd); or custom_vjp"
+        )
+
+    # -- vectorisation, pruning --------------------------------------------------------
+
+    def batch_over(
+        self,
+        axis_name: Any,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        **params: Any,
+    ) -> tuple[list[Any], list[bool]]:
+        """A loop until no slice goes on; slices that are done keep their carry."""
+        p = WhileParams(**params)
+        fixed_c, fixed_b, carry = p.split(args)
+        flags_c, flags_b, start = p.split(mapped)
+        flags = list(start)
+        changes = [f != p.num_body + i for i, f in enumerate(forwarded(p.body))]
+        while True:
+            test, (test_mapped,) = batch_graph(
+                p.condition, size, [*flags_c, *flags], axis_name=axis_name
+            )
+            step, found = batch_graph(
+                p.body, size, [*flags_b, *flags], flags, axis_name
+            )
+            if test_mapped:
+                # Each slice stops at a step of its own.
+                found = [f or c for f, c in zip(found, changes, strict=True)]
+            if found == flags:
+                break
+            flags = found
+        carry = [
+            materialize(a, size, have) if want else a
+            for a, have, want in zip(carry, start, flags, strict=True)
+        ]
+        extra: list[Any] = []
+        if test_mapped:
+            extra = fixed_c
+            test, step = _masked(test, step, p.num_condition, p.num_body, changes)
+        new = WhileParams(test, step, p.num_condition, p.num_body + len(extra))
+        outs = self.bind(*fixed_c, *extra, *fixed_b, *carry, **vars(new))
+        return outs, flags
+
+    def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
+        """Drops carry that serves neither the wanted results nor the condition."""
+        p = WhileParams(**node.params)
+        condition, body = p.condition, p.body
+        num_condition, num_body = p.num_condition, p.num_body
+        in_condition = used_inputs(condition)
+        keep = [
+            w or u for w, u in zip(wanted, in_condition[num_condition:], strict=True)
+        ]
+        while True:
+            smaller = prune(body, keep)
+            used = used_inputs(smaller)
+            needed = [k or u for k, u in zip(keep, used[num_body:], strict=True)]
+            if needed == keep:
+                break
+            keep = needed
+        keep_body = [*used[:num_body], *keep]
+        keep_condition = [*in_condition[:num_condition], *keep]
+        if all(keep_body) and all(keep_condition):
+            return node
+        fixed, rest = split_at(node.inputs, num_condition)
+        new = WhileParams(
+            condition=rewired(
+                condition, inputs=chosen(condition.inputs, keep_condition)
+            ),
+            body=rewired(smaller, inputs=chosen(body.inputs, keep_body)),
+            num_condition=sum(keep_condition[:num_condition]),
+            num_body=sum(keep_body[:num_body]),
+        )
+        return node.replace(
+            inputs=[
+                *chosen(fixed, keep_condition[:num_condition]),
+                *chosen(rest, keep_body),
+            ],
+            outputs=chosen(node.outputs, keep),
+            params=vars(new),
+        )
+
+
+def _jvp_order(body: Graph, derived: Graph, num_body: int, count: int) -> Graph:
+    """Returns the derivative with the constants' tangents before the carry."""
+    key = ("while_order", num_body)
+    known: Graph | None = derived.memo.get(key)
+    if known is None:
+        fixed, carry, tangents = split_at(
+            derived.inputs, num_body, len(body.inputs) - num_body
+        )
+        known = derived.memo[key] = rewired(
+            derived, inputs=[*fixed, *tangents[:count], *carry, *tangents[count:]]
+        )
+    return known
+
+
+def _with_unused(condition: Graph, derived: Graph, carried: Sequence[bool]) -> Graph:
+    """Returns the condition with an unused input for each tangent of the carry."""
+    key = ("while_unused", tuple(carried))
+    known: Graph | None = condition.memo.get(key)
+    if known is None:
+        count = len(carried)
+        values = condition.in_avals[len(condition.inputs) - count :]
+        unused = [Var(a.tangent()) for a in chosen(values, carried)]
+        known = condition.memo[key] = rewired(
+            condition, inputs=[*condition.inputs, *unused]
+        )
+    return known
+
+
+def _masked(
+    test: Graph,
+    step: Graph,
+    num_condition: int,
+    num_body: int,
+    changes: Sequence[bool],
+) -> tuple[Graph, Graph]:
+    """Returns a condition and a body for slices that stop at different times.
+
+    The condition holds while any slice goes on; the body, whose first constants are
+    those of the condition, changes only the slices that go on, and of the carry only
+    what `changes` at all.
+    """
+    key = ("while_masked", step, num_condition, num_body)
+    known = test.memo.get(key)
+    if known is not None:
+        pair: tuple[Graph, Graph] = known
+        return pair
+
+    def any_goes_on(*values: Any) -> list[Any]:
+        (going,) = test.evaluate(*values)
+        return [table["reduce_or"].bind(going, axes=(0,))]
+
+    def masked_step(*values: Any) -> list[Any]:
+        fixed_c, fixed_b, carry = split_at(values, num_condition, num_body)
+        (going,) = test.evaluate(*fixed_c, *carry)
+        new = step.evaluate(*fixed_b, *carry)
+        return [
+            select_rows(going, n, o) if c else o
+            for n, o, c in zip(new, carry, changes, strict=True)
+        ]
+
+    new_test, consts = trace_flat(any_goes_on, test.in_avals, name=test.name)
+    avals = [*test.in_avals[:num_condition], *step.in_avals]
+    new_step, more = trace_flat(masked_step, avals, name=step.name)
+    assert not consts
+    assert not more
+    test.memo[key] = new_test, new_step
+    return new_test, new_step
+
+
+def select_rows(mask: Any, x: Any, y: Any) -> Any:
+    """Returns `x` where a mask over the first axis is true, elsewhere `y`."""
+    return select_cases(mask, [y, x])
+
+
+def select_cases(index: Any, cases: Sequence[Any]) -> Any:
+    """Returns for each row the case that an index (or bool) of that row names.
+
+    Args:
+      index: bool or i32 `[n]`.
+      cases: arrays `[n, ...]` of one type.
+    """
+    aval = typeof(cases[0])
+    if dtypes.is_key(aval.dtype):
+        unwrap = table["random_unwrap"]
+        data = select_cases(index, [unwrap.bind(case) for case in cases])
+        return table["random_wrap"].bind(data, dtype=aval.dtype)
+    if aval.ndim > 1:
+        index = table["broadcast_in_dim"].bind(
+            index, shape=aval.shape, broadcast_dimensions=(0,)
+        )
+    return table["select_n"].bind(index, *cases)
+
+
+# -- public ----------------------------------------------------------------------------
+
+
+@boundary
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
+) -> Any:
+    """Applies a function again and again while a condition holds.
+
+    It is compiled as one loop. Differentiable in forward mode (`jvp`, `jacfwd`) only.
+
+    Args:
+      cond_fun: takes the carry, returns one bool.
+      body_fun: takes the carry, returns the next one (same structure, shapes, dtypes).
+      init_val: the first carry; a pytree of arrays.
+
+    Returns:
+      The first carry for which the condition does not hold.
+
+    Raises:
+      ArgumentError: an argument is no function or no array, or the condition is not one
+        bool.
+      ShapeError, DtypeError, TreeError: the carry changes its type.
+
+    Example:
+      >>> int(while_loop(lambda n: lax.lt(n, 100), lambda n: lax.mul(n, 2), 3))
+      192
+
+    Source: StableHLO while.
+    """
+    require_callable(cond_fun, "while_loop: cond_fun")
+    require_callable(body_fun, "while_loop: body_fun")
+    carry, treedef = leaves_of(init_val, "while_loop: init_val")
+    if config.disable_jit:
+        known, result = _python_while(cond_fun, body_fun, read_only(init_val))
+        if known:
+            return result
+    avals = [typeof(c) for c in carry]
+    while True:
+        avals, body = traced_with_carry(
+            body_fun,
+            "while_loop",
+            f"while_{name_of(body_fun)}",
+            treedef,
+            avals,
+            [],
+            (),
+            None,
+        )
+        condition = trace_body(
+            cond_fun, tree.treedef_tuple([treedef]), avals, name="while_condition"
+        )
+        outs = condition.graph.out_avals
+        # Devices that stop at different steps have different results.
+        wider = [a.update(vma=a.vma.union(*(o.vma for o in outs))) for a in avals]
+        if wider == avals:
+            break
+        avals = wider
+    if len(outs) != 1 or outs[0].shape or not dtypes.is_bool(outs[0].dtype):
+        given = ", ".join(map(str, outs)) or "nothing"
+        raise ArgumentError(
+            f"while_loop: cond_fun must return one bool (bool[]), got {given}: compare "
+            "(x < y), or reduce with .any() or .all()"
+        )
+    results = While.bind(
+        *condition.consts,
+        *body.consts,
+        *(as_type(c, a) for c, a in zip(carry, avals, strict=True)),
+        condition=condition.graph,
+        body=body.graph,
+        num_condition=len(condition.consts),
+        num_body=len(body.consts),
+    )
+    return treedef.unflatten(results)
+
+
+def _python_while(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], carry: Any
+) -> tuple[bool, Any]:
+    """Runs the loop in Python, for debugging, if the condition is not traced."""
+    while True:
+        going = cond_fun(carry)
+        if isinstance(going, Tracer):
+            return False, None
+        if not going:
+            return True, carry
+        carry = body_fun(carry)
+
+
+@boundary
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Any:
+    """Applies a function for each number of a range: `lower, lower + 1, …`.
+
+    With bounds that are known when tracing (Python numbers) it is a `scan`, so it can
+    be differentiated in both directions; else it is a `while_loop`.
+
+    Args:
+      lower: first number, usually an int.
+      upper: what all numbers are less than.
+      body_fun: takes a number (of the bounds' dtype) and the carry; returns the next
+        carry (same structure, shapes, dtypes).
+      init_val: the first carry; a pytree of arrays.
+      unroll: how many steps to write out in each round (True: all); only with bounds
+        that are known.
+
+    Returns:
+      The last carry (`init_val` if the range is empty).
+
+    Raises:
+      ArgumentError: a bound is no real number or not finite, or `unroll` is given for
+        traced bounds.
+      DtypeError: the bounds' dtypes differ.
+      ShapeError, DtypeError, TreeError: the carry changes its type.
+
+    Example:
+      >>> int(fori_loop(0, 5, lambda i, total: lax.add(total, i), 0))
+      10
+
+    Source: StableHLO while.
+    """
+    require_callable(body_fun, "fori_loop: body_fun")
+    lower, upper = unwrapped(lower), unwrapped(upper)
+    avals = [_bound(lower, "lower"), _bound(upper, "upper")]
+    first, second = avals
+    if first.dtype != second.dtype:
+        if _yields(first, second):
+            lower, first = arith.cast(lower, second.dtype), second
+        elif _yields(second, first):
+            upper = arith.cast(upper, first.dtype)
+        else:
+            raise DtypeError(
+                f"fori_loop: bounds must have one dtype, got lower {first} and upper "
+                f"{second}: convert one with .astype(...)"
+            )
+    dtype = first.dtype
+    if not (isinstance(lower, Tracer) or isinstance(upper, Tracer)):
+        start, stop = np.asarray(lower).item(), np.asarray(upper).item()
+        if not math.isfinite(start) or not math.isfinite(stop):
+            raise ArgumentError(
+                f"fori_loop: bounds must be finite, got lower {start} and upper {stop}"
+            )
+        weak = avals[0].weak_type and avals[1].weak_type
+        return _counted(start, stop, dtype, weak, body_fun, init_val, unroll)
+    if unroll is not None and unroll is not False and unroll != 1:
+        raise ArgumentError(
+            "fori_loop: unroll needs bounds that are known when tracing (Python ints), "
+            f"got lower {avals[0]} and upper {avals[1]}"
+        )
+
+    def condition(carry: Any) -> Any:
+        i, stop, _ = carry
+        return lt(i, stop)
+
+    def body(carry: Any) -> Any:
+        i, stop, value = carry
+        one = arith.constant(1, typeof(i).dtype)
+        return table["add"].bind(i, one), stop, body_fun(i, value)
+
+    return while_loop(condition, body, (lower, upper, init_val))[2]
+
+
+def _bound(value: Any, what: str) -> Aval:
+    """Returns the type of a bound.
+
+    Raises:
+      ArgumentError: it is no 0-d real number.
+    """
+    if not is_arraylike(value):
+        raise not_an_array(value, f"fori_loop: {what} is")
+    aval = typeof(value)
+    real = dtypes.is_integer(aval.dtype) or dtypes.is_floating(aval.dtype)
+    if aval.shape or not real:
+        raise ArgumentError(f"fori_loop: {what} must be a real number, got {aval}")
+    return aval
+
+
+def _yields(a: Aval, b: Aval) -> bool:
+    """Returns whether a bound takes the dtype of the other."""
+    return a.weak_type and not (
+        dtypes.is_floating(a.dtype) and dtypes.is_integer(b.dtype)
+    )
+
+
+def _counted(
+    start: float,
+    stop: float,
+    dtype: Any,
+    weak: bool,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    unroll: int | bool | None,
+) -> Any:
+    """Runs a loop whose bounds are known."""
+    length = max(math.ceil(stop - start), 0)
+    if config.disable_jit:
+        init_val = read_only(init_val)
+        for i in range(length):
+            init_val = body_fun(start + i, init_val)
+        return init_val
+
+    def body(carry: Any, i: Any) -> tuple[Any, None]:
+        return body_fun(i, carry), None
+
+    counts = table["iota"].bind(dtype=dtype, shape=(length,), dimension=0)
+    if start:
+        counts = table["add"].bind(counts, arith.constant(start, dtype))
+    if weak:
+        counts = as_type(counts, Aval((length,), dtype, True))
+    steps = 1 if unroll is None else unroll
+    return scan(body, init_val, counts, length=length, unroll=steps)[0]
