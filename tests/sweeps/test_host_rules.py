@@ -25,7 +25,7 @@ from fxflow.core.runtime.execute import compile_graph
 from fxflow.core.spmd.partition import common_place, mesh_in
 from fxflow.errors import DtypeError
 from fxflow.lax.families import Elementwise, kind
-from tests.conformance import harness
+from tests.conformance import cases
 from tests.sweeps.sampling import sample
 from tests.sweeps.special_values import differing, drawn, explained, grid, special
 
@@ -39,13 +39,13 @@ FUNCTIONS = """
 ROUNDED = dict.fromkeys(FUNCTIONS.split(), 16.0)
 ROUNDED |= {"integer_pow": 2.0}  # XLA may contract products
 
-harness.import_all()
+cases.import_all()
 
 
 def counts() -> dict[str, int]:
     """How many operands each elementwise primitive has."""
     found = {}
-    for case in harness.cases():
+    for case in cases.cases():
         if isinstance(case.primitive, Elementwise) and case.sample.function is None:
             found.setdefault(case.primitive.name, len(case.sample.args))
     return found
@@ -165,7 +165,7 @@ STEPS = 64.0
 
 OTHERS = [
     case
-    for case in harness.cases()
+    for case in cases.cases()
     if not isinstance(case.primitive, Elementwise) and case.primitive.host_kinds
 ]
 
@@ -182,9 +182,9 @@ def filled(value: Any, rng: np.random.Generator, integers: bool) -> Any:
 @pytest.mark.parametrize(
     "case", sample(OTHERS, 160, "others"), ids=lambda case: str(case.id)
 )
-def test_others(case: harness.Case) -> None:
-    made = harness.problem(case)
-    graph, arrays = harness.trace(made.function, made.args)
+def test_others(case: cases.Case) -> None:
+    made = cases.problem(case)
+    graph, arrays = cases.trace(made.function, made.args)
     placement, _ = common_place([a._placed for a in arrays], graph.name, mesh_in(graph))
     if not runs_on_host(graph, placement):
         return
@@ -195,7 +195,7 @@ def test_others(case: harness.Case) -> None:
     name = case.primitive.name
     for _ in range(3):
         operands = [filled(a, rng, integers) for a in made.args]
-        graph, arrays = harness.trace(made.function, operands)
+        graph, arrays = cases.trace(made.function, operands)
         for got, want in both_ways(graph, arrays):
             assert got.shape == want.shape and got.dtype == want.dtype
             bad = differing(
