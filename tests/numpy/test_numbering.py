@@ -7,7 +7,7 @@ import fxflow.numpy as fnp
 from tests.numpy.oracle import check, same
 
 
-def test_numbering() -> None:
+def test_flat_positions_and_back() -> None:
     check("unravel_index", np.array([5, 11]), (3, 4))
     pair = (np.array([1, 2]), np.array([3, 0]))
     for order in ("C", "F"):

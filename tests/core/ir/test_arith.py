@@ -67,7 +67,7 @@ def test_sums_with_symbolic_zeros():
     assert arith.add(x, zero) is x
     assert arith.add(zero, x) is x
     assert arith.add(None, x) is x
-    assert arith.add(zero, None) is zero or arith.add(zero, None) is None
+    assert arith.add(None, zero) is zero
     assert arith.add(x, x).tolist() == [2.0, 2.0]
     assert arith.neg(zero) is zero
     assert arith.neg(x).tolist() == [-1.0, -1.0]
@@ -75,7 +75,7 @@ def test_sums_with_symbolic_zeros():
     assert arith.instantiate(x) is x
 
 
-def test_the_others():
+def test_products_casts_sums_and_copies_along_a_new_axis():
     x = fnp.array([[1.0, 2.0], [3.0, 4.0]])
     assert arith.mul(x, arith.constant(2.0, F32)).tolist() == (x * 2).tolist()
     assert arith.cast(x, np.dtype(np.int32)).dtype == np.int32
