@@ -52,8 +52,6 @@ class Cache(dict[K, V]):
         self[key] = value
         return value
 
-    __hash__ = None  # type: ignore[assignment]
-
 
 _every: weakref.WeakValueDictionary[int, Cache[Any, Any]] = (
     weakref.WeakValueDictionary()

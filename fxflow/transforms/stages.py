@@ -13,12 +13,9 @@ from fxflow.core.arrays.aval import Aval, ShapeDtypeStruct
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.ir.graph import Graph, used_inputs
 from fxflow.core.ir.trace import Tracer
-from fxflow.core.runtime.execute import Program, load_text
-from fxflow.core.runtime.lowering import lower_graph
-from fxflow.core.spmd.memories import laid_out, wanted_of
-from fxflow.core.spmd.partition import common_place, mesh_among, mesh_in, place_of
+from fxflow.core.runtime.execute import LoweredProgram, Program
+from fxflow.core.spmd.partition import mesh_among
 from fxflow.devices import buffers
-from fxflow.devices.shardings import SingleDeviceSharding
 from fxflow.errors import ArgumentError, DonationError
 
 
@@ -152,13 +149,8 @@ class Lowered:
     """
 
     __slots__ = (
-        "_text",
-        "committed",
         "kept",
-        "module",
-        "placement",
-        "placements",
-        "platform",
+        "program",
         "traced",
     )
 
@@ -172,57 +164,37 @@ class Lowered:
                     f"{traced.name} captures a traced value {const.aval} and cannot be "
                     f"compiled by itself. {const.origin()} Pass it as an argument."
                 )
-        constants = [as_array(c)._placed for c in traced.consts]
-        graph = traced.graph
-        mesh = mesh_in(graph) or mesh_among(
-            (*traced.in_shardings, *traced.out_shardings)
-        )
-        # A result that is wanted on one device has the program run there.
-        results = [
-            placed_on(aval, buffers.placement(where.devices[0]), True)
-            for aval, where in zip(graph.out_avals, traced.out_shardings, strict=True)
-            if isinstance(where, SingleDeviceSharding)
-        ]
-        self.placement, self.committed = common_place(
-            [*constants, *placeds, *results], traced.name, mesh
-        )
-        self.platform = platform or self.placement.platform
+        graph, count = traced.graph, traced.graph.num_consts
         used = used_inputs(graph)
-        count = graph.num_consts
         self.kept = [
             i
             for i, u in enumerate(used[count:])
             if u or traced.keep_unused or traced.donated[i]
         ]
         inputs = [*graph.inputs[:count], *(graph.inputs[count + i] for i in self.kept)]
-        self.placements = [
-            place_of(p, self.placement)
-            for p in (*constants, *(placeds[i] for i in self.kept))
-        ]
-        several = not self.placement.is_single
-        pruned = Graph(inputs, graph.nodes, graph.outputs, graph.name, count)
-        kinds = [p.offloaded for p in self.placements]
-        wanted = wanted_of(pruned, self.placements, traced.out_shardings)
-        pruned, out_kinds = laid_out(pruned, kinds, wanted)
-        attributes: list[list[str]] = [[] for _ in range(count)]
-        attributes += donation_attributes(
-            [graph.inputs[count + i].aval for i in self.kept],
-            [traced.donated[i] for i in self.kept],
-            graph.out_avals,
-            [traced.labels[i] for i in self.kept],
-            traced.name,
-            several,
-            (kinds[count:], out_kinds) if out_kinds else None,
-        )
-        self._text, self.module = lower_graph(
-            pruned,
-            name=f"jit_{traced.name}",
-            platform=self.platform,
-            attributes=attributes,
-            devices=self.placement.devices if several else (),
-            shardings=[p.sharding for p in self.placements] if several else (),
-            out_shardings=traced.out_shardings if several else (),
-            memories=(kinds, out_kinds) if out_kinds else None,
+        constants = [as_array(c)._placed for c in traced.consts]
+
+        def donate(several: bool, kinds: Any, out_kinds: Any) -> list[list[str]]:
+            attributes: list[list[str]] = [[] for _ in range(count)]
+            return attributes + donation_attributes(
+                [graph.inputs[count + i].aval for i in self.kept],
+                [traced.donated[i] for i in self.kept],
+                graph.out_avals,
+                [traced.labels[i] for i in self.kept],
+                traced.name,
+                several,
+                (kinds[count:], out_kinds) if out_kinds else None,
+            )
+
+        self.program = LoweredProgram(
+            Graph(inputs, graph.nodes, graph.outputs, graph.name, count),
+            [*constants, *(placeds[i] for i in self.kept)],
+            name=traced.name,
+            module_name=f"jit_{traced.name}",
+            platform=platform,
+            out_shardings=traced.out_shardings,
+            mesh=mesh_among((*traced.in_shardings, *traced.out_shardings)),
+            donate=donate,
         )
 
     @property
@@ -254,7 +226,7 @@ class Lowered:
                 f"as_text: dialect is 'stablehlo', got {dialect!r}; compiled HLO is "
                 ".compile().as_text()"
             )
-        return self._text
+        return self.program.text
 
     def cost_analysis(self) -> dict[str, float]:
         """Returns an estimate of the work before compiling: `flops` and `bytes`."""
@@ -278,18 +250,7 @@ class Lowered:
           CompileError: the compiler rejects the program or an option.
         """
         options = {**(self.traced.options or {}), **(compiler_options or {})}
-        program = load_text(
-            self._text,
-            self.module,
-            self.traced.graph,
-            self.placement,
-            self.placements,
-            self.committed,
-            name=self.traced.name,
-            out_shardings=self.module.out_shardings,
-            options=options or None,
-        )
-        return Compiled(self, program)
+        return Compiled(self, self.program.compile(options or None))
 
 
 class Compiled:

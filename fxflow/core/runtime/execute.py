@@ -26,7 +26,7 @@ from fxflow.devices.callbacks import raise_original
 from fxflow.devices.compile import Executable
 from fxflow.devices.compile import compile as compile_text
 from fxflow.devices.process import require_not_forked, wait_for
-from fxflow.devices.shardings import REPLICATED, describe
+from fxflow.devices.shardings import REPLICATED, SingleDeviceSharding, describe
 from fxflow.errors import NonFiniteError
 
 _get_buffer = attrgetter("_buffer")
@@ -183,93 +183,125 @@ def compile_graph(
       out_shardings: of the results; none: the compiler decides.
       options: the compiler's, by name.
     """
-    placement, committed = partition.common_place(
-        placeds, name, partition.mesh_in(graph)
-    )
-    placements = [partition.place_of(p, placement) for p in placeds]
-    several = not placement.is_single
-    kinds = [p.offloaded for p in placements]
-    wanted = wanted_of(graph, placements, out_shardings)
-    laid, out_kinds = laid_out(graph, kinds, wanted)
-    text, module = lower_graph(
-        laid,
-        name=name,
-        platform=placement.platform,
-        devices=placement.devices if several else (),
-        shardings=[p.sharding for p in placements] if several else (),
-        out_shardings=out_shardings,
-        memories=None if out_kinds is None else (kinds, out_kinds),
-    )
-    return load_text(
-        text,
-        module,
-        graph,
-        placement,
-        placements,
-        committed,
-        name=name,
-        out_shardings=module.out_shardings,
-        options=options,
-    )
+    lowered = LoweredProgram(graph, placeds, name=name, out_shardings=out_shardings)
+    return lowered.compile(options)
 
 
-def load_text(
-    text: str,
-    module: Any,
-    graph: Graph,
-    placement: Any,
-    placements: Sequence[Any],
-    committed: bool,
-    *,
-    name: str,
-    out_shardings: Sequence[Any] = (),
-    options: Mapping[str, Any] | None = None,
-) -> Program:
-    """Compiles the text of a lowered graph; see `compile_graph`.
+class LoweredProgram:
+    """A graph as StableHLO for arguments of given types and places.
+
+    It is how every graph becomes a program: that of an eager operation, of `jit`, of
+    `pmap`.
 
     Args:
-      text: the module.
-      module: for its callbacks.
-      graph: what it computes.
-      placement: where it runs.
-      placements: where each argument must be.
-      committed: whether the results insist on their place.
+      graph: to compile.
+      placeds: types and places of the arguments.
       name: of the program.
+      module_name: of the StableHLO module; None: the same.
+      platform: to lower for; None is that of the arguments.
       out_shardings: of the results, None where the compiler decides.
-      options: the compiler's, by name.
+      mesh: that the program names besides its operations'.
+      donate: returns the attributes of the arguments, given whether they lie on several
+        devices, the kinds of their memories, and those of the results.
+
+    Attributes:
+      text: the module.
+      placement: where it runs.
+
+    Raises:
+      ArgumentError: two arguments insist on different devices.
     """
-    several = not placement.is_single
-    avals = graph.out_avals
-    wanted = list(out_shardings) or [None] * len(avals)
-    executable = compile_text(
-        text,
-        placement,
-        num_partitions=len(placement.devices),
-        use_shardy=several,
-        free_results=[w is None for w in wanted] if several else (),
-        options=options,
-        name=name,
-        callbacks=module.callbacks,
+
+    __slots__ = (
+        "_committed",
+        "_graph",
+        "_module",
+        "_name",
+        "_placements",
+        "placement",
+        "text",
     )
-    kinds: list[str | None] = [None] * len(avals)
-    if module.memories is not None:
-        # What the compiler made of it: an array of no elements, say, is anywhere.
-        kinds = executable.result_memory_kinds()
-    if several:
-        mesh = partition.mesh_of(placement)
-        found = executable.result_shardings() or [REPLICATED] * len(avals)
-        outs = []
-        for i, (aval, kind) in enumerate(zip(avals, kinds, strict=True)):
-            where = wanted[i] or describe(mesh, found[i], len(aval.physical.shape))
-            if where.offloaded != kind:
-                where = where.with_memory_kind(kind)
-            outs.append(placed_on(aval, buffers.placement_for(where), True))
-    else:
-        outs = [
-            placed_on(aval, in_kind(placement, kind), committed)
-            for aval, kind in zip(avals, kinds, strict=True)
+
+    def __init__(
+        self,
+        graph: Graph,
+        placeds: Sequence[Placed],
+        *,
+        name: str,
+        module_name: str | None = None,
+        platform: str | None = None,
+        out_shardings: Sequence[Any] = (),
+        mesh: Any = None,
+        donate: Callable[[bool, Any, Any], list[list[str]]] | None = None,
+    ) -> None:
+        self._graph, self._name = graph, name
+        # A result that is wanted on one device has the program run there.
+        results = [
+            placed_on(aval, buffers.placement(where.devices[0]), True)
+            for aval, where in zip(graph.out_avals, out_shardings, strict=False)
+            if isinstance(where, SingleDeviceSharding)
         ]
-    return Program(executable, placements, outs, text, bool(module.callbacks))
+        self.placement, self._committed = partition.common_place(
+            [*placeds, *results], name, partition.mesh_in(graph) or mesh
+        )
+        self._placements = [partition.place_of(p, self.placement) for p in placeds]
+        several = not self.placement.is_single
+        kinds = [p.offloaded for p in self._placements]
+        wanted = wanted_of(graph, self._placements, out_shardings)
+        laid, out_kinds = laid_out(graph, kinds, wanted)
+        self.text, self._module = lower_graph(
+            laid,
+            name=module_name or name,
+            platform=platform or self.placement.platform,
+            attributes=donate(several, kinds, out_kinds) if donate else (),
+            devices=self.placement.devices if several else (),
+            shardings=[p.sharding for p in self._placements] if several else (),
+            out_shardings=out_shardings if several else (),
+            memories=(kinds, out_kinds) if out_kinds else None,
+        )
+
+    def compile(self, options: Mapping[str, Any] | None = None) -> Program:
+        """Compiles the module.
+
+        Args:
+          options: the compiler's, by name.
+
+        Raises:
+          CompileError: the compiler rejects the program or an option.
+        """
+        placement, module, avals = self.placement, self._module, self._graph.out_avals
+        several = not placement.is_single
+        wanted = list(module.out_shardings) or [None] * len(avals)
+        executable = compile_text(
+            self.text,
+            placement,
+            num_partitions=len(placement.devices),
+            use_shardy=several,
+            free_results=[w is None for w in wanted] if several else (),
+            options=options,
+            name=self._name,
+            callbacks=module.callbacks,
+        )
+        kinds: list[str | None] = [None] * len(avals)
+        if module.memories is not None:
+            # What the compiler made of it: an array of no elements, say, is anywhere.
+            kinds = executable.result_memory_kinds()
+        if several:
+            mesh = partition.mesh_of(placement)
+            found = executable.result_shardings() or [REPLICATED] * len(avals)
+            outs = []
+            for i, (aval, kind) in enumerate(zip(avals, kinds, strict=True)):
+                where = wanted[i] or describe(mesh, found[i], len(aval.physical.shape))
+                if where.offloaded != kind:
+                    where = where.with_memory_kind(kind)
+                outs.append(placed_on(aval, buffers.placement_for(where), True))
+        else:
+            outs = [
+                placed_on(aval, in_kind(placement, kind), self._committed)
+                for aval, kind in zip(avals, kinds, strict=True)
+            ]
+        calls_python = bool(module.callbacks)
+        return Program(executable, self._placements, outs, self.text, calls_python)
 
 
 def in_kind(placement: Any, kind: str | None) -> Any:
