@@ -18,6 +18,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer, number
 from fxflow.lax.elementwise import neg
@@ -98,15 +99,14 @@ class ApproxTopK(Primitive):
         shape = (*x.shape[:axis], length, *x.shape[axis + 1 :])
         return [Aval(shape, x.dtype, x.weak_type), Aval(shape, np.dtype(np.int32))]
 
-    def lower(self, ctx: Any, x: str, **params: Any) -> list[str]:
+    def lower(self, ctx: Context, x: str, **params: Any) -> list[str]:
         """XLA's own on TPUs, the exact ones elsewhere."""
         if ctx.platform == "tpu" and ctx.avals_in[0].size:
             return _folded_text(ctx, x, **params)
-        names: list[str] = ctx.compose(
+        return ctx.compose(
             lambda x: _exact(x, params["length"], params["axis"], params["largest"]),
             [x],
         )
-        return names
 
     def evaluate(
         self, x: Any, *, axis: int, length: int, largest: bool, **params: Any
@@ -139,7 +139,7 @@ def _exact(x: Any, k: int, axis: int, largest: bool) -> list[Any]:
 
 
 def _folded_text(
-    ctx: Any,
+    ctx: Context,
     x: str,
     *,
     k: int,
@@ -178,7 +178,7 @@ def _folded_text(
         a.update(shape=(*a.shape[:axis], found, *a.shape[axis + 1 :]))
         for a in ctx.avals_out
     ]
-    names: list[str] = ctx.emit_many(
+    names = ctx.emit_many(
         2,
         f"stablehlo.custom_call @ApproxTopK({x}, {places}, {worst}, {nowhere}) "
         f'{{backend_config = "", called_computations = [@{comparator}], '

@@ -12,6 +12,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.lax.families import ORDERED, require_kind
@@ -43,7 +44,7 @@ class ArgExtremum(Primitive):
             )
         return Aval(without(operand.shape, (axis,)), index_dtype)
 
-    def lower(self, ctx: Any, *operands: str, axis: int, index_dtype: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, axis: int, index_dtype: Any) -> str:
         """`reduce` of values and their indices."""
         (operand,) = ctx.avals_in
         (out,) = ctx.avals_out
@@ -65,19 +66,21 @@ class ArgExtremum(Primitive):
             f"({operand.mlir}, {indices.mlir}, {value.mlir}, {index.mlir}) -> "
             f"({best.mlir}, {out.mlir})",
         )
-        return str(names[1])
+        return names[1]
 
-    def _pick(self, ctx: Any, names: list[str], value: Aval, index: Aval) -> list[str]:
+    def _pick(
+        self, ctx: Context, names: list[str], value: Aval, index: Aval
+    ) -> list[str]:
         """NaN is best of all; among equals the lower index is."""
         x, i, y, j = names
         flag = Aval((), dtypes.bool_).mlir
 
         def compare(how: str, a: str, b: str, aval: Aval) -> str:
             pair = f"({aval.mlir}, {aval.mlir}) -> {flag}"
-            return str(ctx.emit(f"stablehlo.compare {how}, {a}, {b} : {pair}"))
+            return ctx.emit(f"stablehlo.compare {how}, {a}, {b} : {pair}")
 
         def both(op: str, a: str, b: str) -> str:
-            return str(ctx.emit(f"stablehlo.{op} {a}, {b} : {flag}"))
+            return ctx.emit(f"stablehlo.{op} {a}, {b} : {flag}")
 
         better = compare(self.better, x, y, value)
         same = compare("EQ", x, y, value)

@@ -13,6 +13,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import AxisError
 from fxflow.lax.axes import distinct_axes
 from fxflow.lax.families import MOVED, Structural
@@ -37,13 +38,11 @@ class Transpose(Structural):
         shape = x.shape
         return Aval(tuple([shape[d] for d in permutation]), x.dtype, x.weak_type)
 
-    def lower(self, ctx: Any, x: str, *, permutation: tuple[int, ...]) -> str:
+    def lower(self, ctx: Context, x: str, *, permutation: tuple[int, ...]) -> str:
         """`transpose`."""
-        return str(
-            ctx.emit(
-                f"stablehlo.transpose {x}, dims = {list(permutation)} : "
-                f"({ctx.avals_in[0].mlir}) -> {ctx.avals_out[0].mlir}"
-            )
+        return ctx.emit(
+            f"stablehlo.transpose {x}, dims = {list(permutation)} : "
+            f"({ctx.avals_in[0].mlir}) -> {ctx.avals_out[0].mlir}"
         )
 
     def evaluate(self, x: Any, *, permutation: tuple[int, ...]) -> Any:
@@ -117,13 +116,11 @@ class Rev(Structural):
         """Unchanged."""
         return x
 
-    def lower(self, ctx: Any, x: str, *, dimensions: tuple[int, ...]) -> str:
+    def lower(self, ctx: Context, x: str, *, dimensions: tuple[int, ...]) -> str:
         """`reverse`."""
-        return str(
-            ctx.emit(
-                f"stablehlo.reverse {x}, dims = {list(dimensions)} : "
-                f"{ctx.avals_out[0].mlir}"
-            )
+        return ctx.emit(
+            f"stablehlo.reverse {x}, dims = {list(dimensions)} : "
+            f"{ctx.avals_out[0].mlir}"
         )
 
     def evaluate(self, x: Any, *, dimensions: tuple[int, ...]) -> Any:

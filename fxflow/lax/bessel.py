@@ -15,6 +15,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
+from fxflow.core.runtime.lowering import Context
 from fxflow.lax import _special_host as host
 from fxflow.lax.comparison import le, lt
 from fxflow.lax.conversion import convert
@@ -126,9 +127,9 @@ class BesselI0e(Special):
     numpy = host.elementwise(host.bessel_i0e)
     partials = (lambda out, x: sub(bessel_i1e(x), mul(sign(x), out)),)
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """Two series, and a selection."""
-        return str(ctx.compose(_i0e, operands)[0])
+        return ctx.compose(_i0e, operands)[0]
 
 
 def _slope_of_i1e(out: Any, x: Any) -> Any:

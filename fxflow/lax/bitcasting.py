@@ -12,6 +12,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.families import kind
 
@@ -86,15 +87,13 @@ class BitcastConvertType(Primitive):
             )
         return Aval(x.shape[:-1], dtype)
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`bitcast_convert`."""
         (x,) = operands
         aval, out = ctx.avals_in[0], ctx.avals_out[0]
         if aval.dtype == out.dtype:
             return x
-        return str(
-            ctx.emit(f"stablehlo.bitcast_convert {x} : ({aval.mlir}) -> {out.mlir}")
-        )
+        return ctx.emit(f"stablehlo.bitcast_convert {x} : ({aval.mlir}) -> {out.mlir}")
 
     def evaluate(self, *values: Any, **params: Any) -> Any:
         """`view`."""

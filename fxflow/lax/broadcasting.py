@@ -16,6 +16,7 @@ from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import AxisError, ShapeError
 from fxflow.lax.axes import canonical_shape, distinct_axes
 from fxflow.lax.axis_order import transpose
@@ -63,15 +64,18 @@ class BroadcastInDim(Structural):
         return Aval(shape, x.dtype, x.weak_type)
 
     def lower(
-        self, ctx: Any, x: str, *, shape: Shape, broadcast_dimensions: tuple[int, ...]
+        self,
+        ctx: Context,
+        x: str,
+        *,
+        shape: Shape,
+        broadcast_dimensions: tuple[int, ...],
     ) -> str:
         """`broadcast_in_dim`."""
-        return str(
-            ctx.emit(
-                f"stablehlo.broadcast_in_dim {x}, "
-                f"dims = {list(broadcast_dimensions)} : "
-                f"({ctx.avals_in[0].mlir}) -> {ctx.avals_out[0].mlir}"
-            )
+        return ctx.emit(
+            f"stablehlo.broadcast_in_dim {x}, "
+            f"dims = {list(broadcast_dimensions)} : "
+            f"({ctx.avals_in[0].mlir}) -> {ctx.avals_out[0].mlir}"
         )
 
     def evaluate(

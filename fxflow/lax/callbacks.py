@@ -20,6 +20,7 @@ from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.effects import DEBUG, IO, ORDERED, TOKEN
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.partition import by_each_device
 from fxflow.core.tree.paths import keys_of
 from fxflow.devices import Device
@@ -99,7 +100,7 @@ class PythonCallback(Primitive):
 
     def lower(
         self,
-        ctx: Any,
+        ctx: Context,
         *operands: str,
         function: Callable[..., Any],
         out_avals: tuple[Aval, ...],

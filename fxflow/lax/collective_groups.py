@@ -17,6 +17,7 @@ from fxflow.core.arrays.aval import NOWHERE, Aval, Axes
 from fxflow.core.interpreters.batching import batch_flat, materialize
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.trace import axis_size_of, named_axes, state
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError
 
 Names = tuple[Any, ...]
@@ -203,12 +204,14 @@ class Collective(Primitive):
     axis_params = ("axes",)
     host_kinds = frozenset()
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> Any:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> Any:
         """A collective of StableHLO between the devices of a `shard_map`."""
         devices = Groups(ctx.module, params["axes"], self.name, params.get("groups"))
         return self.across(ctx, devices, *operands, **params)
 
-    def across(self, ctx: Any, devices: Groups, *operands: str, **params: Any) -> Any:
+    def across(
+        self, ctx: Context, devices: Groups, *operands: str, **params: Any
+    ) -> Any:
         """Writes the collective between the devices of each group."""
         raise NotImplementedError
 
@@ -272,7 +275,7 @@ class Collective(Primitive):
         raise NotImplementedError
 
 
-def reducer(ctx: Any, aval: Aval, operation: str) -> str:
+def reducer(ctx: Context, aval: Aval, operation: str) -> str:
     """Returns the region that combines two elements.
 
     Args:
@@ -282,12 +285,11 @@ def reducer(ctx: Any, aval: Aval, operation: str) -> str:
     """
     scalar = aval.update(shape=())
 
-    def body(inner: Any, names: list[str]) -> list[str]:
+    def body(inner: Context, names: list[str]) -> list[str]:
         left, right = names
         return [inner.emit(f"stablehlo.{operation} {left}, {right} : {scalar.mlir}")]
 
-    text: str = ctx.region([scalar, scalar], body, [scalar])
-    return text
+    return ctx.region([scalar, scalar], body, [scalar])
 
 
 def varying_along(

@@ -17,6 +17,7 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import register
 from fxflow.core.ir.trace import axis_size_of
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.collective_groups import (
@@ -115,15 +116,13 @@ class AxisIndex(Collective):
         """It is the place."""
         return True
 
-    def across(self, ctx: Any, devices: Groups, *, axes: Names) -> str:
+    def across(self, ctx: Context, devices: Groups, *, axes: Names) -> str:
         """From the number of the device, by a table."""
         (out,) = ctx.avals_out
         given = devices.module.indices.get(axes[0])
         if given is not None:
-            part = out.update(shape=(1,))
-            return str(
-                ctx.emit(f"stablehlo.reshape {given} : ({part.mlir}) -> {out.mlir}")
-            )
+            first = out.update(shape=(1,))
+            return ctx.emit(f"stablehlo.reshape {given} : ({first.mlir}) -> {out.mlir}")
         places = np.zeros(devices.members.size, np.int32)
         places[devices.members] = np.arange(devices.size)
         table = Aval((len(places),), INDEX)
@@ -134,7 +133,7 @@ class AxisIndex(Collective):
             f"stablehlo.dynamic_slice {constant}, {number}, sizes = [1] : "
             f"({table.mlir}, {word.mlir}) -> {one.mlir}"
         )
-        return str(ctx.emit(f"stablehlo.reshape {part} : ({one.mlir}) -> {out.mlir}"))
+        return ctx.emit(f"stablehlo.reshape {part} : ({one.mlir}) -> {out.mlir}")
 
     def varying(
         self, axes: Sequence[frozenset[Any]], params: dict[str, Any]
@@ -206,7 +205,7 @@ class AllGather(Movement):
 
     def across(
         self,
-        ctx: Any,
+        ctx: Context,
         devices: Groups,
         x: str,
         *,
@@ -217,11 +216,9 @@ class AllGather(Movement):
         (aval,), (out,) = ctx.avals_in, ctx.avals_out
         one = aval.update(shape=(*aval.shape[:dim], 1, *aval.shape[dim:]))
         x = ctx.emit(f"stablehlo.reshape {x} : ({aval.mlir}) -> {one.mlir}")
-        return str(
-            ctx.emit(
-                f'"stablehlo.all_gather"({x}) <{{all_gather_dim = {dim} : i64, '
-                f"{devices.attributes}}}> : ({one.mlir}) -> {out.mlir}"
-            )
+        return ctx.emit(
+            f'"stablehlo.all_gather"({x}) <{{all_gather_dim = {dim} : i64, '
+            f"{devices.attributes}}}> : ({one.mlir}) -> {out.mlir}"
         )
 
     def varying(
@@ -307,7 +304,7 @@ class PSumScatter(Movement):
         return Aval((*x.shape[:dim], *x.shape[dim + 1 :]), x.dtype)
 
     def across(
-        self, ctx: Any, devices: Groups, x: str, *, dim: int, **params: Any
+        self, ctx: Context, devices: Groups, x: str, *, dim: int, **params: Any
     ) -> str:
         """`stablehlo.reduce_scatter`, without the axis of one that is left."""
         (aval,), (out,) = ctx.avals_in, ctx.avals_out
@@ -317,7 +314,7 @@ class PSumScatter(Movement):
             f"{devices.attributes}}}> ({reducer(ctx, aval, 'add')}) : "
             f"({aval.mlir}) -> {one.mlir}"
         )
-        return str(ctx.emit(f"stablehlo.reshape {part} : ({one.mlir}) -> {out.mlir}"))
+        return ctx.emit(f"stablehlo.reshape {part} : ({one.mlir}) -> {out.mlir}")
 
     def along(self, x: Any, *, dim: int, **params: Any) -> tuple[Any, bool]:
         """A sum over the mapped axis; axis `dim` becomes the mapped one."""
@@ -400,20 +397,18 @@ class PPermute(Movement):
         return x.strong()
 
     def across(
-        self, ctx: Any, devices: Groups, x: str, *, axes: Names, perm: Pairs
+        self, ctx: Context, devices: Groups, x: str, *, axes: Names, perm: Pairs
     ) -> str:
         """`stablehlo.collective_permute`."""
         (aval,) = ctx.avals_in
         pairs = [(row[s], row[t]) for row in devices.rows for s, t in perm]
         table = np.array(pairs, np.int64).reshape(-1, 2)
         if not len(table):
-            return str(ctx.constant(np.zeros((), aval.dtype), aval))
-        return str(
-            ctx.emit(
-                f'"stablehlo.collective_permute"({x}) <{{{devices.channel}, '
-                f"source_target_pairs = {devices.dense(table)}}}> : "
-                f"({aval.mlir}) -> {aval.mlir}"
-            )
+            return ctx.constant(np.zeros((), aval.dtype), aval)
+        return ctx.emit(
+            f'"stablehlo.collective_permute"({x}) <{{{devices.channel}, '
+            f"source_target_pairs = {devices.dense(table)}}}> : "
+            f"({aval.mlir}) -> {aval.mlir}"
         )
 
     def batch_named(
@@ -500,7 +495,7 @@ class AllToAll(Movement):
 
     def across(
         self,
-        ctx: Any,
+        ctx: Context,
         devices: Groups,
         x: str,
         *,
@@ -516,13 +511,11 @@ class AllToAll(Movement):
         x = ctx.emit(
             f"stablehlo.transpose {x}, dims = [{listed}] : ({aval.mlir}) -> {out.mlir}"
         )
-        return str(
-            ctx.emit(
-                f'"stablehlo.all_to_all"({x}) <{{split_dimension = {join} : i64, '
-                f"concat_dimension = {join} : i64, split_count = {devices.size} : i64, "
-                f"{devices.channel}, replica_groups = {devices.dense()}}}>"
-                f" : ({out.mlir}) -> {out.mlir}"
-            )
+        return ctx.emit(
+            f'"stablehlo.all_to_all"({x}) <{{split_dimension = {join} : i64, '
+            f"concat_dimension = {join} : i64, split_count = {devices.size} : i64, "
+            f"{devices.channel}, replica_groups = {devices.dense()}}}>"
+            f" : ({out.mlir}) -> {out.mlir}"
         )
 
     def along(

@@ -18,6 +18,7 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import register
 from fxflow.core.ir.trace import state
+from fxflow.core.runtime.lowering import Context
 from fxflow.lax import ordered_bits
 from fxflow.lax.bitcasting import bitcast_convert_type
 from fxflow.lax.bitwise import bitwise_or
@@ -73,7 +74,7 @@ class Reduction(Collective):
         """The results of groups may be looked up."""
         return params.get("groups") is not None
 
-    def across(self, ctx: Any, devices: Groups, x: str, **params: Any) -> str:
+    def across(self, ctx: Context, devices: Groups, x: str, **params: Any) -> str:
         """`stablehlo.all_reduce`, or by gathering what runtimes cannot reduce.
 
         None orders complex numbers; GPUs' and TPUs' take groups of one length only.
@@ -84,13 +85,11 @@ class Reduction(Collective):
         if ordered or len({len(group) for group in groups}) > 1:
             with devices.scope():
                 (out,) = ctx.compose(lambda v: self.by_gathering(v, **params), [x])
-            return str(out)
-        return str(
-            ctx.emit(
-                f'"stablehlo.all_reduce"({x}) <{{{devices.attributes}}}> '
-                f"({reducer(ctx, aval, self.operation)}) : "
-                f"({aval.mlir}) -> {aval.mlir}"
-            )
+            return out
+        return ctx.emit(
+            f'"stablehlo.all_reduce"({x}) <{{{devices.attributes}}}> '
+            f"({reducer(ctx, aval, self.operation)}) : "
+            f"({aval.mlir}) -> {aval.mlir}"
         )
 
     def varying(
@@ -139,7 +138,7 @@ class Reduction(Collective):
         )
         return None if alone else (self.name, params["axes"], groups, str(aval.dtype))
 
-    def lower_joined(self, ctx: Any, operands: Sequence[str], **params: Any) -> Any:
+    def lower_joined(self, ctx: Context, operands: Sequence[str], **params: Any) -> Any:
         """One reduction of all elements, one array after the other."""
         devices = Groups(ctx.module, params["axes"], self.name, params.get("groups"))
 
@@ -229,7 +228,7 @@ class PCast(Linear):
         """The axes too."""
         return NOWHERE.union(*given, params["axes"])
 
-    def lower(self, ctx: Any, x: str, *, axes: Names) -> str:
+    def lower(self, ctx: Context, x: str, *, axes: Names) -> str:
         """The operand itself."""
         return x
 
@@ -267,7 +266,7 @@ class _Extremum(Reduction):
     among: ClassVar[Callable[..., Any]]
     worst: ClassVar[float]
 
-    def across(self, ctx: Any, devices: Groups, x: str, **params: Any) -> str:
+    def across(self, ctx: Context, devices: Groups, x: str, **params: Any) -> str:
         """As any reduction; of floats on CPUs, as integers of the same order."""
         (aval,) = ctx.avals_in
         if not ordered_bits.applies(ctx, aval.dtype):
@@ -278,7 +277,7 @@ class _Extremum(Reduction):
             return ordered_bits.from_ordered_bits(self.bind(bits, **params), aval.dtype)
 
         with devices.scope():
-            return str(ctx.compose(by_bits, [x])[0])
+            return ctx.compose(by_bits, [x])[0]
 
     def reduce(self, x: Any, dims: tuple[int, ...]) -> Any:
         """The extremum; of complex numbers with the extreme real part, by the other."""
@@ -336,7 +335,7 @@ class PBroadcast(Movement):
         return True
 
     def across(
-        self, ctx: Any, devices: Groups, x: str, *, axes: Names, source: int
+        self, ctx: Context, devices: Groups, x: str, *, axes: Names, source: int
     ) -> str:
         """`stablehlo.collective_broadcast` on GPUs; elsewhere a sum with zeros.
 
@@ -345,16 +344,14 @@ class PBroadcast(Movement):
         if ctx.platform != "gpu":
             with devices.scope():
                 (out,) = ctx.compose(lambda v: _summed(v, axes, source), [x])
-            return str(out)
+            return out
         (aval,) = ctx.avals_in
         # The first of a group is the source.
         order = [source, *(i for i in range(devices.size) if i != source)]
-        return str(
-            ctx.emit(
-                f'"stablehlo.collective_broadcast"({x}) <{{{devices.channel}, '
-                f"replica_groups = {devices.dense(devices.rows[:, order])}}}> : "
-                f"({aval.mlir}) -> {aval.mlir}"
-            )
+        return ctx.emit(
+            f'"stablehlo.collective_broadcast"({x}) <{{{devices.channel}, '
+            f"replica_groups = {devices.dense(devices.rows[:, order])}}}> : "
+            f"({aval.mlir}) -> {aval.mlir}"
         )
 
     def varying(

@@ -15,6 +15,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import register, table
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError
 from fxflow.lax._operands import operands
 from fxflow.lax.broadcasting import broadcast_in_dim, broadcast_shapes
@@ -51,17 +52,15 @@ class Comparison(Elementwise):
         """Boolean."""
         return dtypes.bool_
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`compare` with the kind of comparison of the dtype."""
         x, y = self.aligned(ctx, operands)
         out = ctx.avals_out[0]
         aval = ctx.avals_in[0].update(shape=out.shape)
         how = "TOTALORDER" if self.total else _COMPARE_TYPE[kind(aval.dtype)]
-        return str(
-            ctx.emit(
-                f"stablehlo.compare {self.direction}, {x}, {y}, {how} : "
-                f"({aval.mlir}, {aval.mlir}) -> {out.mlir}"
-            )
+        return ctx.emit(
+            f"stablehlo.compare {self.direction}, {x}, {y}, {how} : "
+            f"({aval.mlir}, {aval.mlir}) -> {out.mlir}"
         )
 
 

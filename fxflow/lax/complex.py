@@ -18,6 +18,7 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError
 from fxflow.lax._operands import operands
 from fxflow.lax.families import (
@@ -155,19 +156,19 @@ class Conj(Linear, Elementwise):
             require_kind(self.name, avals[0], COMPLEX)
         return Aval(avals[0].shape, dtypes.to_complex(dtype), avals[0].weak_type)
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """The same real part, the negative imaginary part."""
         if not dtypes.is_complex(ctx.avals_in[0].dtype):
 
             def widened(x: Any) -> Any:
                 return Complex.bind(x, arith.constant(0, typeof(x).dtype))
 
-            return str(ctx.compose(widened, operands)[0])
+            return ctx.compose(widened, operands)[0]
 
         def conjugated(z: Any) -> Any:
             return Complex.bind(Real.bind(z), arith.neg(Imag.bind(z)))
 
-        return str(ctx.compose(conjugated, operands)[0])
+        return ctx.compose(conjugated, operands)[0]
 
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
         """The conjugate; for a real operand, its real part."""

@@ -14,6 +14,7 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError
 from fxflow.lax.families import MOVED, kind
 
@@ -84,7 +85,7 @@ class ConvertElementType(Primitive):
             )
         return Aval(x.shape, new_dtype, params["weak_type"])
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`convert`, of the real part where the result is real."""
         x: str = operands[0]
         aval = ctx.avals_in[0]
@@ -102,26 +103,22 @@ class ConvertElementType(Primitive):
             one, zero = (
                 ctx.constant(np.asarray(v).astype(out.dtype), out) for v in (1, 0)
             )
-            return str(
-                ctx.emit(
-                    f"stablehlo.select {x}, {one}, {zero} : {aval.mlir}, {out.mlir}"
-                )
+            return ctx.emit(
+                f"stablehlo.select {x}, {one}, {zero} : {aval.mlir}, {out.mlir}"
             )
         if dtypes.is_bool(out.dtype):
             zero = ctx.constant(np.zeros((), aval.dtype), aval)
             how = {"f": "FLOAT", "i": "SIGNED", "u": "UNSIGNED"}[kind(aval.dtype)]
-            return str(
-                ctx.emit(
-                    f"stablehlo.compare NE, {x}, {zero}, {how} : "
-                    f"({aval.mlir}, {aval.mlir}) -> {out.mlir}"
-                )
+            return ctx.emit(
+                f"stablehlo.compare NE, {x}, {zero}, {how} : "
+                f"({aval.mlir}, {aval.mlir}) -> {out.mlir}"
             )
         if aval.dtype == dtypes.float4_e2m1fn and dtypes.is_integer(out.dtype):
             # XLA takes its largest number, 6, for out of every integer's range.
             wide = aval.update(dtype=dtypes.float32)
             x = ctx.emit(f"stablehlo.convert {x} : ({aval.mlir}) -> {wide.mlir}")
             aval = wide
-        return str(ctx.emit(f"stablehlo.convert {x} : ({aval.mlir}) -> {out.mlir}"))
+        return ctx.emit(f"stablehlo.convert {x} : ({aval.mlir}) -> {out.mlir}")
 
     def evaluate(self, *values: Any, **params: Any) -> Any:
         """`astype`, with XLA's rules for what is out of range."""

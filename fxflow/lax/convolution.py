@@ -18,6 +18,7 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.partition import whole_along
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axis_order import rev, transpose
@@ -118,12 +119,12 @@ class ConvGeneralDilated(Bilinear):
         weak = lhs.weak_type and rhs.weak_type and preferred_element_type is None
         return Aval(tuple(shape), dtype, weak)
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`convolution`; of complex numbers, four of real ones."""
         lhs, rhs = ctx.avals_in
         if dtypes.is_complex(lhs.dtype):
             (out,) = ctx.compose(lambda x, y: _complex(x, y, params), operands)
-            return str(out)
+            return out
         numbers = params["dimension_numbers"]
         # Where devices share out the windows and the kernel's elements alike, XLA sums
         # some of them more than once.
@@ -143,18 +144,16 @@ class ConvGeneralDilated(Bilinear):
                 )
             names = (f"#stablehlo<precision {p}>" for p in params["precision"])
             precision = f", precision_config = [{', '.join(names)}]"
-        return str(
-            ctx.emit(
-                f"stablehlo.convolution({', '.join(operands)}) dim_numbers = {dims}->"
-                f"{_letters(numbers[2], 'bf')}, window = {{"
-                f"stride = {list(params['window_strides'])}, pad = [{pads}], "
-                f"lhs_dilate = {list(params['lhs_dilation'])}, "
-                f"rhs_dilate = {list(params['rhs_dilation'])}}} "
-                f"{{batch_group_count = {params['batch_group_count']} : i64, "
-                f"feature_group_count = {params['feature_group_count']} : i64"
-                f"{precision}}} : "
-                f"({lhs.mlir}, {rhs.mlir}) -> {ctx.avals_out[0].mlir}"
-            )
+        return ctx.emit(
+            f"stablehlo.convolution({', '.join(operands)}) dim_numbers = {dims}->"
+            f"{_letters(numbers[2], 'bf')}, window = {{"
+            f"stride = {list(params['window_strides'])}, pad = [{pads}], "
+            f"lhs_dilate = {list(params['lhs_dilation'])}, "
+            f"rhs_dilate = {list(params['rhs_dilation'])}}} "
+            f"{{batch_group_count = {params['batch_group_count']} : i64, "
+            f"feature_group_count = {params['feature_group_count']} : i64"
+            f"{precision}}} : "
+            f"({lhs.mlir}, {rhs.mlir}) -> {ctx.avals_out[0].mlir}"
         )
 
     def evaluate(self, *values: Any, **params: Any) -> Any:

@@ -12,6 +12,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.ir.graph import Node, Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import kept
 from fxflow.lax.families import MOVED, Linear
 
@@ -27,7 +28,7 @@ class Copy(Linear):
         """The same type."""
         return avals[0]
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """Nothing: results of a program are never its arguments' memory."""
         return operands[0]
 
@@ -81,16 +82,15 @@ class OptimizationBarrier(Primitive):
         """The same types."""
         return list(avals)
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> list[str]:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> list[str]:
         """`optimization_barrier`."""
         if not operands:
             return []
         types = ", ".join(a.mlir for a in ctx.avals_in)
-        names: list[str] = ctx.emit_many(
+        return ctx.emit_many(
             len(operands),
             f"stablehlo.optimization_barrier {', '.join(operands)} : {types}",
         )
-        return names
 
     def evaluate(self, *values: Any, **params: Any) -> list[Any]:
         """The operands."""

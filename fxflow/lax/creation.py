@@ -13,6 +13,7 @@ from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import like_type, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive, register, table
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import AxisError, DtypeError, ShapeError
 from fxflow.lax._operands import PYTHON_SCALARS
 from fxflow.lax.axes import canonical_axis, canonical_shape
@@ -41,11 +42,9 @@ class Iota(Primitive):
             )
         return out
 
-    def lower(self, ctx: Any, *, dtype: Any, shape: Shape, dimension: int) -> str:
+    def lower(self, ctx: Context, *, dtype: Any, shape: Shape, dimension: int) -> str:
         """`iota`."""
-        return str(
-            ctx.emit(f"stablehlo.iota dim = {dimension} : {ctx.avals_out[0].mlir}")
-        )
+        return ctx.emit(f"stablehlo.iota dim = {dimension} : {ctx.avals_out[0].mlir}")
 
     def evaluate(self, *, dtype: Any, shape: Shape, dimension: int) -> Any:
         """`np.arange`, repeated."""

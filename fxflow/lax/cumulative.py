@@ -22,6 +22,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.lax import _extrema_host
 from fxflow.lax.axes import canonical_axis
 from fxflow.lax.comparison import eq
@@ -90,7 +91,7 @@ class Cumulative(Primitive):
             require_kind(self.name, operand, self.kinds)
         return operand
 
-    def lower(self, ctx: Any, *operands: str, axis: int, reverse: bool) -> str:
+    def lower(self, ctx: Context, *operands: str, axis: int, reverse: bool) -> str:
         """A loop on the CPU, a windowed reduction or a tree elsewhere."""
         (aval,) = ctx.avals_in
         (operand,) = operands
@@ -115,15 +116,15 @@ class Cumulative(Primitive):
             )
         return out if wide is aval else convert_text(ctx, out, wide, aval)
 
-    def _step(self, ctx: Any, row: Aval, last: str, x: str) -> str:
+    def _step(self, ctx: Context, row: Aval, last: str, x: str) -> str:
         combiner = self.combiner(row)
         if combiner:
-            return str(ctx.emit(f"{combiner} {last}, {x} : {row.mlir}"))
+            return ctx.emit(f"{combiner} {last}, {x} : {row.mlir}")
         (out,) = ctx.compose(self.combine, [last, x], [row, row])
-        return str(out)
+        return out
 
     def _window(
-        self, ctx: Any, operand: str, aval: Aval, axis: int, reverse: bool
+        self, ctx: Context, operand: str, aval: Aval, axis: int, reverse: bool
     ) -> str:
         scalar = Aval((), aval.dtype)
         init = ctx.constant(self.identity(aval.dtype), scalar)
@@ -139,13 +140,11 @@ class Cumulative(Primitive):
             ],
             [scalar],
         )
-        return str(
-            ctx.emit(
-                f'"stablehlo.reduce_window"({operand}, {init}) ({region}) '
-                f"{{window_dimensions = array<i64: {', '.join(map(str, window))}>, "
-                f"padding = dense<{pads}> : tensor<{aval.ndim}x2xi64>}} : "
-                f"({aval.mlir}, {scalar.mlir}) -> {aval.mlir}"
-            )
+        return ctx.emit(
+            f'"stablehlo.reduce_window"({operand}, {init}) ({region}) '
+            f"{{window_dimensions = array<i64: {', '.join(map(str, window))}>, "
+            f"padding = dense<{pads}> : tensor<{aval.ndim}x2xi64>}} : "
+            f"({aval.mlir}, {scalar.mlir}) -> {aval.mlir}"
         )
 
     def evaluate(self, operand: Any, *, axis: int, reverse: bool) -> Any:

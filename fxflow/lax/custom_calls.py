@@ -20,6 +20,7 @@ from fxflow.core.ir.higher_order import (
     spread,
 )
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import Rewritten
 from fxflow.errors import NotDifferentiableError
 from fxflow.lax.custom_rules import (
@@ -60,7 +61,7 @@ class CustomCall(HigherOrder):
 
     def lower(
         self,
-        ctx: Any,
+        ctx: Context,
         *operands: str,
         graph: Graph,
         num_consts: int,
@@ -69,8 +70,7 @@ class CustomCall(HigherOrder):
     ) -> list[str]:
         """The graph, in place."""
         arguments = operands[num_consts + num_rule_consts :]
-        names: list[str] = ctx.graph(graph, [*operands[:num_consts], *arguments])
-        return names
+        return ctx.graph(graph, [*operands[:num_consts], *arguments])
 
     def evaluate(
         self,
@@ -347,7 +347,7 @@ class CustomLinear(Primitive):
         """Types of the tangents that are not of integers."""
         return [a for a in outs if carries_tangent(a)]
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> list[str]:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> list[str]:
         """Raises: there is no forward rule."""
         raise _no_forward(params["name"])
 

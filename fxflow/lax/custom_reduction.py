@@ -22,6 +22,7 @@ from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Primitive, register
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.partition import whole_along
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import distinct_axes
@@ -63,7 +64,7 @@ class Reduce(Primitive):
         return [Aval(without(a.shape, axes), a.dtype) for a in avals[:count]]
 
     def lower(
-        self, ctx: Any, *operands: str, graph: Graph, axes: tuple[int, ...]
+        self, ctx: Context, *operands: str, graph: Graph, axes: tuple[int, ...]
     ) -> list[str]:
         """`reduce` with the graph as its region."""
         scalars = [Aval((), a.dtype) for a in ctx.avals_in[len(operands) // 2 :]]
@@ -80,12 +81,11 @@ class Reduce(Primitive):
         ins = ", ".join(a.mlir for a in ctx.avals_in)
         outs = ", ".join(a.mlir for a in ctx.avals_out)
         dims = f"array<i64: {', '.join(map(str, axes))}>" if axes else "array<i64>"
-        names: list[str] = ctx.emit_many(
+        return ctx.emit_many(
             len(scalars),
             f'"stablehlo.reduce"({", ".join(operands)}) ({region}) '
             f"{{dimensions = {dims}}} : ({ins}) -> ({outs})",
         )
-        return names
 
     def evaluate(
         self, *values: Any, graph: Graph, axes: tuple[int, ...]

@@ -12,6 +12,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.lax.axis_order import transpose
@@ -81,18 +82,16 @@ class DotGeneral(Bilinear):
         weak = lhs.weak_type and rhs.weak_type and preferred_element_type is None
         return Aval(shape, dtype, weak)
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`dot_general`."""
         (lc, rc), (lb, rb) = params["dimension_numbers"]
         batching = f"batching_dims = {list(lb)} x {list(rb)}, " if lb else ""
         ins = ", ".join(a.mlir for a in ctx.avals_in)
-        return str(
-            ctx.emit(
-                f"stablehlo.dot_general {', '.join(operands)}, {batching}"
-                f"contracting_dims = {list(lc)} x {list(rc)}"
-                f"{precision_text(params['precision'])} : "
-                f"({ins}) -> {ctx.avals_out[0].mlir}"
-            )
+        return ctx.emit(
+            f"stablehlo.dot_general {', '.join(operands)}, {batching}"
+            f"contracting_dims = {list(lc)} x {list(rc)}"
+            f"{precision_text(params['precision'])} : "
+            f"({ins}) -> {ctx.avals_out[0].mlir}"
         )
 
     def evaluate(self, *values: Any, **params: Any) -> Any:

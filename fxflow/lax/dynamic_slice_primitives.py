@@ -17,6 +17,7 @@ from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Node, Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import part, written
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.families import MOVED
@@ -56,7 +57,7 @@ def _check_starts(name: str, x: Aval, starts: Sequence[Aval]) -> None:
 
 
 def _clamped(
-    ctx: Any, starts: Sequence[str], shape: Shape, sizes: Shape
+    ctx: Context, starts: Sequence[str], shape: Shape, sizes: Shape
 ) -> tuple[str, ...]:
     """Writes start indices that let slices lie inside, which the partitioner assumes.
 
@@ -68,7 +69,7 @@ def _clamped(
         last = min(n - k, int(dtypes.iinfo(aval.dtype).max))
         low, high = (ctx.constant(np.asarray(v, aval.dtype)) for v in (0, last))
         clamp = f"stablehlo.clamp {low}, {start}, {high} : {aval.mlir}"
-        inside.append(str(ctx.emit(clamp)))
+        inside.append(ctx.emit(clamp))
     return tuple(inside)
 
 
@@ -104,16 +105,14 @@ class DynamicSlice(Primitive):
             )
         return Aval(slice_sizes, x.dtype, x.weak_type)
 
-    def lower(self, ctx: Any, x: str, *starts: str, slice_sizes: Shape) -> str:
+    def lower(self, ctx: Context, x: str, *starts: str, slice_sizes: Shape) -> str:
         """`dynamic_slice`."""
         if ctx.module.partitioned:
             starts = _clamped(ctx, starts, ctx.avals_in[0].shape, slice_sizes)
         types = ", ".join(a.mlir for a in ctx.avals_in)
-        return str(
-            ctx.emit(
-                f"stablehlo.dynamic_slice {', '.join((x, *starts))}, sizes = "
-                f"{list(slice_sizes)} : ({types}) -> {ctx.avals_out[0].mlir}"
-            )
+        return ctx.emit(
+            f"stablehlo.dynamic_slice {', '.join((x, *starts))}, sizes = "
+            f"{list(slice_sizes)} : ({types}) -> {ctx.avals_out[0].mlir}"
         )
 
     def evaluate(self, x: Any, *starts: Any, slice_sizes: Shape) -> Any:
@@ -216,17 +215,15 @@ class DynamicUpdateSlice(Primitive):
             )
         return Aval(x.shape, x.dtype)
 
-    def lower(self, ctx: Any, x: str, update: str, *starts: str) -> str:
+    def lower(self, ctx: Context, x: str, update: str, *starts: str) -> str:
         """`dynamic_update_slice`."""
         if ctx.module.partitioned:
             shapes = (ctx.avals_in[0].shape, ctx.avals_in[1].shape)
             starts = _clamped(ctx, starts, *shapes)
         types = ", ".join(a.mlir for a in ctx.avals_in)
-        return str(
-            ctx.emit(
-                f"stablehlo.dynamic_update_slice {', '.join((x, update, *starts))} : "
-                f"({types}) -> {ctx.avals_out[0].mlir}"
-            )
+        return ctx.emit(
+            f"stablehlo.dynamic_update_slice {', '.join((x, update, *starts))} : "
+            f"({types}) -> {ctx.avals_out[0].mlir}"
         )
 
     def evaluate(self, x: Any, update: Any, *starts: Any) -> Any:

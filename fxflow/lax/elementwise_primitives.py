@@ -16,6 +16,7 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.lax import _extrema_host
 from fxflow.lax._operands import operands
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
@@ -203,13 +204,13 @@ class Sign(Elementwise):
     hlo = "stablehlo.sign"
     numpy = _host_sign
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`sign`; of unsigned integers, whether they are not zero."""
         aval = ctx.avals_in[0]
         if kind(aval.dtype) != "u":
             return super().lower(ctx, *operands, **params)
         one = ctx.constant(np.array(1, aval.dtype), aval)
-        return str(ctx.emit(f"stablehlo.minimum {operands[0]}, {one} : {aval.mlir}"))
+        return ctx.emit(f"stablehlo.minimum {operands[0]}, {one} : {aval.mlir}")
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -272,7 +273,7 @@ class _Extremum(Elementwise):
         lambda out, x, y: _share(out, y, x),
     )
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """One operation; of complex numbers, a comparison of the parts."""
         if kind(ctx.avals_in[0].dtype) != "c":
             return super().lower(ctx, *operands, **params)
@@ -286,7 +287,7 @@ class _Extremum(Elementwise):
             )
             return select(bitwise_or(first, ne(x, x)), x, y)
 
-        return str(ctx.compose(choose, names, [ctx.avals_out[0]] * 2)[0])
+        return ctx.compose(choose, names, [ctx.avals_out[0]] * 2)[0]
 
 
 @register

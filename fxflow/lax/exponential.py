@@ -11,6 +11,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
+from fxflow.core.runtime.lowering import Context
 from fxflow.lax.elementwise import add, div, mul, sub
 from fxflow.lax.families import INEXACT, Elementwise
 
@@ -39,11 +40,11 @@ class Exp2(Elementwise):
     numpy = np.exp2
     partials = (lambda out, x: mul(out, arith.constant(math.log(2), typeof(x).dtype)),)
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`power` with base 2: the product x log 2 would lose digits of large x."""
         out = ctx.avals_out[0]
         base = ctx.constant(np.array(2).astype(out.dtype), out)
-        return str(ctx.emit(f"stablehlo.power {base}, {operands[0]} : {out.mlir}"))
+        return ctx.emit(f"stablehlo.power {base}, {operands[0]} : {out.mlir}")
 
 
 @register

@@ -23,6 +23,7 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, table
 from fxflow.core.ir.trace import Tracer, state
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 
 # -- which dtypes an operation takes ---------------------------------------------------
@@ -146,7 +147,7 @@ class Elementwise(Primitive):
             weak = weak and other.weak_type
         return Aval(shape, self.result_dtype(first.dtype), weak)
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`op %x, %y : type`, with 0-d operands repeated."""
         out = ctx.avals_out[0]
         operands = self.aligned(ctx, operands)
@@ -155,13 +156,13 @@ class Elementwise(Primitive):
         text = f"{self.hlo} {', '.join(operands)} : "
         if self.hlo.startswith("chlo."):
             types = ", ".join([operand_type] * len(operands))
-            return str(ctx.emit(f"{text}{types} -> {result_type}"))
+            return ctx.emit(f"{text}{types} -> {result_type}")
         if result_type == operand_type:
-            return str(ctx.emit(text + result_type))
+            return ctx.emit(text + result_type)
         types = ", ".join([operand_type] * len(operands))
-        return str(ctx.emit(f"{text}({types}) -> {result_type}"))
+        return ctx.emit(f"{text}({types}) -> {result_type}")
 
-    def aligned(self, ctx: Any, operands: Sequence[str]) -> tuple[str, ...]:
+    def aligned(self, ctx: Context, operands: Sequence[str]) -> tuple[str, ...]:
         """Returns the operands' names, 0-d ones repeated to the result's shape."""
         shape = ctx.avals_out[0].shape
         if not shape:

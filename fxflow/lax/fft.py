@@ -14,6 +14,7 @@ from fxflow.core.arrays.array import Array, put_host
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import as_array, typeof
 from fxflow.core.ir.primitive import register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import int_tuple
 from fxflow.lax.broadcasting import broadcast_in_dim
@@ -99,7 +100,7 @@ class Fft(Linear):
 
     def lower(
         self,
-        ctx: Any,
+        ctx: Context,
         *operands: str,
         fft_type: FftType,
         fft_lengths: tuple[int, ...],
@@ -107,12 +108,10 @@ class Fft(Linear):
         """`fft`."""
         (x,), (out,) = ctx.avals_in, ctx.avals_out
         if not out.size or not x.size:
-            return str(ctx.constant(np.zeros((), out.dtype), out))
-        return str(
-            ctx.emit(
-                f"stablehlo.fft {operands[0]}, type = {fft_type.name}, "
-                f"length = {list(fft_lengths)} : ({x.mlir}) -> {out.mlir}"
-            )
+            return ctx.constant(np.zeros((), out.dtype), out)
+        return ctx.emit(
+            f"stablehlo.fft {operands[0]}, type = {fft_type.name}, "
+            f"length = {list(fft_lengths)} : ({x.mlir}) -> {out.mlir}"
         )
 
     def evaluate(

@@ -10,6 +10,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.convert import is_arraylike, typeof
 from fxflow.core.ir.primitive import register
+from fxflow.core.runtime.lowering import Context
 from fxflow.lax.families import ANY, MOVED, Elementwise
 
 
@@ -23,7 +24,7 @@ class StopGradient(Elementwise):
     numpy = np.asarray
     partials = (None,)
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """The operand itself."""
         return operands[0]
 

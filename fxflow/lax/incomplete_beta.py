@@ -15,6 +15,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import NotDifferentiableError
 from fxflow.lax import _special_host as host
 from fxflow.lax._operands import operands
@@ -161,11 +162,11 @@ class RegularizedIncompleteBeta(Special):
     numpy = host.elementwise(host.betainc)
     partials = (_no_slope, _no_slope, _slope_in_x)
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """The loop, written in place."""
         out = ctx.avals_out[0].strong()
         names = self.aligned(ctx, operands)
-        return str(ctx.compose(_betainc, names, [out] * 3)[0])
+        return ctx.compose(_betainc, names, [out] * 3)[0]
 
 
 def betainc(a: Any, b: Any, x: Any, /) -> Array:

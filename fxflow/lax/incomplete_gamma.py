@@ -19,6 +19,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import NotDifferentiableError
 from fxflow.lax import _special_host as host
 from fxflow.lax._operands import operands
@@ -264,11 +265,11 @@ def _density(a: Any, x: Any) -> Any:
 class _GammaFunction(Special):
     """A function of a and x, composed of loops."""
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """The loops, written in place."""
         out = ctx.avals_out[0].strong()
         names = self.aligned(ctx, operands)
-        return str(ctx.compose(self.composed, names, [out, out])[0])
+        return ctx.compose(self.composed, names, [out, out])[0]
 
     composed: Any
 

@@ -14,6 +14,7 @@ from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis, canonical_shape
 from fxflow.lax.families import MOVED, Linear
@@ -53,14 +54,12 @@ class Concatenate(Linear):
         shape = (*shape[:dimension], total, *shape[dimension + 1 :])
         return Aval(shape, first.dtype, all(a.weak_type for a in avals))
 
-    def lower(self, ctx: Any, *operands: str, dimension: int) -> str:
+    def lower(self, ctx: Context, *operands: str, dimension: int) -> str:
         """`concatenate`."""
         types = ", ".join(a.mlir for a in ctx.avals_in)
-        return str(
-            ctx.emit(
-                f"stablehlo.concatenate {', '.join(operands)}, dim = {dimension} : "
-                f"({types}) -> {ctx.avals_out[0].mlir}"
-            )
+        return ctx.emit(
+            f"stablehlo.concatenate {', '.join(operands)}, dim = {dimension} : "
+            f"({types}) -> {ctx.avals_out[0].mlir}"
         )
 
     def evaluate(self, *values: Any, dimension: int) -> Any:
@@ -182,7 +181,7 @@ class Split(Linear):
         return [Aval((*before, n, *after), x.dtype, x.weak_type) for n in sizes]
 
     def lower(
-        self, ctx: Any, x: str, *, sizes: tuple[int, ...], axis: int
+        self, ctx: Context, x: str, *, sizes: tuple[int, ...], axis: int
     ) -> list[str]:
         """One `slice` for each piece."""
         aval = ctx.avals_in[0]

@@ -34,6 +34,7 @@ from fxflow.core.ir.primitive import Zero, register
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import trace_body
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, NotDifferentiableError, ShapeError
 from fxflow.lax.control_flow.carry import (
     leaves_of,
@@ -73,10 +74,11 @@ class LinearSolve(HigherOrder):
         """The solver's types."""
         return solve.out_avals
 
-    def lower(self, ctx: Any, *operands: str, solve: Graph, **params: Any) -> list[str]:
+    def lower(
+        self, ctx: Context, *operands: str, solve: Graph, **params: Any
+    ) -> list[str]:
         """The solver, in place."""
-        names: list[str] = ctx.graph(solve, operands)
-        return names
+        return ctx.graph(solve, operands)
 
     def evaluate(self, *values: Any, solve: Graph, **params: Any) -> list[Any]:
         """NumPy's evaluation of the solver."""

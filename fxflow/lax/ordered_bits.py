@@ -12,6 +12,7 @@ import numpy as np
 
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.runtime.lowering import Context
 from fxflow.lax.bitcasting import bitcast_convert_type
 from fxflow.lax.bitwise import bitwise_and, bitwise_xor, shift_right_arithmetic
 from fxflow.lax.comparison import ne
@@ -19,7 +20,7 @@ from fxflow.lax.creation import full_like
 from fxflow.lax.select import select
 
 
-def applies(ctx: Any, dtype: Any) -> bool:
+def applies(ctx: Context, dtype: Any) -> bool:
     """Whether extrema over the devices of a program go by integers.
 
     Floats of 8 bits and fewer have a NaN in other places, or none.

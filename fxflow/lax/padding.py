@@ -14,6 +14,7 @@ from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import register, table
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import int_tuple
 from fxflow.lax.broadcasting import BroadcastInDim
@@ -62,7 +63,9 @@ class Pad(Linear):
             shape.append(total)
         return Aval(tuple(shape), x.dtype, x.weak_type and value.weak_type)
 
-    def lower(self, ctx: Any, x: str, value: str, *, padding_config: Padding) -> str:
+    def lower(
+        self, ctx: Context, x: str, value: str, *, padding_config: Padding
+    ) -> str:
         """`pad`; of a partitioned program without negative widths.
 
         XLA's partitioner ends the process where a shard has nothing left to give.
@@ -80,14 +83,12 @@ class Pad(Linear):
                     whole, start_indices=starts, limit_indices=ends, strides=None
                 )
 
-            return str(ctx.compose(cut, [x, value])[0])
+            return ctx.compose(cut, [x, value])[0]
         low, high, interior = ([p[i] for p in padding_config] for i in range(3))
         a, b = ctx.avals_in
-        return str(
-            ctx.emit(
-                f"stablehlo.pad {x}, {value}, low = {low}, high = {high}, interior = "
-                f"{interior} : ({a.mlir}, {b.mlir}) -> {ctx.avals_out[0].mlir}"
-            )
+        return ctx.emit(
+            f"stablehlo.pad {x}, {value}, low = {low}, high = {high}, interior = "
+            f"{interior} : ({a.mlir}, {b.mlir}) -> {ctx.avals_out[0].mlir}"
         )
 
     def evaluate(self, x: Any, value: Any, *, padding_config: Padding) -> Any:

@@ -14,6 +14,7 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero, register, table
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax._operands import PYTHON_SCALARS, aligned, operands
 from fxflow.lax.bitwise import bitwise_and, bitwise_not
@@ -34,10 +35,10 @@ class Square(Elementwise):
     numpy = np.square
     partials = (lambda out, x: mul(x, _two(x)),)
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`multiply` by itself."""
         (x,) = operands
-        return str(ctx.emit(f"stablehlo.multiply {x}, {x} : {ctx.avals_out[0].mlir}"))
+        return ctx.emit(f"stablehlo.multiply {x}, {x} : {ctx.avals_out[0].mlir}")
 
 
 def _two(x: Any) -> Any:
@@ -76,21 +77,21 @@ class IntegerPow(Elementwise):
             )
         return out
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """Products; of a negative power, the inverse."""
         (x,), y = operands, params["y"]
         out = ctx.avals_out[0]
         if y == 0:
-            return str(ctx.constant(np.ones((), out.dtype), out))
+            return ctx.constant(np.ones((), out.dtype), out)
 
         def multiply(a: str, b: str) -> str:
-            return str(ctx.emit(f"stablehlo.multiply {a}, {b} : {out.mlir}"))
+            return ctx.emit(f"stablehlo.multiply {a}, {b} : {out.mlir}")
 
         power = _chain(x, abs(y), multiply)
         if y > 0:
             return str(power)
         one = ctx.constant(np.ones((), out.dtype), out)
-        return str(ctx.emit(f"stablehlo.divide {one}, {power} : {out.mlir}"))
+        return ctx.emit(f"stablehlo.divide {one}, {power} : {out.mlir}")
 
     def evaluate(self, *values: Any, **params: Any) -> Any:
         """The same products."""
@@ -129,14 +130,14 @@ class Pow(Elementwise):
             y = y.update(dtype=x.dtype, weak_type=True)
         return super().abstract(x, y)
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`power`, of an exponent of the dtype of x."""
         x, y = self.aligned(ctx, operands)
         out = ctx.avals_out[0]
         y_aval = ctx.avals_in[1].update(shape=out.shape)
         if y_aval.dtype != out.dtype:
             y = ctx.emit(f"stablehlo.convert {y} : ({y_aval.mlir}) -> {out.mlir}")
-        return str(ctx.emit(f"stablehlo.power {x}, {y} : {out.mlir}"))
+        return ctx.emit(f"stablehlo.power {x}, {y} : {out.mlir}")
 
     def evaluate(self, *values: Any, **params: Any) -> Any:
         """`np.power`."""

@@ -11,6 +11,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.families import FLOAT, Elementwise, Linear
 
@@ -59,14 +60,12 @@ class ReducePrecision(Linear, Elementwise):
     name = "reduce_precision"
     kinds = FLOAT
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`reduce_precision`."""
         out = ctx.avals_out[0].mlir
         bits = f"e{params['exponent_bits']}m{params['mantissa_bits']}"
-        return str(
-            ctx.emit(
-                f"stablehlo.reduce_precision {operands[0]}, format = {bits} : {out}"
-            )
+        return ctx.emit(
+            f"stablehlo.reduce_precision {operands[0]}, format = {bits} : {out}"
         )
 
     def evaluate(self, *values: Any, **params: Any) -> Any:

@@ -18,6 +18,7 @@ from fxflow.core.interpreters.batching import batch_flat
 from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.bitwise import bitwise_and
 from fxflow.lax.broadcasting import broadcast_in_dim
@@ -97,21 +98,21 @@ class RaggedAllToAll(Collective):
                 )
         return output.strong()
 
-    def across(self, ctx: Any, devices: Groups, *operands: str, **params: Any) -> str:
+    def across(
+        self, ctx: Context, devices: Groups, *operands: str, **params: Any
+    ) -> str:
         """The custom call, or the exchange at full length on a CPU."""
         if ctx.platform == "cpu":
             with devices.scope():
                 (dense,) = ctx.compose(lambda *v: _exchanged(*v, **params), operands)
             return str(dense)
         types = ", ".join(aval.mlir for aval in ctx.avals_in)
-        return str(
-            ctx.emit(
-                f"stablehlo.custom_call @ragged_all_to_all({', '.join(operands)}) "
-                "{api_version = 4 : i32, backend_config = {"
-                f"channel_id = {devices.module.channel()} : i64, "
-                f"replica_groups = {devices.dense()}}}}} : "
-                f"({types}) -> {ctx.avals_out[0].mlir}"
-            )
+        return ctx.emit(
+            f"stablehlo.custom_call @ragged_all_to_all({', '.join(operands)}) "
+            "{api_version = 4 : i32, backend_config = {"
+            f"channel_id = {devices.module.channel()} : i64, "
+            f"replica_groups = {devices.dense()}}}}} : "
+            f"({types}) -> {ctx.avals_out[0].mlir}"
         )
 
     def varying(

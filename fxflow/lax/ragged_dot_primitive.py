@@ -19,6 +19,7 @@ from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ShapeError
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.broadcasting import broadcast_in_dim
@@ -87,11 +88,11 @@ class RaggedDot(Primitive):
         shape += tuple(rhs.shape[i] for i in free_axes(rhs.ndim, rc, rb, taken))
         return Aval(shape, dtype)
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """A loop over tiles of rows."""
         (out,) = ctx.avals_out
         if not out.size or not ctx.avals_in[2].size or not ctx.avals_in[0].size:
-            return str(ctx.constant(np.zeros((), out.dtype), out))
+            return ctx.constant(np.zeros((), out.dtype), out)
         (name,) = ctx.compose(
             lambda x, y, ranges: tiled(
                 x,

@@ -24,6 +24,7 @@ from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typ
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import register
 from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.bitwise import shift_right_logical
 from fxflow.lax.conversion import convert_element_type
@@ -86,7 +87,7 @@ class RandomBits(_Draw):
         """Unsigned integers of shape `(*keys, *shape)`."""
         return Aval((*self.keys_shape(avals[0]), *shape), _UNSIGNED[bit_width])
 
-    def lower(self, ctx: Any, *operands: str, shape: Shape, bit_width: int) -> str:
+    def lower(self, ctx: Context, *operands: str, shape: Shape, bit_width: int) -> str:
         """The blocks at counters 0, 1, …; the two words of each are combined."""
         (out,) = ctx.avals_out
         words = Aval(out.shape, WORD).mlir
@@ -97,11 +98,11 @@ class RandomBits(_Draw):
             low = ctx.emit(f"stablehlo.convert {low} {convert}")
             half = ctx.constant(np.uint64(32), out)
             high = ctx.emit(f"stablehlo.shift_left {high}, {half} : {out.mlir}")
-            return str(ctx.emit(f"stablehlo.or {high}, {low} : {out.mlir}"))
+            return ctx.emit(f"stablehlo.or {high}, {low} : {out.mlir}")
         mixed = ctx.emit(f"stablehlo.xor {high}, {low} : {words}")
         if bit_width == 32:
             return str(mixed)
-        return str(ctx.emit(f"stablehlo.convert {mixed} : ({words}) -> {out.mlir}"))
+        return ctx.emit(f"stablehlo.convert {mixed} : ({words}) -> {out.mlir}")
 
     def evaluate(self, *values: Any, shape: Shape, bit_width: int) -> Any:
         """The same on the host."""
@@ -126,7 +127,7 @@ class RandomSplit(_Draw):
         """Words of shape `(*keys, *shape, 2)`."""
         return Aval((*self.keys_shape(avals[0]), *shape, 2), WORD)
 
-    def lower(self, ctx: Any, *operands: str, shape: Shape) -> str:
+    def lower(self, ctx: Context, *operands: str, shape: Shape) -> str:
         """The blocks at counters 0, 1, …, their words side by side."""
         words = lower_words(ctx, operands[0], shape, makes_keys=True)
         return side_by_side(ctx, words)
@@ -154,7 +155,7 @@ class RandomFoldIn(_Draw):
             )
         return Aval(keys.shape, WORD)
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """The block at the counter 0, data."""
         keys, data = operands
         shape = ctx.avals_in[1].shape
@@ -204,7 +205,7 @@ class RandomWrap(Discrete):
             )
         return Aval(data.shape[:split], dtype)
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """Keys are their words in memory."""
         return operands[0]
 
@@ -238,7 +239,7 @@ class RandomUnwrap(Discrete):
             raise DtypeError(f"random_unwrap: takes typed keys, got {keys}")
         return keys.physical
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """Keys are their words in memory."""
         return operands[0]
 

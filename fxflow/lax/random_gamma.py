@@ -14,6 +14,7 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.higher_order import run_host
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
 from fxflow.core.ir.staging import trace_flat
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax import draws
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
@@ -57,7 +58,7 @@ class RandomGamma(Primitive):
             )
         return alpha.strong()
 
-    def lower(self, ctx: Any, *operands: str, log_space: bool) -> str:
+    def lower(self, ctx: Context, *operands: str, log_space: bool) -> str:
         """A loop until every number is accepted."""
         (name,) = ctx.compose(lambda w, a: _sample(w, a, log_space), operands)
         return str(name)

@@ -19,6 +19,7 @@ from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.lax.axis_order import rev
@@ -54,7 +55,7 @@ class LinearRecurrence(Primitive):
             )
         return u.strong()
 
-    def lower(self, ctx: Any, *operands: str, axis: int, reverse: bool) -> str:
+    def lower(self, ctx: Context, *operands: str, axis: int, reverse: bool) -> str:
         """A loop on the CPU, a tree elsewhere."""
         (aval,) = ctx.avals_out
         if aval.size == 0:
@@ -137,9 +138,9 @@ def _affine(first: list[Any], then: list[Any]) -> list[Any]:
     return [mul(a, b), add(mul(b, u), v)]
 
 
-def _affine_text(ctx: Any, row: Aval, last: str, a: str, u: str) -> str:
+def _affine_text(ctx: Context, row: Aval, last: str, a: str, u: str) -> str:
     product = ctx.emit(f"stablehlo.multiply {a}, {last} : {row.mlir}")
-    return str(ctx.emit(f"stablehlo.add {product}, {u} : {row.mlir}"))
+    return ctx.emit(f"stablehlo.add {product}, {u} : {row.mlir}")
 
 
 # -- how they run ----------------------------------------------------------------------
@@ -222,7 +223,7 @@ def _interleave(even: Any, odd: Any, axis: int) -> Any:
 
 
 def loop(
-    ctx: Any,
+    ctx: Context,
     operands: Sequence[str],
     aval: Aval,
     combine: Callable[..., str],
@@ -245,37 +246,33 @@ def loop(
     row = aval.update(shape=(*aval.shape[:axis], 1, *aval.shape[axis + 1 :]))
     index, flag = Aval((), dtypes.int32), Aval((), dtypes.bool_)
 
-    def read(c: Any, x: str, at: list[str]) -> str:
+    def read(c: Context, x: str, at: list[str]) -> str:
         places = ", ".join([index.mlir] * aval.ndim)
-        return str(
-            c.emit(
-                f"stablehlo.dynamic_slice {x}, {', '.join(at)}, "
-                f"sizes = {list(row.shape)} : ({aval.mlir}, {places}) -> {row.mlir}"
-            )
+        return c.emit(
+            f"stablehlo.dynamic_slice {x}, {', '.join(at)}, "
+            f"sizes = {list(row.shape)} : ({aval.mlir}, {places}) -> {row.mlir}"
         )
 
-    def write(c: Any, x: str, value: str, at: list[str]) -> str:
+    def write(c: Context, x: str, value: str, at: list[str]) -> str:
         places = ", ".join([index.mlir] * aval.ndim)
-        return str(
-            c.emit(
-                f"stablehlo.dynamic_update_slice {x}, {value}, {', '.join(at)} : "
-                f"({aval.mlir}, {row.mlir}, {places}) -> {aval.mlir}"
-            )
+        return c.emit(
+            f"stablehlo.dynamic_update_slice {x}, {value}, {', '.join(at)} : "
+            f"({aval.mlir}, {row.mlir}, {places}) -> {aval.mlir}"
         )
 
-    def at(c: Any, step: str) -> list[str]:
+    def at(c: Context, step: str) -> list[str]:
         zero = c.constant(np.int32(0), index)
         if reverse:
             end = c.constant(np.int32(length - 1), index)
             step = c.emit(f"stablehlo.subtract {end}, {step} : {index.mlir}")
         return [step if i == axis else zero for i in range(aval.ndim)]
 
-    def unfinished(c: Any, names: list[str]) -> list[str]:
+    def unfinished(c: Context, names: list[str]) -> list[str]:
         end = c.constant(np.int32(length), index)
         types = f"({index.mlir}, {index.mlir}) -> {flag.mlir}"
         return [c.emit(f"stablehlo.compare LT, {names[0]}, {end} : {types}")]
 
-    def body(c: Any, names: list[str]) -> list[str]:
+    def body(c: Context, names: list[str]) -> list[str]:
         step, last, out, *arrays = names
         place = at(c, step)
         rows = [read(c, x, place) for x in arrays]
@@ -299,12 +296,12 @@ def loop(
         f'"stablehlo.while"({", ".join(begin)}) ({condition}, {step}) : '
         f"({types}) -> ({types})",
     )
-    return str(names[2])
+    return names[2]
 
 
-def convert_text(ctx: Any, name: str, given: Aval, wanted: Aval) -> str:
+def convert_text(ctx: Context, name: str, given: Aval, wanted: Aval) -> str:
     """Writes a conversion to another dtype."""
-    return str(ctx.emit(f"stablehlo.convert {name} : ({given.mlir}) -> {wanted.mlir}"))
+    return ctx.emit(f"stablehlo.convert {name} : ({given.mlir}) -> {wanted.mlir}")
 
 
 # -- public ----------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
+from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.partition import whole_along
 from fxflow.lax import _extrema_host, ordered_bits
 from fxflow.lax.axes import distinct_axes
@@ -98,7 +99,7 @@ class Reduction(Primitive):
             require_kind(self.name, operand, self.kinds)
         return operand.update(shape=without(operand.shape, axes))
 
-    def lower(self, ctx: Any, *operands: str, axes: tuple[int, ...]) -> str:
+    def lower(self, ctx: Context, *operands: str, axes: tuple[int, ...]) -> str:
         """`reduce`, with the operation by name."""
         (operand,) = ctx.avals_in
         if not axes:
@@ -108,12 +109,10 @@ class Reduction(Primitive):
         name = operands[0]
         if kind(operand.dtype) not in self.between_devices:
             name = whole_along(ctx, name, operand, axes)
-        return str(
-            ctx.emit(
-                f"stablehlo.reduce({name} init: {init}) applies {self.hlo} "
-                f"across dimensions = {list(axes)} : "
-                f"({operand.mlir}, {scalar.mlir}) -> {ctx.avals_out[0].mlir}"
-            )
+        return ctx.emit(
+            f"stablehlo.reduce({name} init: {init}) applies {self.hlo} "
+            f"across dimensions = {list(axes)} : "
+            f"({operand.mlir}, {scalar.mlir}) -> {ctx.avals_out[0].mlir}"
         )
 
     def evaluate(self, operand: Any, *, axes: tuple[int, ...]) -> Any:
@@ -225,7 +224,7 @@ class Extremum(Reduction):
 
         return call
 
-    def lower(self, ctx: Any, *operands: str, axes: tuple[int, ...]) -> str:
+    def lower(self, ctx: Context, *operands: str, axes: tuple[int, ...]) -> str:
         """`reduce`; of complex numbers with an order of our own, as XLA has none."""
         (operand,) = ctx.avals_in
         if axes and ctx.module.partitioned and ordered_bits.applies(ctx, operand.dtype):
@@ -234,25 +233,22 @@ class Extremum(Reduction):
                 found = self.bind(ordered_bits.to_ordered_bits(x, self.nan), axes=axes)
                 return ordered_bits.from_ordered_bits(found, operand.dtype)
 
-            return str(ctx.compose(by_bits, operands)[0])
+            return ctx.compose(by_bits, operands)[0]
         if not axes or not dtypes.is_complex(operand.dtype):
             return super().lower(ctx, *operands, axes=axes)
         scalar = Aval((), operand.dtype)
         init = ctx.constant(self.identity(operand.dtype), scalar)
         two = table["max" if self.name == "reduce_max" else "min"]
 
-        def body(inner: Any, names: list[str]) -> list[str]:
-            chosen: list[str] = inner.compose(two.bind, names, [scalar, scalar])
-            return chosen
+        def body(inner: Context, names: list[str]) -> list[str]:
+            return inner.compose(two.bind, names, [scalar, scalar])
 
         region = ctx.region([scalar, scalar], body, [scalar])
         listed = ", ".join(map(str, axes))
-        return str(
-            ctx.emit(
-                f'"stablehlo.reduce"({operands[0]}, {init}) ({region}) '
-                f"{{dimensions = array<i64: {listed}>}} : "
-                f"({operand.mlir}, {scalar.mlir}) -> {ctx.avals_out[0].mlir}"
-            )
+        return ctx.emit(
+            f'"stablehlo.reduce"({operands[0]}, {init}) ({region}) '
+            f"{{dimensions = array<i64: {listed}>}} : "
+            f"({operand.mlir}, {scalar.mlir}) -> {ctx.avals_out[0].mlir}"
         )
 
     def jvp(

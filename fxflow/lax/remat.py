@@ -27,6 +27,7 @@ from fxflow.core.ir.higher_order import (
     rewired,
 )
 from fxflow.core.ir.primitive import register, table
+from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import Going, settled
 from fxflow.core.spmd.memories import kept as kept_where
 from fxflow.lax.calls import JitCall
@@ -60,7 +61,7 @@ class Name(Structural):
         """The operand's type."""
         return aval
 
-    def lower(self, ctx: Any, operand: str, *, label: str) -> str:
+    def lower(self, ctx: Context, operand: str, *, label: str) -> str:
         """The operand itself."""
         return operand
 
@@ -104,7 +105,7 @@ class Checkpoint(GraphCall):
 
     def lower(
         self,
-        ctx: Any,
+        ctx: Context,
         *operands: str,
         graph: Graph,
         policy: Policy | None,
@@ -120,8 +121,7 @@ class Checkpoint(GraphCall):
                     f"stablehlo.optimization_barrier {', '.join(operands)} : {types}",
                 )
             )
-        names: list[str] = ctx.graph(graph, operands)
-        return names
+        return ctx.graph(graph, operands)
 
     def linearize(
         self,

@@ -16,6 +16,7 @@ from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import register
+from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import kept
 from fxflow.errors import AxisError, ShapeError
 from fxflow.lax.axes import canonical_axis, distinct_axes, int_tuple
@@ -47,13 +48,11 @@ class Reshape(Structural):
             raise ShapeError(f"reshape: cannot reshape {x} to {new_sizes}: {hint}")
         return Aval(new_sizes, x.dtype, x.weak_type)
 
-    def lower(self, ctx: Any, x: str, *, new_sizes: Shape) -> str:
+    def lower(self, ctx: Context, x: str, *, new_sizes: Shape) -> str:
         """`reshape`."""
-        return str(
-            ctx.emit(
-                f"stablehlo.reshape {x} : ({ctx.avals_in[0].mlir}) -> "
-                f"{ctx.avals_out[0].mlir}"
-            )
+        return ctx.emit(
+            f"stablehlo.reshape {x} : ({ctx.avals_in[0].mlir}) -> "
+            f"{ctx.avals_out[0].mlir}"
         )
 
     def evaluate(self, x: Any, *, new_sizes: Shape) -> Any:

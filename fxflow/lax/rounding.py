@@ -12,6 +12,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.ir.primitive import register
+from fxflow.core.runtime.lowering import Context
 from fxflow.lax._operands import operands
 from fxflow.lax.families import FLOAT, Elementwise
 
@@ -67,11 +68,11 @@ class Round(Elementwise):
     kinds = FLOAT
     partials = (None,)
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """The operation of the method."""
         even = params["rounding_method"] == RoundingMethod.TO_NEAREST_EVEN
         op = "round_nearest_even" if even else "round_nearest_afz"
-        return str(ctx.emit(f"stablehlo.{op} {operands[0]} : {ctx.avals_out[0].mlir}"))
+        return ctx.emit(f"stablehlo.{op} {operands[0]} : {ctx.avals_out[0].mlir}")
 
     def evaluate(self, *values: Any, **params: Any) -> Any:
         """`np.rint`, or by what truncation cuts off."""

@@ -15,6 +15,7 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
 from fxflow.core.ir.trace import Tracer, state
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax import _extrema_host
 from fxflow.lax._operands import PYTHON_SCALARS, constant_like, operands
@@ -70,7 +71,7 @@ class SelectN(Primitive):
             )
         return Aval(shape, first.dtype, all(c.weak_type for c in cases))
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`select`; of many cases, a binary search by comparisons."""
         out = ctx.avals_out[0]
         which_aval, *case_avals = ctx.avals_in
@@ -84,11 +85,9 @@ class SelectN(Primitive):
         chosen = which_aval.update(dtype=dtypes.bool_)
 
         def select(pred: str, on_true: str, on_false: str) -> str:
-            return str(
-                ctx.emit(
-                    f"stablehlo.select {pred}, {on_true}, {on_false} : "
-                    f"{chosen.mlir}, {out.mlir}"
-                )
+            return ctx.emit(
+                f"stablehlo.select {pred}, {on_true}, {on_false} : "
+                f"{chosen.mlir}, {out.mlir}"
             )
 
         if dtypes.is_bool(which_aval.dtype):
@@ -287,7 +286,7 @@ class Clamp(Elementwise):
     kinds = REAL
     numpy = _host_clamp
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """Bounds may be 0-d."""
         low, x, high = operands
         low_aval, x_aval, high_aval = ctx.avals_in
@@ -296,9 +295,7 @@ class Clamp(Elementwise):
             low, x, high = self.aligned(ctx, operands)
             low_aval = x_aval = high_aval = out
         types = ", ".join(a.mlir for a in (low_aval, x_aval, high_aval))
-        return str(
-            ctx.emit(f"stablehlo.clamp {low}, {x}, {high} : ({types}) -> {out.mlir}")
-        )
+        return ctx.emit(f"stablehlo.clamp {low}, {x}, {high} : ({types}) -> {out.mlir}")
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any

@@ -13,6 +13,7 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import register
+from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import part
 from fxflow.errors import ShapeError
 from fxflow.lax.axes import canonical_axis, int_tuple, integer
@@ -65,7 +66,7 @@ class Slice(Structural):
 
     def lower(
         self,
-        ctx: Any,
+        ctx: Context,
         x: str,
         *,
         start_indices: tuple[int, ...],
@@ -82,11 +83,9 @@ class Slice(Structural):
                 strict=True,
             )
         )
-        return str(
-            ctx.emit(
-                f"stablehlo.slice {x} [{ranges}] : ({ctx.avals_in[0].mlir}) -> "
-                f"{ctx.avals_out[0].mlir}"
-            )
+        return ctx.emit(
+            f"stablehlo.slice {x} [{ranges}] : ({ctx.avals_in[0].mlir}) -> "
+            f"{ctx.avals_out[0].mlir}"
         )
 
     def evaluate(self, x: Any, **params: Any) -> Any:

@@ -19,6 +19,7 @@ from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer
 from fxflow.lax.broadcasting import broadcast_in_dim
@@ -31,7 +32,7 @@ from fxflow.lax.keys import is_words, on_words
 _COMPARE = {"b": "UNSIGNED", "u": "UNSIGNED", "i": "SIGNED", "f": "TOTALORDER"}
 
 
-def _canonical_text(ctx: Any, name: str, aval: Aval) -> str:
+def _canonical_text(ctx: Context, name: str, aval: Aval) -> str:
     """Writes a float with one zero and one nan, so that the total order will do."""
     zero = ctx.constant(np.zeros((), aval.dtype), aval)
     flag = aval.update(dtype=np.dtype(bool)).mlir
@@ -40,15 +41,13 @@ def _canonical_text(ctx: Any, name: str, aval: Aval) -> str:
     out = ctx.emit(f"stablehlo.select {is_zero}, {zero}, {name} : {flag}, {aval.mlir}")
     nan_value = np.asarray(np.nan).astype(aval.dtype)
     if not np.isnan(nan_value):
-        return str(out)
+        return out
     nan = ctx.constant(nan_value, aval)
     is_nan = ctx.emit(f"stablehlo.compare NE, {name}, {name}, FLOAT : {pair}")
-    return str(
-        ctx.emit(f"stablehlo.select {is_nan}, {nan}, {out} : {flag}, {aval.mlir}")
-    )
+    return ctx.emit(f"stablehlo.select {is_nan}, {nan}, {out} : {flag}, {aval.mlir}")
 
 
-def _keys_text(ctx: Any, name: str, aval: Aval) -> list[tuple[str, Aval]]:
+def _keys_text(ctx: Context, name: str, aval: Aval) -> list[tuple[str, Aval]]:
     """Writes what an element is compared by: one real number, or two."""
     if dtypes.is_complex(aval.dtype):
         part = aval.update(dtype=dtypes.to_real(aval.dtype))
@@ -103,7 +102,7 @@ class Sort(Primitive):
 
     def lower(
         self,
-        ctx: Any,
+        ctx: Context,
         *operands: str,
         dimension: int,
         is_stable: bool,
@@ -113,7 +112,7 @@ class Sort(Primitive):
         elements = [a.update(shape=()) for a in ctx.avals_in]
         flag = Aval((), np.dtype(bool))
 
-        def before(inner: Any, names: list[str]) -> Sequence[str]:
+        def before(inner: Context, names: list[str]) -> Sequence[str]:
             pairs: list[tuple[str, str, Aval]] = []
             for i, aval in enumerate(elements[:num_keys]):
                 left = _keys_text(inner, names[2 * i], aval)
@@ -124,11 +123,9 @@ class Sort(Primitive):
 
             def compare(direction: str, x: str, y: str, aval: Aval) -> str:
                 how = _COMPARE[kind(aval.dtype)]
-                return str(
-                    inner.emit(
-                        f"stablehlo.compare {direction}, {x}, {y}, {how} : "
-                        f"({aval.mlir}, {aval.mlir}) -> {flag.mlir}"
-                    )
+                return inner.emit(
+                    f"stablehlo.compare {direction}, {x}, {y}, {how} : "
+                    f"({aval.mlir}, {aval.mlir}) -> {flag.mlir}"
                 )
 
             *outer, last = pairs
@@ -143,12 +140,11 @@ class Sort(Primitive):
         region = ctx.region(twice, before, [flag])
         types = ", ".join(a.mlir for a in ctx.avals_in)
         stable = "true" if is_stable else "false"
-        names: list[str] = ctx.emit_many(
+        return ctx.emit_many(
             len(operands),
             f'"stablehlo.sort"({", ".join(operands)}) <{{dimension = {dimension} : '
             f"i64, is_stable = {stable}}}> ({region}) : ({types}) -> ({types})",
         )
-        return names
 
     def evaluate(
         self, *values: Any, dimension: int, is_stable: bool, num_keys: int
@@ -351,7 +347,7 @@ class TopK(Primitive):
         shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
         return [Aval(shape, x.dtype, x.weak_type), Aval(shape, np.dtype(np.int32))]
 
-    def lower(self, ctx: Any, x: str, *, k: int, axis: int) -> list[str]:
+    def lower(self, ctx: Context, x: str, *, k: int, axis: int) -> list[str]:
         """`top_k` of the last axis, with the axis moved there and back."""
         aval = ctx.avals_in[0]
         outs = ctx.avals_out
@@ -378,7 +374,7 @@ class TopK(Primitive):
         if axis != last:
             x, aval = moved(x, there, aval)
         lines = [a.update(shape=(*aval.shape[:-1], k)) for a in outs]
-        names: list[str] = ctx.emit_many(
+        names = ctx.emit_many(
             2,
             f"chlo.top_k({x}, k = {k}) : {aval.mlir} -> "
             f"({lines[0].mlir}, {lines[1].mlir})",

@@ -18,6 +18,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 
 # Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3", and
@@ -205,7 +206,7 @@ def _function(name: str, shape: Shape) -> str:
 
 
 def call(
-    ctx: Any, operands: Sequence[str], shape: Shape, *, makes_keys: bool = False
+    ctx: Context, operands: Sequence[str], shape: Shape, *, makes_keys: bool = False
 ) -> list[str]:
     """Writes a call of the block function on operands of one shape.
 
@@ -225,15 +226,14 @@ def call(
     kept = ""
     if makes_keys and ctx.platform == "cpu" and not ctx.module.partitioned:
         kept = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
-    called: list[str] = ctx.emit_many(
+    return ctx.emit_many(
         2,
         f"func.call @{name}({', '.join(operands)}){kept} : "
         f"({', '.join([word] * 4)}) -> ({word}, {word})",
     )
-    return called
 
 
-def counters(ctx: Any, batch: Shape, shape: Shape) -> tuple[str, str]:
+def counters(ctx: Context, batch: Shape, shape: Shape) -> tuple[str, str]:
     """Writes the flat position in `shape` of each element of `(*batch, *shape)`.
 
     Made of one `iota` for each axis, so that a partitioned result needs no
@@ -274,7 +274,7 @@ def counters(ctx: Any, batch: Shape, shape: Shape) -> tuple[str, str]:
 
 
 def lower_words(
-    ctx: Any, data: str, shape: Shape, *, makes_keys: bool = False
+    ctx: Context, data: str, shape: Shape, *, makes_keys: bool = False
 ) -> list[str]:
     """Writes both words of the blocks at counters 0, 1, … of each key; see `call`."""
     batch = ctx.avals_in[0].shape[:-1]
@@ -292,7 +292,7 @@ def lower_words(
     return call(ctx, operands, full.shape, makes_keys=makes_keys)
 
 
-def key_words(ctx: Any, data: str) -> list[str]:
+def key_words(ctx: Context, data: str) -> list[str]:
     """Writes the two words of each key of the first operand."""
     aval = ctx.avals_in[0]
     batch = aval.shape[:-1]
@@ -309,7 +309,7 @@ def key_words(ctx: Any, data: str) -> list[str]:
     return words
 
 
-def side_by_side(ctx: Any, words: Sequence[str]) -> str:
+def side_by_side(ctx: Context, words: Sequence[str]) -> str:
     """Writes two arrays of words as one array of keys: the current node's result."""
     (out,) = ctx.avals_out
     word = Aval(out.shape[:-1], WORD)
@@ -317,11 +317,9 @@ def side_by_side(ctx: Any, words: Sequence[str]) -> str:
     parts = [
         ctx.emit(f"stablehlo.reshape {w} : ({word.mlir}) -> {part.mlir}") for w in words
     ]
-    return str(
-        ctx.emit(
-            f"stablehlo.concatenate {', '.join(parts)}, dim = {word.ndim} : "
-            f"({part.mlir}, {part.mlir}) -> {out.mlir}"
-        )
+    return ctx.emit(
+        f"stablehlo.concatenate {', '.join(parts)}, dim = {word.ndim} : "
+        f"({part.mlir}, {part.mlir}) -> {out.mlir}"
     )
 
 
@@ -369,7 +367,7 @@ class Threefry2x32(Discrete):
             )
         return [Aval(x.shape, WORD)] * 2
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> list[str]:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> list[str]:
         """A call of the private function."""
         shape = ctx.avals_out[0].shape
         aligned = [

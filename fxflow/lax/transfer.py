@@ -19,6 +19,7 @@ from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import register
 from fxflow.core.ir.trace import Tracer, manual_meshes, state
 from fxflow.core.runtime.execute import buffer_at
+from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import (
     UNKNOWN,
     Back,
@@ -99,7 +100,7 @@ class DevicePut(Structural):
         """That of the sharding."""
         return getattr(_layout(params["to"]), "mesh", None)
 
-    def lower(self, ctx: Any, x: str, *, to: Place, memory: Memory) -> str:
+    def lower(self, ctx: Context, x: str, *, to: Place, memory: Memory) -> str:
         """A constraint, where there are several devices, and a move to the memory."""
         if type(memory) is Move and memory.kind is None:
             x = _annotated(ctx, x, "device")
@@ -110,7 +111,7 @@ class DevicePut(Structural):
             where = spec_text(
                 module.mesh(to.mesh), to.spec, len(aval.physical.shape), True
             )
-            x = str(ctx.emit(f"sdy.sharding_constraint {x} {where} : {aval.mlir}"))
+            x = ctx.emit(f"sdy.sharding_constraint {x} {where} : {aval.mlir}")
         if type(memory) is Move and memory.kind is not None:
             x = _annotated(ctx, x, memory.kind)
         return x
@@ -290,15 +291,13 @@ def _batched(to: Any) -> Any:
     return to
 
 
-def _annotated(ctx: Any, x: str, kind: str) -> str:
+def _annotated(ctx: Context, x: str, kind: str) -> str:
     """Writes a move to a kind of memory."""
     (aval,) = ctx.avals_in
-    return str(
-        ctx.emit(
-            f"stablehlo.custom_call @annotate_device_placement({x}) "
-            '{backend_config = "", has_side_effect = true, mhlo.frontend_attributes = '
-            f'{{_xla_buffer_placement = "{kind}"}}}} : ({aval.mlir}) -> {aval.mlir}'
-        )
+    return ctx.emit(
+        f"stablehlo.custom_call @annotate_device_placement({x}) "
+        '{backend_config = "", has_side_effect = true, mhlo.frontend_attributes = '
+        f'{{_xla_buffer_placement = "{kind}"}}}} : ({aval.mlir}) -> {aval.mlir}'
     )
 
 

@@ -16,6 +16,7 @@ from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.convolution_dims import dilated
 from fxflow.lax.custom_reduction import (
@@ -76,12 +77,12 @@ class WindowReduction(Primitive):
             require_kind(self.name, operand, self.kinds)
         return Aval(window.out_shape(self.name, operand), operand.dtype)
 
-    def lower(self, ctx: Any, *operands: str, window: Window) -> str:
+    def lower(self, ctx: Context, *operands: str, window: Window) -> str:
         """A fold on the CPU, else `reduce_window`."""
         (operand,) = ctx.avals_in
         (out,) = ctx.avals_out
         if not out.size:
-            return str(ctx.constant(np.zeros((), out.dtype), out))
+            return ctx.constant(np.zeros((), out.dtype), out)
         if not out.ndim:
             return operands[0]
         fill = self.identity(operand.dtype)
@@ -100,12 +101,10 @@ class WindowReduction(Primitive):
             lambda c, n: [c.emit(f"{self.hlo} {n[0]}, {n[1]} : {scalar.mlir}")],
             [scalar],
         )
-        return str(
-            ctx.emit(
-                f'"stablehlo.reduce_window"({operands[0]}, {init}) ({region}) '
-                f"{{{window.attributes()}}} : "
-                f"({operand.mlir}, {scalar.mlir}) -> {out.mlir}"
-            )
+        return ctx.emit(
+            f'"stablehlo.reduce_window"({operands[0]}, {init}) ({region}) '
+            f"{{{window.attributes()}}} : "
+            f"({operand.mlir}, {scalar.mlir}) -> {out.mlir}"
         )
 
     def evaluate(self, operand: Any, *, window: Window) -> Any:
@@ -253,15 +252,14 @@ class ReduceWindow(Primitive):
         return [Aval(window.out_shape(self.name, a), a.dtype) for a in avals[:count]]
 
     def lower(
-        self, ctx: Any, *operands: str, graph: Graph, window: Window
+        self, ctx: Context, *operands: str, graph: Graph, window: Window
     ) -> list[str]:
         """`reduce_window` with the graph as its region."""
         count = len(operands) // 2
         if not ctx.avals_out[0].size:
-            return [str(ctx.constant(np.zeros((), a.dtype), a)) for a in ctx.avals_out]
+            return [ctx.constant(np.zeros((), a.dtype), a) for a in ctx.avals_out]
         if not ctx.avals_out[0].ndim:
-            once: list[str] = ctx.graph(graph, [*operands[count:], *operands[:count]])
-            return once
+            return ctx.graph(graph, [*operands[count:], *operands[:count]])
         scalars = [Aval((), a.dtype) for a in ctx.avals_in[count:]]
         region = ctx.region(
             [*scalars, *scalars],
@@ -270,12 +268,11 @@ class ReduceWindow(Primitive):
         )
         ins = ", ".join(a.mlir for a in ctx.avals_in)
         outs = ", ".join(a.mlir for a in ctx.avals_out)
-        names: list[str] = ctx.emit_many(
+        return ctx.emit_many(
             count,
             f'"stablehlo.reduce_window"({", ".join(operands)}) ({region}) '
             f"{{{window.attributes()}}} : ({ins}) -> ({outs})",
         )
-        return names
 
     def evaluate(
         self, *values: Any, graph: Graph, window: Window

@@ -21,6 +21,7 @@ from fxflow.core.interpreters.transpose import backward
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.lax.comparison import eq, gt, lt
 from fxflow.lax.convolution_dims import dilated
 from fxflow.lax.creation import full
@@ -103,12 +104,14 @@ class SelectAndGatherAdd(_Selection):
         require_kind(self.name, operand, FLOAT)
         return Aval(window.out_shape(self.name, operand), tangents.dtype)
 
-    def lower(self, ctx: Any, *operands: str, greatest: bool, window: Window) -> str:
+    def lower(
+        self, ctx: Context, *operands: str, greatest: bool, window: Window
+    ) -> str:
         """A fold on the CPU, else `reduce_window` of both arrays."""
         tangents, operand = ctx.avals_in
         (out,) = ctx.avals_out
         if not out.size:
-            return str(ctx.constant(np.zeros((), out.dtype), out))
+            return ctx.constant(np.zeros((), out.dtype), out)
         if not out.ndim:
             return operands[0]
         if ctx.platform == "cpu" and window.is_small:
@@ -139,7 +142,7 @@ class SelectAndGatherAdd(_Selection):
             f"{', '.join(inits)}) ({region}) {{{window.attributes()}}} : "
             f"({ins}) -> ({best.mlir}, {out.mlir})",
         )
-        return str(names[1])
+        return names[1]
 
     def evaluate(
         self, tangents: Any, operand: Any, *, greatest: bool, window: Window
@@ -185,12 +188,14 @@ class SelectAndScatterAdd(_Selection):
         assert source.shape == expected, "one source for each window"
         return Aval(operand.shape, source.dtype)
 
-    def lower(self, ctx: Any, *operands: str, greatest: bool, window: Window) -> str:
+    def lower(
+        self, ctx: Context, *operands: str, greatest: bool, window: Window
+    ) -> str:
         """The transpose of the fold, or `select_and_scatter` of what is padded."""
         source, operand = ctx.avals_in
         (out,) = ctx.avals_out
         if not source.size:
-            return str(ctx.constant(np.zeros((), out.dtype), out))
+            return ctx.constant(np.zeros((), out.dtype), out)
         if not out.ndim:
             return operands[0]
         plain = set(window.window_dilation) <= {1}
@@ -203,7 +208,7 @@ class SelectAndScatterAdd(_Selection):
         return self._native(ctx, *operands, greatest=greatest, window=window)
 
     def _native(
-        self, ctx: Any, source: str, operand: str, *, greatest: bool, window: Window
+        self, ctx: Context, source: str, operand: str, *, greatest: bool, window: Window
     ) -> str:
         given, x = ctx.avals_in
         never = _never(greatest, x.dtype)

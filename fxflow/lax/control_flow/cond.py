@@ -40,6 +40,7 @@ from fxflow.core.ir.higher_order import (
 from fxflow.core.ir.primitive import register, table
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import Body, trace_body
+from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import FREE, Rewritten
 from fxflow.core.spmd.varying import cast
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
@@ -72,24 +73,23 @@ class Cond(HigherOrder):
         every = zip(*(b.out_avals for b in branches), strict=True)
         return [a.update(vma=a.vma.union(*(b.vma for b in rest))) for a, *rest in every]
 
-    def lower(self, ctx: Any, *operands: str, branches: Graphs) -> list[str]:
+    def lower(self, ctx: Context, *operands: str, branches: Graphs) -> list[str]:
         """`case`, whose regions use the operands from outside."""
         ordered = ctx.module.ordered
         outs = [a.mlir for a in branches[0].out_avals] + [TOKEN] * ordered
         token = ctx.token if ordered else ""
 
         def region(graph: Graph) -> str:
-            def write(inner: Any, _: list[str]) -> list[str]:
+            def write(inner: Context, _: list[str]) -> list[str]:
                 inner.token = token
-                results: list[str] = inner.graph(graph, operands[1:])
+                results = inner.graph(graph, operands[1:])
                 return [*results, inner.token] if ordered else results
 
-            text: str = ctx.region([], write, outs)
-            return text
+            return ctx.region([], write, outs)
 
         regions = ", ".join(map(region, branches))
         types = ", ".join(outs)
-        names: list[str] = ctx.emit_many(
+        names = ctx.emit_many(
             len(outs),
             f'"stablehlo.case"({operands[0]}) ({regions}) : (tensor<i32>) -> ({types})',
         )

@@ -35,6 +35,7 @@ from fxflow.core.ir.primitive import register, table
 from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EvalTrace
+from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import Rewritten
 from fxflow.lax.arg_extremum import argmax
 from fxflow.lax.control_flow.while_loop import select_cases
@@ -61,11 +62,10 @@ class CondRows(HigherOrder):
         return graph.out_avals
 
     def lower(
-        self, ctx: Any, *operands: str, graph: Graph, guarded: Graph
+        self, ctx: Context, *operands: str, graph: Graph, guarded: Graph
     ) -> list[str]:
         """The graph, in place."""
-        names: list[str] = ctx.graph(graph, operands)
-        return names
+        return ctx.graph(graph, operands)
 
     def evaluate(self, *values: Any, graph: Graph, guarded: Graph) -> list[Any]:
         """NumPy's evaluation of the graph."""

@@ -169,7 +169,7 @@ def check_scatter(
 def combine_text(operation: str, dtype: Any) -> Combine:
     """Returns what writes the combination of (old, update); "" takes the update."""
 
-    def combine(inner: Any, names: list[str]) -> Sequence[str]:
+    def combine(inner: Context, names: list[str]) -> Sequence[str]:
         if not operation:
             return names[1:]
         return [inner.emit(f"{operation} {', '.join(names)} : {Aval((), dtype).mlir}")]

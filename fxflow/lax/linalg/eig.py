@@ -12,6 +12,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import NotDifferentiableError
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq
@@ -61,7 +62,7 @@ class Eig(Primitive):
         vectors = Aval(x.shape, dtype)
         return [Aval(x.shape[:-1], dtype)] + [vectors] * (left + right)
 
-    def lower(self, ctx: Any, *operands: str, left: bool, right: bool) -> list[str]:
+    def lower(self, ctx: Context, *operands: str, left: bool, right: bool) -> list[str]:
         """LAPACK, or a call back to the host."""
         (x,), outs = ctx.avals_in, ctx.avals_out
         if not x.size:

@@ -12,6 +12,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError
 from fxflow.lax.complex import real
 from fxflow.lax.conversion import convert_element_type
@@ -54,7 +55,7 @@ class Eigh(Primitive):
         require_matrices(self.name, x, square=True)
         return [x.strong(), Aval(x.shape[:-1], dtypes.to_real(x.dtype))]
 
-    def lower(self, ctx: Any, *operands: str, lower: bool) -> list[str]:
+    def lower(self, ctx: Context, *operands: str, lower: bool) -> list[str]:
         """LAPACK, cuSOLVER or XLA's own."""
         (x,), (vectors, values) = ctx.avals_in, ctx.avals_out
         if not x.size:

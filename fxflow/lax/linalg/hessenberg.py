@@ -14,6 +14,7 @@ import numpy as np
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.lax.linalg.library import (
     call,
     checked,
@@ -66,7 +67,7 @@ class Hessenberg(Condensed):
         count = max(x.shape[-1] - 1, 0)
         return [x.strong(), Aval((*x.shape[:-2], count), x.dtype)]
 
-    def lower(self, ctx: Any, *operands: str) -> list[str]:
+    def lower(self, ctx: Context, *operands: str) -> list[str]:
         """LAPACK, or a call back to the host."""
         (x,), (_, taus) = ctx.avals_in, ctx.avals_out
         if not x.size:

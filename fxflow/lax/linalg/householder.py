@@ -17,6 +17,7 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.complex import conj
@@ -58,7 +59,7 @@ class Geqrf(Primitive):
         require_matrices(self.name, x)
         return [x.strong(), Aval((*x.shape[:-2], min(x.shape[-2:])), x.dtype)]
 
-    def lower(self, ctx: Any, *operands: str) -> list[str]:
+    def lower(self, ctx: Context, *operands: str) -> list[str]:
         """LAPACK, cuSOLVER or XLA's own."""
         (x,), (_, factors) = ctx.avals_in, ctx.avals_out
         if not x.size:
@@ -130,7 +131,7 @@ class HouseholderProduct(Primitive):
         _require_factors(self.name, a, taus)
         return a.strong()
 
-    def lower(self, ctx: Any, *operands: str) -> str:
+    def lower(self, ctx: Context, *operands: str) -> str:
         """LAPACK, cuSOLVER or XLA's own."""
         a, taus = ctx.avals_in
         if not a.size:
@@ -208,7 +209,7 @@ class Ormqr(Primitive):
             )
         return c.strong()
 
-    def lower(self, ctx: Any, *operands: str, left: bool, transpose: bool) -> str:
+    def lower(self, ctx: Context, *operands: str, left: bool, transpose: bool) -> str:
         """LAPACK, cuSOLVER, or one reflector after the other."""
         a, taus, c = ctx.avals_in
         if not c.size or not taus.size:
@@ -217,7 +218,7 @@ class Ormqr(Primitive):
             (out,) = ctx.compose(
                 lambda a, taus, c: _one_by_one(a, taus, c, left, transpose), operands
             )
-            return str(out)
+            return out
         target = "cusolver_ormqr_ffi"
         if ctx.platform == "cpu":
             target = lapack_target(real_name("ormqr/unmqr", a.dtype), a.dtype)
@@ -303,7 +304,7 @@ class Geqp3(Primitive):
         order = Aval((*front, n), np.dtype(np.int32))
         return [x.strong(), order, Aval((*front, min(m, n)), x.dtype)]
 
-    def lower(self, ctx: Any, *operands: str) -> list[str]:
+    def lower(self, ctx: Context, *operands: str) -> list[str]:
         """LAPACK, or a call back to the host."""
         (x,), (_, order, factors) = ctx.avals_in, ctx.avals_out
         if not x.size:

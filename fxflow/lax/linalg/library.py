@@ -15,6 +15,7 @@ from fxflow.core.arrays.aval import Aval, Shape, ShapeDtypeStruct
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive
+from fxflow.core.runtime.lowering import Context
 from fxflow.devices import lapack
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axis_order import transpose
@@ -68,7 +69,7 @@ def _layout(aval: Aval, core: int) -> str:
 
 
 def call(
-    ctx: Any,
+    ctx: Context,
     target: str,
     operands: Sequence[tuple[str, Aval, int]],
     results: Sequence[tuple[Aval, int]],
@@ -97,14 +98,13 @@ def call(
     outs = ", ".join(aval.mlir for aval, _ in results)
     in_layouts = ", ".join(_layout(aval, core) for _, aval, core in operands)
     out_layouts = ", ".join(_layout(aval, core) for aval, core in results)
-    found: list[str] = ctx.emit_many(
+    return ctx.emit_many(
         len(results),
         f"stablehlo.custom_call @{target}({names}) {{api_version = 4 : i32, "
         f"backend_config = {{{attributes}}}, operand_layouts = [{in_layouts}], "
         f"output_operand_aliases = [{shared}], result_layouts = [{out_layouts}]}} : "
         f"({ins}) -> {outs if single else f'({outs})'}",
     )
-    return found
 
 
 def lapack_target(routine: str, dtype: Any) -> str:
@@ -120,18 +120,21 @@ def real_name(letters: str, dtype: Any) -> str:
 
 
 def plain_call(
-    ctx: Any, target: str, operands: Sequence[str], results: Sequence[Aval], extra: str
+    ctx: Context,
+    target: str,
+    operands: Sequence[str],
+    results: Sequence[Aval],
+    extra: str,
 ) -> list[str]:
     """Writes a call of an operation that XLA itself has on TPUs."""
     ins = ", ".join(a.mlir for a in ctx.avals_in)
     outs = ", ".join(a.mlir for a in results)
     left = outs if len(results) == 1 else f"({outs})"
-    found: list[str] = ctx.emit_many(
+    return ctx.emit_many(
         len(results),
         f"stablehlo.custom_call @{target}({', '.join(operands)}) {{{extra}}} : "
         f"({ins}) -> {left}",
     )
-    return found
 
 
 @functools.cache
@@ -144,7 +147,7 @@ def scipy_linalg() -> Any:
 
 
 def host_call(
-    ctx: Any,
+    ctx: Context,
     primitive: Primitive | type[Primitive],
     operands: Sequence[str],
     **params: Any,
@@ -172,13 +175,10 @@ def host_call(
     def on_host(*values: Any) -> list[Any]:
         return list(evaluate(*map(np.asarray, values), **params))
 
-    names: list[str] = ctx.compose(
-        lambda *values: pure_callback(on_host, outs, *values), operands
-    )
-    return names
+    return ctx.compose(lambda *values: pure_callback(on_host, outs, *values), operands)
 
 
-def nan_unless_finite(ctx: Any, value: str, aval: Aval) -> str:
+def nan_unless_finite(ctx: Context, value: str, aval: Aval) -> str:
     """Writes NaN over matrices with an infinity: LAPACK may iterate on one for ever.
 
     NaN it finds at once.
@@ -194,10 +194,10 @@ def nan_unless_finite(ctx: Any, value: str, aval: Aval) -> str:
         return select(wide, x, full(aval.shape, np.nan, aval.dtype))
 
     (out,) = ctx.compose(mask, [value], [aval])
-    return str(out)
+    return out
 
 
-def checked(ctx: Any, value: str, aval: Aval, info: str, *, core: int) -> str:
+def checked(ctx: Context, value: str, aval: Aval, info: str, *, core: int) -> str:
     """Writes NaN over the matrices for which a library reports failure."""
     count = aval.ndim - core
     flags = Aval(aval.shape[:count], dtypes.int32)
@@ -208,12 +208,12 @@ def checked(ctx: Any, value: str, aval: Aval, info: str, *, core: int) -> str:
         return select(wide, result, full(aval.shape, np.nan, aval.dtype))
 
     (out,) = ctx.compose(mask, [value, info], [aval, flags])
-    return str(out)
+    return out
 
 
-def zeros_text(ctx: Any, avals: Sequence[Aval]) -> list[str]:
+def zeros_text(ctx: Context, avals: Sequence[Aval]) -> list[str]:
     """Writes zeros of some types."""
-    return [str(ctx.constant(np.zeros((), a.dtype), a)) for a in avals]
+    return [ctx.constant(np.zeros((), a.dtype), a) for a in avals]
 
 
 # -- matrices --------------------------------------------------------------------------

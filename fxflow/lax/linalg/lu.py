@@ -12,6 +12,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq, lt
@@ -61,7 +62,7 @@ class Lu(Primitive):
             Aval((*front, m), dtypes.int32),
         ]
 
-    def lower(self, ctx: Any, *operands: str) -> list[str]:
+    def lower(self, ctx: Context, *operands: str) -> list[str]:
         """LAPACK, cuSOLVER or XLA's own."""
         (x,) = ctx.avals_in
         outs = ctx.avals_out

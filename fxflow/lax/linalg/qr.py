@@ -11,6 +11,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import NotDifferentiableError
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.complex import complex as complex_
@@ -55,7 +56,7 @@ class Qr(Primitive):
         front = x.shape[:-2]
         return [Aval((*front, m, k), x.dtype), Aval((*front, k, n), x.dtype)]
 
-    def lower(self, ctx: Any, *operands: str, full_matrices: bool) -> list[str]:
+    def lower(self, ctx: Context, *operands: str, full_matrices: bool) -> list[str]:
         """Reflectors, and their product."""
         (x,) = ctx.avals_in
         m, n = x.shape[-2:]
@@ -67,8 +68,7 @@ class Qr(Primitive):
             q = HouseholderProduct.bind(corner(packed, m, k), taus)
             return [q, upper_part(corner(packed, k, n))]
 
-        names: list[str] = ctx.compose(decompose, operands)
-        return names
+        return ctx.compose(decompose, operands)
 
     def evaluate(self, x: Any, *, full_matrices: bool) -> list[Any]:
         """`numpy.linalg.qr`."""
@@ -156,7 +156,7 @@ class PivotedQr(Primitive):
         order = Aval((*front, n), np.dtype(np.int32))
         return [Aval((*front, m, k), x.dtype), Aval((*front, k, n), x.dtype), order]
 
-    def lower(self, ctx: Any, *operands: str, full_matrices: bool) -> list[str]:
+    def lower(self, ctx: Context, *operands: str, full_matrices: bool) -> list[str]:
         """Reflectors, and their product."""
         (x,) = ctx.avals_in
         m, n = x.shape[-2:]
@@ -167,8 +167,7 @@ class PivotedQr(Primitive):
             q = HouseholderProduct.bind(corner(packed, m, k), taus)
             return [q, upper_part(corner(packed, k, n)), order]
 
-        names: list[str] = ctx.compose(decompose, operands)
-        return names
+        return ctx.compose(decompose, operands)
 
     def evaluate(self, x: Any, *, full_matrices: bool) -> list[Any]:
         """SciPy's qr."""

@@ -11,6 +11,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.lax.linalg.library import (
     call,
     checked,
@@ -47,7 +48,7 @@ class Schur(Primitive):
         require_matrices(self.name, x, square=True)
         return [x.strong()] * (1 + vectors)
 
-    def lower(self, ctx: Any, *operands: str, vectors: bool) -> list[str]:
+    def lower(self, ctx: Context, *operands: str, vectors: bool) -> list[str]:
         """LAPACK, or a call back to the host."""
         (x,) = ctx.avals_in
         if not x.size:

@@ -13,6 +13,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, NotDifferentiableError
 from fxflow.lax.axis_order import rev
 from fxflow.lax.comparison import eq
@@ -78,7 +79,7 @@ class Svd(Primitive):
         ]
 
     def lower(
-        self, ctx: Any, *operands: str, full_matrices: bool, compute_uv: bool
+        self, ctx: Context, *operands: str, full_matrices: bool, compute_uv: bool
     ) -> list[str]:
         """LAPACK, cuSOLVER, or QR and eigenvalues on TPUs."""
         (x,), outs = ctx.avals_in, ctx.avals_out
@@ -96,13 +97,12 @@ class Svd(Primitive):
             return self._lapack(ctx, operands[0], x, full_matrices, compute_uv)
         if ctx.platform == "gpu":
             return self._cusolver(ctx, operands[0], x, full_matrices, compute_uv)
-        names: list[str] = ctx.compose(
+        return ctx.compose(
             lambda v: _by_eigenvalues(v, full_matrices)[: len(outs)], operands
         )
-        return names
 
     def _lapack(
-        self, ctx: Any, operand: str, x: Aval, full: bool, compute_uv: bool
+        self, ctx: Context, operand: str, x: Aval, full: bool, compute_uv: bool
     ) -> list[str]:
         mode = ("A" if full else "S") if compute_uv else "N"
         # Without U and V, LAPACK still wants their types.
@@ -125,7 +125,7 @@ class Svd(Primitive):
         return found
 
     def _cusolver(
-        self, ctx: Any, operand: str, x: Aval, full: bool, compute_uv: bool
+        self, ctx: Context, operand: str, x: Aval, full: bool, compute_uv: bool
     ) -> list[str]:
         m, n = x.shape[-2:]
         k, front = min(m, n), x.shape[:-2]

@@ -15,6 +15,7 @@ from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.complex import conj
@@ -51,7 +52,7 @@ class Cholesky(Primitive):
         require_matrices(self.name, x, square=True)
         return x.strong()
 
-    def lower(self, ctx: Any, *operands: str) -> str:
+    def lower(self, ctx: Context, *operands: str) -> str:
         """LAPACK on the CPU, StableHLO's `cholesky` elsewhere."""
         (x,) = ctx.avals_in
         if not x.size:
@@ -72,7 +73,7 @@ class Cholesky(Primitive):
                 f"stablehlo.cholesky {operands[0]}, lower = true : {x.mlir}"
             )
         (out,) = ctx.compose(lower_part, [result], [x])
-        return str(out)
+        return out
 
     def evaluate(self, x: Any) -> Any:
         """`numpy.linalg.cholesky`, NaN where it fails."""
@@ -163,7 +164,7 @@ class TriangularSolve(Primitive):
             )
         return b.strong()
 
-    def lower(self, ctx: Any, *operands: str, **params: Any) -> str:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """BLAS on the CPU, `triangular_solve` elsewhere."""
         a, b = ctx.avals_in
         if not b.size:
@@ -192,13 +193,11 @@ class TriangularSolve(Primitive):
         word = "NO_TRANSPOSE"
         if swap:
             word = "ADJOINT" if params["conjugate_a"] else "TRANSPOSE"
-        return str(
-            ctx.emit(
-                f'"stablehlo.triangular_solve"({", ".join(operands)}) <{{'
-                f"left_side = {_flag(left)}, lower = {_flag(low)}, "
-                f"transpose_a = #stablehlo<transpose {word}>, "
-                f"unit_diagonal = {_flag(unit)}}}> : ({a.mlir}, {b.mlir}) -> {b.mlir}"
-            )
+        return ctx.emit(
+            f'"stablehlo.triangular_solve"({", ".join(operands)}) <{{'
+            f"left_side = {_flag(left)}, lower = {_flag(low)}, "
+            f"transpose_a = #stablehlo<transpose {word}>, "
+            f"unit_diagonal = {_flag(unit)}}}> : ({a.mlir}, {b.mlir}) -> {b.mlir}"
         )
 
     def evaluate(self, a: Any, b: Any, **params: Any) -> Any:

@@ -16,6 +16,7 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
@@ -71,7 +72,7 @@ class Tridiagonal(Condensed):
             Aval((*front, count), x.dtype),
         ]
 
-    def lower(self, ctx: Any, *operands: str, lower: bool) -> list[str]:
+    def lower(self, ctx: Context, *operands: str, lower: bool) -> list[str]:
         """LAPACK, cuSOLVER, or a call back to the host."""
         (x,), outs = ctx.avals_in, ctx.avals_out
         if not x.size:
@@ -134,19 +135,19 @@ class TridiagonalSolve(Primitive):
             )
         return b.strong()
 
-    def lower(self, ctx: Any, *operands: str) -> str:
+    def lower(self, ctx: Context, *operands: str) -> str:
         """LAPACK, cuSPARSE, or a scan."""
         dl, d, du, b = ctx.avals_in
         if not b.size:
             return zeros_text(ctx, [b])[0]
         if ctx.platform == "tpu":
             (out,) = ctx.compose(_thomas, operands)
-            return str(out)
+            return out
         given = [(operands[i], a, 1) for i, a in enumerate((dl, d, du))]
         given.append((operands[3], b, 2))
         if ctx.platform == "gpu":
             (out,) = call(ctx, "cusparse_gtsv2_ffi", given, [(b, 2)], aliases=[(0, 3)])
-            return str(out)
+            return out
         info = Aval(b.shape[:-2], np.dtype(np.int32))
         *_, out, code = call(
             ctx,
