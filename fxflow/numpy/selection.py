@@ -170,7 +170,8 @@ def piecewise(
     out = value_of(default)
     for condition, piece in zip(conditions, functions, strict=True):
         out = choose_between(condition, value_of(piece), out)
-    return repeated(out, x.aval.shape) if out.aval.shape != x.aval.shape else out
+    whole: Array = repeated(out, x.aval.shape)
+    return whole
 
 
 def choose(

@@ -177,7 +177,9 @@ def sharding_picture(
     axes = figure.add_subplot()
     if color_map is None:
         numbered = colormaps["tab20"]
-        colors = {d: numbered(i % 20) for i, d in enumerate(sharding.devices)}
+        colors: dict[Any, Color] = {
+            d: numbered(i % 20) for i, d in enumerate(sharding.devices)
+        }
     else:
         colors = _colors(sharding, color_map)
     for (row, column), devices in cells.items():

@@ -97,15 +97,16 @@ def push(
     plain = [i for i, r in enumerate(residuals) if r is None]
     for i, part in zip(plain, _reduce_scatter(servers, [rows[i] for i in plain])):
         sums[i] = part
-    coded = [i for i, r in enumerate(residuals) if r is not None]
+    coded = {i: r for i, r in enumerate(residuals) if r is not None}
     if coded and code is not None:
-        shapes = [typeof(rows[i]).shape for i in coded]
-        before = [fnp.reshape(residuals[i].flat, s) for i, s in zip(coded, shapes)]
-        full = [rows[i].astype(dtypes.float32) + b for i, b in zip(coded, before)]
+        full = [
+            rows[i].astype(dtypes.float32) + fnp.reshape(r.flat, typeof(rows[i]).shape)
+            for i, r in coded.items()
+        ]
         parts, lost = _coded_sums(servers, code, full)
-        for i, part, rest in zip(coded, parts, lost):
+        for (i, r), part, rest in zip(coded.items(), parts, lost):
             sums[i] = part.astype(typeof(rows[i]).dtype)
-            kept[i] = Sharded(fnp.reshape(rest, (-1,)), residuals[i].shape)
+            kept[i] = Sharded(fnp.reshape(rest, (-1,)), r.shape)
     shapes = [typeof(g).shape for g in gradients]
     return [Sharded(s, shape) for s, shape in zip(sums, shapes)], kept
 

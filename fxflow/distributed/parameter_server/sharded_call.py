@@ -99,7 +99,7 @@ class _Run:
 
     def node(self, node: Node, values: list[Any]) -> Sequence[Any]:
         """Returns the results of one operation."""
-        primitive = node.primitive
+        primitive: Any = node.primitive  # mypy takes names of primitives for classes
         if any(map(is_sharded, values)):
             outs = self.on_pieces(node, values)
             if outs is not None:
@@ -114,7 +114,7 @@ class _Run:
 
     def on_pieces(self, node: Node, values: list[Any]) -> Sequence[Any] | None:
         """Returns the results from the pieces, or None where these are not enough."""
-        primitive = node.primitive
+        primitive: Any = node.primitive  # mypy takes names of primitives for classes
         out = node.outputs[0].aval if node.outputs else None
         if primitive in REDUCTIONS and out is not None:
             return self.reduced(node, values[0]) if out.size == 1 else None

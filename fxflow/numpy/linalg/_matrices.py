@@ -42,7 +42,8 @@ def adjoint(x: Any) -> Any:
 
 def identity_like(a: Any, n: int) -> Array:
     eye = np.eye(n, dtype=np.float32).astype(a.aval.dtype)
-    return repeated(wrap_host(eye), (*a.aval.shape[:-2], n, n))
+    out: Array = repeated(wrap_host(eye), (*a.aval.shape[:-2], n, n))
+    return out
 
 
 def precision_of(x: Any) -> float:
