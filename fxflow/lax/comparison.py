@@ -202,7 +202,7 @@ def _compared_keys(primitive: Any, joined: str, x: Any, y: Any) -> Array:
 
 
 def eq(x: Any, y: Any, /) -> Array:
-    """Returns whether x == y, place by place.
+    """Returns whether x == y, elementwise.
 
     Args:
       x: bool, int, float or complex array, or keys.
@@ -231,7 +231,7 @@ def eq(x: Any, y: Any, /) -> Array:
 
 
 def ne(x: Any, y: Any, /) -> Array:
-    """Returns whether x != y, place by place.
+    """Returns whether x != y, elementwise.
 
     Args:
       x: bool, int, float or complex array, or keys.
@@ -260,7 +260,7 @@ def ne(x: Any, y: Any, /) -> Array:
 
 
 def lt(x: Any, y: Any, /) -> Array:
-    """Returns whether x < y, place by place.
+    """Returns whether x < y, elementwise.
 
     Args:
       x: bool, int or float array.
@@ -287,7 +287,7 @@ def lt(x: Any, y: Any, /) -> Array:
 
 
 def le(x: Any, y: Any, /) -> Array:
-    """Returns whether x <= y, place by place.
+    """Returns whether x <= y, elementwise.
 
     Args:
       x: bool, int or float array.
@@ -314,7 +314,7 @@ def le(x: Any, y: Any, /) -> Array:
 
 
 def gt(x: Any, y: Any, /) -> Array:
-    """Returns whether x > y, place by place.
+    """Returns whether x > y, elementwise.
 
     Args:
       x: bool, int or float array.
@@ -341,7 +341,7 @@ def gt(x: Any, y: Any, /) -> Array:
 
 
 def ge(x: Any, y: Any, /) -> Array:
-    """Returns whether x >= y, place by place.
+    """Returns whether x >= y, elementwise.
 
     Args:
       x: bool, int or float array.

@@ -1,27 +1,323 @@
-"""Arithmetic, place by place.
+"""Arithmetic, elementwise: the primitives, then the functions users call.
 
-Operands have one dtype, or are Python numbers beside arrays. Integers have XLA's
-conventions: sums and products wrap, division truncates, dividing by zero gives -1.
+The primitives take operands of one dtype and one shape; a constant may be 0-d. Their
+rules bind primitives: the functions take Python numbers beside arrays, too. Integers
+have XLA's conventions: sums and products wrap, division truncates, dividing by zero
+gives -1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir import arith
+from fxflow.core.ir.graph import Var
+from fxflow.core.ir.primitive import Zero, register
+from fxflow.core.runtime.lowering import Context
+from fxflow.lax import _extrema_host
 from fxflow.lax._operands import operands
-from fxflow.lax.elementwise_primitives import (
-    Abs,
-    Add,
-    Div,
-    Max,
-    Min,
-    Mul,
-    Neg,
-    Rem,
-    Sign,
-    Sub,
-)
+from fxflow.lax.bitwise import bitwise_and, bitwise_or
+from fxflow.lax.comparison import eq, ge, gt, lt, ne
+from fxflow.lax.complex import complex as complex_
+from fxflow.lax.complex import conj, imag, real
+from fxflow.lax.families import ADDED, ANY, NUMERIC, REAL, Elementwise, kind
+from fxflow.lax.gradient_control import StopGradient
+from fxflow.lax.select import select
+
+# -- linear ----------------------------------------------------------------------------
+
+
+@register
+class Neg(Elementwise):
+    """Minus x. dtypes: numeric. StableHLO: negate. Integers wrap."""
+
+    name = "neg"
+    host_kinds = ADDED
+    kinds = NUMERIC
+    hlo = "stablehlo.negate"
+    numpy = np.negative
+    partials = (-1,)
+    linear = True
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        """Minus the cotangent."""
+        return [self.bind(cotangent)]
+
+
+@register
+class Add(Elementwise):
+    """x + y. dtypes: numeric. StableHLO: add. Integers wrap."""
+
+    name = "add"
+    host_kinds = ADDED
+    kinds = NUMERIC
+    hlo = "stablehlo.add"
+    numpy = np.add
+    partials = (1, 1)
+    linear = True
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        """The cotangent, for each operand."""
+        return [cotangent if type(a) is Var else None for a in args]
+
+
+@register
+class Sub(Elementwise):
+    """x - y. dtypes: numeric. StableHLO: subtract. Integers wrap."""
+
+    name = "sub"
+    host_kinds = ADDED
+    kinds = NUMERIC
+    hlo = "stablehlo.subtract"
+    numpy = np.subtract
+    partials = (1, -1)
+    linear = True
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        """The cotangent, and its negative."""
+        x, y = args
+        return [
+            cotangent if type(x) is Var else None,
+            arith.neg(cotangent) if type(y) is Var else None,
+        ]
+
+
+# -- products and quotients ------------------------------------------------------------
+
+
+@register
+class Mul(Elementwise):
+    """x * y. dtypes: numeric. StableHLO: multiply. Integers wrap."""
+
+    name = "mul"
+    kinds = NUMERIC
+    hlo = "stablehlo.multiply"
+    numpy = np.multiply
+    partials = (lambda _, x, y: y, lambda _, x, y: x)
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        """The cotangent times the operand that is not linear."""
+        x, y = args
+        if type(x) is not Var:
+            return [None, self.bind(cotangent, x)]
+        if type(y) is Var:  # a product of what should be linear
+            return super().transpose(cotangent, *args, **params)
+        return [self.bind(cotangent, y), None]
+
+
+def _host_div(x: Any, y: Any) -> Any:
+    dtype = x.dtype
+    letter = kind(dtype)
+    if letter not in "iu":
+        return np.divide(x, y)
+    one = np.array(1).astype(dtype)
+    unusual = (y == 0) | (y == -1) if letter == "i" else y == 0
+    safe = np.where(unusual, one, y)
+    quotient = np.floor_divide(x, safe)
+    if letter == "i":
+        inexact = np.multiply(quotient, safe) != x
+        quotient = np.add(quotient, (inexact & ((x < 0) != (safe < 0))).astype(dtype))
+        quotient = np.where(y == -1, np.negative(x), quotient)
+    return np.where(y == 0, np.array(-1).astype(dtype), quotient)
+
+
+@register
+class Div(Elementwise):
+    """x / y. dtypes: numeric. StableHLO: divide.
+
+    Integers truncate towards zero; a zero divisor gives -1 (all bits set), and the
+    smallest integer divided by -1 is itself.
+    """
+
+    name = "div"
+    kinds = NUMERIC
+    hlo = "stablehlo.divide"
+    numpy = _host_div
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """Dx / y - dy (x / y) / y."""
+        x, y = primals
+        dx, dy = tangents
+        out = self.bind(x, y)
+        total = None if type(dx) is Zero else self.bind(dx, y)
+        if type(dy) is not Zero:
+            total = arith.add(total, arith.mul(dy, Neg.bind(self.bind(out, y))))
+        return out, total
+
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        """The cotangent divided by the same."""
+        if type(args[1]) is Var:  # something divided by what should be linear
+            return super().transpose(cotangent, *args, **params)
+        return [self.bind(cotangent, args[1]), None]
+
+
+def _host_rem(x: Any, y: Any) -> Any:
+    if kind(x.dtype) not in "iu":
+        return np.fmod(x, y)
+    safe = np.where(y == 0, np.array(1).astype(y.dtype), y)
+    return np.where(y == 0, x, np.fmod(x, safe))
+
+
+@register
+class Rem(Elementwise):
+    """Remainder of truncating division, with the sign of x. dtypes: real.
+
+    StableHLO: remainder. An integer divided by zero leaves itself, a float nan.
+    """
+
+    name = "rem"
+    kinds = REAL
+    hlo = "stablehlo.remainder"
+    numpy = _host_rem
+    # The quotient that was taken off: what is left over of x is exact. It is constant
+    # between its jumps.
+    partials = (
+        1,
+        lambda out, x, y: StopGradient.bind(Div.bind(Sub.bind(out, x), y)),
+    )
+
+
+# -- sign and order --------------------------------------------------------------------
+
+
+def _host_sign(x: Any) -> Any:
+    if kind(x.dtype) != "f":
+        return np.sign(x)
+    one = np.array(1).astype(x.dtype)
+    return np.where((x == 0) | np.isnan(x), x, np.copysign(one, x))
+
+
+@register
+class Sign(Elementwise):
+    """-1, 0 or 1; x/|x| of complex x. dtypes: numeric. StableHLO: sign.
+
+    ±0 → ±0, nan → nan.
+    """
+
+    name = "sign"
+    kinds = NUMERIC
+    hlo = "stablehlo.sign"
+    numpy = _host_sign
+
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
+        """`sign`; of unsigned integers, whether they are not zero."""
+        aval = ctx.avals_in[0]
+        if kind(aval.dtype) != "u":
+            return super().lower(ctx, *operands, **params)
+        one = ctx.constant(np.array(1, aval.dtype), aval)
+        return ctx.emit(f"stablehlo.minimum {operands[0]}, {one} : {aval.mlir}")
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """Zero; of complex x, what turns x about the origin, divided by |x|."""
+        (x,), (dx,) = primals, tangents
+        out = self.bind(x)
+        aval = typeof(out).tangent()
+        if not dtypes.is_complex(aval.dtype):
+            return out, Zero(aval)
+        size = Abs.bind(x)
+        along = real(Mul.bind(dx, conj(out)))
+        across = Sub.bind(dx, Mul.bind(complex_(along, 0.0), out))
+        safe = select(eq(size, 0.0), 1.0, size)
+        inverse = select(eq(size, 0.0), 0.0, Div.bind(*operands("sign", 1.0, safe)))
+        return out, Mul.bind(across, complex_(inverse, 0.0))
+
+
+@register
+class Abs(Elementwise):
+    """Absolute value. dtypes: signed, float, complex. StableHLO: abs.
+
+    The smallest integer is its own absolute value. The derivative at 0 is 1; at the
+    complex 0 it is 0.
+    """
+
+    name = "abs"
+    kinds = frozenset("ifc")
+    hlo = "stablehlo.abs"
+    numpy = np.abs
+
+    def result_dtype(self, dtype: Any) -> Any:
+        """Real."""
+        return dtypes.to_real(dtype) if dtypes.is_complex(dtype) else dtype
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """The tangent's part along x."""
+        (x,), (dx,) = primals, tangents
+        out = self.bind(x)
+        if not dtypes.is_complex(typeof(x).dtype):
+            return out, select(ge(x, 0.0), dx, Neg.bind(dx))
+        return out, real(Mul.bind(dx, conj(Sign.bind(x))))
+
+
+def _share(out: Any, mine: Any, other: Any) -> Any:
+    """Returns what part of a maximum's derivative an operand gets: half of a tie."""
+    tie = select(eq(other, out), 0.5, 1.0)
+    dtype = typeof(out).dtype
+    return select(eq(mine, out), arith.cast(tie, dtype), arith.constant(0, dtype))
+
+
+class _Extremum(Elementwise):
+    """Maximum or minimum. Complex numbers are ordered by real, then imaginary part."""
+
+    kinds = ANY
+    partials = (
+        lambda out, x, y: _share(out, x, y),
+        lambda out, x, y: _share(out, y, x),
+    )
+
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
+        """One operation; of complex numbers, a comparison of the parts."""
+        if kind(ctx.avals_in[0].dtype) != "c":
+            return super().lower(ctx, *operands, **params)
+        names = self.aligned(ctx, operands)
+        better = gt if self.name == "max" else lt
+
+        def choose(x: Any, y: Any) -> Any:
+            first = bitwise_or(
+                better(real(x), real(y)),
+                bitwise_and(eq(real(x), real(y)), better(imag(x), imag(y))),
+            )
+            return select(bitwise_or(first, ne(x, x)), x, y)
+
+        return ctx.compose(choose, names, [ctx.avals_out[0]] * 2)[0]
+
+
+@register
+class Max(_Extremum):
+    """The larger of two. dtypes: any. StableHLO: maximum. nan if either is.
+
+    Each operand of a tie gets half of the derivative.
+    """
+
+    name = "max"
+    hlo = "stablehlo.maximum"
+    numpy = _extrema_host.maximum
+
+
+@register
+class Min(_Extremum):
+    """The smaller of two. dtypes: any. StableHLO: minimum. nan if either is.
+
+    Each operand of a tie gets half of the derivative.
+    """
+
+    name = "min"
+    hlo = "stablehlo.minimum"
+    numpy = _extrema_host.minimum
+
+
+# -- public ----------------------------------------------------------------------------
 
 
 def neg(x: Any, /) -> Array:

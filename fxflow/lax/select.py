@@ -1,4 +1,4 @@
-"""Choosing between arrays place by place, and clamping."""
+"""Choosing between arrays elementwise, and clamping."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class SelectN(Primitive):
 
 
 def select_n(which: Any, /, *cases: Any) -> Array:
-    """Returns, place by place, the case that `which` names.
+    """Returns, elementwise, the case that `which` names.
 
     Args:
       which: bool (False: the first case, True: the second) or i32 array (the number of
