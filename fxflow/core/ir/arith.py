@@ -112,12 +112,13 @@ def broadcast_front(value: Any, aval: Aval, size: int) -> Any:
     return repeated(value, (size, *aval.shape))
 
 
-def repeated(value: Any, shape: Shape) -> Any:
+def repeated(value: Any, shape: Shape) -> Array:
     """Returns an array broadcast to a shape that it is known to broadcast to."""
+    made: Array = value
     aval = typeof(value)
-    if aval.shape == shape:
-        return value
     lead = len(shape) - aval.ndim
+    if aval.shape == shape:
+        return made
     if dtypes.is_key(aval.dtype):
         words = table["random_unwrap"].bind(value)
         suffix = aval.dtype.suffix
@@ -126,10 +127,12 @@ def repeated(value: Any, shape: Shape) -> Any:
             shape=shape + suffix,
             broadcast_dimensions=tuple(range(lead, len(shape) + len(suffix))),
         )
-        return table["random_wrap"].bind(wide, dtype=aval.dtype)
-    return table["broadcast_in_dim"].bind(
-        value, shape=shape, broadcast_dimensions=tuple(range(lead, len(shape)))
-    )
+        made = table["random_wrap"].bind(wide, dtype=aval.dtype)
+    else:
+        made = table["broadcast_in_dim"].bind(
+            value, shape=shape, broadcast_dimensions=tuple(range(lead, len(shape)))
+        )
+    return made
 
 
 def mul(x: Any, y: Any) -> Any:
