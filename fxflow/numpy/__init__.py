@@ -16,6 +16,8 @@ from fxflow.numpy.arithmetic import (
     fmax,
     fmin,
     fmod,
+    gcd,
+    lcm,
     maximum,
     minimum,
     multiply,
@@ -68,6 +70,7 @@ from fxflow.numpy.comparisons import (
     logical_xor,
     not_equal,
 )
+from fxflow.numpy.complex_parts import angle, conjugate, imag, real, real_if_close
 from fxflow.numpy.creation import array, asarray, astype, copy
 from fxflow.numpy.cumulative import (
     cumprod,
@@ -155,35 +158,7 @@ from fxflow.numpy.filling import (
     zeros_like,
 )
 from fxflow.numpy.finding import argwhere, flatnonzero, nonzero, where
-from fxflow.numpy.floats import (
-    angle,
-    ceil,
-    conjugate,
-    copysign,
-    fabs,
-    floor,
-    frexp,
-    gcd,
-    imag,
-    iscomplex,
-    isfinite,
-    isinf,
-    isnan,
-    isneginf,
-    isposinf,
-    isreal,
-    lcm,
-    ldexp,
-    modf,
-    nextafter,
-    real,
-    real_if_close,
-    rint,
-    round,
-    signbit,
-    spacing,
-    trunc,
-)
+from fxflow.numpy.floats import copysign, fabs, frexp, ldexp, modf, nextafter, spacing
 from fxflow.numpy.grids import c_, fromfunction, indices, meshgrid, mgrid, ogrid, r_
 from fxflow.numpy.histograms import (
     bincount,
@@ -235,6 +210,16 @@ from fxflow.numpy.nan_reductions import (
     nansum,
     nanvar,
 )
+from fxflow.numpy.number_kinds import (
+    iscomplex,
+    isfinite,
+    isinf,
+    isnan,
+    isneginf,
+    isposinf,
+    isreal,
+    signbit,
+)
 from fxflow.numpy.numbering import ravel_multi_index, unravel_index
 from fxflow.numpy.outer_products import cross, kron, outer
 from fxflow.numpy.padding import pad
@@ -270,6 +255,7 @@ from fxflow.numpy.quantiles import (
 )
 from fxflow.numpy.ranges import arange, geomspace, linspace, logspace
 from fxflow.numpy.reductions import all, any, count_nonzero, max, min, prod, ptp, sum
+from fxflow.numpy.rounding import ceil, floor, rint, round, trunc
 from fxflow.numpy.scalars import (
     bfloat16,
     bool_,

@@ -339,3 +339,61 @@ def _unless_nan(best: Array, x: Array, y: Array) -> Array:
         return best
     best = lax.select(lax.ne(y, y), x, best)
     return lax.select(lax.ne(x, x), y, best)
+
+
+# -- divisors --------------------------------------------------------------------------
+
+
+def _integers(name: str, x: Any, y: Any) -> list[Any]:
+    x, y = promote_dtypes(name, x, y)
+    if not dtypes.is_integer(x.aval.dtype):
+        raise DtypeError(f"{name}: takes integers, got {x.aval} and {y.aval}")
+    shape = lax.broadcast_shapes(x.aval.shape, y.aval.shape)
+    return [_as_shape(a, shape) for a in (x, y)]
+
+
+def _as_shape(x: Any, shape: Any) -> Any:
+    if x.aval.shape == shape:
+        return convert(x, x.aval.dtype)
+    lead = len(shape) - x.aval.ndim
+    wide = lax.broadcast_in_dim(x, shape, tuple(range(lead, len(shape))))
+    return convert(wide, x.aval.dtype)
+
+
+@binary(
+    "Greatest common divisor.",
+    special="gcd(0, 0) = 0; the result is not negative.",
+    raises="the dtypes are not of integers.",
+    promotion=_integers,
+)
+def gcd(x: Array, y: Array) -> Array:
+    """Greatest common divisor, by Euclid's algorithm."""
+    signed = dtypes.is_signed(x.aval.dtype)
+    x, y = (lax.abs(a) if signed else a for a in (x, y))
+
+    def going(pair: Any) -> Any:
+        return lax.reduce_or(lax.ne(pair[1], 0), tuple(range(x.aval.ndim)))
+
+    def step(pair: Any) -> Any:
+        big, small = pair
+        done = lax.eq(small, 0)
+        rest = lax.rem(big, lax.select(done, 1, small))
+        return lax.select(done, big, small), lax.select(done, 0, rest)
+
+    found: Array = lax.while_loop(going, step, (x, y))[0]
+    return found
+
+
+@binary(
+    "Least common multiple.",
+    special="0 if either is 0; the result is not negative.",
+    raises="the dtypes are not of integers.",
+    promotion=_integers,
+)
+def lcm(x: Array, y: Array) -> Array:
+    """Least common multiple."""
+    if dtypes.is_signed(x.aval.dtype):
+        x, y = lax.abs(x), lax.abs(y)
+    divisor = gcd.function(x, y)
+    none = lax.eq(divisor, 0)
+    return lax.select(none, 0, lax.mul(x, lax.div(y, lax.select(none, 1, divisor))))

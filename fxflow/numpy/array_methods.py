@@ -18,12 +18,12 @@ from fxflow.numpy import (
     arranging,
     axis_order,
     comparisons,
+    complex_parts,
     creation,
     cumulative,
     diagonals,
     extremum_places,
     finding,
-    floats,
     index_functions,
     index_update,
     indexing,
@@ -31,6 +31,7 @@ from fxflow.numpy import (
     means,
     products,
     reductions,
+    rounding,
     selection,
     shapes,
     sorting,
@@ -145,7 +146,7 @@ def _compress(self: Array, condition: Any, axis: int | None = None) -> Array:
 
 def _dunder_round(self: Array, ndigits: int | None = None) -> Array:
     """Returns the array rounded; see `fxflow.numpy.round`."""
-    return floats.round(self, ndigits or 0)
+    return rounding.round(self, ndigits or 0)
 
 
 def _view(self: Array, dtype: Any = None) -> Array:
@@ -232,8 +233,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "choose": selection.choose,
     "clip": _clip,
     "compress": _compress,
-    "conj": floats.conjugate,
-    "conjugate": floats.conjugate,
+    "conj": complex_parts.conjugate,
+    "conjugate": complex_parts.conjugate,
     "copy": creation.copy,
     "argpartition": sorting.argpartition,
     "argsort": sorting.argsort,
@@ -258,7 +259,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "ravel": shapes.ravel,
     "repeat": arranging.repeat,
     "reshape": _reshape,
-    "round": floats.round,
+    "round": rounding.round,
     "squeeze": shapes.squeeze,
     "swapaxes": axis_order.swapaxes,
     "take": index_functions.take,
@@ -278,8 +279,8 @@ METHODS: dict[str, Callable[..., Any]] = {
 PROPERTIES: dict[str, Callable[[Any], Any]] = {
     "at": index_update.At,
     "flat": _flat,
-    "imag": floats.imag,
-    "real": floats.real,
+    "imag": complex_parts.imag,
+    "real": complex_parts.real,
     "T": axis_order.transpose,
     "mT": axis_order.matrix_transpose,
 }

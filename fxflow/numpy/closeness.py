@@ -18,7 +18,7 @@ from fxflow.numpy._operands import (
     promote,
     promote_inexact,
 )
-from fxflow.numpy.floats import isfinite
+from fxflow.numpy.number_kinds import isfinite
 
 
 @library("equal_nan")

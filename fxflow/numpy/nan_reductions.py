@@ -15,7 +15,7 @@ from fxflow.errors import DtypeError, ShapeError
 from fxflow.numpy import extremum_places, means, reductions
 from fxflow.numpy._operands import ArrayLike, Axes, DTypeLike, array_of
 from fxflow.numpy.comparisons import logical_and
-from fxflow.numpy.floats import isnan
+from fxflow.numpy.number_kinds import isnan
 from fxflow.numpy.reductions import reduction_docs
 from fxflow.numpy.selection import choose_between
 

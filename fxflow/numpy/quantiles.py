@@ -25,9 +25,9 @@ from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.axes import canonical_axes
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import array_of, beside, convert, size_of
-from fxflow.numpy.floats import isinf, isnan
 from fxflow.numpy.index_functions import take_along_axis
 from fxflow.numpy.means import weights_of
+from fxflow.numpy.number_kinds import isinf, isnan
 from fxflow.numpy.reductions import any, count_nonzero, sum
 from fxflow.numpy.selection import choose_between
 

@@ -20,8 +20,8 @@ from fxflow.numpy._operands import (
     promote_dtypes,
 )
 from fxflow.numpy.comparisons import less
-from fxflow.numpy.floats import isnan
 from fxflow.numpy.index_functions import take
+from fxflow.numpy.number_kinds import isnan
 from fxflow.numpy.reductions import sum
 from fxflow.numpy.selection import choose_between
 

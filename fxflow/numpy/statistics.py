@@ -18,7 +18,7 @@ from fxflow.numpy._operands import (
     promote_dtypes,
     promote_inexact,
 )
-from fxflow.numpy.floats import conjugate, real
+from fxflow.numpy.complex_parts import conjugate, real
 from fxflow.numpy.joining import concatenate
 from fxflow.numpy.means import average
 from fxflow.numpy.outer_products import outer

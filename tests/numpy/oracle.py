@@ -94,3 +94,8 @@ def arrays(draw: Any, dtype: Any = np.float32, shape: Any = SHAPES) -> Any:
 
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+# Numbers of each kind, the special ones among them.
+FLOATS = np.array([0.0, -0.0, 0.5, 1.5, -2.5, 2.7, np.inf, -np.inf, np.nan], np.float32)
+INTEGERS = np.array([-17, 0, 25, 35, 140], np.int32)
+COMPLEX = np.array([1.5 - 2.5j, -1 + 0j, 0.25 + 3j], np.complex64)

@@ -171,3 +171,12 @@ def test_integers_to_negative_powers_are_quotients(how: Any, dtype: str) -> None
     base = np.asarray(x).astype(float)
     want = np.where(base == 0, 0, np.trunc(np.where(base, base, 1) ** np.asarray(y)))
     np.testing.assert_array_equal(out, want)
+
+
+def test_divisors() -> None:
+    a, b = np.array([12, -18, 0, 0, 7]), np.array([18, 12, 5, 0, -21])
+    check("gcd", a, b)
+    check("lcm", a, b)
+    check("gcd", a[:, None], b[:2], compiled=False)
+    with pytest.raises(DtypeError, match="gcd: takes integers"):
+        fnp.gcd(1.0, 2)

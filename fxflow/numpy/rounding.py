@@ -1,0 +1,123 @@
+"""Rounding to integers and to decimals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from fxflow import lax
+from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.array import Array
+from fxflow.core.runtime.eager import library
+from fxflow.errors import DtypeError
+from fxflow.numpy._declare import unary
+from fxflow.numpy._operands import (
+    ArrayLike,
+    array_of,
+    convert,
+    no_out,
+    promote_inexact,
+)
+
+_TIES_EVEN = lax.RoundingMethod.TO_NEAREST_EVEN
+
+
+def rounded(name: str, x: Array, function: Callable[[Array], Array]) -> Array:
+    """Applies a rounding to floats; integers are round already."""
+    if dtypes.is_complex(x.aval.dtype):
+        raise DtypeError(f"{name}: complex numbers have no order, got {x.aval}")
+    if dtypes.is_floating(x.aval.dtype):
+        return function(x)
+    return x
+
+
+@unary("The next integer below, as a float.", kind="real")
+def floor(x: Array) -> Array:
+    """Rounded down."""
+    return rounded("floor", x, lax.floor)
+
+
+@unary("The next integer above, as a float.", kind="real")
+def ceil(x: Array) -> Array:
+    """Rounded up."""
+    return rounded("ceil", x, lax.ceil)
+
+
+@unary("The next integer towards zero, as a float.", kind="real")
+def trunc(x: Array) -> Array:
+    """Rounded towards zero."""
+    return rounded("trunc", x, truncated)
+
+
+def truncated(x: Array) -> Array:
+    """Returns floats rounded towards zero."""
+    return lax.select(lax.lt(x, 0), lax.ceil(x), lax.floor(x))
+
+
+@unary("The nearest integer, as a float; of two the even one.", kind="numeric")
+def rint(x: Array) -> Array:
+    """Rounded to the nearest."""
+    if dtypes.is_complex(x.aval.dtype):
+        return lax.complex(
+            *(lax.round(p, _TIES_EVEN) for p in (lax.real(x), lax.imag(x)))
+        )
+    if not dtypes.is_floating(x.aval.dtype):
+        x = promote_inexact("rint", x)[0]
+    return lax.round(x, _TIES_EVEN)
+
+
+@library("decimals")
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
+    """Rounds to a number of decimal places; of two nearest numbers the even one.
+
+    Args:
+      a: array-like.
+      decimals: places behind the point; negative ones are before it.
+      out: not supported; arrays never change.
+
+    Returns:
+      Array of the shape and dtype of `a`.
+
+    Raises:
+      ArgumentError: `out` is given.
+
+    Example:
+      >>> round(np.float32(2.345), 1)
+      Array(2.3, dtype=float32)
+
+    Source: `numpy.round`.
+    """
+    no_out("round", out)
+    x = array_of(a, "round")
+    dtype = x.aval.dtype
+    if dtypes.is_inexact(dtype) and decimals:
+        x = convert(x, dtype)
+    if dtypes.is_bool(dtype):
+        return x
+    if dtypes.is_complex(dtype):
+        parts = (lax.real(x), lax.imag(x))
+        return lax.complex(*(round(p, decimals) for p in parts))
+    if dtypes.is_integer(dtype):
+        if decimals >= 0:
+            return x
+        unit = 10 ** (-decimals)
+        if unit > int(dtypes.iinfo(dtype).max):
+            return lax.mul(x, 0)
+        halves = lax.div(lax.convert_element_type(x, np.float64), float(unit))
+        rounded = lax.convert_element_type(lax.round(halves, _TIES_EVEN), dtype)
+        return lax.mul(rounded, unit)
+    if not decimals:
+        return lax.round(x, _TIES_EVEN)
+    # Small floats cannot hold the scaled number.
+    wide = convert(x, dtypes.float32) if dtypes.bits(dtype) < 32 else x
+    most = int(math.log10(float(dtypes.finfo(wide.aval.dtype).max)))
+    if decimals < -most:
+        return lax.full_like(x, 0)
+    factor = 10.0 ** min(abs(decimals), most)
+    up, down = (lax.mul, lax.div) if decimals > 0 else (lax.div, lax.mul)
+    rounded = down(lax.round(up(wide, factor), _TIES_EVEN), factor)
+    # Numbers too large to be scaled have no such decimals.
+    rounded = lax.select(lax.is_finite(rounded), rounded, wide)
+    return convert(rounded, dtype, x.aval.weak_type)
