@@ -47,11 +47,7 @@ from fxflow.numpy.axis_order import (
     swapaxes,
     transpose,
 )
-from fxflow.numpy.bits import packbits, unpackbits
-from fxflow.numpy.broadcasting import broadcast_arrays, broadcast_shapes, broadcast_to
-from fxflow.numpy.calculus import diff, ediff1d, gradient, interp, trapezoid, unwrap
-from fxflow.numpy.closeness import allclose, array_equal, array_equiv, isclose
-from fxflow.numpy.comparisons import (
+from fxflow.numpy.bits import (
     bitwise_and,
     bitwise_count,
     bitwise_invert,
@@ -59,6 +55,13 @@ from fxflow.numpy.comparisons import (
     bitwise_or,
     bitwise_right_shift,
     bitwise_xor,
+    packbits,
+    unpackbits,
+)
+from fxflow.numpy.broadcasting import broadcast_arrays, broadcast_shapes, broadcast_to
+from fxflow.numpy.calculus import diff, ediff1d, gradient, interp, trapezoid, unwrap
+from fxflow.numpy.closeness import allclose, array_equal, array_equiv, isclose
+from fxflow.numpy.comparisons import (
     equal,
     greater,
     greater_equal,
@@ -146,7 +149,6 @@ from fxflow.numpy.exchange import (
     savez,
     set_printoptions,
 )
-from fxflow.numpy.extremum_places import argmax, argmin
 from fxflow.numpy.filling import (
     empty,
     empty_like,
@@ -254,7 +256,18 @@ from fxflow.numpy.quantiles import (
     quantile,
 )
 from fxflow.numpy.ranges import arange, geomspace, linspace, logspace
-from fxflow.numpy.reductions import all, any, count_nonzero, max, min, prod, ptp, sum
+from fxflow.numpy.reductions import (
+    all,
+    any,
+    argmax,
+    argmin,
+    count_nonzero,
+    max,
+    min,
+    prod,
+    ptp,
+    sum,
+)
 from fxflow.numpy.rounding import ceil, floor, rint, round, trunc
 from fxflow.numpy.scalars import (
     bfloat16,

@@ -17,12 +17,12 @@ from fxflow.numpy import (
     arithmetic,
     arranging,
     axis_order,
+    bits,
     comparisons,
     complex_parts,
     creation,
     cumulative,
     diagonals,
-    extremum_places,
     finding,
     index_functions,
     index_update,
@@ -51,11 +51,11 @@ _BINARY: dict[str, tuple[str, Binary[Any]]] = {
     "divmod": ("divmod", arithmetic.divmod),
     "pow": ("**", arithmetic.power),
     "matmul": ("@", products.matmul_operator),
-    "and": ("&", comparisons.bitwise_and),
-    "or": ("|", comparisons.bitwise_or),
-    "xor": ("^", comparisons.bitwise_xor),
-    "lshift": ("<<", comparisons.bitwise_left_shift),
-    "rshift": (">>", comparisons.bitwise_right_shift),
+    "and": ("&", bits.bitwise_and),
+    "or": ("|", bits.bitwise_or),
+    "xor": ("^", bits.bitwise_xor),
+    "lshift": ("<<", bits.bitwise_left_shift),
+    "rshift": (">>", bits.bitwise_right_shift),
 }
 _COMPARISONS: dict[str, tuple[str, Binary[Any]]] = {
     "eq": ("==", comparisons.equal),
@@ -69,7 +69,7 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "neg": arithmetic.negative,
     "pos": arithmetic.positive,
     "abs": arithmetic.absolute,
-    "invert": comparisons.bitwise_invert,
+    "invert": bits.bitwise_invert,
 }
 
 
@@ -227,8 +227,8 @@ def _module() -> Any:
 METHODS: dict[str, Callable[..., Any]] = {
     "all": reductions.all,
     "any": reductions.any,
-    "argmax": extremum_places.argmax,
-    "argmin": extremum_places.argmin,
+    "argmax": reductions.argmax,
+    "argmin": reductions.argmin,
     "astype": _astype,
     "choose": selection.choose,
     "clip": _clip,

@@ -1,7 +1,8 @@
-"""Bits packed into bytes."""
+"""Bits: combined, shifted, counted, packed into bytes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.axes import canonical_axis
-from fxflow.numpy._operands import array_of, convert
+from fxflow.numpy._declare import binary, primitive_binary, unary
+from fxflow.numpy._operands import array_of, convert, promote
 from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.reductions import sum
@@ -114,3 +116,76 @@ def unpackbits(
             config = [(0, 0, 0)] * len(lead) + [(0, length - n * 8, 0)]
             out = lax.pad(out, lax.full((), 0, dtypes.uint8), config)
     return moveaxis(out, -1, axis)
+
+
+def _bits(name: str, x: Any, y: Any) -> list[Any]:
+    x, y = promote(name, x, y)
+    if dtypes.is_inexact(x.aval.dtype):
+        raise DtypeError(
+            f"{name}: takes integers and bools, got {x.aval} and {y.aval} after "
+            "promotion: convert them with .astype(...) first"
+        )
+    return [x, y]
+
+
+bitwise_and = primitive_binary(
+    "bitwise_and", "Bits that both have.", "and", identity=-1, promotion=_bits
+)
+
+
+bitwise_or = primitive_binary(
+    "bitwise_or", "Bits that one or both have.", "or", identity=0, promotion=_bits
+)
+
+
+bitwise_xor = primitive_binary(
+    "bitwise_xor", "Bits that exactly one has.", "xor", identity=0, promotion=_bits
+)
+
+
+@unary("All bits turned; of bools, the negation.")
+def bitwise_invert(x: Array) -> Array:
+    """All bits turned."""
+    return lax.bitwise_not(x)
+
+
+@binary(
+    "`x1` shifted to the left by `x2` bits.",
+    special="a shift by as many bits as there are, or more, gives 0.",
+    promotion=_bits,
+)
+def bitwise_left_shift(x: Array, y: Array) -> Array:
+    """Bits shifted up."""
+    return _shift(lax.shift_left, x, y)
+
+
+@binary(
+    "`x1` shifted to the right by `x2` bits; of negative numbers ones come in.",
+    special="a shift by as many bits as there are, or more, gives 0 or -1.",
+    promotion=_bits,
+)
+def bitwise_right_shift(x: Array, y: Array) -> Array:
+    """Bits shifted down."""
+    if dtypes.is_signed(x.aval.dtype) or dtypes.is_bool(x.aval.dtype):
+        return _shift(lax.shift_right_arithmetic, x, y)
+    return _shift(lax.shift_right_logical, x, y)
+
+
+def _shift(function: Callable[[Any, Any], Array], x: Array, y: Array) -> Array:
+    if dtypes.is_bool(x.aval.dtype):
+        x, y = (convert(a, dtypes.default_int()) for a in (x, y))
+    return function(x, y)
+
+
+@unary(
+    "Number of ones in the bits of the absolute value.",
+    returns="u8 array of the shape of `x`.",
+)
+def bitwise_count(x: Array) -> Array:
+    """Number of ones."""
+    if dtypes.is_inexact(x.aval.dtype):
+        raise DtypeError(f"bitwise_count: takes integers and bools, got {x.aval}")
+    if dtypes.is_bool(x.aval.dtype):
+        return convert(x, np.dtype(np.uint8))
+    magnitude = lax.abs(x) if dtypes.is_signed(x.aval.dtype) else x
+    return convert(lax.population_count(magnitude), np.dtype(np.uint8))

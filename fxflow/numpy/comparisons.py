@@ -1,11 +1,9 @@
-"""Comparisons, logic and bits."""
+"""Comparisons and logic."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import dtypes
@@ -14,7 +12,7 @@ from fxflow.core.ir.arith import constant
 from fxflow.core.ir.primitive import table
 from fxflow.errors import DtypeError
 from fxflow.numpy._declare import binary, primitive_binary, unary
-from fxflow.numpy._operands import broadcast, convert, promote, promote_dtypes
+from fxflow.numpy._operands import broadcast, promote, promote_dtypes
 from fxflow.numpy.ufuncs import Binary
 
 _BOOLS = "Array of bools of the broadcast shape."
@@ -115,75 +113,3 @@ logical_xor = _logical("logical_xor", "Whether exactly one is true.", "xor", Fal
 def logical_not(x: Array) -> Array:
     """Negation of the truth."""
     return lax.bitwise_not(truth("logical_not", x))
-
-
-# -- bits ------------------------------------------------------------------------------
-
-
-def _bits(name: str, x: Any, y: Any) -> list[Any]:
-    x, y = promote(name, x, y)
-    if dtypes.is_inexact(x.aval.dtype):
-        raise DtypeError(
-            f"{name}: takes integers and bools, got {x.aval} and {y.aval} after "
-            "promotion: convert them with .astype(...) first"
-        )
-    return [x, y]
-
-
-bitwise_and = primitive_binary(
-    "bitwise_and", "Bits that both have.", "and", identity=-1, promotion=_bits
-)
-bitwise_or = primitive_binary(
-    "bitwise_or", "Bits that one or both have.", "or", identity=0, promotion=_bits
-)
-bitwise_xor = primitive_binary(
-    "bitwise_xor", "Bits that exactly one has.", "xor", identity=0, promotion=_bits
-)
-
-
-@unary("All bits turned; of bools, the negation.")
-def bitwise_invert(x: Array) -> Array:
-    """All bits turned."""
-    return lax.bitwise_not(x)
-
-
-@binary(
-    "`x1` shifted to the left by `x2` bits.",
-    special="a shift by as many bits as there are, or more, gives 0.",
-    promotion=_bits,
-)
-def bitwise_left_shift(x: Array, y: Array) -> Array:
-    """Bits shifted up."""
-    return _shift(lax.shift_left, x, y)
-
-
-@binary(
-    "`x1` shifted to the right by `x2` bits; of negative numbers ones come in.",
-    special="a shift by as many bits as there are, or more, gives 0 or -1.",
-    promotion=_bits,
-)
-def bitwise_right_shift(x: Array, y: Array) -> Array:
-    """Bits shifted down."""
-    if dtypes.is_signed(x.aval.dtype) or dtypes.is_bool(x.aval.dtype):
-        return _shift(lax.shift_right_arithmetic, x, y)
-    return _shift(lax.shift_right_logical, x, y)
-
-
-def _shift(function: Callable[[Any, Any], Array], x: Array, y: Array) -> Array:
-    if dtypes.is_bool(x.aval.dtype):
-        x, y = (convert(a, dtypes.default_int()) for a in (x, y))
-    return function(x, y)
-
-
-@unary(
-    "Number of ones in the bits of the absolute value.",
-    returns="u8 array of the shape of `x`.",
-)
-def bitwise_count(x: Array) -> Array:
-    """Number of ones."""
-    if dtypes.is_inexact(x.aval.dtype):
-        raise DtypeError(f"bitwise_count: takes integers and bools, got {x.aval}")
-    if dtypes.is_bool(x.aval.dtype):
-        return convert(x, np.dtype(np.uint8))
-    magnitude = lax.abs(x) if dtypes.is_signed(x.aval.dtype) else x
-    return convert(lax.population_count(magnitude), np.dtype(np.uint8))

@@ -12,7 +12,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import DtypeError, ShapeError
-from fxflow.numpy import extremum_places, means, reductions
+from fxflow.numpy import means, reductions
 from fxflow.numpy._operands import ArrayLike, Axes, DTypeLike, array_of
 from fxflow.numpy.comparisons import logical_and
 from fxflow.numpy.number_kinds import isnan
@@ -195,7 +195,7 @@ def nanmin(
 
 
 def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
-    find = extremum_places.argmax if name == "nanargmax" else extremum_places.argmin
+    find = reductions.argmax if name == "nanargmax" else reductions.argmin
     array = array_of(a, name)
     if not dtypes.is_inexact(array.aval.dtype):
         return find(array, axis, out, keepdims)

@@ -49,11 +49,14 @@ from fxflow.optim.clipping import (
     clip_by_global_norm,
 )
 from fxflow.optim.descents import (
+    adadelta,
+    adagrad,
     lars,
     lion,
     momentum,
     nesterov,
     noisy_sgd,
+    rmsprop,
     sgd,
     sign_sgd,
 )
@@ -74,7 +77,6 @@ from fxflow.optim.moments import (
     scale_by_radam,
     scale_by_yogi,
 )
-from fxflow.optim.root_scalings import adadelta, adagrad, rmsprop
 from fxflow.optim.scaling import (
     AddNoiseState,
     ScaleByScheduleState,
@@ -91,23 +93,21 @@ from fxflow.optim.scaling import (
     scale_by_trust_ratio,
     zero_nans,
 )
-from fxflow.optim.schedule_cycles import (
-    cosine_onecycle_schedule,
-    linear_onecycle_schedule,
-    sgdr_schedule,
-    warmup_constant_schedule,
-    warmup_cosine_decay_schedule,
-    warmup_exponential_decay_schedule,
-)
 from fxflow.optim.schedules import (
     constant_schedule,
     cosine_decay_schedule,
+    cosine_onecycle_schedule,
     exponential_decay,
     join_schedules,
+    linear_onecycle_schedule,
     linear_schedule,
     piecewise_constant_schedule,
     piecewise_interpolate_schedule,
     polynomial_schedule,
+    sgdr_schedule,
+    warmup_constant_schedule,
+    warmup_cosine_decay_schedule,
+    warmup_exponential_decay_schedule,
 )
 from fxflow.optim.squares import (
     ScaleByAdaDeltaState,

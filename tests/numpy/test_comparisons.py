@@ -1,11 +1,10 @@
-"""Comparisons, logic and bits against NumPy."""
+"""Comparisons and logic against NumPy."""
 
 import numpy as np
 import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.errors import DtypeError
 from tests.numpy.oracle import check, same
 
 X = np.array([1.0, np.nan, -0.0, 3.0, np.inf], np.float32)
@@ -36,41 +35,10 @@ def test_negation() -> None:
     check("invert", X > 1)
 
 
-@pytest.mark.parametrize("name", ("bitwise_and", "bitwise_or", "bitwise_xor"))
-def test_bits(name: str) -> None:
-    check(name, I, J)
-    check(name, I > 0, J > 2, compiled=False)
-    check(name, I.astype(np.uint8), J.astype(np.uint8), compiled=False)
-
-
-def test_shifts() -> None:
-    check("left_shift", I, J)
-    check("right_shift", I, J)
-    check("right_shift", I.astype(np.uint8), J.astype(np.uint8))
-    assert (fnp.asarray([1, -1]) << 40).tolist() == [0, 0]
-    assert (fnp.asarray([1, -1]) >> 40).tolist() == [0, -1]
-
-
-def test_counting_ones() -> None:
-    check("bitwise_count", I)
-    assert fnp.bitwise_count(I).dtype == np.uint8
-
-
 def test_operators_of_bools() -> None:
     x = fnp.asarray(X)
     mask = (x > 0) & (x < 5) | ~(x == x)
     assert same((X > 0) & (X < 5) | ~(X == X), mask)
-
-
-@pytest.mark.parametrize("name", ("bitwise_and", "bitwise_left_shift"))
-def test_floats_have_no_bits(name: str) -> None:
-    with pytest.raises(DtypeError, match=rf"{name}: takes integers and bools, got f32"):
-        getattr(fnp, name)(X, X)
-
-
-def test_bitwise_count_of_floats() -> None:
-    with pytest.raises(DtypeError, match="bitwise_count"):
-        fnp.bitwise_count(X)
 
 
 @pytest.mark.parametrize("jitted", [False, True])

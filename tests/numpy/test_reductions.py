@@ -158,3 +158,24 @@ def test_initial_and_where_of_64_bits() -> None:
     assert int(fnp.max(x, where=mask, initial=1)) == 1 << 40
     assert int(fnp.min(x, where=mask, initial=1 << 41)) == 1 << 40
     assert fnp.sum(np.full(3, 0.1), dtype="float64") == fnp.float64(0.1 + 0.1 + 0.1)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_indices_of_extrema(name: str) -> None:
+    for axis in (None, 0, -1):
+        check(name, X, axis=axis)
+        check(name, X, axis=axis, keepdims=True)
+    check(name, np.array([1.0, np.nan, 5.0, np.nan], np.float32))
+    check(name, np.array([2, 2, 1, 1]))
+    with pytest.raises(ShapeError, match="empty"):
+        getattr(fnp, name)(np.zeros((0,)))
+
+
+@pytest.mark.parametrize("name", ("argmax", "argmin", "nanargmax"))
+def test_indices_of_complex_extrema(name) -> None:
+    z = np.array([[1 + 2j, 1 + 3j, -2, 1 + 3j], [0, -2 - 1j, -2, 1]], np.complex64)
+    for axis in (None, 0, 1):
+        check(name, z, axis=axis)
+    if name != "nanargmax":
+        z[0, 1] = complex(0, np.nan)
+        check(name, z, axis=1)

@@ -16,6 +16,9 @@ MAKERS = {
     "lars": lambda: optim.lars(20.0),
     "sign_sgd": lambda: optim.sign_sgd(0.02),
     "noisy_sgd": lambda: optim.noisy_sgd(0.1, 1e-4, seed=0),
+    "adagrad": lambda: optim.adagrad(0.5),
+    "rmsprop": lambda: optim.rmsprop(0.05),
+    "adadelta": lambda: optim.adadelta(20.0),
 }
 
 
@@ -59,3 +62,16 @@ def test_memory_in_another_dtype() -> None:
         dtypes = {leaf.dtype.name for leaf in tree.leaves(state)}
         assert "bfloat16" in dtypes
         assert updates["w"].dtype == "float32"
+
+
+def test_complex_parameters() -> None:
+    params = np.array([1 + 1j, -2j], np.complex64)
+    for tx in (
+        optim.rmsprop(0.1),
+        optim.adagrad(0.1),
+    ):
+        updates, _ = tx.update(params, tx.init(params), params)
+        assert updates.dtype == "complex64"
+        # The size of a complex gradient counts, not its square.
+        direction = np.asarray(updates) / params
+        np.testing.assert_allclose(direction.imag, 0, atol=1e-6)

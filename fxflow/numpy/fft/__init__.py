@@ -2,14 +2,19 @@
 
 from fxflow.core.boundary import public as _public
 from fxflow.numpy.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
-from fxflow.numpy.fft.one_axis import fft, hfft, ifft, ihfft, irfft, rfft
-from fxflow.numpy.fft.several_axes import (
+from fxflow.numpy.fft.transforms import (
+    fft,
     fft2,
     fftn,
+    hfft,
+    ifft,
     ifft2,
     ifftn,
+    ihfft,
+    irfft,
     irfft2,
     irfftn,
+    rfft,
     rfft2,
     rfftn,
 )

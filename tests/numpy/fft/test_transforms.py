@@ -1,4 +1,4 @@
-"""Fourier transforms of one axis against NumPy."""
+"""Fourier transforms against NumPy."""
 
 from typing import Any
 
@@ -64,3 +64,25 @@ def test_mistakes() -> None:
         fnp.fft.fft(X, axis=3)
     with pytest.raises(AxisError, match="repeated axis"):
         fnp.fft.fftn(X, axes=(0, 0))
+
+
+@pytest.mark.parametrize("norm", [None, "ortho", "forward"])
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
+def test_several_axes(name: str, norm: Any) -> None:
+    x = X if name == "rfft" else Z
+    for kwargs in (
+        {},
+        {"axes": (0, 2)},
+        {"axes": (2, 0)},
+        {"s": (6, 3, 2), "axes": (0, 1, 2)},
+    ):
+        check(name + "n", x, norm=norm, **kwargs)
+    check(name + "2", x, norm=norm)
+    check(name + "2", x, norm=norm, s=(2, 6), axes=(0, 1))
+
+
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
+def test_more_than_three_axes(name: str) -> None:
+    x = RNG.normal(size=(2, 3, 2, 3, 4)).astype(np.float32)
+    check(name, x)
+    check(name, x, axes=(4, 0, 2, 1))

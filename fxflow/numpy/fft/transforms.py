@@ -1,14 +1,166 @@
-"""Transforms along several axes."""
+"""Transforms along one axis and along several."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fxflow import lax
 from fxflow.core.arrays.array import Array
 from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import ArrayLike, Axes
-from fxflow.numpy.fft._machine import full_transform, half_inverse, half_transform
+from fxflow.numpy.fft._machine import (
+    complex_operand,
+    full_transform,
+    half_inverse,
+    half_transform,
+    opposite,
+)
+
+
+def _one(n: int | None) -> tuple[int] | None:
+    """Returns the length of one axis as lengths of axes."""
+    return None if n is None else (n,)
+
+
+_one_axis_docs = shared("""
+    Args:
+      a: array-like[...].
+      n: number of points: the axis is cut or filled up with zeros; None is its length.
+      axis: along which.
+      norm: which direction is divided by the number of points: "backward" (None is the
+        same), "forward", or "ortho": both by its root.
+
+    Returns:
+      Complex array, `n` long along the axis.
+
+    Raises:
+      AxisError: the axis is out of range.
+      ShapeError: there are no points.
+      ArgumentError: there is no such norm.
+
+    Source: `numpy.fft.{name}`.
+""")
+
+
+@library("n", "axis", "norm")
+@_one_axis_docs
+def fft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
+    """Transforms along an axis.
+
+    Example:
+      >>> fft(np.array([1.0, 0.0]))
+      Array([1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return full_transform("fft", a, _one(n), (axis,), norm, forward=True)
+
+
+@library("n", "axis", "norm")
+@_one_axis_docs
+def ifft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
+    """Transforms back along an axis.
+
+    Example:
+      >>> ifft(np.array([1.0, 1.0]))
+      Array([1.+0.j, 0.+0.j], dtype=complex64)
+    """
+    return full_transform("ifft", a, _one(n), (axis,), norm, forward=False)
+
+
+@library("n", "axis", "norm")
+@_one_axis_docs
+def rfft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
+    """Transforms real numbers along an axis.
+
+    Args:
+      a: real array-like[...].
+
+    Returns:
+      Complex array, `n // 2 + 1` long along the axis: the rest is symmetric.
+
+    Raises:
+      DtypeError: the numbers are complex.
+
+    Example:
+      >>> rfft(np.array([1.0, 0.0]))
+      Array([1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return half_transform("rfft", a, _one(n), (axis,), norm)
+
+
+@library("n", "axis", "norm")
+@_one_axis_docs
+def irfft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
+    """Transforms half of a symmetric spectrum back to real numbers.
+
+    Args:
+      n: number of points of the result; None is 2 (m - 1) of an axis m long.
+
+    Returns:
+      Real array, `n` long along the axis.
+
+    Example:
+      >>> irfft(np.array([1.0, 1.0]))
+      Array([1., 0.], dtype=float32)
+    """
+    return half_inverse("irfft", a, _one(n), (axis,), norm)
+
+
+@library("n", "axis", "norm")
+@_one_axis_docs
+def hfft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
+    """Transforms half of a symmetric signal to its real spectrum.
+
+    Args:
+      n: number of points of the result; None is 2 (m - 1) of an axis m long.
+
+    Returns:
+      Real array, `n` long along the axis.
+
+    Example:
+      >>> hfft(np.array([1.0, 1.0]))
+      Array([2., 0.], dtype=float32)
+    """
+    x = lax.conj(complex_operand("hfft", a))
+    # The other direction, so the other norm.
+    return half_inverse("hfft", x, _one(n), (axis,), opposite("hfft", norm))
+
+
+@library("n", "axis", "norm")
+@_one_axis_docs
+def ihfft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
+    """Transforms a real spectrum back to half of a symmetric signal.
+
+    Args:
+      a: real array-like[...].
+
+    Returns:
+      Complex array, `n // 2 + 1` long along the axis.
+
+    Raises:
+      DtypeError: the numbers are complex.
+
+    Example:
+      >>> ihfft(np.array([2.0, 0.0]))
+      Array([1.-0.j, 1.-0.j], dtype=complex64)
+    """
+    # The other direction, so the other norm.
+    return lax.conj(
+        half_transform("ihfft", a, _one(n), (axis,), opposite("ihfft", norm))
+    )
+
 
 _several_axes_docs = shared("""
     Args:
