@@ -17,22 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from fxflow._config import config
-from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array, buffer_of, from_host
-from fxflow.core.arrays.array_type import Placed, placed_on
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.caches import Cache
+from fxflow.core.arrays.array_type import placed_on
 from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EVAL, HOST_BYTES, library
+from fxflow.core.runtime.eager import EVAL, HOST_BYTES, host_types, library
 from fxflow.devices import buffers
 from fxflow.numpy.index_plans import read
 from fxflow.numpy.index_reading import get
 
 _new = object.__new__
-
-
-_shapes: Cache[Any, Placed] = Cache("types of views")
 
 
 def getitem(x: Any, index: Any) -> Array:
@@ -84,7 +77,6 @@ _BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
 
 def _host_view(x: Array, host: np.ndarray[Any, Any], index: Any) -> Array | None:
     """Returns `x[index]` as a view of host memory, or None to go the general way."""
-    placed = x._placed
     try:
         view = host[index]
     except (IndexError, TypeError, ValueError):
@@ -93,22 +85,12 @@ def _host_view(x: Array, host: np.ndarray[Any, Any], index: Any) -> Array | None
         view = np.asarray(view, host.dtype)
     elif host.nbytes > 4096 and host.nbytes > 4 * view.nbytes:
         view = view.copy()  # it would keep the large array alive
-    key = (placed, view.shape)
-    known = _shapes.get(key)
-    if known is None:
-        aval = placed.aval
-        if (
-            not placed.placement.is_host
-            or config.eager != "auto"
-            or dtypes.is_key(aval.dtype)
-        ):
-            return None
-        type_ = Aval(view.shape, aval.dtype, aval.weak_type)
-        known = placed_on(type_, placed.placement, placed.committed)
-        _shapes.keep(key, known)
+    placed = host_types[x._placed, view.shape]
+    if placed is None:
+        return None
     made: Array = _new(Array)
     made._host = view
-    made._placed = known
+    made._placed = placed
     return made
 
 
@@ -162,24 +144,10 @@ def _host_rows(x: Array, index: Array) -> Array | None:
         return None
     if at.nbytes + host[0].nbytes * at.size > HOST_BYTES:
         return None
-    placed = x._placed
-    shape = at.shape + host.shape[1:]
-    known = _shapes.get((placed, shape))
-    if known is None:
-        # `_host_view` knows the conditions; they are those of any view.
-        if _host_view(x, host, Ellipsis) is None:
-            return None
-        aval = placed.aval
-        type_ = Aval(shape, aval.dtype, aval.weak_type)
-        known = placed_on(type_, placed.placement, placed.committed)
-        _shapes.keep((placed, shape), known)
     length = host.shape[0]
-    made: Array = _new(Array)
-    made._host = np.asarray(
-        host.take(at + length * (at < 0), 0, mode="clip"), host.dtype
-    )
-    made._placed = known
-    return made
+    rows = host.take(at + length * (at < 0), 0, mode="clip")
+    placed = host_types[x._placed, rows.shape]
+    return None if placed is None else from_host(np.asarray(rows, host.dtype), placed)
 
 
 @library("static", "mode", "fill_value", "unique", "sorted_", "wrap")

@@ -9,14 +9,12 @@ from typing import Any, overload
 import numpy as np
 
 from fxflow import lax
-from fxflow._config import config
-from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.array_type import Placed, placed_on
+from fxflow.core.arrays.array_type import Placed
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EVAL, library
+from fxflow.core.runtime.eager import EVAL, host_types, library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axes, hashable, int_tuple, shape_or_length
 from fxflow.lax.transfer import laid_out
@@ -87,19 +85,11 @@ def reshape(
 def _reshape(a: Any, shape: Any) -> Array:
     a = array_of(a, "reshape")
     wanted = inferred("reshape", shape, a.aval)
-    placed = getattr(a, "_placed", None)
-    if (
-        placed is not None
-        and state.trace is EVAL
-        and placed.placement.is_host
-        and config.eager == "auto"
-        and not dtypes.is_key(a.aval.dtype)
-    ):
-        aval = Aval(wanted, a.aval.dtype, a.aval.weak_type)
-        made = placed_on(aval, placed.placement, placed.committed)
+    if state.trace is EVAL and type(a) is Array:
         lengths = shape if type(shape) is tuple else (shape,)
-        if all(type(n) is int for n in lengths):
-            _reshaped.keep((placed, shape), (wanted, made))
+        made = host_types[a._placed, wanted]
+        if made is not None and all(type(n) is int for n in lengths):
+            _reshaped.keep((a._placed, shape), (wanted, made))
     return lax.reshape(a, wanted)
 
 

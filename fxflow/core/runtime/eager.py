@@ -27,7 +27,7 @@ from fxflow.core import caches, source, tree
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array, host_of, put_host
 from fxflow.core.arrays.array_type import Placed, placed_on
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import as_array
 from fxflow.core.caches import Cache
 from fxflow.core.ir.graph import Graph, Literal, Node, Var
@@ -47,6 +47,7 @@ HOST_BYTES = 1 << 18
 MAX_PROGRAMS = 1024
 
 Plan = Callable[..., Any]
+_new = object.__new__
 _SCALARS: tuple[type, ...] = (bool, int, float, complex)
 
 
@@ -216,6 +217,32 @@ def runs_on_host(graph: Graph, placement: Any) -> bool:
         if moved > (primitive.host_bytes or HOST_BYTES):
             return False
     return True
+
+
+class _HostTypes(Cache[tuple[Placed, Shape], Placed | None]):
+    """Types and places of what NumPy makes of a host array without a plan.
+
+    From the type and place of the array and the new shape; None where it is not NumPy
+    that runs operations. For functions that are quicker than a plan: indexing and
+    reshaping, whose results keep the dtype.
+    """
+
+    __slots__ = ()
+
+    def __missing__(self, key: tuple[Placed, Shape]) -> Placed | None:
+        source, shape = key
+        aval = source.aval
+        if (
+            not source.placement.is_host
+            or config.eager != "auto"
+            or dtypes.is_key(aval.dtype)
+        ):
+            return None
+        aval = Aval(shape, aval.dtype, aval.weak_type)
+        return self.keep(key, placed_on(aval, source.placement, source.committed))
+
+
+host_types = _HostTypes("types of host data")
 
 
 def _primitive_plan(
@@ -589,7 +616,6 @@ _SIZES = tuple(
 )
 
 _numbers: Cache[Any, Placed] = Cache("types of Python numbers")
-_new = object.__new__
 
 
 def _wide_kinds(values: Sequence[Any]) -> str:
