@@ -80,7 +80,7 @@ def clear_caches() -> None:
     Example:
       >>> f = fxflow.jit(lambda x: x + 1)
       >>> f(1)
-      Array(2, dtype=i32~)
+      Array(2, dtype=int32, weak_type=True)
       >>> fxflow.clear_caches()  # the next call traces and compiles again
     """
     for cache in list(_every.values()):
