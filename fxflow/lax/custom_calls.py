@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
@@ -17,6 +18,7 @@ from fxflow.core.ir.higher_order import (
     cotangents_for,
     live_flags,
     run_host,
+    split_at,
     spread,
 )
 from fxflow.core.ir.primitive import Primitive, Zero, register
@@ -33,86 +35,83 @@ from fxflow.lax.custom_rules import (
     rule_name,
 )
 
+T = TypeVar("T")
 
-class CustomCall(HigherOrder):
-    """A call of a graph with a derivative of its own.
 
-    Operands are what the function captured, what the rule captured, and the arguments.
+@dataclass(frozen=True)
+class CustomCallParams:
+    """The parameters of `CustomJVPCall` and `CustomVJPCall`.
 
-    Params:
+    Attributes:
       graph: of the function: inputs what it captured, then the arguments.
       num_consts: how many values the function captured.
       num_rule_consts: how many values the rule captured.
       rule: the derivative.
     """
 
+    graph: Graph
+    num_consts: int
+    num_rule_consts: int
+    rule: Any
+
+    def split(self, operands: Sequence[T]) -> list[list[T]]:
+        """Returns what the graph captured, what the rule captured, and arguments."""
+        return split_at(operands, self.num_consts, self.num_rule_consts)
+
+    def used(self, operands: Sequence[T]) -> list[T]:
+        """Returns what the graph takes."""
+        consts, _, arguments = self.split(operands)
+        return [*consts, *arguments]
+
+
+class CustomCall(HigherOrder):
+    """A call of a graph with a derivative of its own.
+
+    Operands are what the function captured, what the rule captured, and the arguments.
+
+    Params: see `CustomCallParams`.
+    """
+
     inlines = True
 
-    def abstract(
-        self,
-        *avals: Aval,
-        graph: Graph,
-        num_consts: int,
-        num_rule_consts: int,
-        rule: Any,
-    ) -> list[Aval]:
+    def abstract(self, *avals: Aval, graph: Graph, **params: Any) -> list[Aval]:
         """The graph's own types."""
         return graph.out_avals
 
-    def lower(
-        self,
-        ctx: Context,
-        *operands: str,
-        graph: Graph,
-        num_consts: int,
-        num_rule_consts: int,
-        rule: Any,
-    ) -> list[str]:
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> list[str]:
         """The graph, in place."""
-        arguments = operands[num_consts + num_rule_consts :]
-        return ctx.graph(graph, [*operands[:num_consts], *arguments])
+        p = CustomCallParams(**params)
+        return ctx.graph(p.graph, p.used(operands))
 
-    def evaluate(
-        self,
-        *values: Any,
-        graph: Graph,
-        num_consts: int,
-        num_rule_consts: int,
-        rule: Any,
-    ) -> list[Any]:
+    def evaluate(self, *values: Any, **params: Any) -> list[Any]:
         """NumPy's evaluation of the graph."""
-        arguments = values[num_consts + num_rule_consts :]
-        return run_host(graph, [*values[:num_consts], *arguments])
+        p = CustomCallParams(**params)
+        return run_host(p.graph, p.used(values))
 
     def transpose(
-        self,
-        cotangent: Sequence[Any],
-        *args: Any,
-        graph: Graph,
-        num_consts: int,
-        num_rule_consts: int,
-        rule: Any,
+        self, cotangent: Sequence[Any], *args: Any, **params: Any
     ) -> Sequence[Any]:
         """The transpose of the graph, if that is linear."""
-        used = [*args[:num_consts], *args[num_consts + num_rule_consts :]]
+        p = CustomCallParams(**params)
+        used = p.used(args)
         linear = [type(a) is Var for a in used]
         nonzero = live_flags(cotangent)
-        derived, has = transpose_graph(graph, linear, nonzero)
+        derived, has = transpose_graph(p.graph, linear, nonzero)
         values = [a for a in used if type(a) is not Var]
         outs = derived.evaluate(*values, *chosen(cotangent, nonzero))
         cts = cotangents_for(used, outs, has)
-        return [*cts[:num_consts], *[None] * num_rule_consts, *cts[num_consts:]]
+        consts, rest = split_at(cts, p.num_consts)
+        return [*consts, *[None] * p.num_rule_consts, *rest]
 
     def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
         """The graph's; what the rule captured is not used any more."""
-        params = node.params
-        first = params["num_consts"]
-        stop = first + params["num_rule_consts"]
-        graph, wanted, outs = layout.call(
-            params["graph"], [*kinds[:first], *kinds[stop:]]
+        p = CustomCallParams(**node.params)
+        _, captured, _ = p.split(kinds)
+        graph, wanted, outs = layout.call(p.graph, p.used(kinds))
+        consts, rest = split_at(wanted, p.num_consts)
+        return Rewritten(
+            [*consts, *captured, *rest], outs, vars(replace(p, graph=graph))
         )
-        wanted = [*wanted[:first], *kinds[first:stop], *wanted[first:]]
-        return Rewritten(wanted, outs, {**params, "graph": graph})
 
     def batch_with(
         self,
@@ -121,41 +120,30 @@ class CustomCall(HigherOrder):
         size: int,
         args: Sequence[Any],
         mapped: Sequence[bool],
-        *,
-        graph: Graph,
-        num_consts: int,
-        num_rule_consts: int,
-        rule: Any,
+        **params: Any,
     ) -> tuple[list[Any], list[bool]]:
         """The vectorised function with the vectorised rule, which `make` makes."""
-        first = num_consts + num_rule_consts
-        used = [*mapped[:num_consts], *mapped[first:]]
-        key = (self.name, rule, size, tuple(mapped), axis_name)
+        p = CustomCallParams(**params)
+        graph, used = p.graph, p.used(mapped)
+        key = (self.name, p.rule, size, tuple(mapped), axis_name)
         batched = graph.memo.get(key)
         if batched is None:
             _, have = batch_graph(graph, size, used, axis_name=axis_name)
-            batched = make(rule, size, mapped[num_consts:], axis_name, have)
-            avals = [typeof(a) for a in args[num_consts:]]
-            if batched.settle(graph, avals, num_rule_consts):
+            batched = make(p.rule, size, mapped[p.num_consts :], axis_name, have)
+            avals = [typeof(a) for a in args[p.num_consts :]]
+            if batched.settle(graph, avals, p.num_rule_consts):
                 graph.memo[key] = batched
         out_mapped = batched.out_mapped
         derived, _ = batch_graph(graph, size, used, out_mapped, axis_name)
-        outs = self.bind(
-            *args,
-            graph=derived,
-            num_consts=num_consts,
-            num_rule_consts=num_rule_consts,
-            rule=batched,
-        )
-        return outs, out_mapped
+        new = replace(p, graph=derived, rule=batched)
+        return self.bind(*args, **vars(new)), out_mapped
 
-    def forwarded(
-        self, *, graph: Graph, num_consts: int, num_rule_consts: int, rule: Any
-    ) -> list[int | None]:
+    def forwarded(self, **params: Any) -> list[int | None]:
         """The graph's."""
+        p = CustomCallParams(**params)
         return [
-            f if f is None or f < num_consts else f + num_rule_consts
-            for f in forwarded(graph)
+            f if f is None or f < p.num_consts else f + p.num_rule_consts
+            for f in forwarded(p.graph)
         ]
 
     def require_constants(self, graph: Graph, tangents: Sequence[Any]) -> None:
@@ -184,28 +172,18 @@ class CustomJVPCall(CustomCall):
     name = "custom_jvp"
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        graph: Graph,
-        num_consts: int,
-        num_rule_consts: int,
-        rule: JVPRule,
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[list[Any], list[Any]]:
         """The user's rule."""
-        self.require_constants(graph, tangents[:num_consts])
-        first = num_consts + num_rule_consts
-        if not any(live_flags(tangents[first:])):
-            outs = self.bind(
-                *primals,
-                graph=graph,
-                num_consts=num_consts,
-                num_rule_consts=num_rule_consts,
-                rule=rule,
-            )
-            return outs, [Zero(a.tangent()) for a in graph.out_avals]
-        return rule(primals[num_consts:first], primals[first:], tangents[first:])
+        p = CustomCallParams(**params)
+        _, captured, arguments = p.split(primals)
+        const_tangents, _, arg_tangents = p.split(tangents)
+        self.require_constants(p.graph, const_tangents)
+        if not any(live_flags(arg_tangents)):
+            outs = self.bind(*primals, **params)
+            return outs, [Zero(a.tangent()) for a in p.graph.out_avals]
+        rule: JVPRule = p.rule
+        return rule(captured, arguments, arg_tangents)
 
     def batch_over(
         self,
@@ -213,24 +191,10 @@ class CustomJVPCall(CustomCall):
         size: int,
         args: Sequence[Any],
         mapped: Sequence[bool],
-        *,
-        graph: Graph,
-        num_consts: int,
-        num_rule_consts: int,
-        rule: JVPRule,
+        **params: Any,
     ) -> tuple[list[Any], list[bool]]:
         """The vectorised function with the vectorised rule."""
-        return self.batch_with(
-            BatchedJVPRule,
-            axis_name,
-            size,
-            args,
-            mapped,
-            graph=graph,
-            num_consts=num_consts,
-            num_rule_consts=num_rule_consts,
-            rule=rule,
-        )
+        return self.batch_with(BatchedJVPRule, axis_name, size, args, mapped, **params)
 
 
 @register
@@ -250,41 +214,29 @@ class CustomVJPCall(CustomCall):
         )
 
     def linearize(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        graph: Graph,
-        num_consts: int,
-        num_rule_consts: int,
-        rule: VJPRule,
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[list[Any], list[Any]]:
         """The user's forward pass; a linear operation that knows the backward pass."""
-        self.require_constants(graph, tangents[:num_consts])
-        first = num_consts + num_rule_consts
-        active = live_flags(tangents[first:])
+        p = CustomCallParams(**params)
+        _, captured, arguments = p.split(primals)
+        const_tangents, _, arg_tangents = p.split(tangents)
+        self.require_constants(p.graph, const_tangents)
+        active = live_flags(arg_tangents)
         if not any(active):
-            outs = self.bind(
-                *primals,
-                graph=graph,
-                num_consts=num_consts,
-                num_rule_consts=num_rule_consts,
-                rule=rule,
-            )
-            return outs, [Zero(a.tangent()) for a in graph.out_avals]
-        outs, residuals, backward = rule.forward(
-            primals[num_consts:first], primals[first:], active
-        )
+            outs = self.bind(*primals, **params)
+            return outs, [Zero(a.tangent()) for a in p.graph.out_avals]
+        rule: VJPRule = p.rule
+        outs, residuals, backward = rule.forward(captured, arguments, active)
         avals = [typeof(o).tangent() for o in outs]
         has = [carries_tangent(typeof(o)) for o in outs]
         results = CustomLinear.bind(
             *residuals,
-            *chosen(tangents[first:], active),
+            *chosen(arg_tangents, active),
             backward=backward,
             num_residuals=len(residuals),
             active=tuple(active),
             outs=tuple(avals),
-            name=graph.name,
+            name=p.graph.name,
         )
         return outs, spread(results, has, avals)
 
@@ -294,24 +246,10 @@ class CustomVJPCall(CustomCall):
         size: int,
         args: Sequence[Any],
         mapped: Sequence[bool],
-        *,
-        graph: Graph,
-        num_consts: int,
-        num_rule_consts: int,
-        rule: VJPRule,
+        **params: Any,
     ) -> tuple[list[Any], list[bool]]:
         """The vectorised function with the vectorised rule."""
-        return self.batch_with(
-            BatchedVJPRule,
-            axis_name,
-            size,
-            args,
-            mapped,
-            graph=graph,
-            num_consts=num_consts,
-            num_rule_consts=num_rule_consts,
-            rule=rule,
-        )
+        return self.batch_with(BatchedVJPRule, axis_name, size, args, mapped, **params)
 
 
 def _no_forward(name: str) -> NotDifferentiableError:
@@ -369,7 +307,7 @@ class CustomLinear(Primitive):
         num_residuals: int,
         active: tuple[bool, ...],
         outs: tuple[Aval, ...],
-        name: str,
+        **_: Any,
     ) -> Sequence[Any]:
         """The user's backward pass."""
         given = iter(cotangent)

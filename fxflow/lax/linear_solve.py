@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fxflow.core import tree
@@ -45,14 +46,11 @@ from fxflow.lax.control_flow.carry import (
 from fxflow.lax.custom_calls import CustomJVPCall
 
 
-@register
-class LinearSolve(HigherOrder):
-    """Solution of `A x = b` by a given solver. dtypes: inexact. Lowered in place.
+@dataclass(frozen=True)
+class LinearSolveParams:
+    """The parameters of `LinearSolve`.
 
-    Operands are what the graphs captured, and `b`; results are `x`, and what the solver
-    returns beside it.
-
-    Params:
+    Attributes:
       matvec: graph of `A`: captured values, `x` to `A x`.
       solve: graph of the solver: captured values, `b` to `x` and more.
       transpose_solve: the same for the transpose of `A`, or None.
@@ -60,17 +58,26 @@ class LinearSolve(HigherOrder):
       num_consts: how many values were captured.
     """
 
+    matvec: Graph
+    solve: Graph
+    transpose_solve: Graph | None
+    symmetric: bool
+    num_consts: int
+
+
+@register
+class LinearSolve(HigherOrder):
+    """Solution of `A x = b` by a given solver. dtypes: inexact. Lowered in place.
+
+    Operands are what the graphs captured, and `b`; results are `x`, and what the solver
+    returns beside it.
+
+    Params: see `LinearSolveParams`.
+    """
+
     name = "linear_solve"
 
-    def abstract(
-        self,
-        *avals: Aval,
-        matvec: Graph,
-        solve: Graph,
-        transpose_solve: Graph | None,
-        symmetric: bool,
-        num_consts: int,
-    ) -> list[Aval]:
+    def abstract(self, *avals: Aval, solve: Graph, **params: Any) -> list[Aval]:
         """The solver's types."""
         return solve.out_avals
 
@@ -89,81 +96,61 @@ class LinearSolve(HigherOrder):
         return forwarded(solve)
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        matvec: Graph,
-        num_consts: int,
-        **params: Any,
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[list[Any], list[Any]]:
         """`x' = A⁻¹ (b' - A' x)`; what the solver returns beside `x` has no tangent."""
-        outs = self.bind(*primals, matvec=matvec, num_consts=num_consts, **params)
+        p = LinearSolveParams(**params)
+        num_consts = p.num_consts
+        outs = self.bind(*primals, **params)
         count = len(primals) - num_consts
         consts, _ = split_at(primals, num_consts)
         rhs: list[Any] = list(tangents[num_consts:])
         nonzero = live_flags(tangents[:num_consts])
         if any(nonzero):
-            derived, has = jvp_graph(matvec, [*nonzero, *[False] * count])
+            derived, has = jvp_graph(p.matvec, [*nonzero, *[False] * count])
             results = derived.evaluate(
                 *consts, *outs[:count], *chosen(tangents[:num_consts], nonzero)
             )
-            avals = [a.tangent() for a in matvec.out_avals]
+            avals = [a.tangent() for a in p.matvec.out_avals]
             moved = spread(results[count:], has, avals)
             rhs = [arith.add(b, arith.neg(m)) for b, m in zip(rhs, moved, strict=True)]
         avals = [typeof(o).tangent() for o in outs]
         zeros = [Zero(a) for a in avals]
         if not any(live_flags(rhs)):
             return outs, zeros
-        solved = self.bind(
-            *consts,
-            *map(arith.instantiate, rhs),
-            matvec=matvec,
-            num_consts=num_consts,
-            **params,
-        )
+        solved = self.bind(*consts, *map(arith.instantiate, rhs), **params)
         return outs, [*solved[:count], *zeros[count:]]
 
     def transpose(
-        self,
-        cotangent: Sequence[Any],
-        *args: Any,
-        matvec: Graph,
-        solve: Graph,
-        transpose_solve: Graph | None,
-        symmetric: bool,
-        num_consts: int,
+        self, cotangent: Sequence[Any], *args: Any, **params: Any
     ) -> Sequence[Any]:
         """The solution of the transposed system."""
-        consts, rhs = split_at(args, num_consts)
+        p = LinearSolveParams(**params)
+        consts, rhs = split_at(args, p.num_consts)
         if any(type(c) is Var for c in consts):
             raise NotDifferentiableError(
                 "custom_linear_solve is linear in b, not in what defines the matrix"
             )
-        if transpose_solve is None:
+        if p.transpose_solve is None:
             raise NotDifferentiableError(
                 "custom_linear_solve: reverse differentiation needs transpose_solve "
                 "or symmetric=True"
             )
         count = len(rhs)
-        adjoint = matvec
-        if not symmetric:
+        adjoint = p.matvec
+        if not p.symmetric:
             adjoint, _ = transpose_graph(
-                matvec,
-                [*[False] * num_consts, *[True] * count],
+                p.matvec,
+                [*[False] * p.num_consts, *[True] * count],
                 [True] * count,
                 instantiated=True,
             )
-        cts = self.bind(
-            *consts,
-            *map(arith.instantiate, cotangent[:count]),
-            matvec=adjoint,
-            solve=transpose_solve,
-            transpose_solve=solve,
-            symmetric=symmetric,
-            num_consts=num_consts,
+        new = replace(
+            p, matvec=adjoint, solve=p.transpose_solve, transpose_solve=p.solve
         )
-        return [*[None] * num_consts, *cts[:count]]
+        given = map(arith.instantiate, cotangent[:count])
+        cts = self.bind(*consts, *given, **vars(new))
+        return [*[None] * p.num_consts, *cts[:count]]
 
     def batch_over(
         self,
@@ -171,24 +158,20 @@ class LinearSolve(HigherOrder):
         size: int,
         args: Sequence[Any],
         mapped: Sequence[bool],
-        *,
-        matvec: Graph,
-        solve: Graph,
-        transpose_solve: Graph | None,
-        symmetric: bool,
-        num_consts: int,
+        **params: Any,
     ) -> tuple[list[Any], list[bool]]:
         """The vectorised graphs; a part of `x` is mapped if that of `b` is."""
-        consts, rhs = split_at(args, num_consts)
-        fixed, have = split_at(mapped, num_consts)
-        solvers = [g for g in (solve, transpose_solve) if g is not None]
+        p = LinearSolveParams(**params)
+        consts, rhs = split_at(args, p.num_consts)
+        fixed, have = split_at(mapped, p.num_consts)
+        solvers = [g for g in (p.solve, p.transpose_solve) if g is not None]
         # What the solvers return beside `x` may be mapped by one of them alone.
-        extra = [False] * (len(solve.outputs) - len(rhs))
+        extra = [False] * (len(p.solve.outputs) - len(rhs))
         flags = list(have)
         while True:
             given = [*fixed, *flags]
             found = [
-                batch_graph(matvec, size, given, flags, axis_name)[1],
+                batch_graph(p.matvec, size, given, flags, axis_name)[1],
                 *(
                     batch_graph(g, size, given, [*flags, *extra], axis_name)[1]
                     for g in solvers
@@ -208,17 +191,14 @@ class LinearSolve(HigherOrder):
             force = [*flags, *extra][: len(graph.outputs)]
             return batch_graph(graph, size, given, force, axis_name)[0]
 
-        outs = self.bind(
-            *consts,
-            *rhs,
-            matvec=vectorised(matvec),
-            solve=vectorised(solve),
-            transpose_solve=None
-            if transpose_solve is None
-            else vectorised(transpose_solve),
-            symmetric=symmetric,
-            num_consts=num_consts,
+        backward = p.transpose_solve
+        new = replace(
+            p,
+            matvec=vectorised(p.matvec),
+            solve=vectorised(p.solve),
+            transpose_solve=None if backward is None else vectorised(backward),
         )
+        outs = self.bind(*consts, *rhs, **vars(new))
         return outs, [*flags, *extra]
 
 

@@ -108,9 +108,9 @@ class Checkpoint(GraphCall):
         ctx: Context,
         *operands: str,
         graph: Graph,
-        policy: Policy | None,
         prevent_cse: bool,
         again: bool,
+        **_: Any,
     ) -> list[str]:
         """The graph in place, behind a barrier if it is a second computation."""
         if again and prevent_cse and operands:
@@ -124,37 +124,20 @@ class Checkpoint(GraphCall):
         return ctx.graph(graph, operands)
 
     def linearize(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        graph: Graph,
-        policy: Policy | None,
-        prevent_cse: bool,
-        again: bool,
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[list[Any], list[Any]]:
         """The call for values and what is kept; a call that recomputes the rest."""
+        graph: Graph = params["graph"]
         nonzero = live_flags(tangents)
-        split = split_for(graph, nonzero, policy)
-        outs = self.bind(
-            *primals,
-            graph=split.primal,
-            policy=policy,
-            prevent_cse=prevent_cse,
-            again=again,
-        )
+        split = split_for(graph, nonzero, params["policy"])
+        outs = self.bind(*primals, **params | {"graph": split.primal})
         count = len(graph.outputs)
         kept = split.residuals(primals, outs[count:])
         results: list[Any] = []
         if any(split.has_tangent):
-            results = self.bind(
-                *kept,
-                *chosen(tangents, nonzero),
-                graph=settled(split.primal, split.tangent, primals),
-                policy=policy,
-                prevent_cse=prevent_cse,
-                again=True,
-            )
+            tangent = settled(split.primal, split.tangent, primals)
+            params |= {"graph": tangent, "again": True}
+            results = self.bind(*kept, *chosen(tangents, nonzero), **params)
         return with_tangents([*outs[:count], *results], graph, split.has_tangent)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.interpreters.batching import batch_graph, materialize
+from fxflow.core.interpreters.calls import with_tangents
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.interpreters.linearize import linearize_graph
 from fxflow.core.interpreters.transpose import transpose_graph
@@ -29,7 +30,6 @@ from fxflow.core.ir.higher_order import (
     live_flags,
     rewired,
     run_host,
-    spread,
 )
 from fxflow.core.ir.primitive import register, table
 from fxflow.core.ir.staging import trace_closed
@@ -79,35 +79,26 @@ class CondRows(HigherOrder):
     # -- derivatives -------------------------------------------------------------------
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        graph: Graph,
-        guarded: Graph,
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Graph
     ) -> tuple[list[Any], list[Any]]:
         """The derivative of the guarded graph, in place."""
         live = live_flags(tangents)
-        derived, has = jvp_graph(guarded, live)
+        derived, has = jvp_graph(params["guarded"], live)
         outs = derived.evaluate(*primals, *chosen(tangents, live))
-        return _values_and_tangents(outs, graph, has)
+        return with_tangents(outs, params["graph"], has)
 
     def linearize(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        graph: Graph,
-        guarded: Graph,
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Graph
     ) -> tuple[list[Any], list[Any]]:
         """The guarded graph's values and residuals, and its tangents, in place."""
         live = live_flags(tangents)
-        split = linearize_graph(guarded, live)
+        graph = params["graph"]
+        split = linearize_graph(params["guarded"], live)
         outs = split.primal.evaluate(*primals)
         count = len(graph.outputs)
         residuals = split.residuals(primals, outs[count:])
         linear = split.tangent.evaluate(*residuals, *chosen(tangents, live))
-        return _values_and_tangents([*outs[:count], *linear], graph, split.has_tangent)
+        return with_tangents([*outs[:count], *linear], graph, split.has_tangent)
 
     def transpose(
         self, cotangent: Sequence[Any], *args: Any, graph: Graph, guarded: Graph
@@ -148,14 +139,6 @@ class CondRows(HigherOrder):
             outputs=chosen(node.outputs, wanted),
             params={"graph": graph, "guarded": guarded},
         )
-
-
-def _values_and_tangents(
-    outs: Sequence[Any], graph: Graph, has_tangent: Sequence[bool]
-) -> tuple[list[Any], list[Any]]:
-    count = len(graph.outputs)
-    avals = [a.tangent() for a in graph.out_avals]
-    return list(outs[:count]), spread(outs[count:], has_tangent, avals)
 
 
 def select_branches(
