@@ -6,7 +6,7 @@ import pytest
 from fxflow import config
 from fxflow.core.arrays.aval import Aval
 from fxflow.errors import RetraceWarning
-from fxflow.transforms.explain import Signature, _ordinal, explain_retrace
+from fxflow.transforms.explain import Signature, explain_retrace
 
 
 def signature(*avals, static=None, labels=None, context=()):
@@ -28,16 +28,13 @@ def test_differences():
     assert signature(f3, context=1).differences(signature(f3)) != []
 
 
-def test_ordinals():
-    assert [_ordinal(n) for n in (1, 2, 3, 4, 11, 21, 112)] == [
-        "1st",
-        "2nd",
-        "3rd",
-        "4th",
-        "11th",
-        "21st",
-        "112th",
-    ]
+@pytest.mark.parametrize(
+    "ordinal", ["1st", "2nd", "3rd", "4th", "11th", "12th", "21st", "112th"]
+)
+def test_ordinals(ordinal):
+    explaining = config.override(explain_retraces=True)
+    with explaining, pytest.warns(RetraceWarning, match=f"for the {ordinal} time"):
+        explain_retrace("f", signature(), [signature()], int(ordinal[:-2]))
 
 
 def test_the_nearest_known_signature_explains():

@@ -9,6 +9,7 @@ import pytest
 
 import fxflow
 from fxflow import config, jit, lax, make_graph, vmap
+from fxflow.core import caches
 from fxflow.core.ir.graph import Graph
 from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
 
@@ -204,15 +205,14 @@ def test_eager_loops_do_not_trace_again() -> None:
     # A list may change, so nothing that refers to one is remembered ...
     run()
     assert len(traced) >= 2
-    calls = fxflow.core.runtime.bodies._bodies
 
     def pure() -> Any:
         return lax.scan(lambda c, x: (lax.add(c, x), None), 0.0, XS)
 
     pure()
-    size = len(calls)
+    known = caches.sizes()["traced bodies"]
     pure()
-    assert len(calls) == size
+    assert caches.sizes()["traced bodies"] == known
 
 
 @pytest.mark.parametrize(
