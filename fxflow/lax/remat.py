@@ -94,7 +94,7 @@ class Checkpoint(GraphCall):
 
     Params:
       graph: what is called.
-      policy: which intermediate values to keep (see `transforms.checkpoint`), or None
+      policy: which intermediate values to keep (see `transforms/checkpoint`), or None
         for none.
       prevent_cse: whether to keep the compiler from merging both computations.
       again: whether this is a second computation.

@@ -76,7 +76,7 @@ class DevicePut(Structural):
     """The operand somewhere else. dtypes: any.
 
     Inside a program the layout is a constraint for the partitioner, and another memory
-    a custom call `annotate_device_placement` (see `core.memories`).
+    a custom call `annotate_device_placement` (see `core/spmd/memories`).
 
     Params:
       to: a sharding, whose spec may leave axes to the compiler; None: the same layout.

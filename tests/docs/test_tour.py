@@ -11,6 +11,7 @@ TOUR = ROOT / "docs" / "tour.md"
 RUN = [TOUR, ROOT / "docs" / "index.md"]
 PACKAGES = {path.parent.name for path in (ROOT / "fxflow").glob("*/__init__.py")}
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "CONTRIBUTING.md"]
+SOURCES = sorted((ROOT / "fxflow").rglob("*.py"))
 
 
 class Exact(doctest.OutputChecker):
@@ -29,11 +30,22 @@ def failures(markdown: str, name: str) -> str:
     return "".join(report)
 
 
-def missing_files(text: str) -> list[str]:
-    """Returns the files of the package that a page names and that do not exist."""
-    named = re.findall(r"`(?:fxflow/)?(\w+)((?:/\w+)+\.py)`", text)
-    files = [folder + rest for folder, rest in named if folder in PACKAGES]
-    return [file for file in files if not (ROOT / "fxflow" / file).exists()]
+def missing(text: str) -> list[str]:
+    """Returns what a page names of the package and what does not exist.
+
+    That is `core/tree`, `core/tree/nodes.py`, and a name in a file: `devices/x.Name`.
+    """
+    found = []
+    for path, name in re.findall(r"`(?:fxflow/)?(\w+(?:/\w+)+)(?:\.(\w+))?`", text):
+        if path.partition("/")[0] not in PACKAGES:
+            continue
+        place = ROOT / "fxflow" / path
+        file = place.with_suffix(".py")
+        if not (place.is_dir() or file.exists()):
+            found.append(path)
+        elif name not in ("", "py") and name not in file.read_text(encoding="utf-8"):
+            found.append(f"{path}.{name}")
+    return found
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
@@ -52,8 +64,13 @@ def test_ten_chapters_with_an_example_and_files_each() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_named_files_exist(page: Path) -> None:
-    assert missing_files(page.read_text(encoding="utf-8")) == []
+def test_what_is_named_exists(page: Path) -> None:
+    assert missing(page.read_text(encoding="utf-8")) == []
+
+
+def test_what_sources_name_exists() -> None:
+    found = {path: missing(path.read_text(encoding="utf-8")) for path in SOURCES}
+    assert not {str(path): names for path, names in found.items() if names}
 
 
 def test_wrong_pages_are_seen() -> None:
@@ -61,6 +78,7 @@ def test_wrong_pages_are_seen() -> None:
     assert failures(page.format(2), "page") == ""
     assert "Expected:\n    3" in failures(page.format(3), "page")
     assert "NameError" in failures(page.format(2).replace("1 +", "x +"), "page")
-    assert missing_files("`lax/trigonometric.py`, `numpy/array.py` `docs/x/y.py`") == [
-        "numpy/array.py"
-    ]
+    named = (
+        "`core/tree` `lax/dot.py` `numpy/array.py` `lax/dot.dot` `lax/dot.Dut` `a/b.py`"
+    )
+    assert missing(named) == ["numpy/array", "lax/dot.Dut"]

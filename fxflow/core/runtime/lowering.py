@@ -528,7 +528,7 @@ def lower_graph(
       shardings: of each argument, then.
       out_shardings: of each result, or None where the compiler decides.
       memories: kinds of the memories of arguments and results, if there are others than
-        the devices' own (see `core.memories`).
+        the devices' own (see `core/spmd/memories`).
 
     Returns:
       The module's text, and the module for its callbacks.

@@ -115,7 +115,7 @@ class MemoryRules:
         return False
 
     def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
-        """Returns where operands must be and results are (see `core.memories`).
+        """Returns where operands must be and results are (see `core/spmd/memories`).
 
         Args:
           node: the operation.
