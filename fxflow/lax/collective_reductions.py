@@ -15,10 +15,12 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import NOWHERE, Aval, Axes
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.ir.graph import Node
+from fxflow.core.ir.graph import Graph, Node
 from fxflow.core.ir.primitive import register
-from fxflow.core.ir.trace import state
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.ir.trace import named_axes, state
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd.collective_combiner import combined
 from fxflow.lax import ordered_bits
 from fxflow.lax.bitcasting import bitcast_convert_type
 from fxflow.lax.bitwise import bitwise_or
@@ -123,39 +125,6 @@ class Reduction(Collective):
         rest = tuple(name for name in axes if name != axis_name)
         return (self.bind(out, axes=rest) if rest else out), False
 
-    def joins(self, module: Any, node: Node) -> Any:
-        """Of small arrays on the CPU, where gloo takes them one by one.
-
-        Within a process, and on other platforms, XLA joins them itself.
-        """
-        aval, params = node.inputs[0].aval, node.params
-        groups = params.get("groups") or ((),)
-        alone = (
-            module.platform != "cpu"
-            or not 0 < aval.nbytes <= SMALL
-            or dtypes.is_complex(aval.dtype)
-            or len({len(group) for group in groups}) > 1
-        )
-        return None if alone else (self.name, params["axes"], groups, str(aval.dtype))
-
-    def lower_joined(self, ctx: Context, operands: Sequence[str], **params: Any) -> Any:
-        """One reduction of all elements, one array after the other."""
-        devices = Groups(ctx.module, params["axes"], self.name, params.get("groups"))
-
-        def together(*xs: Any) -> list[Any]:
-            flat = [reshape(x, (typeof(x).size,)) for x in xs]
-            whole = self.bind(concatenate(flat, 0), **params)
-            outs, start = [], 0
-            for x in xs:
-                end = start + typeof(x).size
-                part = slice_in_dim(whole, start, end)
-                outs.append(reshape(part, typeof(x).shape))
-                start = end
-            return outs
-
-        with devices.scope():
-            return ctx.compose(together, operands)
-
     def by_gathering(self, x: Any, *, axes: Names, groups: Partition = None) -> Any:
         """Of the results of all groups the own one."""
         every = AllGather.bind(x, axes=axes, dim=0)
@@ -174,6 +143,59 @@ class Reduction(Collective):
     def repeated(self, x: Any, size: int) -> Any:
         """Returns the reduction of `size` equal values."""
         raise NotImplementedError
+
+
+def with_combined_reductions(graph: Graph, scope: named_axes) -> Graph:
+    """Returns a graph in which reductions of small arrays are one.
+
+    For the CPUs of several processes, where gloo takes arrays one by one. Within a
+    process, and on other platforms, XLA combines them itself.
+
+    Args:
+      graph: of what one device does.
+      scope: of its named axes.
+    """
+
+    def combine(nodes: Sequence[Node]) -> Graph:
+        with scope:
+            return _together(nodes)
+
+    return combined(graph, _kind, combine)
+
+
+def _kind(node: Node) -> Any:
+    """Returns what is equal for reductions that can be one, or None."""
+    primitive, params = node.primitive, node.params
+    if not isinstance(primitive, Reduction):
+        return None
+    aval = node.inputs[0].aval
+    groups = params.get("groups") or ((),)
+    if (
+        not 0 < aval.nbytes <= SMALL
+        or dtypes.is_complex(aval.dtype)
+        or len({len(group) for group in groups}) > 1
+    ):
+        return None
+    return primitive.name, params["axes"], groups, str(aval.dtype)
+
+
+def _together(nodes: Sequence[Node]) -> Graph:
+    """Returns one reduction of all elements, one array after the other."""
+    first = nodes[0]
+
+    def flat(*xs: Any) -> list[Any]:
+        parts = [reshape(x, (typeof(x).size,)) for x in xs]
+        whole = first.primitive.bind(concatenate(parts, 0), **first.params)
+        outs, start = [], 0
+        for x in xs:
+            end = start + typeof(x).size
+            outs.append(reshape(slice_in_dim(whole, start, end), typeof(x).shape))
+            start = end
+        return outs
+
+    graph, consts = trace_flat(flat, [node.inputs[0].aval for node in nodes])
+    assert not consts
+    return graph
 
 
 @register

@@ -49,7 +49,7 @@ from fxflow.devices.meshes import Mesh, PartitionSpec, names_of
 from fxflow.devices.shardings import NamedSharding
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.collective_groups import Collective, shown
-from fxflow.lax.collective_reductions import PSum
+from fxflow.lax.collective_reductions import PSum, with_combined_reductions
 from fxflow.lax.elementwise import mul
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.sharded_parts import axes_of, cut, global_shape, joined
@@ -200,6 +200,9 @@ class ShardMap(HigherOrder):
             *(pair for pair in outside if pair[0] not in axes),
             *((name, mesh) for name in axes),
         )
+        if module.spans_processes and module.platform == "cpu":
+            scope = named_axes((name, m.shape[name]) for name, m in module.manual)
+            graph = with_combined_reductions(graph, scope)
         try:
             outs = inner.graph(graph, names)
         finally:

@@ -17,10 +17,9 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.ir.effects import ORDERED, TOKEN
-from fxflow.core.ir.graph import Graph, Literal, Node, Var
+from fxflow.core.ir.graph import Graph, Literal, Var
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.spmd import partition
-from fxflow.core.spmd.joining import Held
 
 
 class Module:
@@ -314,37 +313,17 @@ class Context:
                 return self.constant(atom.value, atom.aval)
             return names[atom]
 
-        def write(node: Node, *others: Node) -> None:
+        for node in graph.nodes:
             primitive = node.primitive
             scope = "/".join((self.scope, *node.scope, primitive.name))
             self.loc = f' loc("{scope}")'
-            self.avals_in = [a.aval for n in (node, *others) for a in n.inputs]
-            self.avals_out = [v.aval for n in (node, *others) for v in n.outputs]
-            inputs = [*map(read, node.inputs)]
-            if others:
-                inputs += [read(other.inputs[0]) for other in others]
-                joined = primitive.lower_joined(self, inputs, **node.params)
-                for one, name in zip((node, *others), joined, strict=True):
-                    names[one.outputs[0]] = name
-                return
-            out = primitive.lower(self, *inputs, **node.params)
+            self.avals_in = [a.aval for a in node.inputs]
+            self.avals_out = [v.aval for v in node.outputs]
+            out = primitive.lower(self, *map(read, node.inputs), **node.params)
             if primitive.multi:
                 names.update(zip(node.outputs, out, strict=True))
             else:
                 names[node.outputs[0]] = out
-
-        if self.module.manual and self.module.spans_processes:
-            held = Held(graph.nodes, self.module)
-            for node in graph.nodes:
-                for group in held.needed(node.inputs, names):
-                    write(*group)
-                if not held.holds(node):
-                    write(node)
-            for group in held.needed(graph.outputs, names):
-                write(*group)
-        else:
-            for node in graph.nodes:
-                write(node)
         results = [read(atom) for atom in graph.outputs]
         self.avals_in, self.avals_out, self.loc = saved
         return results

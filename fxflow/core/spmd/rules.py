@@ -79,33 +79,6 @@ class AxisRules:
         """Returns the scope in which the graphs of its parameters stand."""
         return nullcontext()
 
-    def joins(self, module: Any, node: Node) -> Any:
-        """Returns the kind of operations that this one may be written as one with.
-
-        Args:
-          module: being written.
-          node: the operation, of one operand and one result.
-
-        Returns:
-          Equal keys for operations of one kind; None: it is written by itself.
-        """
-        return None
-
-    def lower_joined(
-        self, ctx: Any, operands: Sequence[str], **params: Any
-    ) -> Sequence[str]:
-        """Writes operations of one kind as one; see `joins`.
-
-        Args:
-          ctx: a `lowering.Context`; `avals_in` are the types of all operands.
-          operands: their names, one for each operation.
-          **params: of the first of them.
-
-        Returns:
-          The names of the results.
-        """
-        raise NotImplementedError
-
 
 class MemoryRules:
     """Memories other than the device's own; see `core/spmd/memories.py`."""

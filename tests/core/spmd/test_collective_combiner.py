@@ -1,24 +1,23 @@
-"""Operations that are held back, and written as one."""
+"""Operations that are held back, and become one."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from fxflow import lax, make_graph
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.ir.graph import Node, Var
-from fxflow.core.spmd import joining
+from fxflow.core.ir.graph import Graph, Node, Var
+from fxflow.core.ir.staging import trace_flat
+from fxflow.core.spmd import collective_combiner as combiner
 
 F32 = Aval((4,), np.dtype(np.float32))
 
 
 class Fake:
-    """An operation that joins those of its kind; None stays alone."""
+    """An operation that is combined with those of its kind; None stays alone."""
 
     def __init__(self, kind):
         self.kind = kind
-
-    def joins(self, module, node):
-        return self.kind
 
 
 class Program:
@@ -31,25 +30,17 @@ class Program:
         return out
 
     def written(self, inputs, outputs):
-        """The order in which the nodes are written, those that are one in one list."""
+        """The order in which the nodes are done, those that are one in one list."""
+        graph = Graph(inputs, self.nodes, outputs, "program")
         order = []
-        names = dict.fromkeys(inputs, "")
-        held = joining.Held(self.nodes, None)
-
-        def write(group):
+        known = set(inputs)
+        for group in combiner.in_groups(graph, lambda node: node.primitive.kind):
             order.append([self.nodes.index(node) for node in group])
             for node in group:
-                assert all(x in names for x in node.inputs)
-                names.update(dict.fromkeys(node.outputs, ""))
-
-        for node in self.nodes:
-            for group in held.needed(node.inputs, names):
-                write(group)
-            if not held.holds(node):
-                write([node])
-        for group in held.needed(outputs, names):
-            write(group)
-        assert all(x in names for x in outputs)
+                assert known.issuperset(node.inputs)
+            for node in group:
+                known.update(node.outputs)
+        assert known.issuperset(outputs)
         return order
 
 
@@ -101,7 +92,33 @@ def test_what_nobody_needs_is_not_written():
 
 
 def test_a_group_has_its_limit():
-    large = Aval((joining.LARGEST // 8,), np.dtype(np.float32))
+    large = Aval((combiner.LARGEST // 8,), np.dtype(np.float32))
     program, inputs = Program(), [Var(large) for _ in range(5)]
     outs = [program.add("sum", x, aval=large) for x in inputs]
     assert program.written(inputs, outs) == [[0, 1], [2, 3], [4]]
+
+
+def test_the_combined_graph_computes_the_same():
+    def program(x, y):
+        a, b = lax.neg(x), lax.neg(y)
+        (c,) = lax.scan(lambda c, _: ([lax.neg(v) for v in c], None), [a], None, 2)[0]
+        return [lax.add(a, c), lax.sin(b)]
+
+    graph = make_graph(program)(np.ones(3, np.float32), np.ones(2, np.float32)).graph
+
+    def kind(node):
+        return "neg" if node.primitive.name == "neg" else None
+
+    def combine(nodes):
+        def flat(x, y):
+            both = lax.neg(lax.concatenate([x, y], 0))
+            return [lax.slice(both, [0], [3]), lax.slice(both, [3], [5])]
+
+        return trace_flat(flat, [n.inputs[0].aval for n in nodes])[0]
+
+    new = combiner.combined(graph, kind, combine)
+    assert new is combiner.combined(graph, kind, combine)
+    assert [n.primitive.name for n in new.nodes].count("neg") == 1
+    values = np.arange(3, dtype=np.float32), np.arange(2, dtype=np.float32)
+    for got, want in zip(new.evaluate(*values), graph.evaluate(*values), strict=True):
+        np.testing.assert_array_equal(got, want)

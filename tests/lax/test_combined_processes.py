@@ -91,7 +91,7 @@ def test_one_process_leaves_it_to_the_compiler():
 
 @pytest.mark.slow
 def test_two_processes():
-    check_two_processes("tests.lax.test_joined_processes")
+    check_two_processes("tests.lax.test_combined_processes")
 
 
 if __name__ == "__main__":
