@@ -1,7 +1,7 @@
-"""What all collectives share: named axes, groups of places, and the base class.
+"""What all collectives share: named axes, groups of indices, and the base class.
 
-A *place* is a position along the named axes, counted row-major if they are several.
-`axis_index_groups` divides the places into groups that go on by themselves; it is held
+An *index* is a position along the named axes, counted row-major if they are several.
+`axis_index_groups` divides them into groups that go on by themselves; it is held
 as a tuple of tuples, or None for one group of all in order.
 """
 
@@ -49,14 +49,14 @@ def shown(axes: Names) -> str:
 
 
 def length(axes: Names) -> int:
-    """Returns the number of places along named axes."""
+    """Returns the number of indices along named axes."""
     return math.prod(axis_size_of(name) for name in axes)
 
 
 def group_length(axes: Names, groups: Partition) -> int:
-    """Returns the number of places that a collective combines; groups are alike."""
-    places = length(axes)
-    return places if groups is None else len(groups[0])
+    """Returns the number of indices that a collective combines; groups are alike."""
+    every = length(axes)
+    return every if groups is None else len(groups[0])
 
 
 def partition(
@@ -71,24 +71,24 @@ def partition(
       even: whether the groups must have one length.
 
     Returns:
-      None if there is one group of all places in order.
+      None if there is one group of all indices in order.
 
     Raises:
-      ArgumentError: a place is missing, comes twice or is not there, or the groups
+      ArgumentError: an index is missing, comes twice or is not there, or the groups
         differ in length.
     """
     if groups is None:
         return None
     size = length(axes)
     try:
-        found = tuple(tuple(int(place) for place in group) for group in groups)
+        found = tuple(tuple(int(index) for index in group) for group in groups)
     except TypeError:
         raise ArgumentError(
-            f"{what}: axis_index_groups is a list of lists of places, got {groups!r}"
+            f"{what}: axis_index_groups is a list of lists of indices, got {groups!r}"
         ) from None
-    if sorted(place for group in found for place in group) != list(range(size)):
+    if sorted(index for group in found for index in group) != list(range(size)):
         raise ArgumentError(
-            f"{what}: axis_index_groups must hold each place 0 … {size - 1} of the "
+            f"{what}: axis_index_groups must hold each index 0 … {size - 1} of the "
             f"axis {shown(axes)} once, got {[list(group) for group in found]}"
         )
     found = tuple(group for group in found if group)
@@ -102,15 +102,15 @@ def partition(
 
 
 def group_of(groups: Sequence[Sequence[int]]) -> np.ndarray[Any, Any]:
-    """Returns for each place the number of its group."""
+    """Returns for each index the number of its group."""
     table = np.zeros(sum(map(len, groups)), np.int32)
     for number, group in enumerate(groups):
         table[list(group)] = number
     return table
 
 
-def place_in_group(groups: Sequence[Sequence[int]]) -> np.ndarray[Any, Any]:
-    """Returns for each place its position within its group."""
+def index_in_group(groups: Sequence[Sequence[int]]) -> np.ndarray[Any, Any]:
+    """Returns for each index its position within its group."""
     table = np.zeros(sum(map(len, groups)), np.int32)
     for group in groups:
         table[list(group)] = np.arange(len(group))
@@ -124,10 +124,10 @@ class Groups:
       module: being written; its `manual` axes are in scope.
       axes: names.
       what: the collective, for the message.
-      groups: of places along the axes, which go on by themselves.
+      groups: of indices along the axes, which go on by themselves.
 
     Attributes:
-      rows: places in the program's devices, a row for all places along the axes.
+      rows: numbers of the program's devices, a row for all indices along the axes.
       members: a row for each group; shorter ones are filled up with -1.
       size: length of the (longest) group.
     """
@@ -150,8 +150,8 @@ class Groups:
                     f"{what} over {shown(axes)}: the axes are of different meshes, "
                     f"{mesh} and {meshes[name]}: combine them one after the other"
                 )
-        places = {device: i for i, device in enumerate(module.devices)}
-        grid = np.array([places[d] for d in mesh.flat]).reshape(mesh.axis_sizes)
+        numbers = {device: i for i, device in enumerate(module.devices)}
+        grid = np.array([numbers[d] for d in mesh.flat]).reshape(mesh.axis_sizes)
         last = [mesh.axis_names.index(name) for name in axes]
         rest = [i for i in range(grid.ndim) if i not in last]
         self.rows = grid.transpose([*rest, *last]).reshape(-1, mesh.length(axes))
@@ -198,7 +198,7 @@ class Collective(Primitive):
 
     Params:
       axes: names of the axes, a tuple.
-      groups: of places (not of every collective), or None.
+      groups: of indices (not of every collective), or None.
     """
 
     axis_params = ("axes",)
@@ -223,8 +223,8 @@ class Collective(Primitive):
         """Each device has its own."""
         return NOWHERE.union(*given, state.tracked.intersection(params["axes"]))
 
-    def needs_place(self, params: dict[str, Any]) -> bool:
-        """Returns whether its lowering asks a device for its place on the axes."""
+    def needs_index(self, params: dict[str, Any]) -> bool:
+        """Returns whether its lowering asks a device for its index on the axes."""
         return False
 
     # -- vectorisation -----------------------------------------------------------------
@@ -300,7 +300,7 @@ def varying_along(
     Args:
       axes: along which the operands differ.
       params: of the collective.
-      same: whether every place of a group gets the same.
+      same: whether every index of a group gets the same.
     """
     every = frozenset().union(*axes)
     named = frozenset(params["axes"])

@@ -1,4 +1,4 @@
-"""Collectives that move slices, and the place of a slice.
+"""Collectives that move slices, and the index of a slice.
 
 As linear maps: the transpose of a gather is the scattered sum, of a permutation its
 inverse, of an exchange the exchange back.
@@ -27,8 +27,8 @@ from fxflow.lax.collective_groups import (
     Partition,
     group_length,
     group_of,
+    index_in_group,
     length,
-    place_in_group,
     reducer,
     shown,
     varying_along,
@@ -51,7 +51,7 @@ INDEX = np.dtype(np.int32)
 
 
 def rows(x: Any, indices: Any) -> Any:
-    """Returns slices of axis 0 at places that lie inside: `[*indices.shape, ...]`."""
+    """Returns slices of axis 0 at indices that lie inside: `[*indices.shape, ...]`."""
     shape = typeof(x).shape
     if not isinstance(indices, Array):
         indices = np.asarray(indices, INDEX)
@@ -97,7 +97,7 @@ class Movement(Linear, Collective):
         return varying_along(axes, params, same=False)
 
 
-# -- places ----------------------------------------------------------------------------
+# -- indices ---------------------------------------------------------------------------
 
 
 @register
@@ -112,8 +112,8 @@ class AxisIndex(Collective):
         axis_size_of(axes[0])
         return Aval((), INDEX)
 
-    def needs_place(self, params: dict[str, Any]) -> bool:
-        """It is the place."""
+    def needs_index(self, params: dict[str, Any]) -> bool:
+        """It is the index."""
         return True
 
     def across(self, ctx: Context, devices: Groups, *, axes: Names) -> str:
@@ -123,12 +123,12 @@ class AxisIndex(Collective):
         if given is not None:
             first = out.update(shape=(1,))
             return ctx.emit(f"stablehlo.reshape {given} : ({first.mlir}) -> {out.mlir}")
-        places = np.zeros(devices.members.size, np.int32)
-        places[devices.members] = np.arange(devices.size)
-        table = Aval((len(places),), INDEX)
+        indices = np.zeros(devices.members.size, np.int32)
+        indices[devices.members] = np.arange(devices.size)
+        table = Aval((len(indices),), INDEX)
         one, word = table.update(shape=(1,)), Aval((), np.dtype(np.uint32))
         number = ctx.emit(f"stablehlo.partition_id : {word.mlir}")
-        constant = ctx.constant(places, table)
+        constant = ctx.constant(indices, table)
         part = ctx.emit(
             f"stablehlo.dynamic_slice {constant}, {number}, sizes = [1] : "
             f"({table.mlir}, {word.mlir}) -> {one.mlir}"
@@ -154,8 +154,8 @@ class AxisIndex(Collective):
         return broadcasted_iota(INDEX, (size,), 0), True
 
 
-def place(axes: Names) -> Any:
-    """Returns the place of this slice, row-major over the axes."""
+def index_along(axes: Names) -> Any:
+    """Returns the index of this slice, row-major over the axes."""
     index: Any = None
     for name in axes:
         here = AxisIndex.bind(axes=(name,))
@@ -163,9 +163,9 @@ def place(axes: Names) -> Any:
     return np.int32(0) if index is None else index
 
 
-def at_place(table: Any, axes: Names) -> Any:
-    """Returns the entry of a table (its axis 0 are the places) for this slice."""
-    return _entry(table, place(axes), 0)
+def at_index(table: Any, axes: Names) -> Any:
+    """Returns the entry of a table (its axis 0 are the indices) for this slice."""
+    return _entry(table, index_along(axes), 0)
 
 
 def _entry(table: Any, index: Any, dim: int) -> Any:
@@ -266,12 +266,12 @@ class AllGather(Movement):
     ) -> Sequence[Any]:
         """The scattered sum, or the own part of what is shared."""
         if shared:
-            return [_entry(cotangent, place(axes), dim)]
+            return [_entry(cotangent, index_along(axes), dim)]
         return [PSumScatter.bind(cotangent, axes=axes, dim=dim, groups=groups)]
 
 
 def by_groups(x: Any, axes: Names, groups: Partition) -> Any:
-    """Returns all slices as `[group, place in it, ...]`; groups are alike."""
+    """Returns all slices as `[group, index in it, ...]`; groups are alike."""
     assert groups is not None
     order = [i for group in groups for i in group]
     every = rows(AllGather.bind(x, axes=axes, dim=0), order)
@@ -281,13 +281,13 @@ def by_groups(x: Any, axes: Names, groups: Partition) -> Any:
 def of_own_group(x: Any, axes: Names, groups: Partition) -> Any:
     """Returns the slices of this one's group along axis 0."""
     assert groups is not None
-    number = at_place(group_of(groups), axes)
+    number = at_index(group_of(groups), axes)
     return _entry(by_groups(x, axes, groups), number, 0)
 
 
 @register
 class PSumScatter(Movement):
-    """Sum over named axes; the slice at place i keeps element i of `dim`.
+    """Sum over named axes; the slice at index i keeps element i of `dim`.
 
     dtypes: numeric.
     """
@@ -338,9 +338,9 @@ class PSumScatter(Movement):
         """The own group's sum, and of it the own part."""
         assert groups is not None
         totals = reduce_sum(by_groups(x, axes, groups), (1,))
-        number = at_place(group_of(groups), axes)
+        number = at_index(group_of(groups), axes)
         total = _entry(totals, number, 0)
-        here = at_place(place_in_group(groups), axes)
+        here = at_index(index_in_group(groups), axes)
         return _entry(total, here, dim)
 
     def transpose(
@@ -372,7 +372,7 @@ def _require_length(
 
 @register
 class PPermute(Movement):
-    """Sends slice `source` to place `target` for each pair; others get zeros.
+    """Sends slice `source` to index `target` for each pair; others get zeros.
 
     dtypes: any.
 
@@ -386,13 +386,13 @@ class PPermute(Movement):
         """The operand's type."""
         size = length(axes)
         for part, what in ((0, "sources"), (1, "targets")):
-            places = [pair[part] for pair in perm]
-            if len(set(places)) != len(places) or any(
-                not 0 <= p < size for p in places
+            indices = [pair[part] for pair in perm]
+            if len(set(indices)) != len(indices) or any(
+                not 0 <= p < size for p in indices
             ):
                 raise ArgumentError(
-                    f"ppermute: {what} must be different places on axis {shown(axes)} "
-                    f"of length {size}, got {places}"
+                    f"ppermute: {what} must be different indices on axis {shown(axes)} "
+                    f"of length {size}, got {indices}"
                 )
         return x.strong()
 
@@ -463,20 +463,20 @@ class PPermute(Movement):
 
 
 def _which(arriving: Sequence[tuple[Any, Pairs]], rest: Names) -> Any:
-    """Returns, of what arrives at one place, what is for this slice."""
+    """Returns, of what arrives at one index, what is for this slice."""
     if len(arriving) == 1:
         return arriving[0][0]
     choice = np.zeros(length(rest), np.int32)
     for number, (_, pairs) in enumerate(arriving):
         choice[[target for _, target in pairs]] = number
     every = concatenate([value for value, _ in arriving], 0)
-    chosen = _entry(every, at_place(choice, rest), 0)
+    chosen = _entry(every, at_index(choice, rest), 0)
     return reshape(chosen, typeof(arriving[0][0]).shape)
 
 
 @register
 class AllToAll(Movement):
-    """Element i of axis `split` goes to place i; what arrives is stacked on `join`.
+    """Element i of axis `split` goes to index i; what arrives is stacked on `join`.
 
     dtypes: any. Axis `split` disappears, axis `join` is new.
     """
@@ -521,7 +521,7 @@ class AllToAll(Movement):
     def along(
         self, x: Any, *, split: int, join: int, **params: Any
     ) -> tuple[Any, bool]:
-        """The mapped axis and axis `split` change places."""
+        """The mapped axis and axis `split` are exchanged."""
         order = [i for i in range(1, typeof(x).ndim) if i != split + 1]
         order.insert(join, 0)
         return transpose(x, [split + 1, *order]), True
@@ -552,9 +552,9 @@ class AllToAll(Movement):
         join: int,
         groups: Partition = None,
     ) -> Any:
-        """From each slice of the own group, the part for this place."""
+        """From each slice of the own group, the part for this index."""
         assert groups is not None
-        here = at_place(place_in_group(groups), axes)
+        here = at_index(index_in_group(groups), axes)
         mine = of_own_group(x, axes, groups)
         part = _entry(mine, here, split + 1)
         return moved(part, 0, join)

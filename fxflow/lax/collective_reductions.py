@@ -1,4 +1,4 @@
-"""Collectives whose result is the same at every place: sums, extrema, a broadcast.
+"""Collectives whose result is the same at every index: sums, extrema, a broadcast.
 
 Along an array axis (`vmap`) they are reductions. The transpose of a sum over an axis is
 the sum of all cotangents.
@@ -35,7 +35,13 @@ from fxflow.lax.collective_groups import (
     reducer,
     varying_along,
 )
-from fxflow.lax.collective_movement import AllGather, Movement, at_place, place, rows
+from fxflow.lax.collective_movement import (
+    AllGather,
+    Movement,
+    at_index,
+    index_along,
+    rows,
+)
 from fxflow.lax.comparison import eq, ne
 from fxflow.lax.complex import complex as complex_of
 from fxflow.lax.complex import imag, real
@@ -72,7 +78,7 @@ class Reduction(Collective):
         require_kind(self.name, x, self.kinds)
         return x.strong()
 
-    def needs_place(self, params: dict[str, Any]) -> bool:
+    def needs_index(self, params: dict[str, Any]) -> bool:
         """The results of groups may be looked up."""
         return params.get("groups") is not None
 
@@ -134,7 +140,7 @@ class Reduction(Collective):
         results = [
             reshape(self.reduce(rows(every, group), (0,)), shape) for group in groups
         ]
-        return at_place(rows(concatenate(results, 0), group_of(groups)), axes)
+        return at_index(rows(concatenate(results, 0), group_of(groups)), axes)
 
     def reduce(self, x: Any, dims: tuple[int, ...]) -> Any:
         """Returns the reduction over array axes."""
@@ -343,7 +349,7 @@ class PMin(_Extremum):
 
 @register
 class PBroadcast(Movement):
-    """Every slice gets that at place `source`, bit by bit. dtypes: any."""
+    """Every slice gets that at index `source`, bit by bit. dtypes: any."""
 
     name = "pbroadcast"
 
@@ -352,7 +358,7 @@ class PBroadcast(Movement):
         length(axes)
         return x.strong()
 
-    def needs_place(self, params: dict[str, Any]) -> bool:
+    def needs_index(self, params: dict[str, Any]) -> bool:
         """The source is told from the others."""
         return True
 
@@ -387,7 +393,7 @@ class PBroadcast(Movement):
         return reshape(rows(x, [source]), typeof(x).shape[1:]), False
 
     def axis_by_axis(self, x: Any, *, axes: Names, source: int) -> Any:
-        """From the source's place on each axis in turn."""
+        """From the source's index on each axis in turn."""
         for name in reversed(axes):
             size = length((name,))
             source, here = divmod(source, size)
@@ -399,11 +405,11 @@ class PBroadcast(Movement):
     ) -> Sequence[Any]:
         """The source gets the sum of the cotangents, the others nothing."""
         total = PSum.bind(cotangent, axes=axes)
-        return [select(eq(place(axes), source), total, full_like(total, 0))]
+        return [select(eq(index_along(axes), source), total, full_like(total, 0))]
 
 
 def _summed(x: Any, axes: Names, source: int) -> Any:
-    """Returns the value at a place as a sum over all, in which others have zero bits.
+    """Returns the value at an index as a sum over all, in which others have zero bits.
 
     Not of numbers: -0.0 + 0.0 is 0.0.
     """
@@ -419,5 +425,5 @@ def _summed(x: Any, axes: Names, source: int) -> Any:
     if dtypes.is_floating(dtype) and dtypes.bits(dtype) >= 8:
         words = bitcast_convert_type(x, np.dtype(f"uint{dtypes.bits(dtype)}"))
         return bitcast_convert_type(_summed(words, axes, source), dtype)
-    mine = select(eq(place(axes), source), x, full_like(x, 0))
+    mine = select(eq(index_along(axes), source), x, full_like(x, 0))
     return PSum.bind(mine, axes=axes)

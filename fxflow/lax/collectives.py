@@ -3,9 +3,9 @@
 Every slice along an axis sees its own operand; a collective combines them. The axis is
 that of a `vmap(..., axis_name=...)`, a `pmap` or a mesh in `shard_map`; the meaning is
 the same. Several axes count as one, row-major: over `("i", "j")` of lengths 2 and 3 the
-place of (1, 0) is 3.
+index of (1, 0) is 3.
 
-`axis_index_groups` divides the places into groups, each of which combines its own.
+`axis_index_groups` divides the indices into groups, each of which combines its own.
 
 Derivatives taken inside are those of all slices' functions together: the transpose of
 a sum over the axis is the sum of all cotangents, of a gather the scattered sum, of a
@@ -44,8 +44,8 @@ from fxflow.lax.collective_movement import (
     AllToAll,
     PPermute,
     PSumScatter,
-    at_place,
-    place,
+    at_index,
+    index_along,
 )
 from fxflow.lax.collective_reductions import PBroadcast, PMax, PMin, PSum
 from fxflow.lax.conversion import convert_element_type
@@ -53,7 +53,7 @@ from fxflow.lax.elementwise import div
 from fxflow.lax.keys import is_words, on_words
 from fxflow.lax.reshaping import reshape
 
-Places = Sequence[Sequence[int]] | None
+IndexGroups = Sequence[Sequence[int]] | None
 
 
 def _some(axis_name: Any, what: str) -> Names:
@@ -108,7 +108,7 @@ def axis_size(axis_name: Any) -> int:
 
 
 def axis_index(axis_name: Any) -> Array:
-    """Returns the place of this slice on a named axis.
+    """Returns the index of this slice on a named axis.
 
     Args:
       axis_name: a name, or a tuple of names (counted row-major).
@@ -123,7 +123,7 @@ def axis_index(axis_name: Any) -> Array:
       >>> fxflow.vmap(lambda x: axis_index("i"), axis_name="i")(fnp.ones(3)).tolist()
       [0, 1, 2]
     """
-    index: Array = place(names_given(axis_name, "axis_index"))
+    index: Array = index_along(names_given(axis_name, "axis_index"))
     return index
 
 
@@ -178,17 +178,17 @@ def _members(axes: Names, groups: Partition) -> Any:
     table = np.zeros(length(axes), np.int32)
     for group in groups:
         table[list(group)] = len(group)
-    return at_place(table, axes)
+    return at_index(table, axes)
 
 
-def psum(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
+def psum(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> Any:
     """Sums over named axes.
 
     Args:
       x: array or pytree of arrays, numeric or boolean.
       axis_name: a name or a tuple of names; of none, nothing is summed.
-      axis_index_groups: lists of places, each summed by itself; together they hold each
-        place once. They may differ in length.
+      axis_index_groups: lists of indices, each summed by itself; together they hold
+        each index once. They may differ in length.
 
     Returns:
       The same structure; the same value in every slice of a group. Booleans are counted
@@ -196,7 +196,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
 
     Raises:
       NameError: no such axis is in scope.
-      ArgumentError: the groups do not hold each place once.
+      ArgumentError: the groups do not hold each index once.
 
     Example:
       >>> fxflow.vmap(lambda x: psum(x, "i"), axis_name="i")(fnp.ones(3)).tolist()
@@ -214,7 +214,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
     return tree.map(one, x)
 
 
-def pmean(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
+def pmean(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> Any:
     """Averages over named axes.
 
     Args:
@@ -228,7 +228,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
 
     Raises:
       NameError: no such axis is in scope.
-      ArgumentError: the groups do not hold each place once.
+      ArgumentError: the groups do not hold each index once.
 
     Example:
       >>> fxflow.vmap(lambda x: pmean(x, "i"), axis_name="i")(fnp.arange(3.0)).tolist()
@@ -254,7 +254,9 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
     return tree.map(one, x)
 
 
-def _extremum(primitive: Any, x: Any, axis_name: Any, groups: Places, what: str) -> Any:
+def _extremum(
+    primitive: Any, x: Any, axis_name: Any, groups: IndexGroups, what: str
+) -> Any:
     axes = names_given(axis_name, what)
     divided = partition(groups, axes, what, even=False)
 
@@ -264,7 +266,7 @@ def _extremum(primitive: Any, x: Any, axis_name: Any, groups: Places, what: str)
     return tree.map(one, x)
 
 
-def pmax(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
+def pmax(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> Any:
     """Returns the maximum over named axes.
 
     It has no derivative.
@@ -280,7 +282,7 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
 
     Raises:
       NameError: no such axis is in scope.
-      ArgumentError: the groups do not hold each place once.
+      ArgumentError: the groups do not hold each index once.
 
     Example:
       >>> fxflow.vmap(lambda x: pmax(x, "i"), axis_name="i")(fnp.arange(3)).tolist()
@@ -289,7 +291,7 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
     return _extremum(PMax, x, axis_name, axis_index_groups, "pmax")
 
 
-def pmin(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
+def pmin(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> Any:
     """Returns the minimum over named axes.
 
     It has no derivative.
@@ -305,7 +307,7 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Places = None) -> Any:
 
     Raises:
       NameError: no such axis is in scope.
-      ArgumentError: the groups do not hold each place once.
+      ArgumentError: the groups do not hold each index once.
 
     Example:
       >>> fxflow.vmap(lambda x: pmin(x, "i"), axis_name="i")(fnp.arange(3)).tolist()
@@ -321,7 +323,7 @@ def all_gather(
     x: Any,
     axis_name: Any,
     *,
-    axis_index_groups: Places = None,
+    axis_index_groups: IndexGroups = None,
     axis: int = 0,
     tiled: bool = False,
     to: str = "varying",
@@ -331,7 +333,7 @@ def all_gather(
     Args:
       x: array or pytree of arrays, any dtype, keys too.
       axis_name: a name or a tuple of names.
-      axis_index_groups: lists of places, equally long, each gathered by itself in the
+      axis_index_groups: lists of indices, equally long, each gathered by itself in the
         order listed.
       axis: where they are stacked.
       tiled: whether they are concatenated along an existing axis instead.
@@ -346,7 +348,7 @@ def all_gather(
     Raises:
       NameError: no such axis is in scope.
       AxisError: `axis` is out of range.
-      ArgumentError: the groups differ in length or do not hold each place once; `to` is
+      ArgumentError: the groups differ in length or do not hold each index once; `to` is
         another word.
 
     Example:
@@ -399,7 +401,7 @@ def psum_scatter(
     axis_name: Any,
     *,
     scatter_dimension: int = 0,
-    axis_index_groups: Places = None,
+    axis_index_groups: IndexGroups = None,
     tiled: bool = False,
 ) -> Any:
     """Sums over named axes; each slice keeps its part.
@@ -408,8 +410,8 @@ def psum_scatter(
       x: array or pytree of arrays, numeric or boolean (counted).
       axis_name: a name or a tuple of names.
       scatter_dimension: the array axis that is divided among the slices.
-      axis_index_groups: lists of places, equally long, each summed by itself; its k-th
-        place keeps the k-th part.
+      axis_index_groups: lists of indices, equally long, each summed by itself; its k-th
+        index keeps the k-th part.
       tiled: whether that axis stays, divided by the number of slices, rather than
         disappearing.
 
@@ -420,7 +422,7 @@ def psum_scatter(
       NameError: no such axis is in scope.
       ShapeError: the array axis cannot be divided.
       AxisError: `scatter_dimension` is out of range.
-      ArgumentError: the groups differ in length or do not hold each place once.
+      ArgumentError: the groups differ in length or do not hold each index once.
 
     Example:
       >>> part = lambda x: psum_scatter(x, "i")
@@ -441,12 +443,12 @@ def psum_scatter(
 
 
 def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
-    """Gives every slice that of one place.
+    """Gives every slice that of one index.
 
     Args:
       x: array or pytree of arrays, any dtype, keys too.
       axis_name: a name or a tuple of names.
-      source: the place.
+      source: the index.
 
     Returns:
       The same structure; the same value in every slice.
@@ -474,19 +476,19 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
 
 
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """Sends slices to other places on named axes.
+    """Sends slices to other indices on named axes.
 
     Args:
       x: array or pytree of arrays, any dtype, keys too.
       axis_name: a name or a tuple of names.
-      perm: pairs `(source, target)`; a place that is no target gets zeros.
+      perm: pairs `(source, target)`; an index that is no target gets zeros.
 
     Returns:
       The same structure.
 
     Raises:
       NameError: no such axis is in scope.
-      ArgumentError: a place is named twice or out of range.
+      ArgumentError: an index is named twice or out of range.
 
     Example:
       >>> send = lambda x: ppermute(x, "i", [(0, 1), (1, 0)])
@@ -526,7 +528,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     Args:
       x: array or pytree of arrays, any dtype, keys too.
       axis_name: a name or a tuple of names.
-      perm: for each place the place its slice comes from; a permutation.
+      perm: for each index the index its slice comes from; a permutation.
 
     Returns:
       The same structure.
@@ -555,7 +557,7 @@ def all_to_all(
     split_axis: int,
     concat_axis: int,
     *,
-    axis_index_groups: Places = None,
+    axis_index_groups: IndexGroups = None,
     tiled: bool = False,
 ) -> Any:
     """Divides an array axis among the slices and joins what arrives from each.
@@ -565,8 +567,8 @@ def all_to_all(
       axis_name: a name or a tuple of names.
       split_axis: the array axis that is divided.
       concat_axis: where the parts that arrive are joined.
-      axis_index_groups: lists of places, equally long, which exchange among themselves:
-        the k-th part goes to the k-th place.
+      axis_index_groups: lists of indices, equally long, which exchange among
+        themselves: the k-th part goes to the k-th index.
       tiled: whether both axes stay, divided and multiplied by the number of slices;
         otherwise the first disappears and the second is new.
 
@@ -577,7 +579,7 @@ def all_to_all(
       NameError: no such axis is in scope.
       ShapeError: the array axis cannot be divided.
       AxisError: an axis is out of range.
-      ArgumentError: the groups differ in length or do not hold each place once.
+      ArgumentError: the groups differ in length or do not hold each index once.
 
     Example:
       >>> swap = lambda x: all_to_all(x, "i", 0, 0)
@@ -594,7 +596,7 @@ def _exchanged(
     axis_name: Any,
     split_axis: int,
     concat_axis: int,
-    axis_index_groups: Places,
+    axis_index_groups: IndexGroups,
     tiled: bool,
     what: str,
 ) -> Any:
@@ -623,7 +625,7 @@ def _exchanged(
 
 
 def pswapaxes(
-    x: Any, axis_name: Any, axis: int, *, axis_index_groups: Places = None
+    x: Any, axis_name: Any, axis: int, *, axis_index_groups: IndexGroups = None
 ) -> Any:
     """Exchanges a named axis with an array axis of the same length.
 
@@ -634,7 +636,7 @@ def pswapaxes(
       axis_index_groups: as for `all_to_all`.
 
     Returns:
-      The same structure and shapes: element i of `axis` comes from place i.
+      The same structure and shapes: element i of `axis` comes from index i.
 
     Raises:
       NameError: no such axis is in scope.

@@ -39,7 +39,7 @@ register_pytree_node(
 
 
 def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Sent:
-    """Sends slices to other places on named axes; `precv` receives them.
+    """Sends slices to other indices on named axes; `precv` receives them.
 
     Args:
       x: array or pytree of arrays, any dtype.
@@ -51,7 +51,7 @@ def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Sent:
 
     Raises:
       NameError: no such axis is in scope.
-      ArgumentError: a place is named twice or out of range.
+      ArgumentError: an index is named twice or out of range.
     """
     axes = names_given(axis_name, "psend")
     pairs = pairs_given(perm, "psend")
@@ -70,7 +70,7 @@ def precv(
       perm: as sent.
 
     Returns:
-      Arrays of the given types; zeros at places that are no target.
+      Arrays of the given types; zeros at indices that are no target.
 
     Raises:
       ArgumentError: the token is of something else.

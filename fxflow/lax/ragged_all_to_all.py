@@ -28,13 +28,13 @@ from fxflow.lax.collective_groups import (
     Names,
     Partition,
     group_length,
+    index_in_group,
     names_given,
     partition,
-    place_in_group,
     shown,
     varying_along,
 )
-from fxflow.lax.collective_movement import AllToAll, at_place, place, rows
+from fxflow.lax.collective_movement import AllToAll, at_index, index_along, rows
 from fxflow.lax.comparison import ge, le, lt
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import broadcasted_iota, full
@@ -51,7 +51,7 @@ from fxflow.lax.reshaping import reshape
 from fxflow.lax.select import clamp, select
 
 INDEX = np.dtype(np.int32)
-Places = Sequence[Sequence[int]] | None
+IndexGroups = Sequence[Sequence[int]] | None
 
 
 @register
@@ -93,7 +93,7 @@ class RaggedAllToAll(Collective):
             if table.shape != tables[0].shape or table.shape[0] % size:
                 raise ShapeError(
                     f"ragged_all_to_all: {', '.join(_TABLES)} must have one length, a "
-                    f"multiple of the {size} places along {shown(axes)}, got "
+                    f"multiple of the {size} indices along {shown(axes)}, got "
                     f"{', '.join(map(str, tables))}"
                 )
         return output.strong()
@@ -142,14 +142,14 @@ class RaggedAllToAll(Collective):
     ) -> Sequence[Any]:
         """What was received is sent back; there, slices may overlap and are added.
 
-        So each slice comes back to a place of its own.
+        So each slice comes back to an index of its own.
         """
         operand, output, starts, sizes, targets, arriving = args
         here = tiled_exchange(targets, axes, groups)
         count = typeof(starts).shape[0]
         cts: list[Any] = [None] * 6
         if type(output) is Var:
-            got = reduce_or(_places(here, arriving, output.aval.shape[0]), (0,))
+            got = reduce_or(_written(here, arriving, output.aval.shape[0]), (0,))
             shape = output.aval.shape
             nothing = full(shape, 0, output.aval.dtype)
             cts[1] = select(broadcast_in_dim(got, shape, (0,)), nothing, cotangent)
@@ -159,7 +159,11 @@ class RaggedAllToAll(Collective):
         length = min(shape[0], typeof(cotangent).shape[0])
         each = count // group_length(axes, groups)
         slots = np.arange(count, dtype=INDEX) % each
-        mine = place(axes) if groups is None else at_place(place_in_group(groups), axes)
+        mine = (
+            index_along(axes)
+            if groups is None
+            else at_index(index_in_group(groups), axes)
+        )
         back = mul(add(broadcast_in_dim(mul(mine, each), (count,), ()), slots), length)
         returned = RaggedAllToAll.bind(
             cotangent,
@@ -212,7 +216,7 @@ _TABLES = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
 
 
 def tiled_exchange(x: Any, axes: Names, groups: Partition) -> Any:
-    """Returns what arrives when axis 0 is divided among the places."""
+    """Returns what arrives when axis 0 is divided among the indices."""
     size = group_length(axes, groups)
     shape = typeof(x).shape
     parts = reshape(x, (size, shape[0] // size, *shape[1:]))
@@ -228,8 +232,8 @@ def _column(x: Any, length: int) -> Any:
     return broadcast_in_dim(x, (*typeof(x).shape, length), (0,))
 
 
-def _places(starts: Any, sizes: Any, length: int) -> Any:
-    """Returns which of the places 0 … length − 1 each slice is written to."""
+def _written(starts: Any, sizes: Any, length: int) -> Any:
+    """Returns which of the indices 0 … length − 1 each slice is written to."""
     at = _steps(typeof(starts).shape[0], length)
     first = _column(starts, length)
     return bitwise_and(le(first, at), lt(at, add(first, _column(sizes, length))))
@@ -258,7 +262,7 @@ def _exchanged(
     here = tiled_exchange(targets, axes, groups)
     # Where slices are written over each other, the last one stays.
     number = broadcasted_iota(INDEX, (count, want), 0)
-    covered = _places(here, arriving, want)
+    covered = _written(here, arriving, want)
     which = reduce_max(select(covered, number, full(number.shape, -1, INDEX)), (0,))
     known = max(which, 0)
     row = sub(broadcasted_iota(INDEX, (want,), 0), rows(here, known))
@@ -276,12 +280,12 @@ def ragged_all_to_all(
     recv_sizes: Any,
     *,
     axis_name: Any,
-    axis_index_groups: Places = None,
+    axis_index_groups: IndexGroups = None,
 ) -> Array:
     """Sends parts of an array, of lengths that are computed, to the other slices.
 
-    With n places along the named axis and tables of length n · m, entries i · m …
-    i · m + m − 1 are of parts for (or from) place i. This slice sends
+    With n indices along the named axis and tables of length n · m, entries i · m …
+    i · m + m − 1 are of parts for (or from) index i. This slice sends
     `operand[input_offsets[k] :][:send_sizes[k]]`, which arrives there at
     `output_offsets[k]`.
 
@@ -294,7 +298,8 @@ def ragged_all_to_all(
       recv_sizes: int[n · m], how long the parts are that this slice receives: the
         senders' `send_sizes` after a tiled `all_to_all`.
       axis_name: a name or a tuple of names.
-      axis_index_groups: lists of places, equally long, which exchange among themselves.
+      axis_index_groups: lists of indices, equally long, which exchange among
+        themselves.
 
     Returns:
       any[b, ...]: `output` with what arrived. Where parts are written over each other,
@@ -304,7 +309,7 @@ def ragged_all_to_all(
     Raises:
       NameError: no such axis is in scope.
       ShapeError, DtypeError: the arguments do not fit together.
-      ArgumentError: the groups differ in length or do not hold each place once.
+      ArgumentError: the groups differ in length or do not hold each index once.
 
     Example:
       >>> def exchange(x, sizes, targets, arriving):

@@ -422,7 +422,7 @@ def uses_index(graph: Graph, axis_name: Any) -> bool:
         return (
             isinstance(node.primitive, Collective)
             and axis_name in node.params["axes"]
-            and node.primitive.needs_place(node.params)
+            and node.primitive.needs_index(node.params)
         )
 
     return any_node(graph, ("uses_index", axis_name), asks)

@@ -11,10 +11,10 @@ from fxflow.lax.collective_groups import (
     Groups,
     group_length,
     group_of,
+    index_in_group,
     length,
     names_given,
     partition,
-    place_in_group,
     shown,
     varying_along,
 )
@@ -51,11 +51,11 @@ def test_partition():
 @pytest.mark.parametrize(
     ("groups", "words"),
     [
-        ([[0, 1], [2]], r"each place 0 … 3 of the axis 'j' once, got \[\[0, 1\], \[2"),
+        ([[0, 1], [2]], r"each index 0 … 3 of the axis 'j' once, got \[\[0, 1\], \[2"),
         ([[0, 1], [2, 2]], "once"),
         ([[0, 1], [2, 4]], "once"),
         ([[0], [1, 2, 3]], "equally long, got lengths 1, 3"),
-        ([0, 1, 2, 3], "a list of lists of places"),
+        ([0, 1, 2, 3], "a list of lists of indices"),
     ],
 )
 def test_wrong_partitions(groups, words):
@@ -66,7 +66,7 @@ def test_wrong_partitions(groups, words):
 def test_tables():
     groups = ((3, 0), (1, 2))
     assert group_of(groups).tolist() == [0, 1, 1, 0]
-    assert place_in_group(groups).tolist() == [1, 0, 1, 0]
+    assert index_in_group(groups).tolist() == [1, 0, 1, 0]
 
 
 def test_what_differs():

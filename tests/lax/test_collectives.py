@@ -284,7 +284,7 @@ def test_inside_scan_and_cond():
         (
             lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1], [2, 2]]),
             TypeError,
-            "psum: axis_index_groups must hold each place 0 … 3 of the axis 'i' once",
+            "psum: axis_index_groups must hold each index 0 … 3 of the axis 'i' once",
         ),
         (
             lambda x: lax.all_gather(x, "i", axis_index_groups=[[0], [1, 2, 3]]),

@@ -231,5 +231,5 @@ def test_errors(change, error, words):
 def test_length_must_be_a_multiple():
     x, y = np.zeros((2, 3), np.float32), np.zeros((2, 4), np.float32)
     t = [np.zeros((2, 3), np.int32)] * 4
-    with pytest.raises(TypeError, match="a multiple of the 2 places along 'i'"):
+    with pytest.raises(TypeError, match="a multiple of the 2 indices along 'i'"):
         vmap(call("i"), axis_name="i")(x, y, *t)
