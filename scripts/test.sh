@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tests in one command: sets up environments outside the checkout, then runs
-# linters, types, the suite (with doctests and notebooks), and the smoke tests on each
+# linters, types, the suite (with doctests, notebooks, docs), and the smoke tests on each
 # further Python that this machine has. Arguments go to pytest, and then nothing else runs.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
