@@ -88,8 +88,10 @@ def _entries(body: str) -> dict[str, str]:
 def _arguments(function: Callable[..., Any], own: str, common: str) -> str:
     """Returns the entries of the arguments, in the order of the signature."""
     code = function.__code__
+    stars = (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
     count = code.co_argcount + code.co_kwonlyargcount
-    taken = code.co_varnames[: count + bool(code.co_flags & inspect.CO_VARARGS)]
+    count += sum(bool(code.co_flags & star) for star in stars)
+    taken = code.co_varnames[:count]
     listed = _entries(own)
     named = {n.strip(" *") for names in listed for n in names.split(",")}
     listed |= {n: e for n, e in _entries(common).items() if n not in named}

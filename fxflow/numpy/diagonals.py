@@ -13,6 +13,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.array_type import require_room
 from fxflow.core.arrays.convert import as_array, typeof
+from fxflow.core.docs import shared
 from fxflow.core.ir.arith import constant
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, library
@@ -111,6 +112,21 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     return eye(n, dtype=dtype)
 
 
+_index_docs = shared("""
+    Args:
+      k: which diagonal.
+      n: number of rows.
+      m: number of columns (default: `n`).
+      arr: array-like of two axes.
+
+    Returns:
+      Two int32 arrays.
+
+    Source: `numpy.{name}`.
+""")
+
+
+@_index_docs
 def tri(
     N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 ) -> Array:
@@ -119,7 +135,6 @@ def tri(
     Args:
       N: number of rows.
       M: number of columns (default: `N`).
-      k: which diagonal.
       dtype: of the result (default: the default float).
 
     Returns:
@@ -127,8 +142,6 @@ def tri(
 
     Raises:
       ShapeError: a length is negative.
-
-    Source: `numpy.tri`.
     """
     rows = _length("tri", "N", N)
     columns = rows if M is None else _length("tri", "M", M)
@@ -331,21 +344,12 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     return diag_indices(aval.shape[0], aval.ndim)
 
 
+@_index_docs
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Returns the index arrays of a diagonal and what is below.
 
-    Args:
-      n: number of rows.
-      k: which diagonal.
-      m: number of columns (default: `n`).
-
-    Returns:
-      Two int32 arrays.
-
     Raises:
       ShapeError: a length is negative.
-
-    Source: `numpy.tril_indices`.
     """
     rows = _length("tril_indices", "n", n)
     columns = rows if m is None else _length("tril_indices", "m", m)
@@ -353,21 +357,12 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     return _places(np.tri(rows, columns, k, dtype=np.bool_))
 
 
+@_index_docs
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Returns the index arrays of a diagonal and what is above.
 
-    Args:
-      n: number of rows.
-      k: which diagonal.
-      m: number of columns (default: `n`).
-
-    Returns:
-      Two int32 arrays.
-
     Raises:
       ShapeError: a length is negative.
-
-    Source: `numpy.triu_indices`.
     """
     rows = _length("triu_indices", "n", n)
     columns = rows if m is None else _length("triu_indices", "m", m)
@@ -388,44 +383,29 @@ def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
     return rows, columns
 
 
+@_index_docs
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Returns the index arrays of a diagonal of a matrix and what is below.
 
-    Args:
-      arr: array-like of two axes.
-      k: which diagonal.
-
-    Returns:
-      Two int32 arrays.
-
     Raises:
       ShapeError: another number of axes.
-
-    Source: `numpy.tril_indices_from`.
     """
     rows, columns = _matrix_shape("tril_indices_from", arr)
     return tril_indices(rows, k, columns)
 
 
+@_index_docs
 def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Returns the index arrays of a diagonal of a matrix and what is above.
 
-    Args:
-      arr: array-like of two axes.
-      k: which diagonal.
-
-    Returns:
-      Two int32 arrays.
-
     Raises:
       ShapeError: another number of axes.
-
-    Source: `numpy.triu_indices_from`.
     """
     rows, columns = _matrix_shape("triu_indices_from", arr)
     return triu_indices(rows, k, columns)
 
 
+@_index_docs
 def mask_indices(
     n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None
 ) -> tuple[Array, ...]:
@@ -436,11 +416,6 @@ def mask_indices(
       mask_func: such as `triu`, called with a matrix of ones and `k`.
       k: passed to it.
       size: see `nonzero`.
-
-    Returns:
-      Two int32 arrays.
-
-    Source: `numpy.mask_indices`.
     """
     count = _length("mask_indices", "n", n)
     ones = lax.full((count, count), 1, dtypes.int32)

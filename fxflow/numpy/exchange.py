@@ -15,6 +15,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.array_type import placed_on
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import unwrapped
+from fxflow.core.docs import shared
 from fxflow.devices import buffers, dlpack
 from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import DTypeLike
@@ -26,6 +27,20 @@ def _given(values: np.ndarray[Any, Any], dtype: Any) -> Array:
     return asarray(values, dtypes.dtype(dtype))
 
 
+_data_docs = shared("""
+    Args:
+      dtype: of the elements.
+      count: how many (-1: all).
+      offset: bytes before the first one.
+
+    Returns:
+      Array.
+
+    Source: `numpy.{name}`.
+""")
+
+
+@_data_docs
 def frombuffer(
     buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0
 ) -> Array:
@@ -33,21 +48,14 @@ def frombuffer(
 
     Args:
       buffer: bytes, or anything with the buffer protocol; it is copied.
-      dtype: of the elements.
-      count: how many (-1: all).
-      offset: bytes before the first one.
-
-    Returns:
-      Array.
 
     Raises:
       ValueError: the bytes are no whole number of elements, or too few.
-
-    Source: `numpy.frombuffer`.
     """
     return _given(np.frombuffer(buffer, dtypes.dtype(dtype), count, offset), dtype)
 
 
+@_data_docs
 def fromfile(
     file: Any, dtype: DTypeLike = float, count: int = -1, sep: str = "", offset: int = 0
 ) -> Array:
@@ -55,42 +63,29 @@ def fromfile(
 
     Args:
       file: open file or path.
-      dtype: of the elements.
-      count: how many (-1: all).
       sep: between numbers, if the file is text.
-      offset: bytes before the first one.
-
-    Returns:
-      Array.
 
     Raises:
       OSError: the file cannot be read.
-
-    Source: `numpy.fromfile`.
     """
     found = np.fromfile(file, dtypes.dtype(dtype), count, sep, offset)
     return _given(found, dtype)
 
 
+@_data_docs
 def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
     """Makes an array of one axis of the numbers that an iterable gives.
 
     Args:
       iter: of numbers.
-      dtype: of the elements.
-      count: how many (-1: all).
-
-    Returns:
-      Array.
 
     Raises:
       ValueError: the iterable gives too few.
-
-    Source: `numpy.fromiter`.
     """
     return _given(np.fromiter(iter, dtypes.dtype(dtype), count), dtype)
 
 
+@_data_docs
 def fromstring(
     string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str
 ) -> Array:
@@ -98,18 +93,11 @@ def fromstring(
 
     Args:
       string: text.
-      dtype: of the elements.
-      count: how many (-1: all).
       sep: between numbers; not empty (see `frombuffer` for bytes).
-
-    Returns:
-      Array.
 
     Raises:
       ArgumentError: `sep` is empty.
       ValueError: the text holds something else.
-
-    Source: `numpy.fromstring`.
     """
     if not sep:
         raise ArgumentError(

@@ -19,6 +19,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Shape
 from fxflow.core.arrays.convert import as_array
 from fxflow.core.arrays.promotion import lub
+from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer, under
 from fxflow.core.runtime.eager import interpreter, library
@@ -67,6 +68,16 @@ class At:
 
     def __repr__(self) -> str:
         return f"At({self.array!r})"
+
+
+_update_docs = shared("""
+    Args:
+      values: array-like that broadcasts to the shape of `x[index]`.
+      **options: see the class.
+
+    Returns:
+      Array of the type of `x`.
+""")
 
 
 class IndexedArray:
@@ -124,72 +135,34 @@ class IndexedArray:
             wrap_negative_indices,
         )
 
+    @_update_docs
     def set(self, values: Any, **options: Any) -> Array:
-        """Returns the array with the elements replaced.
-
-        Args:
-          values: array-like that broadcasts to the shape of `x[index]`.
-          **options: see the class.
-
-        Returns:
-          Array of the type of `x`.
-        """
+        """Returns the array with the elements replaced."""
         return self._update("set", values, options)
 
+    @_update_docs
     def add(self, values: Any, **options: Any) -> Array:
-        """Returns the array with values added; elements named twice get both.
-
-        Args:
-          values: array-like that broadcasts to the shape of `x[index]`.
-          **options: see the class.
-
-        Returns:
-          Array of the type of `x`.
-        """
+        """Returns the array with values added; elements named twice get both."""
         return self._update("add", values, options)
 
+    @_update_docs
     def subtract(self, values: Any, **options: Any) -> Array:
-        """Returns the array with values subtracted.
-
-        Args:
-          values: array-like that broadcasts to the shape of `x[index]`.
-          **options: see the class.
-
-        Returns:
-          Array of the type of `x`.
-        """
+        """Returns the array with values subtracted."""
         return self._update("subtract", values, options)
 
+    @_update_docs
     def multiply(self, values: Any, **options: Any) -> Array:
-        """Returns the array with elements multiplied by values.
-
-        Args:
-          values: array-like that broadcasts to the shape of `x[index]`.
-          **options: see the class.
-
-        Returns:
-          Array of the type of `x`.
-        """
+        """Returns the array with elements multiplied by values."""
         return self._update("multiply", values, options)
 
+    @_update_docs
     def mul(self, values: Any, **options: Any) -> Array:
-        """Returns the array with elements multiplied by values; as `multiply`.
-
-        Args:
-          values: array-like that broadcasts to the shape of `x[index]`.
-          **options: see the class.
-
-        Returns:
-          Array of the type of `x`.
-        """
+        """Returns the array with elements multiplied by values; as `multiply`."""
         return self._update("multiply", values, options)
 
+    @_update_docs
     def divide(self, values: Any, **options: Any) -> Array:
         """Returns the array with elements divided by values.
-
-        Args:
-          values: array-like that broadcasts to the shape of `x[index]`.
-          **options: see the class.
 
         Returns:
           Array of the type of `x / x`: integers become floats.
@@ -199,16 +172,9 @@ class IndexedArray:
         quotients = arithmetic.divide(x, factors)
         return convert(quotients, dtypes.to_inexact(x.aval.dtype))
 
+    @_update_docs
     def power(self, values: Any, **options: Any) -> Array:
-        """Returns the array with elements raised to powers.
-
-        Args:
-          values: array-like that broadcasts to the shape of `x[index]`.
-          **options: see the class.
-
-        Returns:
-          Array of the type of `x`.
-        """
+        """Returns the array with elements raised to powers."""
         x = array_of(self.array, "at.power")
         dtype = x.aval.dtype
         exponents = self._products(x, values, options)
@@ -217,28 +183,14 @@ class IndexedArray:
             return powers
         return choose_between(self._marks(x, options), powers, x)
 
+    @_update_docs
     def min(self, values: Any, **options: Any) -> Array:
-        """Returns the array with elements that are larger than the values replaced.
-
-        Args:
-          values: array-like that broadcasts to the shape of `x[index]`.
-          **options: see the class.
-
-        Returns:
-          Array of the type of `x`.
-        """
+        """Returns the array with elements that are larger than the values replaced."""
         return self._update("min", values, options)
 
+    @_update_docs
     def max(self, values: Any, **options: Any) -> Array:
-        """Returns the array with elements that are smaller than the values replaced.
-
-        Args:
-          values: array-like that broadcasts to the shape of `x[index]`.
-          **options: see the class.
-
-        Returns:
-          Array of the type of `x`.
-        """
+        """Returns the array with elements that are smaller than the values replaced."""
         return self._update("max", values, options)
 
     def apply(self, ufunc: Callable[[Any], Any], **options: Any) -> Array:

@@ -324,6 +324,19 @@ def _pieces(ary: Any, cuts: tuple[int, ...], axis: int) -> Any:
     )
 
 
+_split_docs = shared("""
+    Args:
+      indices_or_sections: see `split`.
+      axis: along which.
+
+    Returns:
+      A list of arrays.
+
+    Source: `numpy.{name}`.
+""")
+
+
+@_split_docs
 def split(
     ary: ArrayLike, indices_or_sections: int | Sequence[int] | Array, axis: int = 0
 ) -> list[Array]:
@@ -332,10 +345,6 @@ def split(
     Args:
       ary: array-like.
       indices_or_sections: the number of equal parts, or the places to cut at.
-      axis: along which.
-
-    Returns:
-      A list of arrays.
 
     Raises:
       ArgumentError: the axis does not divide into that many equal parts.
@@ -344,12 +353,11 @@ def split(
     Example:
       >>> [p.shape for p in split(np.zeros((4, 6)), [1, 5], axis=1)]
       [(4, 1), (4, 4), (4, 1)]
-
-    Source: `numpy.split`.
     """
     return _split("split", ary, indices_or_sections, axis, True)
 
 
+@_split_docs
 def array_split(
     ary: ArrayLike, indices_or_sections: int | Sequence[int] | Array, axis: int = 0
 ) -> list[Array]:
@@ -358,19 +366,14 @@ def array_split(
     Args:
       ary: array-like.
       indices_or_sections: the number of parts, or the places to cut at.
-      axis: along which.
-
-    Returns:
-      A list of arrays.
 
     Raises:
       AxisError: there is no such axis.
-
-    Source: `numpy.array_split`.
     """
     return _split("array_split", ary, indices_or_sections, axis, False)
 
 
+@_split_docs
 def vsplit(
     ary: ArrayLike, indices_or_sections: int | Sequence[int] | Array
 ) -> list[Array]:
@@ -378,20 +381,15 @@ def vsplit(
 
     Args:
       ary: array-like of two axes or more.
-      indices_or_sections: see `split`.
-
-    Returns:
-      A list of arrays.
 
     Raises:
       ShapeError: the array has fewer axes.
-
-    Source: `numpy.vsplit`.
     """
     _require_axes("vsplit", ary, 2)
     return _split("vsplit", ary, indices_or_sections, 0, True)
 
 
+@_split_docs
 def hsplit(
     ary: ArrayLike, indices_or_sections: int | Sequence[int] | Array
 ) -> list[Array]:
@@ -399,21 +397,16 @@ def hsplit(
 
     Args:
       ary: array-like of one axis or more.
-      indices_or_sections: see `split`.
-
-    Returns:
-      A list of arrays.
 
     Raises:
       ShapeError: the array is 0-d.
-
-    Source: `numpy.hsplit`.
     """
     _require_axes("hsplit", ary, 1)
     axis = 0 if typeof(ary).ndim == 1 else 1
     return _split("hsplit", ary, indices_or_sections, axis, True)
 
 
+@_split_docs
 def dsplit(
     ary: ArrayLike, indices_or_sections: int | Sequence[int] | Array
 ) -> list[Array]:
@@ -421,15 +414,9 @@ def dsplit(
 
     Args:
       ary: array-like of three axes or more.
-      indices_or_sections: see `split`.
-
-    Returns:
-      A list of arrays.
 
     Raises:
       ShapeError: the array has fewer axes.
-
-    Source: `numpy.dsplit`.
     """
     _require_axes("dsplit", ary, 3)
     return _split("dsplit", ary, indices_or_sections, 2, True)

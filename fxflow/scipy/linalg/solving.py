@@ -7,6 +7,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
+from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import pair
@@ -16,8 +17,25 @@ from fxflow.numpy.axis_order import matrix_transpose
 from fxflow.numpy.diagonals import tril, triu
 from fxflow.scipy.linalg._matrices import adjoint, matrix_of, sides_of, way_of
 
+_solve_docs = shared("""
+    Args:
+      b: array-like[n] or [..., n, k].
+      overwrite_b: has no effect.
+      debug: has no effect.
+      check_finite: has no effect.
+
+    Returns:
+      Float or complex array of the shape of `b`.
+
+    Raises:
+      ShapeError: the shapes do not fit.
+
+    Source: `scipy.linalg.{name}`.
+""")
+
 
 @library("trans", "lower", "unit_diagonal", "overwrite_b", "debug", "check_finite")
+@_solve_docs
 def solve_triangular(
     a: ArrayLike,
     b: ArrayLike,
@@ -32,26 +50,16 @@ def solve_triangular(
 
     Args:
       a: array-like[..., n, n]; one triangle is read.
-      b: array-like[n] or [..., n, k].
       trans: 0 or "N"; 1 or "T" solves aᵀ x = b; 2 or "C" solves aᴴ x = b.
       lower: which triangle.
       unit_diagonal: whether the diagonal counts as ones.
-      overwrite_b: has no effect.
-      debug: has no effect.
-      check_finite: has no effect.
-
-    Returns:
-      Float or complex array of the shape of `b`.
 
     Raises:
-      ShapeError: the shapes do not fit.
       ArgumentError: `trans` is something else.
 
     Example:
       >>> solve_triangular(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 4.0]))
       Array([1., 1.], dtype=float32)
-
-    Source: `scipy.linalg.solve_triangular`.
     """
     way = way_of("solve_triangular", trans)
     x, y, vector = sides_of("solve_triangular", a, b)
@@ -76,6 +84,7 @@ def solve_triangular(
     "assume_a",
     "transposed",
 )
+@_solve_docs
 def solve(
     a: ArrayLike,
     b: ArrayLike,
@@ -91,27 +100,17 @@ def solve(
 
     Args:
       a: array-like[..., n, n].
-      b: array-like[n] or [..., n, k].
       lower: which triangle is read, if `assume_a` is not "gen".
       overwrite_a: has no effect.
-      overwrite_b: has no effect.
-      debug: has no effect.
-      check_finite: has no effect.
       assume_a: "gen", "sym", "her", or "pos": positive definite, which is faster.
       transposed: whether to solve aᵀ x = b instead.
 
-    Returns:
-      Float or complex array of the shape of `b`.
-
     Raises:
-      ShapeError: the shapes do not fit.
       ArgumentError: `assume_a` is something else.
 
     Example:
       >>> solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 4.0]))
       Array([1., 1.], dtype=float32)
-
-    Source: `scipy.linalg.solve`.
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise ArgumentError(
@@ -196,6 +195,7 @@ def cho_factor(
     return cholesky(a, lower), lower
 
 
+@_solve_docs
 def cho_solve(
     c_and_lower: tuple[Any, bool],
     b: ArrayLike,
@@ -206,21 +206,10 @@ def cho_solve(
 
     Args:
       c_and_lower: what `cho_factor` returned.
-      b: array-like[n] or [..., n, k].
-      overwrite_b: has no effect.
-      check_finite: has no effect.
-
-    Returns:
-      Float or complex array of the shape of `b`.
-
-    Raises:
-      ShapeError: the shapes do not fit.
 
     Example:
       >>> cho_solve(cho_factor(np.array([[4.0]])), np.array([8.0]))
       Array([2.], dtype=float32)
-
-    Source: `scipy.linalg.cho_solve`.
     """
     factor, lower = pair("cho_solve", "c_and_lower", c_and_lower)
     first = solve_triangular(factor, b, 0 if lower else 2, lower)
