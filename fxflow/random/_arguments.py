@@ -105,16 +105,7 @@ def result_shape(name: str, shape: Any, *parameters: Any) -> Shape:
 def fit(value: Any, shape: Shape) -> Any:
     """Returns a parameter as an operand beside arrays of a shape: 0-d ones stay."""
     own = typeof(value).shape
-    return value if not own or own == shape else spread(value, shape)
-
-
-def spread(value: Any, shape: Shape) -> Any:
-    """Returns a parameter repeated to a shape."""
-    own = typeof(value).shape
-    if own == shape:
-        return value
-    start = len(shape) - len(own)
-    return lax.broadcast_in_dim(value, shape, tuple(range(start, len(shape))))
+    return value if not own or own == shape else arith.repeated(value, shape)
 
 
 # -- dtypes and parameters -------------------------------------------------------------
@@ -165,6 +156,30 @@ def parameter(name: str, value: Any, dtype: Any) -> Any:
     if aval.dtype == dtype and not aval.weak_type:
         return value
     return lax.convert_element_type(value, dtype)
+
+
+def arguments(name: str, key: Any, shape: Any, dtype: Any, *parameters: Any) -> Any:
+    """Returns what a sampler of floats draws from.
+
+    Args:
+      name: of the function, for messages.
+      key: one key.
+      shape: of the result; None means the parameters' common shape.
+      dtype: a float dtype; None means the default.
+      *parameters: array-likes, which broadcast to the shape.
+
+    Returns:
+      The words of the key, the shape, the dtype, and the parameters in that dtype.
+
+    Raises:
+      ArgumentError: `key` is no key, or a parameter no array.
+      DtypeError: `dtype` is no float dtype, or a parameter not real.
+      ShapeError: the parameters do not broadcast to the shape.
+    """
+    chosen = float_dtype(name, dtype)
+    given = [parameter(name, p, chosen) for p in parameters]
+    full = result_shape(name, shape, *given) if given else shape_or_length(name, shape)
+    return words_of(name, key), full, chosen, *given
 
 
 def real_aval(name: str, value: Any) -> Aval:

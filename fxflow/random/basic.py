@@ -15,8 +15,8 @@ from fxflow.lax import draws
 from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
+    arguments,
     fit,
-    float_dtype,
     int_dtype,
     parameter,
     real_aval,
@@ -93,10 +93,9 @@ def uniform(
 
     Source: random bits as the mantissa of a number in [1, 2).
     """
-    chosen = float_dtype("uniform", dtype)
-    words = words_of("uniform", key)
+    words, full, chosen = arguments("uniform", key, shape, dtype)
     if type(minval) is float is type(maxval) and (minval, maxval) == (0.0, 1.0):
-        plain: Array = draws.unit(words, shape_or_length("uniform", shape), chosen)
+        plain: Array = draws.unit(words, full, chosen)
         return plain
     low, high = (parameter("uniform", p, chosen) for p in (minval, maxval))
     full = result_shape("uniform", shape, low, high)

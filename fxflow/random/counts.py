@@ -11,6 +11,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Shape
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir import arith
 from fxflow.errors import ShapeError
 from fxflow.lax import draws
 from fxflow.lax.axes import shape_or_length
@@ -21,7 +22,6 @@ from fxflow.random._arguments import (
     int_dtype,
     parameter,
     result_shape,
-    spread,
     words_of,
 )
 from fxflow.random._layout import sampler
@@ -179,7 +179,7 @@ def poisson(
     chosen = int_dtype("poisson", dtype)
     rate = parameter("poisson", lam, dtypes.float32)
     full = result_shape("poisson", shape, rate)
-    rate = spread(rate, full)
+    rate = arith.repeated(rate, full)
     words = words_of("poisson", key)
     few = lax.bitwise_or(lax.ne(rate, rate), lax.lt(rate, 10.0))
     small = _few_events(words, lax.select(few, rate, lax.full_like(rate, 0)), full)
@@ -187,8 +187,7 @@ def poisson(
     large = lax.convert_element_type(large, chosen)
     small = lax.convert_element_type(small, chosen)
     count = lax.select(few, small, large)
-    drawn: Array = lax.select(lax.eq(rate, 0.0), lax.full_like(count, 0), count)
-    return drawn
+    return lax.select(lax.eq(rate, 0.0), lax.full_like(count, 0), count)
 
 
 def _few_events(words: Any, rate: Any, shape: Shape) -> Any:
@@ -266,15 +265,16 @@ def binomial(
     trials, chance = (parameter("binomial", x, chosen) for x in (n, p))
     full = result_shape("binomial", shape, trials, chance)
     words = words_of("binomial", key)
-    drawn: Array = _binomial(words, spread(trials, full), spread(chance, full), full)
-    return drawn
+    return _binomial(
+        words, arith.repeated(trials, full), arith.repeated(chance, full), full
+    )
 
 
 def _is_nan(x: Any) -> Any:
     return lax.ne(x, x)
 
 
-def _binomial(words: Any, n: Any, p: Any, shape: Shape) -> Any:
+def _binomial(words: Any, n: Any, p: Any, shape: Shape) -> Array:
     either = lax.bitwise_or
     swapped = lax.bitwise_not(lax.lt(p, 0.5))
     q = lax.select(swapped, lax.sub(1.0, p), p)
@@ -430,7 +430,7 @@ def multinomial(
     result_shape("multinomial", full[:-1], trials)
     axis = len(full) - 1
     order = (axis, *range(axis))
-    ahead = lax.transpose(spread(chances, full), order)
+    ahead = lax.transpose(arith.repeated(chances, full), order)
     rest = lax.cumsum(ahead, 0, reverse=True)
     rest = lax.select(lax.eq(rest, 0.0), lax.full_like(rest, 1), rest)
     ratios = lax.clamp(0.0, lax.div(ahead, rest), 1.0)
@@ -442,7 +442,6 @@ def multinomial(
         count = _binomial(own_words, remaining, ratio, full[:-1])
         return lax.sub(remaining, count), count
 
-    start = spread(trials, full[:-1])
+    start = arith.repeated(trials, full[:-1])
     _, counts = lax.scan(step, start, (ratios, each), unroll=unroll)
-    drawn: Array = lax.transpose(counts, (*range(1, len(full)), 0))
-    return drawn
+    return lax.transpose(counts, (*range(1, len(full)), 0))

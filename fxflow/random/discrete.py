@@ -9,6 +9,7 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.ir import arith
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax import draws
 from fxflow.lax.axes import shape_or_length
@@ -19,7 +20,6 @@ from fxflow.random._arguments import (
     parameter,
     real_aval,
     result_shape,
-    spread,
     words_of,
 )
 from fxflow.random._layout import sampler
@@ -70,8 +70,7 @@ def bernoulli(
     words = words_of("bernoulli", key)
     probability = fit(probability, full)
     if mode == "low":
-        drawn: Array = lax.lt(draws.unit(words, full, aval.dtype), probability)
-        return drawn
+        return lax.lt(draws.unit(words, full, aval.dtype), probability)
     both = draws.unit(words, (2, *full), aval.dtype)
     first, second = (lax.index_in_dim(both, i, 0, keepdims=False) for i in (0, 1))
     # The second draw decides within the last bit of the first.
@@ -149,8 +148,7 @@ def geometric(
     u = lax.select(lax.eq(u, 0.0), lax.full_like(u, 1), u)
     scale = fit(lax.log1p(lax.neg(probability)), full)
     trials = lax.add(lax.floor(lax.div(lax.log(u), scale)), 1.0)
-    drawn: Array = lax.convert_element_type(trials, chosen)
-    return drawn
+    return lax.convert_element_type(trials, chosen)
 
 
 @sampler("axis", "shape", "replace", "mode")
@@ -230,9 +228,8 @@ def categorical(
         noise = gumbel_of(
             words, (*full[:split], *inner), aval.dtype, mode, "categorical"
         )
-        noisy = lax.add(noise, spread(logits, (*full[:split], *inner)))
-        drawn: Array = lax.argmax(noisy, split + axis, index)
-        return drawn
+        noisy = lax.add(noise, arith.repeated(logits, (*full[:split], *inner)))
+        return lax.argmax(noisy, split + axis, index)
     wanted = math.prod(full[:split])
     if wanted > count:
         raise ShapeError(

@@ -7,6 +7,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir import arith
 from fxflow.errors import ShapeError
 from fxflow.lax import draws
 from fxflow.lax.axes import shape_or_length
@@ -15,20 +16,21 @@ from fxflow.lax.random_bits import RandomSplit
 from fxflow.lax.random_gamma import RandomGamma
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
+    arguments,
     fit,
     float_dtype,
     parameter,
     result_shape,
-    spread,
     words_of,
 )
 from fxflow.random._layout import sampler
 
 
-def _gamma(words: Any, a: Any, shape: Any, log_space: bool) -> Any:
+def _gamma(words: Any, a: Any, shape: Any, log_space: bool) -> Array:
     """Returns gamma numbers from the words of one key."""
     each = RandomSplit.bind(words, shape=shape)
-    return RandomGamma.bind(each, spread(a, shape), log_space=log_space)
+    drawn: Array = RandomGamma.bind(each, arith.repeated(a, shape), log_space=log_space)
+    return drawn
 
 
 @sampler("shape", "dtype")
@@ -58,11 +60,8 @@ def gamma(
 
     Source: Marsaglia and Tsang 2000, "A simple method for generating gamma variables".
     """
-    chosen = float_dtype("gamma", dtype)
-    alpha = parameter("gamma", a, chosen)
-    full = result_shape("gamma", shape, alpha)
-    drawn: Array = _gamma(words_of("gamma", key), alpha, full, False)
-    return drawn
+    words, full, _, alpha = arguments("gamma", key, shape, dtype, a)
+    return _gamma(words, alpha, full, False)
 
 
 @sampler("shape", "dtype")
@@ -92,11 +91,8 @@ def loggamma(
 
     Source: Marsaglia and Tsang 2000, "A simple method for generating gamma variables".
     """
-    chosen = float_dtype("loggamma", dtype)
-    alpha = parameter("loggamma", a, chosen)
-    full = result_shape("loggamma", shape, alpha)
-    drawn: Array = _gamma(words_of("loggamma", key), alpha, full, True)
-    return drawn
+    words, full, _, alpha = arguments("loggamma", key, shape, dtype, a)
+    return _gamma(words, alpha, full, True)
 
 
 @sampler("shape", "dtype")
@@ -125,15 +121,12 @@ def beta(
 
     Source: x / (x + y) of gamma numbers x and y, from their logarithms.
     """
-    chosen = float_dtype("beta", dtype)
-    pair = [parameter("beta", p, chosen) for p in (a, b)]
-    full = result_shape("beta", shape, *pair)
-    both = draws.split(words_of("beta", key), 2)
+    words, full, _, *pair = arguments("beta", key, shape, dtype, a, b)
+    both = draws.split(words, 2)
     x, y = (_gamma(w, p, full, True) for w, p in zip(both, pair, strict=True))
     most = lax.max(x, y)
     x, y = (lax.exp(lax.sub(g, most)) for g in (x, y))
-    drawn: Array = lax.div(x, lax.add(x, y))
-    return drawn
+    return lax.div(x, lax.add(x, y))
 
 
 @sampler("shape", "dtype")
@@ -180,11 +173,10 @@ def dirichlet(
 
     most = stop_gradient(repeated(lax.reduce_max(logs, (axis,))))
     weights = lax.exp(lax.sub(logs, most))
-    drawn: Array = lax.div(weights, repeated(lax.reduce_sum(weights, (axis,))))
-    return drawn
+    return lax.div(weights, repeated(lax.reduce_sum(weights, (axis,))))
 
 
-def _chisquare(words: Any, df: Any, shape: Any) -> Any:
+def _chisquare(words: Any, df: Any, shape: Any) -> Array:
     logs = _gamma(words, lax.div(df, 2.0), shape, True)
     return lax.mul(lax.exp(logs), 2.0)
 
@@ -213,11 +205,8 @@ def chisquare(
 
     Source: twice a gamma number of parameter d / 2.
     """
-    chosen = float_dtype("chisquare", dtype)
-    d = parameter("chisquare", df, chosen)
-    full = result_shape("chisquare", shape, d)
-    drawn: Array = _chisquare(words_of("chisquare", key), d, full)
-    return drawn
+    words, full, _, d = arguments("chisquare", key, shape, dtype, df)
+    return _chisquare(words, d, full)
 
 
 @sampler("shape", "dtype")
@@ -246,16 +235,13 @@ def f(
 
     Source: (x / dfnum) / (y / dfden) of chi-square numbers x and y.
     """
-    chosen = float_dtype("f", dtype)
-    pair = [parameter("f", p, chosen) for p in (dfnum, dfden)]
-    full = result_shape("f", shape, *pair)
-    second, first = draws.split(words_of("f", key), 2)
+    words, full, _, *pair = arguments("f", key, shape, dtype, dfnum, dfden)
+    second, first = draws.split(words, 2)
     above, below = (
         lax.div(_chisquare(w, d, full), fit(d, full))
         for w, d in zip((first, second), pair, strict=True)
     )
-    drawn: Array = lax.div(above, below)
-    return drawn
+    return lax.div(above, below)
 
 
 @sampler("shape", "dtype")
@@ -282,15 +268,12 @@ def t(
 
     Source: x √(h / g) of a normal x and a gamma number g of parameter h = d / 2.
     """
-    chosen = float_dtype("t", dtype)
-    d = parameter("t", df, chosen)
-    full = result_shape("t", shape, d)
-    first, second = draws.split(words_of("t", key), 2)
+    words, full, chosen, d = arguments("t", key, shape, dtype, df)
+    first, second = draws.split(words, 2)
     x = draws.normal(first, full, chosen)
     half = lax.div(d, 2.0)
     g = _gamma(second, half, full, False)
-    drawn: Array = lax.mul(x, lax.sqrt(lax.div(fit(half, full), g)))
-    return drawn
+    return lax.mul(x, lax.sqrt(lax.div(fit(half, full), g)))
 
 
 @sampler("shape", "dtype")
@@ -314,15 +297,11 @@ def generalized_normal(
 
     Source: a random sign times g^(1/p) of a gamma number g of parameter 1/p.
     """
-    chosen = float_dtype("generalized_normal", dtype)
-    words = words_of("generalized_normal", key)
-    power = parameter("generalized_normal", p, chosen)
-    full = result_shape("generalized_normal", shape, power)
-    drawn: Array = _generalized_normal(words, power, full, chosen)
-    return drawn
+    words, full, chosen, power = arguments("generalized_normal", key, shape, dtype, p)
+    return _generalized_normal(words, power, full, chosen)
 
 
-def _generalized_normal(words: Any, p: Any, shape: Any, dtype: Any) -> Any:
+def _generalized_normal(words: Any, p: Any, shape: Any, dtype: Any) -> Array:
     first, second = draws.split(words, 2)
     inverse = lax.div(1.0, p)
     g = _gamma(first, inverse, shape, False)
@@ -368,5 +347,4 @@ def ball(
     total = lax.add(lax.reduce_sum(powers, (len(front),)), e)
     norm = lax.pow(total, fit(lax.div(1.0, power), front))
     kept = tuple(range(len(front)))
-    drawn: Array = lax.div(g, lax.broadcast_in_dim(norm, full, kept))
-    return drawn
+    return lax.div(g, lax.broadcast_in_dim(norm, full, kept))

@@ -15,11 +15,8 @@ from fxflow.lax.axes import shape_or_length
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
+    arguments,
     fit,
-    float_dtype,
-    parameter,
-    result_shape,
-    spread,
     words_of,
 )
 from fxflow.random._layout import sampler
@@ -103,11 +100,11 @@ def truncated_normal(
 
     Source: √2 erf⁻¹(u) of u uniform between the bounds' values of erf(x / √2).
     """
-    chosen = float_dtype("truncated_normal", dtype)
-    low, high = (parameter("truncated_normal", p, chosen) for p in (lower, upper))
-    full = result_shape("truncated_normal", shape, low, high)
+    words, full, chosen, low, high = arguments(
+        "truncated_normal", key, shape, dtype, lower, upper
+    )
     bounds = [fit(lax.erf(lax.div(p, SQRT2)), full) for p in (low, high)]
-    u = draws.between(words_of("truncated_normal", key), full, chosen, *bounds)
+    u = draws.between(words, full, chosen, *bounds)
     drawn = lax.mul(lax.erf_inv(u), SQRT2)
     least, most = (
         lax.nextafter(stop_gradient(p), arith.constant(to, chosen))
@@ -143,12 +140,9 @@ def lognormal(
 
     Source: exp(σ x) of a normal x.
     """
-    chosen = float_dtype("lognormal", dtype)
-    s = parameter("lognormal", sigma, chosen)
-    full = result_shape("lognormal", shape, s)
-    x = draws.normal(words_of("lognormal", key), full, chosen)
-    drawn: Array = lax.exp(lax.mul(x, fit(s, full)))
-    return drawn
+    words, full, chosen, s = arguments("lognormal", key, shape, dtype, sigma)
+    x = draws.normal(words, full, chosen)
+    return lax.exp(lax.mul(x, fit(s, full)))
 
 
 @sampler("shape", "dtype")
@@ -170,13 +164,11 @@ def maxwell(
 
     Source: the length of a normal vector of three components.
     """
-    chosen = float_dtype("maxwell", dtype)
-    words = words_of("maxwell", key)
-    drawn: Array = _maxwell(words, shape_or_length("maxwell", shape), chosen)
-    return drawn
+    words, full, chosen = arguments("maxwell", key, shape, dtype)
+    return _maxwell(words, full, chosen)
 
 
-def _maxwell(words: Any, shape: Any, dtype: Any) -> Any:
+def _maxwell(words: Any, shape: Any, dtype: Any) -> Array:
     x = draws.normal(words, (*shape, 3), dtype)
     return lax.sqrt(lax.reduce_sum(lax.mul(x, x), (len(shape),)))
 
@@ -210,13 +202,10 @@ def double_sided_maxwell(
     Source: a Maxwell number times a random sign.
     """
     name = "double_sided_maxwell"
-    chosen = float_dtype(name, dtype)
-    centre, width = (parameter(name, p, chosen) for p in (loc, scale))
-    full = result_shape(name, shape, centre, width)
-    first, second = draws.split(words_of(name, key), 2)
+    words, full, chosen, centre, width = arguments(name, key, shape, dtype, loc, scale)
+    first, second = draws.split(words, 2)
     x = lax.mul(draws.signs(second, full, chosen), _maxwell(first, full, chosen))
-    drawn: Array = lax.add(lax.mul(x, fit(width, full)), fit(centre, full))
-    return drawn
+    return lax.add(lax.mul(x, fit(width, full)), fit(centre, full))
 
 
 @sampler("shape", "dtype")
@@ -246,11 +235,9 @@ def wald(
     Source: Michael, Schucany, Haas 1976: one root of a quadratic equation in a squared
     normal, or the other.
     """
-    chosen = float_dtype("wald", dtype)
-    mu = parameter("wald", mean, chosen)
-    full = result_shape("wald", shape, mu)
-    mu = spread(mu, full)
-    first, second = draws.split(words_of("wald", key), 2)
+    words, full, chosen, mu = arguments("wald", key, shape, dtype, mean)
+    mu = arith.repeated(mu, full)
+    first, second = draws.split(words, 2)
     x = draws.normal(first, full, chosen)
     u = draws.unit(second, full, chosen)
     y, mu2 = lax.square(x), lax.square(mu)
@@ -260,5 +247,4 @@ def wald(
         lax.mul(lax.div(mu, 2.0), lax.sqrt(inside)),
     )
     small = lax.le(u, lax.div(mu, lax.add(mu, root)))
-    drawn: Array = lax.select(small, root, lax.div(mu2, root))
-    return drawn
+    return lax.select(small, root, lax.div(mu2, root))

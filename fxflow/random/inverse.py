@@ -10,15 +10,10 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.ir import arith
 from fxflow.errors import ArgumentError
 from fxflow.lax import draws
-from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
+    arguments,
     fit,
-    float_dtype,
-    parameter,
-    result_shape,
-    spread,
-    words_of,
 )
 from fxflow.random._layout import sampler
 
@@ -42,11 +37,8 @@ def exponential(
 
     Source: -log(1 - u) of a uniform u.
     """
-    chosen = float_dtype("exponential", dtype)
-    words = words_of("exponential", key)
-    drawn: Array = draws.exponential(
-        words, shape_or_length("exponential", shape), chosen
-    )
+    words, full, chosen = arguments("exponential", key, shape, dtype)
+    drawn: Array = draws.exponential(words, full, chosen)
     return drawn
 
 
@@ -75,11 +67,8 @@ def gumbel(
 
     Source: -log(-log u) of a uniform u.
     """
-    chosen = float_dtype("gumbel", dtype)
-    words = words_of("gumbel", key)
-    drawn: Array = gumbel_of(
-        words, shape_or_length("gumbel", shape), chosen, mode, "gumbel"
-    )
+    words, full, chosen = arguments("gumbel", key, shape, dtype)
+    drawn: Array = gumbel_of(words, full, chosen, mode, "gumbel")
     return drawn
 
 
@@ -125,11 +114,9 @@ def laplace(
 
     Source: sign(u) log(1 - |u|) of u uniform in (-1, 1).
     """
-    chosen = float_dtype("laplace", dtype)
-    shape = shape_or_length("laplace", shape)
-    u = draws.open_unit(words_of("laplace", key), shape, chosen)
-    drawn: Array = lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
-    return drawn
+    words, full, chosen = arguments("laplace", key, shape, dtype)
+    u = draws.open_unit(words, full, chosen)
+    return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
 
 
 @sampler("shape", "dtype")
@@ -151,11 +138,9 @@ def logistic(
 
     Source: log(u / (1 - u)) of a uniform u.
     """
-    chosen = float_dtype("logistic", dtype)
-    shape = shape_or_length("logistic", shape)
-    u = draws.positive_unit(words_of("logistic", key), shape, chosen)
-    drawn: Array = lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
-    return drawn
+    words, full, chosen = arguments("logistic", key, shape, dtype)
+    u = draws.positive_unit(words, full, chosen)
+    return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
 
 
 @sampler("shape", "dtype")
@@ -177,13 +162,11 @@ def cauchy(
 
     Source: tan π(u - ½) of a uniform u.
     """
-    chosen = float_dtype("cauchy", dtype)
-    shape = shape_or_length("cauchy", shape)
+    words, full, chosen = arguments("cauchy", key, shape, dtype)
     eps = arith.constant(dtypes.finfo(chosen).eps, chosen)
     one = arith.constant(1, chosen)
-    u = draws.between(words_of("cauchy", key), shape, chosen, eps, one)
-    drawn: Array = lax.tan(lax.mul(lax.sub(u, 0.5), 3.141592653589793))
-    return drawn
+    u = draws.between(words, full, chosen, eps, one)
+    return lax.tan(lax.mul(lax.sub(u, 0.5), 3.141592653589793))
 
 
 @sampler("shape", "dtype")
@@ -210,12 +193,9 @@ def rayleigh(
 
     Source: s √(-2 log u) of a uniform u.
     """
-    chosen = float_dtype("rayleigh", dtype)
-    s = parameter("rayleigh", scale, chosen)
-    full = result_shape("rayleigh", shape, s)
-    u = draws.unit(words_of("rayleigh", key), full, chosen)
-    drawn: Array = lax.mul(fit(s, full), lax.sqrt(lax.mul(lax.log(u), -2.0)))
-    return drawn
+    words, full, chosen, s = arguments("rayleigh", key, shape, dtype, scale)
+    u = draws.unit(words, full, chosen)
+    return lax.mul(fit(s, full), lax.sqrt(lax.mul(lax.log(u), -2.0)))
 
 
 @sampler("shape", "dtype")
@@ -246,13 +226,12 @@ def weibull_min(
 
     Source: s (-log(1 - u))^(1/c) of a uniform u.
     """
-    chosen = float_dtype("weibull_min", dtype)
-    s, c = (parameter("weibull_min", p, chosen) for p in (scale, concentration))
-    full = result_shape("weibull_min", shape, s, c)
-    base = draws.exponential(words_of("weibull_min", key), full, chosen)
+    words, full, chosen, s, c = arguments(
+        "weibull_min", key, shape, dtype, scale, concentration
+    )
+    base = draws.exponential(words, full, chosen)
     power = lax.pow(base, fit(lax.div(1.0, c), full))
-    drawn: Array = lax.mul(power, fit(s, full))
-    return drawn
+    return lax.mul(power, fit(s, full))
 
 
 @sampler("shape", "dtype")
@@ -279,12 +258,9 @@ def pareto(
 
     Source: exp(e / b) of a standard exponential e.
     """
-    chosen = float_dtype("pareto", dtype)
-    exponent = parameter("pareto", b, chosen)
-    full = result_shape("pareto", shape, exponent)
-    e = draws.exponential(words_of("pareto", key), full, chosen)
-    drawn: Array = lax.exp(lax.div(e, fit(exponent, full)))
-    return drawn
+    words, full, chosen, exponent = arguments("pareto", key, shape, dtype, b)
+    e = draws.exponential(words, full, chosen)
+    return lax.exp(lax.div(e, fit(exponent, full)))
 
 
 @sampler("shape", "dtype")
@@ -315,17 +291,14 @@ def triangular(
 
     Source: the inverse of the distribution function, which is quadratic on each side.
     """
-    chosen = float_dtype("triangular", dtype)
-    given = [parameter("triangular", p, chosen) for p in (left, mode, right)]
-    full = result_shape("triangular", shape, *given)
-    low, middle, high = (spread(p, full) for p in given)
+    words, full, chosen, *given = arguments(
+        "triangular", key, shape, dtype, left, mode, right
+    )
+    low, middle, high = (arith.repeated(p, full) for p in given)
     width = lax.sub(high, low)
     turn = lax.div(lax.sub(middle, low), width)
-    u = draws.unit(words_of("triangular", key), full, chosen)
+    u = draws.unit(words, full, chosen)
     rising = lax.sqrt(lax.mul(lax.mul(u, width), lax.sub(middle, low)))
     rest = lax.mul(lax.sub(1.0, u), width)
     falling = lax.sqrt(lax.mul(rest, lax.sub(high, middle)))
-    drawn: Array = lax.select(
-        lax.lt(u, turn), lax.add(low, rising), lax.sub(high, falling)
-    )
-    return drawn
+    return lax.select(lax.lt(u, turn), lax.add(low, rising), lax.sub(high, falling))

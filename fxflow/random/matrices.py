@@ -8,11 +8,12 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.ir import arith
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax import draws, linalg
 from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import DTypeLike, ShapeLike
-from fxflow.random._arguments import float_dtype, parameter, spread, words_of
+from fxflow.random._arguments import float_dtype, parameter, words_of
 from fxflow.random._layout import sampler
 from fxflow.random.gaussian import normal
 
@@ -75,12 +76,11 @@ def multivariate_normal(
             f"shape {full} asked for"
         )
     x = draws.normal(words_of(name, key), (*full, size), chosen)
-    root = spread(_square_root(sigma, method), (*full, size, size))
+    root = arith.repeated(_square_root(sigma, method), (*full, size, size))
     axes = tuple(range(len(full)))
     numbers = (((len(full),), (len(full) + 1,)), (axes, axes))
     moved = lax.dot_general(x, root, numbers)
-    drawn: Array = lax.add(spread(mu, (*full, size)), moved)
-    return drawn
+    return lax.add(arith.repeated(mu, (*full, size)), moved)
 
 
 def _square_root(matrix: Any, method: str) -> Any:
