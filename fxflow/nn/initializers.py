@@ -11,7 +11,7 @@ is neither.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from fxflow import lax, random
@@ -48,6 +48,24 @@ def _dtype(dtype: Any, default: Any) -> Any:
             f"{dtypes.short_name(chosen)}"
         )
     return chosen
+
+
+def _initializer(draw: Callable[..., Array], default: Any) -> Initializer:
+    """Makes an initializer.
+
+    Args:
+      draw: takes a key, lengths, a float or complex dtype and a sharding or None.
+      default: the dtype, where the user gives none.
+    """
+
+    def init(
+        key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
+    ) -> Array:
+        chosen = _dtype(dtype, default)
+        lengths = shape_or_length("initializers", shape)
+        return draw(key, lengths, chosen, out_sharding)
+
+    return init
 
 
 def _laid_out(weights: Any, out_sharding: Any) -> Array:
@@ -153,22 +171,12 @@ def uniform(scale: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
       >>> nn.initializers.uniform(5.0)(random.key(0), (2, 3)).shape
       (2, 3)
     """
-    default = dtype
 
-    def init(
-        key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
-    ) -> Array:
-        chosen = _dtype(dtype, default)
-        shape = shape_or_length("initializers", shape)
-        drawn = random.uniform(
-            key,
-            shape,
-            chosen,
-            out_sharding=out_sharding,
-        )
+    def draw(key: Any, shape: Shape, dtype: Any, out_sharding: Any) -> Array:
+        drawn = random.uniform(key, shape, dtype, out_sharding=out_sharding)
         return _times(drawn, scale)
 
-    return init
+    return _initializer(draw, dtype)
 
 
 @_initializer_docs
@@ -182,22 +190,12 @@ def normal(stddev: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
       >>> nn.initializers.normal(5.0)(random.key(0), (2, 3)).shape
       (2, 3)
     """
-    default = dtype
 
-    def init(
-        key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
-    ) -> Array:
-        chosen = _dtype(dtype, default)
-        shape = shape_or_length("initializers", shape)
-        drawn = random.normal(
-            key,
-            shape,
-            chosen,
-            out_sharding=out_sharding,
-        )
+    def draw(key: Any, shape: Shape, dtype: Any, out_sharding: Any) -> Array:
+        drawn = random.normal(key, shape, dtype, out_sharding=out_sharding)
         return _times(drawn, stddev)
 
-    return init
+    return _initializer(draw, dtype)
 
 
 @_initializer_docs
@@ -219,24 +217,14 @@ def truncated_normal(
       >>> bool(abs(w).max() < 10.0)
       True
     """
-    default = dtype
 
-    def init(
-        key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
-    ) -> Array:
-        chosen = _dtype(dtype, default)
-        shape = shape_or_length("initializers", shape)
+    def draw(key: Any, shape: Shape, dtype: Any, out_sharding: Any) -> Array:
         drawn = random.truncated_normal(
-            key,
-            lower,
-            upper,
-            shape,
-            chosen,
-            out_sharding=out_sharding,
+            key, lower, upper, shape, dtype, out_sharding=out_sharding
         )
         return _times(drawn, stddev)
 
-    return init
+    return _initializer(draw, dtype)
 
 
 # -- variance by the fans --------------------------------------------------------------
@@ -312,14 +300,9 @@ def variance_scaling(
             f"variance_scaling: distribution must be one of {kinds}, got "
             f"{distribution!r}"
         )
-    default = dtype
 
-    def init(
-        key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
-    ) -> Array:
-        sizes = shape_or_length("initializers", shape)
-        chosen = _dtype(dtype, default)
-        below, above = _fans(sizes, in_axis, out_axis, batch_axis)
+    def draw(key: Any, shape: Shape, dtype: Any, out_sharding: Any) -> Array:
+        below, above = _fans(shape, in_axis, out_axis, batch_axis)
         fan = {
             "fan_in": below,
             "fan_out": above,
@@ -327,32 +310,32 @@ def variance_scaling(
             "fan_geo_avg": math.sqrt(below * above),
         }[mode]
         # Rounded as an array of the dtype would be, so that numbers are those of JAX.
-        part = dtypes.to_real(chosen)
+        part = dtypes.to_real(dtype)
         variance = fnp.asarray(scale / fan if fan else 0.0, part)
-        is_complex = dtypes.is_complex(chosen)
+        is_complex = dtypes.is_complex(dtype)
         if distribution == "normal":
-            drawn = random.normal(key, sizes, chosen, out_sharding=out_sharding)
+            drawn = random.normal(key, shape, dtype, out_sharding=out_sharding)
             factor = fnp.sqrt(variance)
         elif distribution == "uniform":
             if is_complex:
-                drawn = _in_disc(key, sizes, chosen, out_sharding)
+                drawn = _in_disc(key, shape, dtype, out_sharding)
                 factor = fnp.sqrt(variance)
             else:
                 drawn = random.uniform(
-                    key, sizes, chosen, -1.0, 1.0, out_sharding=out_sharding
+                    key, shape, dtype, -1.0, 1.0, out_sharding=out_sharding
                 )
                 factor = fnp.sqrt(fnp.multiply(3.0, variance))
         elif is_complex:
-            drawn = _normal_in_disc(key, sizes, chosen, out_sharding)
+            drawn = _normal_in_disc(key, shape, dtype, out_sharding)
             factor = fnp.divide(fnp.sqrt(variance), 0.95311164380491208)
         else:
             drawn = random.truncated_normal(
-                key, -2.0, 2.0, sizes, chosen, out_sharding=out_sharding
+                key, -2.0, 2.0, shape, dtype, out_sharding=out_sharding
             )
             factor = fnp.divide(fnp.sqrt(variance), 0.87962566103423978)
         return fnp.multiply(drawn, factor)
 
-    return init
+    return _initializer(draw, dtype)
 
 
 def _in_disc(key: Any, shape: Shape, dtype: Any, out_sharding: Any) -> Any:
@@ -458,25 +441,21 @@ def orthogonal(
 
     Source: Saxe, McClelland, Ganguli 2014.
     """
-    default = dtype
 
-    def init(
-        key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
-    ) -> Array:
-        sizes = shape_or_length("initializers", shape)
-        if len(sizes) < 2:
+    def draw(key: Any, shape: Shape, dtype: Any, out_sharding: Any) -> Array:
+        if len(shape) < 2:
             raise ShapeError(
-                f"orthogonal: weights need at least two axes, got shape {sizes}"
+                f"orthogonal: weights need at least two axes, got shape {shape}"
             )
-        columns = sizes[column_axis]
-        rows = math.prod(sizes) // columns if columns else 0
-        q = random.orthogonal(key, rows, (), _dtype(dtype, default), columns)
-        others = list(sizes)
+        columns = shape[column_axis]
+        rows = math.prod(shape) // columns if columns else 0
+        q = random.orthogonal(key, rows, (), dtype, columns)
+        others = list(shape)
         del others[column_axis]
         weights = fnp.moveaxis(fnp.reshape(q, (*others, columns)), -1, column_axis)
         return _laid_out(fnp.multiply(scale, weights), out_sharding)
 
-    return init
+    return _initializer(draw, dtype)
 
 
 @_initializer_docs
@@ -501,24 +480,20 @@ def delta_orthogonal(
 
     Source: Xiao et al. 2018, "Dynamical isometry and a mean field theory of CNNs".
     """
-    default = dtype
 
-    def init(
-        key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None
-    ) -> Array:
-        sizes = shape_or_length("initializers", shape)
-        if len(sizes) not in (3, 4, 5):
+    def draw(key: Any, shape: Shape, dtype: Any, out_sharding: Any) -> Array:
+        if len(shape) not in (3, 4, 5):
             raise ShapeError(
-                f"delta_orthogonal: weights need 3, 4 or 5 axes, got shape {sizes}"
+                f"delta_orthogonal: weights need 3, 4 or 5 axes, got shape {shape}"
             )
-        if sizes[-1] < sizes[-2]:
+        if shape[-1] < shape[-2]:
             raise ShapeError(
                 "delta_orthogonal: there must not be fewer channels out than in, got "
-                f"shape {sizes}"
+                f"shape {shape}"
             )
-        centre = orthogonal(scale, column_axis, default)(key, sizes[-2:], dtype)
-        weights: Any = fnp.zeros(sizes, centre.dtype)
-        middle = tuple((n - 1) // 2 for n in sizes[:-2])
+        centre = orthogonal(scale, column_axis)(key, shape[-2:], dtype)
+        weights: Any = fnp.zeros(shape, centre.dtype)
+        middle = tuple((n - 1) // 2 for n in shape[:-2])
         return _laid_out(weights.at[middle].set(centre), out_sharding)
 
-    return init
+    return _initializer(draw, dtype)
