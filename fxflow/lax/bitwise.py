@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays.array import Array
+from fxflow.core.docs import shared
 from fxflow.core.ir.primitive import register
 from fxflow.lax._operands import operands
 from fxflow.lax.families import BITS, INTEGER, Elementwise
@@ -136,11 +137,8 @@ class Clz(_Integers):
     numpy = _host_clz
 
 
-def bitwise_and(x: Any, y: Any, /) -> Array:
-    """Returns x & y: the bits set in both.
-
+_bitwise_docs = shared("""
     Args:
-      x: bool or integer array.
       y: of the same dtype, or a Python number.
 
     Returns:
@@ -149,6 +147,15 @@ def bitwise_and(x: Any, y: Any, /) -> Array:
     Raises:
       DtypeError: the dtypes differ, or are not bool or integer.
       ShapeError: the shapes do not go together.
+""")
+
+
+@_bitwise_docs
+def bitwise_and(x: Any, y: Any, /) -> Array:
+    """Returns x & y: the bits set in both.
+
+    Args:
+      x: bool or integer array.
 
     Example:
       >>> bitwise_and(np.int32(6), 3)
@@ -160,19 +167,12 @@ def bitwise_and(x: Any, y: Any, /) -> Array:
     return result
 
 
+@_bitwise_docs
 def bitwise_or(x: Any, y: Any, /) -> Array:
     """Returns x | y: the bits set in either.
 
     Args:
       x: bool or integer array.
-      y: of the same dtype, or a Python number.
-
-    Returns:
-      An array of their dtype and common shape.
-
-    Raises:
-      DtypeError: the dtypes differ, or are not bool or integer.
-      ShapeError: the shapes do not go together.
 
     Example:
       >>> bitwise_or(np.int32(6), 3)
@@ -184,19 +184,12 @@ def bitwise_or(x: Any, y: Any, /) -> Array:
     return result
 
 
+@_bitwise_docs
 def bitwise_xor(x: Any, y: Any, /) -> Array:
     """Returns x ^ y: the bits set in one of the two.
 
     Args:
       x: bool or integer array.
-      y: of the same dtype, or a Python number.
-
-    Returns:
-      An array of their dtype and common shape.
-
-    Raises:
-      DtypeError: the dtypes differ, or are not bool or integer.
-      ShapeError: the shapes do not go together.
 
     Example:
       >>> bitwise_xor(np.int32(6), 3)
@@ -233,19 +226,15 @@ def bitwise_not(x: Any, /) -> Array:
     return result
 
 
+@_bitwise_docs
 def shift_left(x: Any, y: Any, /) -> Array:
     """Returns x with its bits moved up by y.
 
     Args:
       x: integer array.
-      y: of the same dtype, or a Python number.
-
-    Returns:
-      An array of their dtype and common shape.
 
     Raises:
       DtypeError: the dtypes differ, or are not integer.
-      ShapeError: the shapes do not go together.
 
     Special cases:
       0 where `y`, read as unsigned, is not below the width of the dtype.
@@ -260,19 +249,15 @@ def shift_left(x: Any, y: Any, /) -> Array:
     return result
 
 
+@_bitwise_docs
 def shift_right_logical(x: Any, y: Any, /) -> Array:
     """Returns x with its bits moved down by y, zeros coming in.
 
     Args:
       x: integer array.
-      y: of the same dtype, or a Python number.
-
-    Returns:
-      An array of their dtype and common shape.
 
     Raises:
       DtypeError: the dtypes differ, or are not integer.
-      ShapeError: the shapes do not go together.
 
     Special cases:
       0 where `y`, read as unsigned, is not below the width of the dtype.
@@ -287,19 +272,15 @@ def shift_right_logical(x: Any, y: Any, /) -> Array:
     return result
 
 
+@_bitwise_docs
 def shift_right_arithmetic(x: Any, y: Any, /) -> Array:
     """Returns x with its bits moved down by y, copies of the top bit coming in.
 
     Args:
       x: integer array.
-      y: of the same dtype, or a Python number.
-
-    Returns:
-      An array of their dtype and common shape.
 
     Raises:
       DtypeError: the dtypes differ, or are not integer.
-      ShapeError: the shapes do not go together.
 
     Special cases:
       All bits are the top bit where `y`, read as unsigned, is not below the width.

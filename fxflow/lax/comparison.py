@@ -14,6 +14,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.docs import shared
 from fxflow.core.ir.primitive import register, table
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError
@@ -259,9 +260,7 @@ def ne(x: Any, y: Any, /) -> Array:
     return result
 
 
-def lt(x: Any, y: Any, /) -> Array:
-    """Returns whether x < y, elementwise.
-
+_comparison_docs = shared("""
     Args:
       x: bool, int or float array.
       y: of the same dtype, or a Python number.
@@ -272,6 +271,12 @@ def lt(x: Any, y: Any, /) -> Array:
     Raises:
       DtypeError: the dtypes differ, or have no order (complex).
       ShapeError: the shapes do not go together.
+""")
+
+
+@_comparison_docs
+def lt(x: Any, y: Any, /) -> Array:
+    """Returns whether x < y, elementwise.
 
     Special cases:
       False where either is nan; -0 is not less than +0.
@@ -286,19 +291,9 @@ def lt(x: Any, y: Any, /) -> Array:
     return result
 
 
+@_comparison_docs
 def le(x: Any, y: Any, /) -> Array:
     """Returns whether x <= y, elementwise.
-
-    Args:
-      x: bool, int or float array.
-      y: of the same dtype, or a Python number.
-
-    Returns:
-      A boolean array of their common shape.
-
-    Raises:
-      DtypeError: the dtypes differ, or have no order (complex).
-      ShapeError: the shapes do not go together.
 
     Special cases:
       False where either is nan.
@@ -313,19 +308,9 @@ def le(x: Any, y: Any, /) -> Array:
     return result
 
 
+@_comparison_docs
 def gt(x: Any, y: Any, /) -> Array:
     """Returns whether x > y, elementwise.
-
-    Args:
-      x: bool, int or float array.
-      y: of the same dtype, or a Python number.
-
-    Returns:
-      A boolean array of their common shape.
-
-    Raises:
-      DtypeError: the dtypes differ, or have no order (complex).
-      ShapeError: the shapes do not go together.
 
     Special cases:
       False where either is nan; +0 is not greater than -0.
@@ -340,19 +325,9 @@ def gt(x: Any, y: Any, /) -> Array:
     return result
 
 
+@_comparison_docs
 def ge(x: Any, y: Any, /) -> Array:
     """Returns whether x >= y, elementwise.
-
-    Args:
-      x: bool, int or float array.
-      y: of the same dtype, or a Python number.
-
-    Returns:
-      A boolean array of their common shape.
-
-    Raises:
-      DtypeError: the dtypes differ, or have no order (complex).
-      ShapeError: the shapes do not go together.
 
     Special cases:
       False where either is nan.

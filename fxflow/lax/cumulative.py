@@ -21,6 +21,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.docs import shared
 from fxflow.core.ir.primitive import Primitive, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax import _extrema_host
@@ -349,11 +350,8 @@ def _gap(x: Any, y: Any) -> Any:
 # -- public ----------------------------------------------------------------------------
 
 
-def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
-    """Sums the elements up to each one along an axis.
-
+_cumulative_docs = shared("""
     Args:
-      operand: numeric[...].
       axis: along which.
       reverse: whether to start from the end.
 
@@ -362,6 +360,17 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
 
     Raises:
       AxisError: the axis is out of range.
+""")
+
+
+@_cumulative_docs
+def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
+    """Sums the elements up to each one along an axis.
+
+    Args:
+      operand: numeric[...].
+
+    Raises:
       DtypeError: the array is boolean.
 
     Special cases:
@@ -378,19 +387,14 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     return result
 
 
+@_cumulative_docs
 def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """Multiplies the elements up to each one along an axis.
 
     Args:
       operand: numeric[...].
-      axis: along which.
-      reverse: whether to start from the end.
-
-    Returns:
-      An array of the operand's shape and dtype.
 
     Raises:
-      AxisError: the axis is out of range.
       DtypeError: the array is boolean.
 
     Special cases:
@@ -407,19 +411,12 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     return result
 
 
+@_cumulative_docs
 def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """Takes the greatest of the elements up to each one along an axis.
 
     Args:
       operand: any dtype[...].
-      axis: along which.
-      reverse: whether to start from the end.
-
-    Returns:
-      An array of the operand's shape and dtype.
-
-    Raises:
-      AxisError: the axis is out of range.
 
     Special cases:
       From a NaN on the result is NaN. Complex numbers are ordered by real part, then
@@ -436,19 +433,12 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     return result
 
 
+@_cumulative_docs
 def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """Takes the least of the elements up to each one along an axis.
 
     Args:
       operand: any dtype[...].
-      axis: along which.
-      reverse: whether to start from the end.
-
-    Returns:
-      An array of the operand's shape and dtype.
-
-    Raises:
-      AxisError: the axis is out of range.
 
     Special cases:
       From a NaN on the result is NaN. Complex numbers are ordered by real part, then
@@ -465,19 +455,14 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     return result
 
 
+@_cumulative_docs
 def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     """Adds in logarithms the elements up to each one along an axis.
 
     Args:
       operand: float[...].
-      axis: along which.
-      reverse: whether to start from the end.
-
-    Returns:
-      An array of the operand's shape and dtype.
 
     Raises:
-      AxisError: the axis is out of range.
       DtypeError: the array is not of floats.
 
     Special cases:

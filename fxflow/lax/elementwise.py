@@ -16,6 +16,7 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Zero, register
@@ -345,9 +346,7 @@ def neg(x: Any, /) -> Array:
     return result
 
 
-def add(x: Any, y: Any, /) -> Array:
-    """Returns x + y.
-
+_elementwise_docs = shared("""
     Args:
       x: int, float or complex array, or a Python number.
       y: of the same dtype, or a Python number.
@@ -358,6 +357,12 @@ def add(x: Any, y: Any, /) -> Array:
     Raises:
       DtypeError: the dtypes differ, or the operation does not take them.
       ShapeError: the shapes do not go together.
+""")
+
+
+@_elementwise_docs
+def add(x: Any, y: Any, /) -> Array:
+    """Returns x + y.
 
     Special cases:
       Integers wrap.
@@ -372,19 +377,9 @@ def add(x: Any, y: Any, /) -> Array:
     return result
 
 
+@_elementwise_docs
 def sub(x: Any, y: Any, /) -> Array:
     """Returns x - y.
-
-    Args:
-      x: int, float or complex array, or a Python number.
-      y: of the same dtype, or a Python number.
-
-    Returns:
-      An array of their dtype and common shape.
-
-    Raises:
-      DtypeError: the dtypes differ, or the operation does not take them.
-      ShapeError: the shapes do not go together.
 
     Special cases:
       Integers wrap.
@@ -399,19 +394,9 @@ def sub(x: Any, y: Any, /) -> Array:
     return result
 
 
+@_elementwise_docs
 def mul(x: Any, y: Any, /) -> Array:
     """Returns x y.
-
-    Args:
-      x: int, float or complex array, or a Python number.
-      y: of the same dtype, or a Python number.
-
-    Returns:
-      An array of their dtype and common shape.
-
-    Raises:
-      DtypeError: the dtypes differ, or the operation does not take them.
-      ShapeError: the shapes do not go together.
 
     Special cases:
       Integers wrap. 0 · inf is nan.
@@ -426,19 +411,9 @@ def mul(x: Any, y: Any, /) -> Array:
     return result
 
 
+@_elementwise_docs
 def div(x: Any, y: Any, /) -> Array:
     """Returns x / y.
-
-    Args:
-      x: int, float or complex array, or a Python number.
-      y: of the same dtype, or a Python number.
-
-    Returns:
-      An array of their dtype and common shape.
-
-    Raises:
-      DtypeError: the dtypes differ, or the operation does not take them.
-      ShapeError: the shapes do not go together.
 
     Special cases:
       Integer quotients are truncated towards zero. An integer divided by 0 is -1 (all
@@ -454,19 +429,12 @@ def div(x: Any, y: Any, /) -> Array:
     return result
 
 
+@_elementwise_docs
 def rem(x: Any, y: Any, /) -> Array:
     """Returns what truncating division of x by y leaves, with the sign of x.
 
     Args:
       x: int or float array, or a Python number.
-      y: of the same dtype, or a Python number.
-
-    Returns:
-      An array of their dtype and common shape.
-
-    Raises:
-      DtypeError: the dtypes differ, or the operation does not take them.
-      ShapeError: the shapes do not go together.
 
     Special cases:
       An integer divided by 0 leaves itself; a float divided by 0 leaves nan.
@@ -532,19 +500,12 @@ def abs(x: Any, /) -> Array:
     return result
 
 
+@_elementwise_docs
 def max(x: Any, y: Any, /) -> Array:
     """Returns the larger of x and y.
 
     Args:
       x: bool, int, float or complex array, or a Python number.
-      y: of the same dtype, or a Python number.
-
-    Returns:
-      An array of their dtype and common shape.
-
-    Raises:
-      DtypeError: the dtypes differ, or the operation does not take them.
-      ShapeError: the shapes do not go together.
 
     Special cases:
       nan where either is nan. Complex numbers are compared by their real, then their
@@ -560,19 +521,12 @@ def max(x: Any, y: Any, /) -> Array:
     return result
 
 
+@_elementwise_docs
 def min(x: Any, y: Any, /) -> Array:
     """Returns the smaller of x and y.
 
     Args:
       x: bool, int, float or complex array, or a Python number.
-      y: of the same dtype, or a Python number.
-
-    Returns:
-      An array of their dtype and common shape.
-
-    Raises:
-      DtypeError: the dtypes differ, or the operation does not take them.
-      ShapeError: the shapes do not go together.
 
     Special cases:
       nan where either is nan. Complex numbers are compared by their real, then their

@@ -9,6 +9,7 @@ import numpy as np
 
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
 from fxflow.core.runtime.lowering import Context
@@ -96,9 +97,7 @@ class Logistic(Elementwise):
     partials = (lambda out, x: mul(out, sub(_one(x), out)),)
 
 
-def exp(x: Any, /) -> Array:
-    """Returns eˣ.
-
+_exponential_docs = shared("""
     Args:
       x: float or complex array.
 
@@ -107,6 +106,12 @@ def exp(x: Any, /) -> Array:
 
     Raises:
       DtypeError: `x` is boolean or integer.
+""")
+
+
+@_exponential_docs
+def exp(x: Any, /) -> Array:
+    """Returns eˣ.
 
     Special cases:
       -inf gives 0, inf gives inf.
@@ -121,17 +126,9 @@ def exp(x: Any, /) -> Array:
     return result
 
 
+@_exponential_docs
 def exp2(x: Any, /) -> Array:
     """Returns 2ˣ.
-
-    Args:
-      x: float or complex array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is boolean or integer.
 
     Special cases:
       Exact where x is an integer. -inf gives 0, inf gives inf.
@@ -146,17 +143,9 @@ def exp2(x: Any, /) -> Array:
     return result
 
 
+@_exponential_docs
 def expm1(x: Any, /) -> Array:
     """Returns eˣ - 1, without loss of digits near 0.
-
-    Args:
-      x: float or complex array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is boolean or integer.
 
     Special cases:
       ±0 gives ±0, -inf gives -1, inf gives inf.
@@ -171,17 +160,9 @@ def expm1(x: Any, /) -> Array:
     return result
 
 
+@_exponential_docs
 def log(x: Any, /) -> Array:
     """Returns the natural logarithm.
-
-    Args:
-      x: float or complex array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is boolean or integer.
 
     Special cases:
       ±0 gives -inf, a negative float nan, inf gives inf. The imaginary part of a
@@ -197,17 +178,9 @@ def log(x: Any, /) -> Array:
     return result
 
 
+@_exponential_docs
 def log1p(x: Any, /) -> Array:
     """Returns log(1 + x), without loss of digits near 0.
-
-    Args:
-      x: float or complex array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is boolean or integer.
 
     Special cases:
       ±0 gives ±0, -1 gives -inf, what is below -1 nan.
@@ -222,17 +195,9 @@ def log1p(x: Any, /) -> Array:
     return result
 
 
+@_exponential_docs
 def logistic(x: Any, /) -> Array:
     """Returns the logistic function 1 / (1 + e⁻ˣ).
-
-    Args:
-      x: float or complex array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is boolean or integer.
 
     Special cases:
       -inf gives 0, inf gives 1.

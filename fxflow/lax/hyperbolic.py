@@ -8,6 +8,7 @@ import numpy as np
 
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
 from fxflow.lax.elementwise import add, div, mul, sub
@@ -85,9 +86,7 @@ class Atanh(Elementwise):
     partials = (lambda out, x: div(_one(x), sub(_one(x), square(x))),)
 
 
-def sinh(x: Any, /) -> Array:
-    """Returns the hyperbolic sine.
-
+_hyperbolic_docs = shared("""
     Args:
       x: float or complex array.
 
@@ -96,6 +95,14 @@ def sinh(x: Any, /) -> Array:
 
     Raises:
       DtypeError: `x` is boolean or integer.
+
+    Source: CHLO `{name}`.
+""")
+
+
+@_hyperbolic_docs
+def sinh(x: Any, /) -> Array:
+    """Returns the hyperbolic sine.
 
     Special cases:
       ±0 gives ±0, ±inf gives ±inf.
@@ -103,24 +110,14 @@ def sinh(x: Any, /) -> Array:
     Example:
       >>> sinh(0.0)
       Array(0., dtype=float32, weak_type=True)
-
-    Source: CHLO `sinh`.
     """
     result: Array = Sinh.bind(x)
     return result
 
 
+@_hyperbolic_docs
 def cosh(x: Any, /) -> Array:
     """Returns the hyperbolic cosine.
-
-    Args:
-      x: float or complex array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is boolean or integer.
 
     Special cases:
       ±inf gives inf.
@@ -128,24 +125,14 @@ def cosh(x: Any, /) -> Array:
     Example:
       >>> cosh(0.0)
       Array(1., dtype=float32, weak_type=True)
-
-    Source: CHLO `cosh`.
     """
     result: Array = Cosh.bind(x)
     return result
 
 
+@_hyperbolic_docs
 def tanh(x: Any, /) -> Array:
     """Returns the hyperbolic tangent.
-
-    Args:
-      x: float or complex array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is boolean or integer.
 
     Special cases:
       ±0 gives ±0, ±inf gives ±1.
@@ -160,17 +147,9 @@ def tanh(x: Any, /) -> Array:
     return result
 
 
+@_hyperbolic_docs
 def asinh(x: Any, /) -> Array:
     """Returns the inverse hyperbolic sine.
-
-    Args:
-      x: float or complex array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is boolean or integer.
 
     Special cases:
       ±0 gives ±0, ±inf gives ±inf.
@@ -178,24 +157,14 @@ def asinh(x: Any, /) -> Array:
     Example:
       >>> asinh(0.0)
       Array(0., dtype=float32, weak_type=True)
-
-    Source: CHLO `asinh`.
     """
     result: Array = Asinh.bind(x)
     return result
 
 
+@_hyperbolic_docs
 def acosh(x: Any, /) -> Array:
     """Returns the inverse hyperbolic cosine.
-
-    Args:
-      x: float or complex array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is boolean or integer.
 
     Special cases:
       Floats below 1 give nan, inf gives inf.
@@ -203,24 +172,14 @@ def acosh(x: Any, /) -> Array:
     Example:
       >>> acosh(1.0)
       Array(0., dtype=float32, weak_type=True)
-
-    Source: CHLO `acosh`.
     """
     result: Array = Acosh.bind(x)
     return result
 
 
+@_hyperbolic_docs
 def atanh(x: Any, /) -> Array:
     """Returns the inverse hyperbolic tangent.
-
-    Args:
-      x: float or complex array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is boolean or integer.
 
     Special cases:
       ±0 gives ±0, ±1 gives ±inf; floats beyond give nan.
@@ -228,8 +187,6 @@ def atanh(x: Any, /) -> Array:
     Example:
       >>> atanh(0.0)
       Array(0., dtype=float32, weak_type=True)
-
-    Source: CHLO `atanh`.
     """
     result: Array = Atanh.bind(x)
     return result

@@ -17,6 +17,7 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
 from fxflow.core.runtime.lowering import Context
@@ -336,9 +337,7 @@ class RandomGammaGrad(_GammaFunction):
     partials = (_no_slope_of_sample, _no_slope_of_sample)
 
 
-def igamma(a: Any, x: Any, /) -> Array:
-    """Returns the regularised lower incomplete gamma function P(a, x).
-
+_incomplete_gamma_docs = shared("""
     Args:
       a: float array, positive: the shape parameter.
       x: of the same dtype, not negative.
@@ -349,6 +348,14 @@ def igamma(a: Any, x: Any, /) -> Array:
     Raises:
       DtypeError: the dtypes differ, or the operation does not take them.
       ShapeError: the shapes do not go together.
+
+    Source: DiDonato and Morris, ACM TOMS 12 (1986).
+""")
+
+
+@_incomplete_gamma_docs
+def igamma(a: Any, x: Any, /) -> Array:
+    """Returns the regularised lower incomplete gamma function P(a, x).
 
     Special cases:
       0 at x = 0, 1 at x = inf and at a = 0; 0 at a = inf; nan for negative arguments.
@@ -356,26 +363,14 @@ def igamma(a: Any, x: Any, /) -> Array:
     Example:
       >>> igamma(1.0, 0.0)
       Array(0., dtype=float32, weak_type=True)
-
-    Source: DiDonato and Morris, ACM TOMS 12 (1986).
     """
     result: Array = Igamma.bind(*operands("igamma", a, x))
     return result
 
 
+@_incomplete_gamma_docs
 def igammac(a: Any, x: Any, /) -> Array:
     """Returns the regularised upper incomplete gamma function 1 - P(a, x).
-
-    Args:
-      a: float array, positive: the shape parameter.
-      x: of the same dtype, not negative.
-
-    Returns:
-      An array of their dtype and common shape.
-
-    Raises:
-      DtypeError: the dtypes differ, or the operation does not take them.
-      ShapeError: the shapes do not go together.
 
     Special cases:
       1 at x = 0, 0 at x = inf and at a = 0; 1 at a = inf; nan for negative arguments.
@@ -383,26 +378,14 @@ def igammac(a: Any, x: Any, /) -> Array:
     Example:
       >>> igammac(1.0, 0.0)
       Array(1., dtype=float32, weak_type=True)
-
-    Source: DiDonato and Morris, ACM TOMS 12 (1986).
     """
     result: Array = Igammac.bind(*operands("igammac", a, x))
     return result
 
 
+@_incomplete_gamma_docs
 def igamma_grad_a(a: Any, x: Any, /) -> Array:
     """Returns the derivative of P(a, x) with respect to a.
-
-    Args:
-      a: float array, positive: the shape parameter.
-      x: of the same dtype, not negative.
-
-    Returns:
-      An array of their dtype and common shape.
-
-    Raises:
-      DtypeError: the dtypes differ, or the operation does not take them.
-      ShapeError: the shapes do not go together.
 
     Special cases:
       0 at x = 0 and x = inf; nan for negative arguments.
@@ -410,26 +393,14 @@ def igamma_grad_a(a: Any, x: Any, /) -> Array:
     Example:
       >>> igamma_grad_a(1.0, 0.0)
       Array(0., dtype=float32, weak_type=True)
-
-    Source: DiDonato and Morris, ACM TOMS 12 (1986).
     """
     result: Array = IgammaGradA.bind(*operands("igamma_grad_a", a, x))
     return result
 
 
+@_incomplete_gamma_docs
 def random_gamma_grad(a: Any, x: Any, /) -> Array:
     """Returns the derivative of a sample of Gamma(a, 1) with respect to a.
-
-    Args:
-      a: float array, positive: the shape parameter.
-      x: of the same dtype, not negative.
-
-    Returns:
-      An array of their dtype and common shape.
-
-    Raises:
-      DtypeError: the dtypes differ, or the operation does not take them.
-      ShapeError: the shapes do not go together.
 
     Special cases:
       0 at x = 0; nan for negative arguments.
@@ -437,8 +408,6 @@ def random_gamma_grad(a: Any, x: Any, /) -> Array:
     Example:
       >>> random_gamma_grad(1.0, 0.0)
       Array(0., dtype=float32, weak_type=True)
-
-    Source: DiDonato and Morris, ACM TOMS 12 (1986).
     """
     result: Array = RandomGammaGrad.bind(*operands("random_gamma_grad", a, x))
     return result

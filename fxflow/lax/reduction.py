@@ -15,6 +15,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.docs import shared
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
 from fxflow.core.runtime.lowering import Context
@@ -370,20 +371,28 @@ def _axes(name: str, axes: Any, operand: Any) -> tuple[int, ...]:
     return tuple(sorted(distinct_axes(name, axes, typeof(operand).ndim, "axes")))
 
 
-def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
-    """Sums elements along axes.
-
+_reduction_docs = shared("""
     Args:
-      operand: numeric[...].
       axes: to reduce.
-      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
-        result is laid out.
 
     Returns:
       An array of the operand's dtype, without the axes.
 
     Raises:
       AxisError: an axis is out of range or named twice.
+""")
+
+
+@_reduction_docs
+def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+    """Sums elements along axes.
+
+    Args:
+      operand: numeric[...].
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        result is laid out.
+
+    Raises:
       DtypeError: the array is not numeric.
       PlacementError: the result cannot be laid out as `out_sharding` says.
 
@@ -402,18 +411,14 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     return result
 
 
+@_reduction_docs
 def reduce_prod(operand: Any, axes: Sequence[int]) -> Array:
     """Multiplies elements along axes.
 
     Args:
       operand: numeric[...].
-      axes: to reduce.
-
-    Returns:
-      An array of the operand's dtype, without the axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       DtypeError: the array is not numeric.
 
     Special cases:
@@ -429,18 +434,12 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Array:
     return result
 
 
+@_reduction_docs
 def reduce_max(operand: Any, axes: Sequence[int]) -> Array:
     """Returns the greatest elements along axes.
 
     Args:
       operand: any dtype[...].
-      axes: to reduce.
-
-    Returns:
-      An array of the operand's dtype, without the axes.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
 
     Special cases:
       Of no elements: -inf, or the dtype's least value. NaN wins.
@@ -455,18 +454,12 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Array:
     return result
 
 
+@_reduction_docs
 def reduce_min(operand: Any, axes: Sequence[int]) -> Array:
     """Returns the least elements along axes.
 
     Args:
       operand: any dtype[...].
-      axes: to reduce.
-
-    Returns:
-      An array of the operand's dtype, without the axes.
-
-    Raises:
-      AxisError: an axis is out of range or named twice.
 
     Special cases:
       Of no elements: inf, or the dtype's greatest value. NaN wins.
@@ -481,18 +474,14 @@ def reduce_min(operand: Any, axes: Sequence[int]) -> Array:
     return result
 
 
+@_reduction_docs
 def reduce_and(operand: Any, axes: Sequence[int]) -> Array:
     """Combines the bits of elements by and along axes.
 
     Args:
       operand: bool or integer[...].
-      axes: to reduce.
-
-    Returns:
-      An array of the operand's dtype, without the axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       DtypeError: the array is not bool or integer.
 
     Special cases:
@@ -508,18 +497,14 @@ def reduce_and(operand: Any, axes: Sequence[int]) -> Array:
     return result
 
 
+@_reduction_docs
 def reduce_or(operand: Any, axes: Sequence[int]) -> Array:
     """Combines the bits of elements by or along axes.
 
     Args:
       operand: bool or integer[...].
-      axes: to reduce.
-
-    Returns:
-      An array of the operand's dtype, without the axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       DtypeError: the array is not bool or integer.
 
     Special cases:
@@ -535,18 +520,14 @@ def reduce_or(operand: Any, axes: Sequence[int]) -> Array:
     return result
 
 
+@_reduction_docs
 def reduce_xor(operand: Any, axes: Sequence[int]) -> Array:
     """Combines the bits of elements by exclusive or along axes.
 
     Args:
       operand: bool or integer[...].
-      axes: to reduce.
-
-    Returns:
-      An array of the operand's dtype, without the axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
       DtypeError: the array is not bool or integer.
 
     Special cases:

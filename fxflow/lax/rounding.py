@@ -11,6 +11,7 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
+from fxflow.core.docs import shared
 from fxflow.core.ir.primitive import register
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax._operands import operands
@@ -119,9 +120,7 @@ class IsFinite(Elementwise):
         return dtypes.bool_
 
 
-def floor(x: Any, /) -> Array:
-    """Returns the largest integer not above x.
-
+_rounding_docs = shared("""
     Args:
       x: float array.
 
@@ -130,6 +129,14 @@ def floor(x: Any, /) -> Array:
 
     Raises:
       DtypeError: `x` is not floating point.
+
+    Source: StableHLO `{name}`.
+""")
+
+
+@_rounding_docs
+def floor(x: Any, /) -> Array:
+    """Returns the largest integer not above x.
 
     Special cases:
       The derivative is 0 everywhere. ±0, ±inf and nan stay.
@@ -137,24 +144,14 @@ def floor(x: Any, /) -> Array:
     Example:
       >>> floor(-1.5)
       Array(-2., dtype=float32, weak_type=True)
-
-    Source: StableHLO `floor`.
     """
     result: Array = Floor.bind(x)
     return result
 
 
+@_rounding_docs
 def ceil(x: Any, /) -> Array:
     """Returns the smallest integer not below x.
-
-    Args:
-      x: float array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is not floating point.
 
     Special cases:
       The derivative is 0 everywhere. ±0, ±inf and nan stay.
@@ -162,27 +159,21 @@ def ceil(x: Any, /) -> Array:
     Example:
       >>> ceil(1.5)
       Array(2., dtype=float32, weak_type=True)
-
-    Source: StableHLO `ceil`.
     """
     result: Array = Ceil.bind(x)
     return result
 
 
+@_rounding_docs
 def round(
     x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO
 ) -> Array:
     """Returns the integer nearest to x.
 
     Args:
-      x: float array.
       rounding_method: which of two integers equally near is taken.
 
-    Returns:
-      An array of the dtype and shape of `x`.
-
     Raises:
-      DtypeError: `x` is not floating point.
       ValueError: there is no such method.
 
     Special cases:
@@ -228,23 +219,16 @@ def nextafter(x: Any, y: Any, /) -> Array:
     return result
 
 
+@_rounding_docs
 def is_finite(x: Any, /) -> Array:
     """Returns whether x is neither infinite nor nan.
-
-    Args:
-      x: float array.
 
     Returns:
       A boolean array of the shape of `x`.
 
-    Raises:
-      DtypeError: `x` is not floating point.
-
     Example:
       >>> is_finite(np.array([1.0, np.inf], "f4"))
       Array([ True, False], dtype=bool)
-
-    Source: StableHLO `is_finite`.
     """
     result: Array = IsFinite.bind(x)
     return result

@@ -7,6 +7,7 @@ from typing import Any
 
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
 from fxflow.errors import NotDifferentiableError
@@ -120,9 +121,7 @@ def _next(x: Any) -> Any:
     return add(x, arith.constant(1, typeof(x).dtype))
 
 
-def erf(x: Any, /) -> Array:
-    """Returns the error function 2/√π ∫₀ˣ exp(-t²) dt.
-
+_special_docs = shared("""
     Args:
       x: float array.
 
@@ -131,6 +130,14 @@ def erf(x: Any, /) -> Array:
 
     Raises:
       DtypeError: `x` is not floating point.
+
+    Source: CHLO `{name}`.
+""")
+
+
+@_special_docs
+def erf(x: Any, /) -> Array:
+    """Returns the error function 2/√π ∫₀ˣ exp(-t²) dt.
 
     Special cases:
       ±inf gives ±1.
@@ -138,24 +145,14 @@ def erf(x: Any, /) -> Array:
     Example:
       >>> erf(0.0)
       Array(0., dtype=float32, weak_type=True)
-
-    Source: CHLO `erf`.
     """
     result: Array = Erf.bind(x)
     return result
 
 
+@_special_docs
 def erfc(x: Any, /) -> Array:
     """Returns 1 - erf(x), without loss of digits for large x.
-
-    Args:
-      x: float array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is not floating point.
 
     Special cases:
       -inf gives 2, inf gives 0.
@@ -163,24 +160,14 @@ def erfc(x: Any, /) -> Array:
     Example:
       >>> erfc(0.0)
       Array(1., dtype=float32, weak_type=True)
-
-    Source: CHLO `erfc`.
     """
     result: Array = Erfc.bind(x)
     return result
 
 
+@_special_docs
 def erf_inv(x: Any, /) -> Array:
     """Returns the number whose error function is x.
-
-    Args:
-      x: float array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is not floating point.
 
     Special cases:
       ±1 gives ±inf; outside [-1, 1] nan.
@@ -188,24 +175,14 @@ def erf_inv(x: Any, /) -> Array:
     Example:
       >>> erf_inv(0.0)
       Array(0., dtype=float32, weak_type=True)
-
-    Source: CHLO `erf_inv`.
     """
     result: Array = ErfInv.bind(x)
     return result
 
 
+@_special_docs
 def lgamma(x: Any, /) -> Array:
     """Returns log abs(Γ(x)).
-
-    Args:
-      x: float array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is not floating point.
 
     Special cases:
       inf at 0 and the negative integers.
@@ -213,24 +190,14 @@ def lgamma(x: Any, /) -> Array:
     Example:
       >>> lgamma(2.0)
       Array(0., dtype=float32, weak_type=True)
-
-    Source: CHLO `lgamma`.
     """
     result: Array = Lgamma.bind(x)
     return result
 
 
+@_special_docs
 def digamma(x: Any, /) -> Array:
     """Returns the derivative of log Γ(x).
-
-    Args:
-      x: float array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is not floating point.
 
     Special cases:
       nan at 0 and the negative integers.
@@ -238,8 +205,6 @@ def digamma(x: Any, /) -> Array:
     Example:
       >>> digamma(1.0)
       Array(-0.57721..., dtype=float32, weak_type=True)
-
-    Source: CHLO `digamma`.
     """
     result: Array = Digamma.bind(x)
     return result

@@ -9,6 +9,7 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
 from fxflow.lax._operands import operands
@@ -109,9 +110,7 @@ class Atan2(Elementwise):
     )
 
 
-def sin(x: Any, /) -> Array:
-    """Returns the sine.
-
+_trigonometric_docs = shared("""
     Args:
       x: float or complex array.
 
@@ -120,6 +119,12 @@ def sin(x: Any, /) -> Array:
 
     Raises:
       DtypeError: `x` is boolean or integer.
+""")
+
+
+@_trigonometric_docs
+def sin(x: Any, /) -> Array:
+    """Returns the sine.
 
     Special cases:
       ±0 gives ±0, ±inf gives nan.
@@ -134,17 +139,9 @@ def sin(x: Any, /) -> Array:
     return result
 
 
+@_trigonometric_docs
 def cos(x: Any, /) -> Array:
     """Returns the cosine.
-
-    Args:
-      x: float or complex array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is boolean or integer.
 
     Special cases:
       ±inf gives nan.
@@ -159,17 +156,9 @@ def cos(x: Any, /) -> Array:
     return result
 
 
+@_trigonometric_docs
 def tan(x: Any, /) -> Array:
     """Returns the tangent.
-
-    Args:
-      x: float or complex array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is boolean or integer.
 
     Special cases:
       ±0 gives ±0, ±inf gives nan.
@@ -184,17 +173,9 @@ def tan(x: Any, /) -> Array:
     return result
 
 
+@_trigonometric_docs
 def asin(x: Any, /) -> Array:
     """Returns the inverse sine, in [-π/2, π/2].
-
-    Args:
-      x: float or complex array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is boolean or integer.
 
     Special cases:
       ±0 gives ±0; floats outside [-1, 1] give nan.
@@ -209,17 +190,9 @@ def asin(x: Any, /) -> Array:
     return result
 
 
+@_trigonometric_docs
 def acos(x: Any, /) -> Array:
     """Returns the inverse cosine, in [0, π].
-
-    Args:
-      x: float or complex array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is boolean or integer.
 
     Special cases:
       Floats outside [-1, 1] give nan.
@@ -234,17 +207,9 @@ def acos(x: Any, /) -> Array:
     return result
 
 
+@_trigonometric_docs
 def atan(x: Any, /) -> Array:
     """Returns the inverse tangent, in [-π/2, π/2].
-
-    Args:
-      x: float or complex array.
-
-    Returns:
-      An array of the dtype and shape of `x`.
-
-    Raises:
-      DtypeError: `x` is boolean or integer.
 
     Special cases:
       ±0 gives ±0, ±inf gives ±π/2.
