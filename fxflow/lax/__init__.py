@@ -379,7 +379,7 @@ __all__ = [
     "unstack",
     # padding
     "pad",
-    # places
+    # gather and scatter
     "GatherDimensionNumbers",
     "GatherScatterMode",
     "ScatterDimensionNumbers",

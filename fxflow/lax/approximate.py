@@ -1,7 +1,7 @@
 """Approximate extrema: the k largest or smallest elements, as fast as TPUs find them.
 
 A TPU folds an axis to a short line by taking the best of every few elements, and sorts
-that line: an element is lost where two of the best fell into one place, and
+that line: an element is lost where two of the best fell into one bin, and
 `recall_target` bounds how often. Other devices have no such instruction; there the
 result is exact.
 """
@@ -35,7 +35,7 @@ def folded_length(
 ) -> int:
     """Returns the length of the line that an axis is folded to.
 
-    With L places for `k` elements, one of them is expected to be alone in its place
+    With L bins for `k` elements, one of them is expected to be alone in its bin
     with probability (1 - 1 / L) ** (k - 1): L ≥ (1 - k) / log(recall_target). Folding
     halves the axis as often as leaves that many, and in whole registers.
 
@@ -44,7 +44,7 @@ def folded_length(
       rank: number of axes of the operand.
       k: how many elements are wanted.
       recall_target: expected share of them that is found.
-      override: length to count the places for, if it is not that of the axis.
+      override: length to count the bins for, if it is not that of the axis.
 
     Source: Chern et al. 2022, "TPU-KNN: K nearest neighbor search at peak FLOP/s";
     XLA's `ApproxTopKReductionOutputSize`.
@@ -59,9 +59,9 @@ def folded_length(
         return size
     # In 32 bits as XLA does it: the result is part of the operation's type.
     target = math.log(np.float32(recall_target))
-    places = max(int(np.float32((1 - k) / target)), tile)
+    bins = max(int(np.float32((1 - k) / target)), tile)
     whole = size if override < 0 else override
-    halvings = (whole // places).bit_length() - 1
+    halvings = (whole // bins).bit_length() - 1
     if halvings <= 0:
         return size
     halvings = min(halvings, (size // tile - 1).bit_length())
@@ -153,22 +153,22 @@ def _folded_text(
     aval = ctx.avals_in[0]
     size = aval.shape[axis]
     index = aval.update(dtype=np.dtype(np.int32), weak_type=False)
-    one, place = aval.update(shape=()), index.update(shape=())
+    one, position = aval.update(shape=()), index.update(shape=())
     direction = "GT" if largest else "LT"
     comparator = ctx.module.helper(
         ("approx_top_k", direction, one),
         "better",
         lambda name: (
             f"func.func private @{name}(%a: {one.mlir}, %b: {one.mlir}, "
-            f"%i: {place.mlir}, %j: {place.mlir}) -> tensor<i1> {{\n"
+            f"%i: {position.mlir}, %j: {position.mlir}) -> tensor<i1> {{\n"
             f"%0 = stablehlo.compare {direction}, %a, %b, FLOAT : "
             f"({one.mlir}, {one.mlir}) -> tensor<i1>\n"
             "return %0 : tensor<i1>\n}\n"
         ),
     )
-    places = ctx.emit(f"stablehlo.iota dim = {axis} : {index.mlir}")
+    positions = ctx.emit(f"stablehlo.iota dim = {axis} : {index.mlir}")
     worst = ctx.constant(np.asarray(-np.inf if largest else np.inf, aval.dtype), one)
-    nowhere = ctx.constant(np.int32(-1), place)
+    nowhere = ctx.constant(np.int32(-1), position)
     aggregate = length == k
     found = k
     if not aggregate:
@@ -180,13 +180,13 @@ def _folded_text(
     ]
     names = ctx.emit_many(
         2,
-        f"stablehlo.custom_call @ApproxTopK({x}, {places}, {worst}, {nowhere}) "
+        f"stablehlo.custom_call @ApproxTopK({x}, {positions}, {worst}, {nowhere}) "
         f'{{backend_config = "", called_computations = [@{comparator}], '
         "mhlo.backend_config = {aggregate_to_topk = "
         f"{str(aggregate).lower()}, recall_target = {float(recall_target)!r} : f32, "
         f"reduction_dim = {axis} : i64, "
         f"reduction_input_size_override = {override} : i64, top_k = {k} : i64}}}} : "
-        f"({aval.mlir}, {index.mlir}, {one.mlir}, {place.mlir}) -> "
+        f"({aval.mlir}, {index.mlir}, {one.mlir}, {position.mlir}) -> "
         f"({outs[0].mlir}, {outs[1].mlir})",
     )
     if found == length:
@@ -199,7 +199,7 @@ def _folded_text(
             f"interior = {none} : ({old.mlir}, {scalar.mlir}) -> {new.mlir}"
         )
         for name, fill, old, scalar, new in zip(
-            names, (worst, nowhere), outs, (one, place), ctx.avals_out, strict=True
+            names, (worst, nowhere), outs, (one, position), ctx.avals_out, strict=True
         )
     ]
 
@@ -291,7 +291,7 @@ def approx_max_k(
       DtypeError: the array is not floating.
 
     Special cases:
-      nan counts as largest; on TPUs its place is not specified. Of equal elements any
+      nan counts as largest; on TPUs its index is not specified. Of equal elements any
       may be chosen, on CPU and GPU those in front.
 
     Example:
@@ -339,7 +339,7 @@ def approx_min_k(
       ShapeError, AxisError, ArgumentError, DtypeError: as for `approx_max_k`.
 
     Special cases:
-      nan whose sign is set counts as smallest; on TPUs its place is not specified. Of
+      nan whose sign is set counts as smallest; on TPUs its index is not specified. Of
       equal elements any may be chosen, on CPU and GPU those in front.
 
     Example:

@@ -231,13 +231,13 @@ def conv_general_dilated_patches(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """Returns the window at each place as features.
+    """Returns the window at each position as features.
 
     Args:
       lhs: numeric input.
       filter_shape: of the window.
       window_strides: step of the window along each spatial axis.
-      padding: a name or pairs; padded places are 0.
+      padding: a name or pairs; padded positions are 0.
       lhs_dilation: distance of neighbouring input elements; None is 1.
       rhs_dilation: distance of neighbouring window elements; None is 1.
       dimension_numbers: see `conv_dimension_numbers`.
@@ -298,12 +298,12 @@ def conv_general_dilated_local(
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: Any = None,
 ) -> Array:
-    """Convolves with an own kernel at each place (a locally connected layer).
+    """Convolves with an own kernel at each position (a locally connected layer).
 
     Args:
       lhs: numeric[batch, features, *spatial], or as `dimension_numbers` say.
       rhs: of the same dtype, [out features, features * prod(filter_shape), *windows]:
-        the kernel of each place.
+        the kernel of each position.
       window_strides: step of the window along each spatial axis.
       padding: a name or pairs.
       filter_shape: of the window.
@@ -340,10 +340,10 @@ def conv_general_dilated_local(
         (((rhs_spec[1],), (out_spec[1],)), (rhs_spec[2:], out_spec[2:])),
         precision=precision,
     )
-    # The product's axes: places, output features, batch.
-    places = len(out_spec) - 2
+    # The product's axes: positions, output features, batch.
+    positions = len(out_spec) - 2
     order = [0] * len(out_spec)
-    order[out_spec[0]], order[out_spec[1]] = places + 1, places
+    order[out_spec[0]], order[out_spec[1]] = positions + 1, positions
     for i, axis in enumerate(out_spec[2:]):
         order[axis] = i
     return transpose(out, order)

@@ -102,12 +102,12 @@ class Reduce(Primitive):
             for a in arrays
         ]
         outs = [np.full(shape, i, i.dtype) for i in inits]
-        for place in np.ndindex(*shape):
+        for position in np.ndindex(*shape):
             for step in range(rows[0].shape[-1]):
-                given = [out[place] for out in outs]
-                given += [row[(*place, step)] for row in rows]
+                given = [out[position] for out in outs]
+                given += [row[(*position, step)] for row in rows]
                 for out, new in zip(outs, host_evaluate(graph, given), strict=True):
-                    out[place] = new
+                    out[position] = new
         return outs
 
     def jvp(

@@ -161,13 +161,13 @@ class DotGeneral(Bilinear):
         if left and right:
             return out, True
         # The mapped axis is the first free one of its operand.
-        place = len(lb)
+        position = len(lb)
         if right:
-            place += len(free_axes(typeof(x).ndim, lc, lb))
-        if place:
+            position += len(free_axes(typeof(x).ndim, lc, lb))
+        if position:
             ndim = typeof(out).ndim
-            others = tuple(i for i in range(ndim) if i != place)
-            out = transpose(out, (place, *others))
+            others = tuple(i for i in range(ndim) if i != position)
+            out = transpose(out, (position, *others))
         return out, True
 
     def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:

@@ -1,8 +1,8 @@
 """Families of primitives: what is true of many operations, written once.
 
-- `Elementwise`: each element of the result depends on the elements in the same place.
-  Operands have one shape; a *constant* operand may be 0-d and stands for all places
-  (never a traced one: so it has no tangent and is never mapped).
+- `Elementwise`: an element of the result depends on the operands' elements there.
+  Operands have one shape; a *constant* operand may be 0-d and stands for all indices
+  (never a traced one, so it has no tangent and is never mapped).
 - `Structural`: one operand, linear, moves data.
 - `Linear`: linear in all operands together.
 - `Bilinear`: linear in each of two operands.
@@ -99,7 +99,7 @@ Partial = Callable[..., Any] | int | None
 
 
 class Elementwise(Primitive):
-    """Acts on each place by itself.
+    """Acts elementwise.
 
     Attributes:
       kinds: dtypes it takes; all operands have the same one.

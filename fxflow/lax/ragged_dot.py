@@ -56,15 +56,15 @@ from fxflow.lax.reshaping import expand_dims, reshape
 from fxflow.lax.transfer import laid_out
 
 
-def _with_axis(ranges: Any, place: int, size: int, mapped: bool) -> Any:
-    """Returns ranges with a mapped axis (in front, or none yet) at a place."""
+def _with_axis(ranges: Any, position: int, size: int, mapped: bool) -> Any:
+    """Returns ranges with a mapped axis (in front, or none yet) at a position."""
     shape = typeof(ranges).shape
     if not mapped:
-        wide = (*shape[:place], size, *shape[place:])
-        kept = tuple(d for d in range(len(wide)) if d != place)
+        wide = (*shape[:position], size, *shape[position:])
+        kept = tuple(d for d in range(len(wide)) if d != position)
         return broadcast_in_dim(ranges, wide, kept)
     order = list(range(1, len(shape)))
-    order.insert(place, 0)
+    order.insert(position, 0)
     return transpose(ranges, order)
 
 
@@ -153,13 +153,13 @@ class RaggedDot(Primitive):
             precision=None,
             preferred_element_type=aval.dtype,
         )
-        for place in np.ndindex(*ranges.shape[:-1]):
-            low, high = np.clip(ranges[place], 0, lhs.shape[ragged])
+        for position in np.ndindex(*ranges.shape[:-1]):
+            low, high = np.clip(ranges[position], 0, lhs.shape[ragged])
             rows = slice(low, max(low, high))
             left: list[Any] = [slice(None)] * lhs.ndim
             right: list[Any] = [slice(None)] * rhs.ndim
             there: list[Any] = [slice(None)] * out.ndim
-            at = {**dict(zip(axes, place[:-1], strict=True)), (ragged, None): rows}
+            at = {**dict(zip(axes, position[:-1], strict=True)), (ragged, None): rows}
             for (i, j), index in at.items():
                 left[i] = index if i == ragged else slice(index, index + 1)
                 if j is not None:
@@ -171,9 +171,9 @@ class RaggedDot(Primitive):
                     there[front + len(lb) + free.index(i)] = left[i]
             if group is None:
                 right[rc[lc.index(ragged)]] = rows
-                there[0] = place[-1]
+                there[0] = position[-1]
             else:
-                right[group] = place[-1]
+                right[group] = position[-1]
             out[tuple(there)] += multiply(lhs[tuple(left)], rhs[tuple(right)])
         return out
 
@@ -327,10 +327,10 @@ class RaggedDot(Primitive):
         inner = typeof(ranges).ndim - 2 - own > count
         free = len(free_axes(typeof(x).ndim - left, lc, lb))
         if right and not left and not own:
-            place = front + count + free
+            position = front + count + free
         elif not right and ((left and not own and not inner) or group is not None):
             x = materialize(x, size, left)
-            left, place = True, front + count
+            left, position = True, front + count
             if own or inner:
                 # Groups differ along the new axis, which comes behind the batch axes.
                 while typeof(ranges).ndim - 2 - own < count:
@@ -343,7 +343,7 @@ class RaggedDot(Primitive):
             if not own and typeof(ranges).ndim > 2:
                 ranges = _with_axis(ranges, 0, size, False)
             left = right = True
-            place = front
+            position = front
         if left:
             lc, lb = raised(lc), raised(lb)
             params["ragged"] += 1
@@ -354,9 +354,9 @@ class RaggedDot(Primitive):
             lb, rb = (0, *lb), (0, *rb)
         params["dimension_numbers"] = ((lc, rc), (lb, rb))
         out = self.bind(x, y, ranges, **params)
-        if place:
-            others = (d for d in range(typeof(out).ndim) if d != place)
-            out = transpose(out, (place, *others))
+        if position:
+            others = (d for d in range(typeof(out).ndim) if d != position)
+            out = transpose(out, (position, *others))
         return out, True
 
     def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:

@@ -50,8 +50,8 @@ def loop_axes(
     (lc, rc), (lb, rb) = dims
     found: list[tuple[int, int | None]] = list(zip(lb, rb, strict=True))
     if ragged in lc:
-        place = lc.index(ragged)
-        found += zip(lc[:place], rc[:place], strict=True)
+        position = lc.index(ragged)
+        found += zip(lc[:position], rc[:position], strict=True)
     else:
         found += [(a, None) for a in free_axes(lhs_ndim, lc, lb) if a < ragged]
     return tuple(found)
@@ -74,16 +74,16 @@ class Tile:
       low: the first row that counts: the last tile of an array starts before it.
       high: the row behind the last one that counts.
       group: which group it belongs to.
-      places: indices along the loop axes.
+      positions: indices along the loop axes.
     """
 
-    __slots__ = ("base", "group", "high", "low", "places", "size")
+    __slots__ = ("base", "group", "high", "low", "positions", "size")
 
     def __init__(
-        self, size: int, base: Any, low: Any, high: Any, places: Sequence[Any]
+        self, size: int, base: Any, low: Any, high: Any, positions: Sequence[Any]
     ) -> None:
         self.size, self.base, self.low, self.high = size, base, low, high
-        *self.places, self.group = places
+        *self.positions, self.group = positions
 
     def kept(self, value: Any, axis: int) -> Any:
         """Returns a value with zeros in rows that do not count."""
@@ -129,13 +129,13 @@ def _each_tile(
         # How many tiles of the same group came before.
         past = sub(i, sub(_element(ends, at), _element(tiles, at)))
         low = add(_element(first, at), mul(past, size))
-        places: list[Any] = []
+        positions: list[Any] = []
         rest = at
         for n in reversed(lengths):
-            places.insert(0, rem(rest, n))
+            positions.insert(0, rem(rest, n))
             rest = div(rest, n)
         base = min(low, length - size)
-        tile = Tile(size, base, low, _element(last, at), places)
+        tile = Tile(size, base, low, _element(last, at), positions)
         return add(i, 1), step(value, tile)
 
     def unfinished(carry: Any) -> Any:
@@ -208,12 +208,12 @@ def tiled(
             starts[1][group], sizes[1][group] = tile.group, 1
         else:
             starts[1][contracted], sizes[1][contracted] = tile.base, tile.size
-        for (left, right), place in zip(axes, tile.places, strict=True):
-            starts[0][left], sizes[0][left] = place, 1
+        for (left, right), position in zip(axes, tile.positions, strict=True):
+            starts[0][left], sizes[0][left] = position, 1
             if right is not None:
-                starts[1][right], sizes[1][right] = place, 1
+                starts[1][right], sizes[1][right] = position, 1
             if left in becomes:
-                starts[2][becomes[left]] = place
+                starts[2][becomes[left]] = position
         x = _part(lhs, starts[0], sizes[0])
         y = _part(rhs, starts[1], sizes[1])
         if group is None:

@@ -247,17 +247,17 @@ def loop(
     index, flag = Aval((), dtypes.int32), Aval((), dtypes.bool_)
 
     def read(c: Context, x: str, at: list[str]) -> str:
-        places = ", ".join([index.mlir] * aval.ndim)
+        types = ", ".join([index.mlir] * aval.ndim)
         return c.emit(
             f"stablehlo.dynamic_slice {x}, {', '.join(at)}, "
-            f"sizes = {list(row.shape)} : ({aval.mlir}, {places}) -> {row.mlir}"
+            f"sizes = {list(row.shape)} : ({aval.mlir}, {types}) -> {row.mlir}"
         )
 
     def write(c: Context, x: str, value: str, at: list[str]) -> str:
-        places = ", ".join([index.mlir] * aval.ndim)
+        types = ", ".join([index.mlir] * aval.ndim)
         return c.emit(
             f"stablehlo.dynamic_update_slice {x}, {value}, {', '.join(at)} : "
-            f"({aval.mlir}, {row.mlir}, {places}) -> {aval.mlir}"
+            f"({aval.mlir}, {row.mlir}, {types}) -> {aval.mlir}"
         )
 
     def at(c: Context, step: str) -> list[str]:
@@ -274,12 +274,12 @@ def loop(
 
     def body(c: Context, names: list[str]) -> list[str]:
         step, last, out, *arrays = names
-        place = at(c, step)
-        rows = [read(c, x, place) for x in arrays]
+        position = at(c, step)
+        rows = [read(c, x, position) for x in arrays]
         value = combine(c, row, last, *rows)
         one = c.constant(np.int32(1), index)
         following = c.emit(f"stablehlo.add {step}, {one} : {index.mlir}")
-        return [following, value, write(c, out, value, place), *arrays]
+        return [following, value, write(c, out, value, position), *arrays]
 
     start = at(ctx, ctx.constant(np.int32(0), index))
     first = read(ctx, operands[-1], start)

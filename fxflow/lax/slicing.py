@@ -1,4 +1,4 @@
-"""Slices at static places: views on the host."""
+"""Slices with static bounds: views on the host."""
 
 from __future__ import annotations
 

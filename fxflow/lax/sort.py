@@ -170,8 +170,8 @@ class Sort(Primitive):
         axis = params["dimension"]
         aval = typeof(primals[0])
         dtype = np.int32 if aval.size < 2**31 else np.int64
-        places = broadcasted_iota(dtype, aval.shape, axis)
-        *outs, order = self.bind(*primals, places, **params)
+        positions = broadcasted_iota(dtype, aval.shape, axis)
+        *outs, order = self.bind(*primals, positions, **params)
         moved = [
             Zero(typeof(out).tangent())
             if type(t) is Zero
@@ -250,8 +250,8 @@ def _with_words(
     """Returns sorted arrays, of which those in places `moved` are of random keys."""
     shape = typeof(values[0]).shape
     rest = [v for i, v in enumerate(values) if i not in moved]
-    places = broadcasted_iota(dtypes.int32, shape, axis)
-    *outs, order = sort([*rest, places], axis, stable, num_keys)
+    positions = broadcasted_iota(dtypes.int32, shape, axis)
+    *outs, order = sort([*rest, positions], axis, stable, num_keys)
     for i in moved:
         suffix = typeof(values[i]).dtype.suffix
         wide = broadcast_in_dim(order, shape + suffix, tuple(range(len(shape))))
@@ -315,9 +315,9 @@ def argsort(operand: Any, dimension: int = -1, is_stable: bool = True) -> Array:
     aval = typeof(operand)
     axis = canonical_axis("argsort", dimension, aval.ndim, "dimension")
     long = aval.shape[axis] >= 2**31
-    places = broadcasted_iota(np.int64 if long else np.int32, aval.shape, axis)
+    positions = broadcasted_iota(np.int64 if long else np.int32, aval.shape, axis)
     _, order = Sort.bind(
-        operand, places, dimension=axis, is_stable=bool(is_stable), num_keys=1
+        operand, positions, dimension=axis, is_stable=bool(is_stable), num_keys=1
     )
     result: Array = order
     return result

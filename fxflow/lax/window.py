@@ -45,7 +45,7 @@ from fxflow.lax.windows import (
     host_windows,
     make_window,
     padded,
-    places,
+    positions,
 )
 
 
@@ -132,8 +132,8 @@ class WindowReduction(Primitive):
     def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:
         """One operation for each element of each window."""
         out = self.abstract(*avals, **params)
-        places = int(np.prod(params["window"].dimensions))
-        return {**super().cost(*avals, **params), "flops": float(out.size * places)}
+        positions = int(np.prod(params["window"].dimensions))
+        return {**super().cost(*avals, **params), "flops": float(out.size * positions)}
 
 
 @register
@@ -290,12 +290,12 @@ class ReduceWindow(Primitive):
         present = host_windows(np.ones(values[0].shape, bool), window, False)
         present = present.reshape(*shape, size)
         outs = [np.full(shape, i, np.asarray(i).dtype) for i in inits]
-        for place in np.ndindex(*shape):
-            for step in np.flatnonzero(present[place]):
-                given = [out[place] for out in outs]
-                given += [row[(*place, step)] for row in rows]
+        for position in np.ndindex(*shape):
+            for step in np.flatnonzero(present[position]):
+                given = [out[position] for out in outs]
+                given += [row[(*position, step)] for row in rows]
                 for out, new in zip(outs, host_evaluate(graph, given), strict=True):
-                    out[place] = new
+                    out[position] = new
         return outs
 
     def jvp(
@@ -306,7 +306,7 @@ class ReduceWindow(Primitive):
         graph: Graph,
         window: Window,
     ) -> tuple[Any, Any]:
-        """Derivative of the graph applied to one place of the window after another."""
+        """Derivative of the graph applied to one window position after another."""
         return jvp_flat(lambda *values: _fold(graph, values, window), primals, tangents)
 
     def batch(
@@ -318,7 +318,7 @@ class ReduceWindow(Primitive):
         graph: Graph,
         window: Window,
     ) -> tuple[list[Any], list[bool]]:
-        """One more axis; place by place if initial values are mapped."""
+        """One more axis; position by position if initial values are mapped."""
         count = len(args) // 2
         if any(mapped[count:]):
             return batch_flat(
@@ -333,9 +333,9 @@ class ReduceWindow(Primitive):
 
 
 def _fold(graph: Graph, values: Sequence[Any], window: Window) -> list[Any]:
-    """Reduces all windows side by side, place by place, as XLA does.
+    """Reduces all windows side by side, position by position, as XLA does.
 
-    A place where a window has no element, in padding or between dilated elements, is
+    A position where a window has no element, in padding or between dilated elements, is
     left out.
     """
     count = len(values) // 2
@@ -348,7 +348,7 @@ def _fold(graph: Graph, values: Sequence[Any], window: Window) -> list[Any]:
     for value, init in zip(values[:count], values[count:], strict=True):
         rows = [padded(value, window, init)]
         for axis in range(len(shape)):
-            rows = [place for row in rows for place in places(row, window, axis)]
+            rows = [part for row in rows for part in positions(row, window, axis)]
         columns.append(rows)
     present = host_windows(np.ones(operand.shape, bool), window, False)
     present = present.reshape(*shape, len(columns[0]))

@@ -1,7 +1,7 @@
 """Taking from, and giving to, the element that wins its window.
 
 The derivative of a windowed maximum or minimum: `select_and_gather_add` takes a tangent
-from the place of each window's extremum, `select_and_scatter_add` gives a cotangent
+from the position of each window's extremum, `select_and_scatter_add` gives a cotangent
 back to it. Each is the transpose of the other.
 """
 
@@ -32,9 +32,9 @@ from fxflow.lax.select import select
 from fxflow.lax.slicing import slice as slice_
 from fxflow.lax.windows import Window, fold_windows, host_windows, padded
 
-# Up to this many places in a window, each is one term of the derivative; more are
+# Up to this many positions in a window, each is one term of the derivative; more are
 # treated axis by axis.
-_PLACES = 8
+_POSITIONS = 8
 
 
 class _Selection(Primitive):
@@ -147,7 +147,7 @@ class SelectAndGatherAdd(_Selection):
     def evaluate(
         self, tangents: Any, operand: Any, *, greatest: bool, window: Window
     ) -> Any:
-        """The place of each window's extremum, by NumPy."""
+        """The position of each window's extremum, by NumPy."""
         x = host_windows(operand, window, _never(greatest, operand.dtype))
         t = host_windows(tangents, window, 0)
         shape, size = x.shape[: operand.ndim], math.prod(window.dimensions)
@@ -159,7 +159,7 @@ class SelectAndGatherAdd(_Selection):
     def transpose(
         self, cotangent: Any, *args: Any, greatest: bool, window: Window
     ) -> Sequence[Any]:
-        """Gives each window's cotangent to the place of its extremum."""
+        """Gives each window's cotangent to the position of its extremum."""
         tangents, operand = args
         if type(tangents) is not Var:
             return super().transpose(cotangent, *args)
@@ -171,7 +171,7 @@ class SelectAndGatherAdd(_Selection):
 
 @register
 class SelectAndScatterAdd(_Selection):
-    """Adds each window's source to the place where the operand has its extremum.
+    """Adds each window's source to the position where the operand has its extremum.
 
     dtypes: float. StableHLO: select_and_scatter. Of equals, the first.
     """
@@ -252,11 +252,11 @@ class SelectAndScatterAdd(_Selection):
         """Adds one source after the other."""
         indices = np.arange(operand.size, dtype=np.int64).reshape(operand.shape)
         x = host_windows(operand, window, _never(greatest, operand.dtype))
-        places = host_windows(indices, window, -1)
+        positions = host_windows(indices, window, -1)
         shape, size = x.shape[: operand.ndim], math.prod(window.dimensions)
         flat = x.astype(np.float64).reshape(*shape, size)
         at = (np.argmax if greatest else np.argmin)(flat, -1)
-        hit = np.take_along_axis(places.reshape(*shape, size), at[..., None], -1)[
+        hit = np.take_along_axis(positions.reshape(*shape, size), at[..., None], -1)[
             ..., 0
         ]
         out = np.zeros(operand.size, np.float64)
@@ -267,7 +267,7 @@ class SelectAndScatterAdd(_Selection):
     def transpose(
         self, cotangent: Any, *args: Any, greatest: bool, window: Window
     ) -> Sequence[Any]:
-        """Takes each window's cotangent from the place of its extremum."""
+        """Takes each window's cotangent from the position of its extremum."""
         source, operand = args
         if type(source) is not Var:
             return super().transpose(cotangent, *args)
@@ -278,14 +278,14 @@ class SelectAndScatterAdd(_Selection):
 
 
 def give_back(source: Any, x: Any, greatest: bool, window: Window) -> Any:
-    """Returns each source at the place of its window's winner, summed over windows."""
-    if math.prod(window.dimensions) > _PLACES:
+    """Returns each source at the position of its winner, summed over windows."""
+    if math.prod(window.dimensions) > _POSITIONS:
         return _transposed_fold(source, x, greatest, window)
     wide = padded(x, window, _never(greatest, typeof(x).dtype))
     shape = typeof(wide).shape
     corners = [
-        tuple(k * d for k, d in zip(place, window.window_dilation, strict=True))
-        for place in np.ndindex(*window.dimensions)
+        tuple(k * d for k, d in zip(position, window.window_dilation, strict=True))
+        for position in np.ndindex(*window.dimensions)
     ]
     lengths = typeof(source).shape
     spans = [(n - 1) * s + 1 for n, s in zip(lengths, window.strides, strict=True)]
@@ -321,7 +321,7 @@ def _transposed_fold(source: Any, x: Any, greatest: bool, window: Window) -> Any
 
 
 def _unpad(x: Any, shape: Shape, window: Window) -> Any:
-    """Returns the elements that `padded` kept in their places."""
+    """Returns the elements that `padded` kept in their positions."""
     if all(pair == (0, 0) for pair in window.padding) and typeof(x).shape == shape:
         return x
     cut = [(-low, -high, 0) for low, high in window.padding]

@@ -2,7 +2,7 @@
 
 XLA's windowed reductions on the CPU are slow, and their derivative (a scatter) is very
 slow: a max-pooling of f32[64,28,28,32] by 2×2 takes 0.19 ms, its derivative 30 ms.
-Folding over the places in the window takes 0.10 ms and 0.4 ms, since each place is a
+Folding over the positions in the window takes 0.10 ms and 0.4 ms, since each is a
 strided slice of the whole array and XLA fuses them. So on the CPU small windows are
 folded.
 """
@@ -31,7 +31,7 @@ from fxflow.lax.convolution_dims import (
 from fxflow.lax.padding import pad
 from fxflow.lax.slicing import slice as slice_
 
-# Windows of more places than this along an axis are left to XLA's own operation.
+# Windows of more positions than this along an axis are left to XLA's own operation.
 _FOLDED = 16
 
 
@@ -207,8 +207,8 @@ def padded(x: Any, window: Window, fill: Any) -> Any:
     return pad(x, value, config)
 
 
-def places(x: Any, window: Window, axis: int) -> list[Any]:
-    """Returns the slice of a padded array for each place of the window on an axis."""
+def positions(x: Any, window: Window, axis: int) -> list[Any]:
+    """Returns the slice of a padded array for each window position on an axis."""
     shape = typeof(x).shape
     size, stride = window.dimensions[axis], window.strides[axis]
     step = window.window_dilation[axis]
@@ -226,7 +226,7 @@ def places(x: Any, window: Window, axis: int) -> list[Any]:
 def fold_windows(
     values: Sequence[Any], fills: Sequence[Any], window: Window, combine: Combine
 ) -> list[Any]:
-    """Reduces each window, axis by axis, place by place.
+    """Reduces each window, axis by axis, position by position.
 
     Args:
       values: arrays of one shape, of at least one window.
@@ -239,7 +239,7 @@ def fold_windows(
     for axis in reversed(range(len(window.dimensions))):
         if window.dimensions[axis] == 1 and window.strides[axis] == 1:
             continue
-        columns = [places(row, window, axis) for row in rows]
+        columns = [positions(row, window, axis) for row in rows]
         rows = [column[0] for column in columns]
         for k in range(1, window.dimensions[axis]):
             rows = combine(rows, [column[k] for column in columns])
@@ -247,7 +247,7 @@ def fold_windows(
 
 
 def host_windows(x: Any, window: Window, fill: Any) -> Any:
-    """Returns the windows of a NumPy array, their places in new axes behind."""
+    """Returns the windows of a NumPy array, their positions in new axes behind."""
     pads = [(max(0, low), max(0, high)) for low, high in window.padding]
     shape = tuple(dilated(n, b) for n, b in zip(x.shape, window.base_dilation))
     wide = np.full(shape, fill, x.dtype)

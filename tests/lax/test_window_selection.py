@@ -1,4 +1,4 @@
-"""The derivative of a maximum over windows, by places and axis by axis."""
+"""The derivative of a maximum over windows, by positions and axis by axis."""
 
 import numpy as np
 import pytest

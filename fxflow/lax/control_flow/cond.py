@@ -243,7 +243,7 @@ class _LinearCond:
         self.given = sorted(needed)
         count = len(branches[0].outputs)
         slots: list[Aval] = []
-        places = []
+        slots_of = []
         for part in parts:
             free = list(range(len(slots)))
             taken: list[int] = []
@@ -256,16 +256,16 @@ class _LinearCond:
                 else:
                     free.remove(slot)
                 taken.append(slot)
-            places.append(taken)
+            slots_of.append(taken)
         self.primal = tuple(
             self._values(part, count, slots, taken)
-            for part, taken in zip(parts, places, strict=True)
+            for part, taken in zip(parts, slots_of, strict=True)
         )
         given_avals = [branches[0].in_avals[i] for i in self.given]
         tangent_avals = [a.tangent() for a in chosen(branches[0].in_avals, nonzero)]
         self.tangent = tuple(
             self._tangents(part, given_avals, slots, taken, tangent_avals)
-            for part, taken in zip(parts, places, strict=True)
+            for part, taken in zip(parts, slots_of, strict=True)
         )
 
     def _values(
@@ -414,7 +414,7 @@ def _scalar(value: Any, what: str) -> Aval:
     if aval.shape:
         raise ShapeError(
             f"{what} must be a scalar, got {aval}: reduce it with .any() or .all(), or "
-            "use select for a choice in each place"
+            "use select for an elementwise choice"
         )
     if dtypes.is_key(aval.dtype) or dtypes.is_complex(aval.dtype):
         raise DtypeError(f"{what} must be a bool or a real number, got {aval}")

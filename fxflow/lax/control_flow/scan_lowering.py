@@ -53,11 +53,13 @@ class ScanLowering:
         self.copies = unroll + rest
         carry, ys = self.loop(rounds * unroll, unroll)
         for step in range(rounds * unroll, length):
-            index = self.ctx.constant(np.asarray(self.place(step), self.counter.dtype))
+            index = self.ctx.constant(
+                np.asarray(self.position(step), self.counter.dtype)
+            )
             carry, ys = self.step(self.ctx, index, carry, ys)
         return [*carry, *ys]
 
-    def place(self, step: int) -> int:
+    def position(self, step: int) -> int:
         """Returns which slice a step works on."""
         return self.length - 1 - step if self.reverse else step
 
@@ -76,14 +78,14 @@ class ScanLowering:
         ctx, carry = self.ctx, self.carry
         pieces: list[list[str]] = [[""] * self.length for _ in self.y_avals]
         for step in range(self.length):
-            place = self.place(step)
+            position = self.position(step)
             slices = [
-                self.fixed_slice(x, place, a)
+                self.fixed_slice(x, position, a)
                 for x, a in zip(self.xs, self.x_avals, strict=True)
             ]
             carry, ys = self.body(ctx, carry, slices)
             for piece, y, a in zip(pieces, ys, self.y_avals, strict=True):
-                piece[place] = self.reshape(ctx, y, a, (1, *a.shape))
+                piece[position] = self.reshape(ctx, y, a, (1, *a.shape))
         stacked = []
         for piece, a in zip(pieces, self.y_avals, strict=True):
             if self.length == 1:
@@ -141,7 +143,7 @@ class ScanLowering:
     def step(
         self, ctx: Context, index: str, carry: Sequence[str], ys: Sequence[str]
     ) -> tuple[list[str], list[str]]:
-        """Writes one step at a place known when running."""
+        """Writes one step at a position known when running."""
         slices = [
             self.slice_at(ctx, x, index, a)
             for x, a in zip(self.xs, self.x_avals, strict=True)
@@ -181,10 +183,12 @@ class ScanLowering:
             f"({whole.mlir}, {one.mlir}, {types}) -> {whole.mlir}"
         )
 
-    def fixed_slice(self, x: str, place: int, aval: Aval) -> str:
-        """Writes the slice of a stacked array at a fixed place."""
+    def fixed_slice(self, x: str, position: int, aval: Aval) -> str:
+        """Writes the slice of a stacked array at a fixed position."""
         one = aval.update(shape=(1, *aval.shape))
-        ranges = ", ".join([f"{place}:{place + 1}", *(f"0:{n}" for n in aval.shape)])
+        ranges = ", ".join(
+            [f"{position}:{position + 1}", *(f"0:{n}" for n in aval.shape)]
+        )
         whole = self.stacked(aval).mlir
         piece = self.ctx.emit(
             f"stablehlo.slice {x} [{ranges}] : ({whole}) -> {one.mlir}"

@@ -36,12 +36,12 @@ class Condensed(Primitive):
 
     def each(self, x: Any, outs: list[Any], name: str, **options: Any) -> list[Any]:
         """Fills results with those of SciPy's wrapper, which reports an error last."""
-        for place in np.ndindex(*x.shape[:-2] if x.size else (0,)):
-            function = scipy_linalg().get_lapack_funcs(name, (x[place],))
-            *found, _ = function(x[place], **options)
+        for position in np.ndindex(*x.shape[:-2] if x.size else (0,)):
+            function = scipy_linalg().get_lapack_funcs(name, (x[position],))
+            *found, _ = function(x[position], **options)
             for out, value in zip(outs, found, strict=True):
                 # SciPy's wrapper gives one factor where there is none.
-                out[place] = value[: out.shape[-1]] if value.ndim == 1 else value
+                out[position] = value[: out.shape[-1]] if value.ndim == 1 else value
         return outs
 
     def batch(

@@ -82,10 +82,10 @@ class Geqrf(Primitive):
         outs = [
             np.zeros(a.shape, a.dtype) for a in self.abstract(Aval(x.shape, x.dtype))
         ]
-        for place in np.ndindex(*x.shape[:-2]):
-            if x[place].size:
-                flipped, factors = np.linalg.qr(x[place], mode="raw")
-                outs[0][place], outs[1][place] = flipped.T, factors
+        for position in np.ndindex(*x.shape[:-2]):
+            if x[position].size:
+                flipped, factors = np.linalg.qr(x[position], mode="raw")
+                outs[0][position], outs[1][position] = flipped.T, factors
         return outs
 
     def batch(
@@ -158,13 +158,13 @@ class HouseholderProduct(Primitive):
         """The reflectors, multiplied from the last to the first."""
         out = np.zeros(a.shape, a.dtype)
         m, n = a.shape[-2:]
-        for place in np.ndindex(*a.shape[:-2]):
+        for position in np.ndindex(*a.shape[:-2]):
             q = np.eye(m, n, dtype=a.dtype)
             for k in reversed(range(taus.shape[-1])):
-                v = np.concatenate([np.zeros(k), [1], a[place][k + 1 :, k]])
+                v = np.concatenate([np.zeros(k), [1], a[position][k + 1 :, k]])
                 v = v.astype(a.dtype)
-                q = q - taus[place][k] * np.outer(v, v.conj() @ q)
-            out[place] = q
+                q = q - taus[position][k] * np.outer(v, v.conj() @ q)
+            out[position] = q
         return out
 
     def batch(
@@ -298,7 +298,7 @@ class Geqp3(Primitive):
     nondifferentiable = "differentiate lax.linalg.qr(pivoting=True)"
 
     def abstract(self, x: Aval) -> list[Aval]:
-        """The type of x, which column comes at each place, and min(m, n) factors."""
+        """The type of x, which column comes at each position, and min(m, n) factors."""
         require_matrices(self.name, x)
         front, (m, n) = x.shape[:-2], x.shape[-2:]
         order = Aval((*front, n), np.dtype(np.int32))
@@ -309,8 +309,8 @@ class Geqp3(Primitive):
         (x,), (_, order, factors) = ctx.avals_in, ctx.avals_out
         if not x.size:
             zero, _, none = zeros_text(ctx, ctx.avals_out)
-            (places,) = ctx.compose(lambda: _places(order), [], [])
-            return [zero, places, none]
+            (positions,) = ctx.compose(lambda: _positions(order), [], [])
+            return [zero, positions, none]
         if ctx.platform != "cpu":
             return host_call(ctx, self, operands)
         (free,) = zeros_text(ctx, [order])
@@ -333,11 +333,11 @@ class Geqp3(Primitive):
         if not x.size:
             outs[1][...] = np.arange(x.shape[-1])
             return outs
-        for place in np.ndindex(*x.shape[:-2]):
-            function = scipy_linalg().get_lapack_funcs("geqp3", (x[place],))
-            packed, order, factors, *_ = function(x[place])
+        for position in np.ndindex(*x.shape[:-2]):
+            function = scipy_linalg().get_lapack_funcs("geqp3", (x[position],))
+            packed, order, factors, *_ = function(x[position])
             for out, value in zip(outs, (packed, order - 1, factors), strict=True):
-                out[place] = value
+                out[position] = value
         return outs
 
     def batch(
@@ -351,7 +351,7 @@ class Geqp3(Primitive):
         return {**super().cost(*avals), "flops": flops(avals[0], 4 / 3)}
 
 
-def _places(order: Aval) -> Any:
+def _positions(order: Aval) -> Any:
     return broadcasted_iota(order.dtype, order.shape, order.ndim - 1)
 
 

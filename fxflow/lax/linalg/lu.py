@@ -79,15 +79,15 @@ class Lu(Primitive):
         if ctx.platform == "cpu":
             target = lapack_target("getrf", x.dtype)
         info = Aval(x.shape[:-2], dtypes.int32)
-        result, places, code = call(
+        result, positions, code = call(
             ctx,
             target,
             [(operands[0], x, 2)],
             [(x, 2), (pivots, 1), (info, 0)],
             aliases=[(0, 0)],
         )
-        (places,) = ctx.compose(
-            lambda p: sub(p, full(pivots.shape, 1, np.int32)), [places], [pivots]
+        (positions,) = ctx.compose(
+            lambda p: sub(p, full(pivots.shape, 1, np.int32)), [positions], [pivots]
         )
         # Positive codes mean a zero pivot, which is no failure of the decomposition.
         (failed,) = ctx.compose(
@@ -96,15 +96,15 @@ class Lu(Primitive):
             [info],
         )
         result = checked(ctx, result, x, failed, core=2)
-        (order,) = ctx.compose(lambda p: permutation_of(p, rows), [places], [pivots])
-        return [result, places, order]
+        (order,) = ctx.compose(lambda p: permutation_of(p, rows), [positions], [pivots])
+        return [result, positions, order]
 
     def evaluate(self, x: Any) -> list[Any]:
         """Elimination, column by column."""
         out = [np.zeros(a.shape, a.dtype) for a in self.abstract(_aval(x))]
         m, n = x.shape[-2:]
-        for place in np.ndindex(*x.shape[:-2]):
-            a, pivots, order = x[place].copy(), out[1][place], np.arange(m)
+        for position in np.ndindex(*x.shape[:-2]):
+            a, pivots, order = x[position].copy(), out[1][position], np.arange(m)
             for k in range(min(m, n)):
                 size = np.abs(a[k:, k].real) + np.abs(a[k:, k].imag)
                 p = k + int(np.argmax(size))
@@ -113,7 +113,7 @@ class Lu(Primitive):
                 if a[k, k] != 0:
                     a[k + 1 :, k] /= a[k, k]
                     a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
-            out[0][place], out[2][place] = a, order
+            out[0][position], out[2][position] = a, order
         return out
 
     def jvp(

@@ -179,10 +179,10 @@ class PivotedQr(Primitive):
             outs[2][...] = np.arange(x.shape[-1])
             return outs
         mode = "full" if full_matrices else "economic"
-        for place in np.ndindex(*x.shape[:-2]):
-            found = scipy_linalg().qr(x[place], mode=mode, pivoting=True)
+        for position in np.ndindex(*x.shape[:-2]):
+            found = scipy_linalg().qr(x[position], mode=mode, pivoting=True)
             for out, value in zip(outs, found, strict=True):
-                out[place] = value
+                out[position] = value
         return outs
 
     def jvp(
@@ -192,10 +192,10 @@ class PivotedQr(Primitive):
         (x,), (t,) = primals, tangents
         q, r, order = self.bind(x, **params)
         aval = typeof(x)
-        places = broadcast_in_dim(
+        positions = broadcast_in_dim(
             order, aval.shape, (*range(aval.ndim - 2), aval.ndim - 1)
         )
-        x, t = (take_along(v, places, aval.ndim - 1) for v in (x, t))
+        x, t = (take_along(v, positions, aval.ndim - 1) for v in (x, t))
         changes = _changes("qr", x, t, q, r, **params)
         return [q, r, order], [*changes, Zero(typeof(order).tangent())]
 

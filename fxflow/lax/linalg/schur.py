@@ -75,11 +75,11 @@ class Schur(Primitive):
         """`scipy.linalg.schur`."""
         outs = [np.zeros(x.shape, x.dtype) for _ in range(1 + vectors)]
         kind = "complex" if dtypes.is_complex(x.dtype) else "real"
-        for place in np.ndindex(*x.shape[:-2] if x.size else (0,)):
+        for position in np.ndindex(*x.shape[:-2] if x.size else (0,)):
             # nan is not for SciPy to refuse: LAPACK passes it on.
-            found = scipy_linalg().schur(x[place], output=kind, check_finite=False)
+            found = scipy_linalg().schur(x[position], output=kind, check_finite=False)
             for out, value in zip(outs, found, strict=False):
-                out[place] = value
+                out[position] = value
         return outs
 
     def batch(
