@@ -17,7 +17,7 @@ import numpy as np
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.ir.primitive import MultipleResults, Zero, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer, number
@@ -69,7 +69,7 @@ def folded_length(
 
 
 @register
-class ApproxTopK(Primitive):
+class ApproxTopK(MultipleResults):
     """About the k largest (smallest) elements along an axis. dtypes: floating.
 
     TPU: ApproxTopK. CHLO: top_k elsewhere.
@@ -84,7 +84,6 @@ class ApproxTopK(Primitive):
     """
 
     name = "approx_top_k"
-    multi = True
 
     def abstract(
         self, x: Aval, *, k: int, axis: int, length: int, **params: Any

@@ -19,7 +19,7 @@ from fxflow.core.arrays.aval import Aval, ShapeDtypeStruct
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.effects import DEBUG, IO, ORDERED, TOKEN
-from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.ir.primitive import MultipleResults, Zero, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.partition import by_each_device
 from fxflow.core.tree.paths import keys_of
@@ -38,7 +38,7 @@ VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_a
 
 
 @register
-class PythonCallback(Primitive):
+class PythonCallback(MultipleResults):
     """A call of a Python function of arrays.
 
     Params:
@@ -51,7 +51,6 @@ class PythonCallback(Primitive):
     """
 
     name = "python_callback"
-    multi = True
     host_kinds = frozenset()
     nondifferentiable = (
         "Python code has no derivative: wrap it with fxflow.custom_jvp or "

@@ -215,9 +215,9 @@ class ConvGeneralDilated(Bilinear):
                 typeof(y).shape[rhs_spec[i + 2]], params["rhs_dilation"][i]
             )
             length = dilated(x_aval.shape[lhs_spec[i + 2]], params["lhs_dilation"][i])
-            out = dilated(typeof(ct).shape[out_spec[i + 2]], stride)
+            result = dilated(typeof(ct).shape[out_spec[i + 2]], stride)
             before = window - 1 - low
-            padding.append((before, length + window - 1 - out - before))
+            padding.append((before, length + window - 1 - result - before))
         swapped = (rhs_spec[1], rhs_spec[0], *rhs_spec[2:])
         out = self.bind(
             ct,
@@ -251,8 +251,8 @@ class ConvGeneralDilated(Bilinear):
             length = dilated(
                 typeof(x).shape[lhs_spec[i + 2]], params["lhs_dilation"][i]
             )
-            out = dilated(typeof(ct).shape[out_spec[i + 2]], stride)
-            padding.append((low, out + window - 1 - length - low))
+            result = dilated(typeof(ct).shape[out_spec[i + 2]], stride)
+            padding.append((low, result + window - 1 - length - low))
         numbers = ConvDimensionNumbers(
             *((s[1], s[0], *s[2:]) for s in (lhs_spec, out_spec, rhs_spec))
         )
@@ -284,8 +284,8 @@ class ConvGeneralDilated(Bilinear):
                 typeof(a).update(shape=typeof(a).shape[m:])
                 for a, m in zip(args, mapped, strict=True)
             )
-            out = self.abstract(*inner, **params)
-            return arith.zeros(out.update(shape=(0, *out.shape))), True
+            aval = self.abstract(*inner, **params)
+            return arith.zeros(aval.update(shape=(0, *aval.shape))), True
         if left and right:
             key = "batch_group_count" if batches > 1 else "feature_group_count"
             joined = lhs_spec[0] if batches > 1 else lhs_spec[1]

@@ -11,7 +11,7 @@ from fxflow.core import tree
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.ir.graph import Node, Var
-from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.ir.primitive import MultipleResults, Zero, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import kept
 from fxflow.lax.families import MOVED, Linear
@@ -67,7 +67,7 @@ def copy(x: Any, /) -> Array:
 
 
 @register
-class OptimizationBarrier(Primitive):
+class OptimizationBarrier(MultipleResults):
     """Its operands, computed together before anything that uses them.
 
     dtypes: any. StableHLO: optimization_barrier.
@@ -75,7 +75,6 @@ class OptimizationBarrier(Primitive):
 
     name = "optimization_barrier"
     host_kinds = MOVED
-    multi = True
     linear = True
 
     def abstract(self, *avals: Aval, **params: Any) -> list[Aval]:

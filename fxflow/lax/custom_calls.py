@@ -21,7 +21,7 @@ from fxflow.core.ir.higher_order import (
     split_at,
     spread,
 )
-from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.ir.primitive import MultipleResults, Zero, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import Rewritten
 from fxflow.errors import NotDifferentiableError
@@ -260,7 +260,7 @@ def _no_forward(name: str) -> NotDifferentiableError:
 
 
 @register
-class CustomLinear(Primitive):
+class CustomLinear(MultipleResults):
     """The derivative of a `custom_vjp` function: known by its transpose alone.
 
     Operands are what the backward pass needs, and tangents; it is recorded on tapes and
@@ -275,7 +275,6 @@ class CustomLinear(Primitive):
     """
 
     name = "custom_vjp_linear"
-    multi = True
     host_kinds = frozenset()
     types_inside = True
 

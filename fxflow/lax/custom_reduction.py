@@ -19,7 +19,7 @@ from fxflow.core.interpreters.batching import batch_flat
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph
-from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.ir.primitive import MultipleResults, register
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.lowering import Context
@@ -44,7 +44,7 @@ _PYTHON = (bool, int, float, complex)
 
 
 @register
-class Reduce(Primitive):
+class Reduce(MultipleResults):
     """Reduction by a given associative computation. dtypes: all. StableHLO: reduce.
 
     Operands are the arrays, then as many 0-d initial values.
@@ -55,7 +55,6 @@ class Reduce(Primitive):
     """
 
     name = "reduce"
-    multi = True
     host_kinds = frozenset()
 
     def abstract(self, *avals: Aval, graph: Graph, axes: tuple[int, ...]) -> list[Aval]:

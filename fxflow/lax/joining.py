@@ -13,7 +13,7 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
-from fxflow.core.ir.primitive import Zero, register
+from fxflow.core.ir.primitive import MultipleResults, Zero, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis, canonical_shape
@@ -162,12 +162,11 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
 
 
 @register
-class Split(Linear):
+class Split(Linear, MultipleResults):
     """Consecutive pieces along an axis. All dtypes. StableHLO: slice, one for each."""
 
     name = "split"
     host_kinds = MOVED
-    multi = True
     is_view = True
 
     def abstract(self, x: Aval, *, sizes: tuple[int, ...], axis: int) -> list[Aval]:

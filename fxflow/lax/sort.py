@@ -17,7 +17,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.interpreters.batching import materialize
-from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.ir.primitive import MultipleResults, Zero, register
 from fxflow.core.runtime.eager import library
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, ShapeError
@@ -75,7 +75,7 @@ def _host_keys(x: Any) -> list[Any]:
 
 
 @register
-class Sort(Primitive):
+class Sort(MultipleResults):
     """Sorts lines of several arrays by the first ones. All dtypes. StableHLO: sort.
 
     -0 equals +0; nan is last; complex numbers go by real, then imaginary part.
@@ -83,7 +83,6 @@ class Sort(Primitive):
 
     name = "sort"
     host_kinds = MOVED
-    multi = True
 
     def abstract(
         self, *avals: Aval, dimension: int, is_stable: bool, num_keys: int
@@ -327,14 +326,13 @@ def argsort(operand: Any, dimension: int = -1, is_stable: bool = True) -> Array:
 
 
 @register
-class TopK(Primitive):
+class TopK(MultipleResults):
     """The k largest elements along an axis. dtypes: ordered. CHLO: top_k.
 
     In IEEE's total order; of equal elements those in front come first.
     """
 
     name = "top_k"
-    multi = True
 
     def abstract(self, x: Aval, *, k: int, axis: int) -> list[Aval]:
         """Values, and i32 indices."""

@@ -17,7 +17,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.ir.primitive import Primitive, Zero, register, table
+from fxflow.core.ir.primitive import MultipleResults, Primitive, Zero, register, table
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 
@@ -340,14 +340,13 @@ class Discrete(Primitive):
 
 
 @register
-class Threefry2x32(Discrete):
+class Threefry2x32(Discrete, MultipleResults):
     """The block function, elementwise. dtypes: u32. StableHLO: a private function.
 
     Operands: the key's words (0-d, or of the counters' shape) and the counter's.
     """
 
     name = "threefry2x32"
-    multi = True
     nondifferentiable = "random bits are integers"
     host_bytes = HOST_BYTES
 

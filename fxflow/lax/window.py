@@ -15,7 +15,7 @@ from fxflow.core.interpreters.batching import batch_flat
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph
-from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.ir.primitive import MultipleResults, Primitive, Zero, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.convolution_dims import dilated
@@ -232,7 +232,7 @@ class ReduceWindowMin(WindowExtremum):
 
 
 @register
-class ReduceWindow(Primitive):
+class ReduceWindow(MultipleResults):
     """Windowed reduction by a given computation. dtypes: all. StableHLO: reduce_window.
 
     Operands are the arrays, then as many 0-d initial values. Padding is left out.
@@ -243,7 +243,6 @@ class ReduceWindow(Primitive):
     """
 
     name = "reduce_window"
-    multi = True
     host_kinds = frozenset()
 
     def abstract(self, *avals: Aval, graph: Graph, window: Window) -> list[Aval]:

@@ -16,19 +16,18 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph, Literal, Node, Var, subgraphs
-from fxflow.core.ir.primitive import Primitive, Zero, table
+from fxflow.core.ir.primitive import MultipleResults, Zero, table
 from fxflow.core.ir.staging import trace_flat
 
 T = TypeVar("T")
 
 
-class HigherOrder(Primitive):
+class HigherOrder(MultipleResults):
     """Holds graphs in its parameters; gives a list of results.
 
     Subclasses write `batch_over` in place of `batch` and `batch_named`.
     """
 
-    multi = True
     host_kinds = frozenset()
     types_inside = True
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.ir.rules import GraphRules, HostRules
 from fxflow.core.ir.trace import state
@@ -69,7 +70,7 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
     if TYPE_CHECKING:
         # `register` puts the instance in the class's place, which mypy does not see.
         @classmethod
-        def bind(cls, *args: Any, **params: Any) -> Any:
+        def bind(cls, *args: Any, **params: Any) -> Array:
             """See below."""
 
     else:
@@ -186,6 +187,20 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
 
     def __repr__(self) -> str:
         return self.name
+
+
+class MultipleResults(Primitive):
+    """Base of operations that give a list of results."""
+
+    multi = True
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def bind(  # type: ignore[override]
+            cls, *args: Any, **params: Any
+        ) -> list[Array]:
+            """See `Primitive.bind`."""
 
 
 P = TypeVar("P", bound=Primitive)

@@ -282,7 +282,7 @@ def transpose_by_linearizing(
     ]
 
     def run(*values: Any) -> Sequence[Any]:
-        return primitive.bind(*values, **params)  # type: ignore[no-any-return]
+        return primitive.bind(*values, **params)
 
     lin = linearize_flat(run, primals, linear)
     cts = backward(lin.nodes, lin.inputs, lin.tangents, cotangent)

@@ -137,12 +137,10 @@ class Scatter(Scattering):
         blank = arith.zeros(Aval(typeof(x).shape, wide))
         written = self.bind(blank, indices, numbers, **params)
         won = eq(read_back(params, written, indices, shape), numbers)
-        if type(tx) is Zero:
-            kept = tx
-        else:
-            kept = self.bind(
-                tx, indices, arith.zeros(Aval(shape, aval.dtype)), **params
-            )
+        kept = tx
+        if type(tx) is not Zero:
+            zeros = arith.zeros(Aval(shape, aval.dtype))
+            kept = self.bind(tx, indices, zeros, **params)
         return out, arith.add(kept, sum_at(params, aval, indices, kept_where(won, tu)))
 
     def transpose(

@@ -11,7 +11,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.ir.primitive import MultipleResults, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import NotDifferentiableError
 from fxflow.lax.broadcasting import broadcast_in_dim
@@ -41,7 +41,7 @@ from fxflow.lax.reduction import ReduceSum
 
 
 @register
-class Eig(Primitive):
+class Eig(MultipleResults):
     """Eigenvalues, left and right eigenvectors. dtypes: f32, f64, c64, c128.
 
     LAPACK geev; on accelerators NumPy's on the host.
@@ -52,7 +52,6 @@ class Eig(Primitive):
     """
 
     name = "eig"
-    multi = True
     host_kinds = frozenset()
 
     def abstract(self, x: Aval, *, left: bool, right: bool) -> list[Aval]:

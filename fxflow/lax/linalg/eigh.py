@@ -11,7 +11,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.ir.primitive import MultipleResults, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError
 from fxflow.lax.complex import real
@@ -39,7 +39,7 @@ from fxflow.lax.slicing import slice_in_dim
 
 
 @register
-class Eigh(Primitive):
+class Eigh(MultipleResults):
     """Eigenvectors, ascending eigenvalues. dtypes: f32, f64, c64, c128. LAPACK syevd.
 
     Params:
@@ -47,7 +47,6 @@ class Eigh(Primitive):
     """
 
     name = "eigh"
-    multi = True
     host_kinds = frozenset()
 
     def abstract(self, x: Aval, *, lower: bool) -> list[Aval]:

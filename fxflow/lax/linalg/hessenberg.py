@@ -13,7 +13,7 @@ import numpy as np
 
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.ir.primitive import MultipleResults, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax.linalg.library import (
     call,
@@ -27,10 +27,9 @@ from fxflow.lax.linalg.library import (
 )
 
 
-class Condensed(Primitive):
+class Condensed(MultipleResults):
     """Square matrices to packed ones and some vectors: Hessenberg or tridiagonal."""
 
-    multi = True
     host_kinds = frozenset()
     nondifferentiable = "the reflectors are not determined by the matrix"
 

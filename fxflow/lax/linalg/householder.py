@@ -16,7 +16,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.interpreters.batching import materialize
-from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.ir.primitive import MultipleResults, Primitive, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axis_order import transpose
@@ -46,11 +46,10 @@ _WHOLE = "differentiate lax.linalg.qr, which it is a part of"
 
 
 @register
-class Geqrf(Primitive):
+class Geqrf(MultipleResults):
     """Householder reflectors and R in one matrix, and their factors. LAPACK geqrf."""
 
     name = "geqrf"
-    multi = True
     host_kinds = frozenset()
     nondifferentiable = _WHOLE
 
@@ -286,14 +285,13 @@ def _one_by_one(a: Any, taus: Any, c: Any, left: bool, turned: bool) -> Any:
 
 
 @register
-class Geqp3(Primitive):
+class Geqp3(MultipleResults):
     """Reflectors of a QR decomposition with exchanged columns. LAPACK geqp3.
 
     On GPUs SciPy's on the host.
     """
 
     name = "geqp3"
-    multi = True
     host_kinds = frozenset()
     nondifferentiable = "differentiate lax.linalg.qr(pivoting=True)"
 

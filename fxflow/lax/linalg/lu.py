@@ -11,7 +11,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.ir.primitive import MultipleResults, Zero, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.broadcasting import broadcast_in_dim
@@ -40,7 +40,7 @@ from fxflow.lax.select import select
 
 
 @register
-class Lu(Primitive):
+class Lu(MultipleResults):
     """P x = L U. dtypes: f32, f64, c64, c128. LAPACK getrf.
 
     Results: L (unit diagonal, not stored) and U in one matrix, the pivots, and the
@@ -48,7 +48,6 @@ class Lu(Primitive):
     """
 
     name = "lu"
-    multi = True
     host_kinds = frozenset()
 
     def abstract(self, x: Aval) -> list[Aval]:

@@ -10,7 +10,7 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.ir.primitive import MultipleResults, Zero, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import NotDifferentiableError
 from fxflow.lax.broadcasting import broadcast_in_dim
@@ -37,7 +37,7 @@ from fxflow.lax.slicing import slice_in_dim
 
 
 @register
-class Qr(Primitive):
+class Qr(MultipleResults):
     """x = Q R, R upper triangular. dtypes: f32, f64, c64, c128. LAPACK geqrf, orgqr.
 
     Params:
@@ -45,7 +45,6 @@ class Qr(Primitive):
     """
 
     name = "qr"
-    multi = True
     host_kinds = frozenset()
 
     def abstract(self, x: Aval, *, full_matrices: bool) -> list[Aval]:
@@ -134,7 +133,7 @@ def _changes(
 
 
 @register
-class PivotedQr(Primitive):
+class PivotedQr(MultipleResults):
     """x[:, p] = Q R, the diagonal of R decreasing. dtypes: f32, f64, c64, c128.
 
     LAPACK geqp3, orgqr. Column by column, the one with the longest rest comes next.
@@ -144,7 +143,6 @@ class PivotedQr(Primitive):
     """
 
     name = "pivoted_qr"
-    multi = True
     host_kinds = frozenset()
 
     def abstract(self, x: Aval, *, full_matrices: bool) -> list[Aval]:

@@ -10,7 +10,7 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.ir.primitive import MultipleResults, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax.linalg.library import (
     call,
@@ -25,7 +25,7 @@ from fxflow.lax.linalg.library import (
 
 
 @register
-class Schur(Primitive):
+class Schur(MultipleResults):
     """x = Z T Zᴴ, T upper triangular. dtypes: f32, f64, c64, c128. LAPACK gees.
 
     Of real matrices T has blocks of two where eigenvalues are complex. On GPUs SciPy's
@@ -36,7 +36,6 @@ class Schur(Primitive):
     """
 
     name = "schur"
-    multi = True
     host_kinds = frozenset()
     nondifferentiable = (
         "T and Z are not determined by the matrix: signs and the order of eigenvalues "

@@ -12,7 +12,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.ir.primitive import MultipleResults, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, NotDifferentiableError
 from fxflow.lax.axis_order import rev
@@ -49,7 +49,7 @@ _GPU_BATCHED = 32
 
 
 @register
-class Svd(Primitive):
+class Svd(MultipleResults):
     """x = U diag(s) Vᴴ, s descending. dtypes: f32, f64, c64, c128. LAPACK gesdd.
 
     Results: s, and if `compute_uv` U and Vᴴ.
@@ -60,7 +60,6 @@ class Svd(Primitive):
     """
 
     name = "svd"
-    multi = True
     host_kinds = frozenset()
 
     def abstract(self, x: Aval, *, full_matrices: bool, compute_uv: bool) -> list[Aval]:
