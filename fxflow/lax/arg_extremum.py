@@ -186,12 +186,11 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Array:
 
     Source: StableHLO reduce.
     """
-    result: Array = ArgMax.bind(
+    return ArgMax.bind(
         operand,
         axis=canonical_axis("argmax", axis, typeof(operand).ndim),
         index_dtype=dtypes.dtype(index_dtype),
     )
-    return result
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Array:
@@ -219,9 +218,8 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Array:
 
     Source: StableHLO reduce.
     """
-    result: Array = ArgMin.bind(
+    return ArgMin.bind(
         operand,
         axis=canonical_axis("argmin", axis, typeof(operand).ndim),
         index_dtype=dtypes.dtype(index_dtype),
     )
-    return result

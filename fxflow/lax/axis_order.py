@@ -100,8 +100,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Array:
             lambda w: Transpose.bind(w, permutation=axes + words), operand
         )
         return keys
-    result: Array = Transpose.bind(operand, permutation=axes)
-    return result
+    return Transpose.bind(operand, permutation=axes)
 
 
 @register
@@ -173,5 +172,4 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Array:
     if is_words(aval):
         keys: Array = on_words(lambda w: Rev.bind(w, dimensions=dims), operand)
         return keys
-    result: Array = Rev.bind(operand, dimensions=dims)
-    return result
+    return Rev.bind(operand, dimensions=dims)

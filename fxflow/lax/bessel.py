@@ -178,8 +178,7 @@ def bessel_i0e(x: Any, /) -> Array:
 
     Source: Clenshaw, Chebyshev series for mathematical functions (1962).
     """
-    result: Array = BesselI0e.bind(x)
-    return result
+    return BesselI0e.bind(x)
 
 
 def bessel_i1e(x: Any, /) -> Array:
@@ -203,5 +202,4 @@ def bessel_i1e(x: Any, /) -> Array:
 
     Source: CHLO `bessel_i1e`.
     """
-    result: Array = BesselI1e.bind(x)
-    return result
+    return BesselI1e.bind(x)

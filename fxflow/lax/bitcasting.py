@@ -146,5 +146,4 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Array:
 
     Source: StableHLO `bitcast_convert`.
     """
-    result: Array = BitcastConvertType.bind(operand, new_dtype=dtypes.dtype(new_dtype))
-    return result
+    return BitcastConvertType.bind(operand, new_dtype=dtypes.dtype(new_dtype))

@@ -163,8 +163,7 @@ def bitwise_and(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `and`.
     """
-    result: Array = And.bind(*operands("bitwise_and", x, y))
-    return result
+    return And.bind(*operands("bitwise_and", x, y))
 
 
 @_bitwise_docs
@@ -180,8 +179,7 @@ def bitwise_or(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `or`.
     """
-    result: Array = Or.bind(*operands("bitwise_or", x, y))
-    return result
+    return Or.bind(*operands("bitwise_or", x, y))
 
 
 @_bitwise_docs
@@ -197,8 +195,7 @@ def bitwise_xor(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `xor`.
     """
-    result: Array = Xor.bind(*operands("bitwise_xor", x, y))
-    return result
+    return Xor.bind(*operands("bitwise_xor", x, y))
 
 
 def bitwise_not(x: Any, /) -> Array:
@@ -222,8 +219,7 @@ def bitwise_not(x: Any, /) -> Array:
 
     Source: StableHLO `not`.
     """
-    result: Array = Not.bind(x)
-    return result
+    return Not.bind(x)
 
 
 @_bitwise_docs
@@ -245,8 +241,7 @@ def shift_left(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `shift_left`.
     """
-    result: Array = ShiftLeft.bind(*operands("shift_left", x, y))
-    return result
+    return ShiftLeft.bind(*operands("shift_left", x, y))
 
 
 @_bitwise_docs
@@ -268,8 +263,7 @@ def shift_right_logical(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `shift_right_logical`.
     """
-    result: Array = ShiftRightLogical.bind(*operands("shift_right_logical", x, y))
-    return result
+    return ShiftRightLogical.bind(*operands("shift_right_logical", x, y))
 
 
 @_bitwise_docs
@@ -291,8 +285,7 @@ def shift_right_arithmetic(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `shift_right_arithmetic`.
     """
-    result: Array = ShiftRightArithmetic.bind(*operands("shift_right_arithmetic", x, y))
-    return result
+    return ShiftRightArithmetic.bind(*operands("shift_right_arithmetic", x, y))
 
 
 def population_count(x: Any, /) -> Array:
@@ -313,8 +306,7 @@ def population_count(x: Any, /) -> Array:
 
     Source: StableHLO `popcnt`.
     """
-    result: Array = PopulationCount.bind(x)
-    return result
+    return PopulationCount.bind(x)
 
 
 def clz(x: Any, /) -> Array:
@@ -338,5 +330,4 @@ def clz(x: Any, /) -> Array:
 
     Source: StableHLO `count_leading_zeros`.
     """
-    result: Array = Clz.bind(x)
-    return result
+    return Clz.bind(x)

@@ -188,10 +188,7 @@ def broadcast_in_dim(
         # Dimensions increase, so as many of them as axes leave nothing to do.
         check(BroadcastInDim, aval, shape=wanted, broadcast_dimensions=dims)
         return operand
-    result: Array = BroadcastInDim.bind(
-        operand, shape=wanted, broadcast_dimensions=dims
-    )
-    return result
+    return BroadcastInDim.bind(operand, shape=wanted, broadcast_dimensions=dims)
 
 
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:

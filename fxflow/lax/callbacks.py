@@ -444,8 +444,7 @@ def _one_device(sharding: Any) -> Device:
             f"pure_callback: sharding names the device that calls, got {where} over "
             f"{len(where.devices)} devices"
         )
-    device: Device = where.devices[0]
-    return device
+    return where.devices[0]
 
 
 def io_callback(

@@ -53,5 +53,4 @@ def call(graph: Graph, *args: Any) -> list[Any]:
     Returns:
       The list of its outputs.
     """
-    outs: list[Any] = JitCall.bind(*map(instantiate, args), graph=graph)
-    return outs
+    return JitCall.bind(*map(instantiate, args), graph=graph)

@@ -198,8 +198,7 @@ def _compared_keys(primitive: Any, joined: str, x: Any, y: Any) -> Array:
             broadcast_in_dim(table["random_unwrap"].bind(value), shape + suffix, axes)
         )
     last = tuple(range(len(shape), len(shape) + len(suffix)))
-    result: Array = table[joined].bind(primitive.bind(*words), axes=last)
-    return result
+    return table[joined].bind(primitive.bind(*words), axes=last)
 
 
 def eq(x: Any, y: Any, /) -> Array:
@@ -227,8 +226,7 @@ def eq(x: Any, y: Any, /) -> Array:
     """
     if _of_keys(x) or _of_keys(y):
         return _compared_keys(Eq, "reduce_and", x, y)
-    result: Array = Eq.bind(*operands("eq", x, y))
-    return result
+    return Eq.bind(*operands("eq", x, y))
 
 
 def ne(x: Any, y: Any, /) -> Array:
@@ -256,8 +254,7 @@ def ne(x: Any, y: Any, /) -> Array:
     """
     if _of_keys(x) or _of_keys(y):
         return _compared_keys(Ne, "reduce_or", x, y)
-    result: Array = Ne.bind(*operands("ne", x, y))
-    return result
+    return Ne.bind(*operands("ne", x, y))
 
 
 _comparison_docs = shared("""
@@ -287,8 +284,7 @@ def lt(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `compare`, direction LT.
     """
-    result: Array = Lt.bind(*operands("lt", x, y))
-    return result
+    return Lt.bind(*operands("lt", x, y))
 
 
 @_comparison_docs
@@ -304,8 +300,7 @@ def le(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `compare`, direction LE.
     """
-    result: Array = Le.bind(*operands("le", x, y))
-    return result
+    return Le.bind(*operands("le", x, y))
 
 
 @_comparison_docs
@@ -321,8 +316,7 @@ def gt(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `compare`, direction GT.
     """
-    result: Array = Gt.bind(*operands("gt", x, y))
-    return result
+    return Gt.bind(*operands("gt", x, y))
 
 
 @_comparison_docs
@@ -338,5 +332,4 @@ def ge(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `compare`, direction GE.
     """
-    result: Array = Ge.bind(*operands("ge", x, y))
-    return result
+    return Ge.bind(*operands("ge", x, y))

@@ -196,8 +196,7 @@ def real(x: Any, /) -> Array:
 
     Source: StableHLO `real`.
     """
-    result: Array = Real.bind(x)
-    return result
+    return Real.bind(x)
 
 
 def imag(x: Any, /) -> Array:
@@ -218,8 +217,7 @@ def imag(x: Any, /) -> Array:
 
     Source: StableHLO `imag`.
     """
-    result: Array = Imag.bind(x)
-    return result
+    return Imag.bind(x)
 
 
 def complex(x: Any, y: Any, /) -> Array:
@@ -242,8 +240,7 @@ def complex(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `complex`.
     """
-    result: Array = Complex.bind(*operands("complex", x, y))
-    return result
+    return Complex.bind(*operands("complex", x, y))
 
 
 def conj(x: Any, /) -> Array:
@@ -264,5 +261,4 @@ def conj(x: Any, /) -> Array:
 
     Source: composed of StableHLO `real`, `imag`, `negate` and `complex`.
     """
-    result: Array = Conj.bind(x)
-    return result
+    return Conj.bind(x)

@@ -62,8 +62,7 @@ def copy(x: Any, /) -> Array:
 
     Source: StableHLO has no such operation; the result of a program is a copy.
     """
-    result: Array = Copy.bind(x)
-    return result
+    return Copy.bind(x)
 
 
 @register

@@ -82,8 +82,7 @@ def iota(dtype: Any, size: int) -> Array:
     Source: StableHLO `iota`.
     """
     shape = canonical_shape("iota", (size,), "size")
-    result: Array = Iota.bind(dtype=dtypes.dtype(dtype), shape=shape, dimension=0)
-    return result
+    return Iota.bind(dtype=dtypes.dtype(dtype), shape=shape, dimension=0)
 
 
 def broadcasted_iota(

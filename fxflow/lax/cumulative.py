@@ -383,8 +383,7 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     Source: running sum; on accelerators StableHLO reduce_window.
     """
     axis = canonical_axis("cumsum", axis, typeof(operand).ndim)
-    result: Array = CumSum.bind(operand, axis=axis, reverse=bool(reverse))
-    return result
+    return CumSum.bind(operand, axis=axis, reverse=bool(reverse))
 
 
 @_cumulative_docs
@@ -407,8 +406,7 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     Source: running product; on accelerators StableHLO reduce_window.
     """
     axis = canonical_axis("cumprod", axis, typeof(operand).ndim)
-    result: Array = CumProd.bind(operand, axis=axis, reverse=bool(reverse))
-    return result
+    return CumProd.bind(operand, axis=axis, reverse=bool(reverse))
 
 
 @_cumulative_docs
@@ -429,8 +427,7 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     Source: running maximum; on accelerators StableHLO reduce_window.
     """
     axis = canonical_axis("cummax", axis, typeof(operand).ndim)
-    result: Array = CumMax.bind(operand, axis=axis, reverse=bool(reverse))
-    return result
+    return CumMax.bind(operand, axis=axis, reverse=bool(reverse))
 
 
 @_cumulative_docs
@@ -451,8 +448,7 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     Source: running minimum; on accelerators StableHLO reduce_window.
     """
     axis = canonical_axis("cummin", axis, typeof(operand).ndim)
-    result: Array = CumMin.bind(operand, axis=axis, reverse=bool(reverse))
-    return result
+    return CumMin.bind(operand, axis=axis, reverse=bool(reverse))
 
 
 @_cumulative_docs
@@ -475,5 +471,4 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Array:
     Source: running log-sum-exp; on accelerators a tree of pairs.
     """
     axis = canonical_axis("cumlogsumexp", axis, typeof(operand).ndim)
-    result: Array = CumLogSumExp.bind(operand, axis=axis, reverse=bool(reverse))
-    return result
+    return CumLogSumExp.bind(operand, axis=axis, reverse=bool(reverse))

@@ -421,8 +421,7 @@ def dynamic_slice(
             operand,
         )
         return keys
-    result: Array = DynamicSlice.bind(operand, *starts, slice_sizes=sizes)
-    return result
+    return DynamicSlice.bind(operand, *starts, slice_sizes=sizes)
 
 
 def _no_starts(starts: Sequence[Any], inner: Shape) -> list[Any]:
@@ -479,8 +478,7 @@ def dynamic_update_slice(
         return keys
     if isinstance(update, bool | int | float | complex):
         update = arith.constant(update, aval.dtype)
-    result: Array = DynamicUpdateSlice.bind(operand, update, *starts)
-    return result
+    return DynamicUpdateSlice.bind(operand, update, *starts)
 
 
 def dynamic_slice_in_dim(

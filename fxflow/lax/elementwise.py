@@ -342,8 +342,7 @@ def neg(x: Any, /) -> Array:
 
     Source: StableHLO `negate`.
     """
-    result: Array = Neg.bind(x)
-    return result
+    return Neg.bind(x)
 
 
 _elementwise_docs = shared("""
@@ -373,8 +372,7 @@ def add(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `add`.
     """
-    result: Array = Add.bind(*operands("add", x, y))
-    return result
+    return Add.bind(*operands("add", x, y))
 
 
 @_elementwise_docs
@@ -390,8 +388,7 @@ def sub(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `subtract`.
     """
-    result: Array = Sub.bind(*operands("sub", x, y))
-    return result
+    return Sub.bind(*operands("sub", x, y))
 
 
 @_elementwise_docs
@@ -407,8 +404,7 @@ def mul(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `multiply`.
     """
-    result: Array = Mul.bind(*operands("mul", x, y))
-    return result
+    return Mul.bind(*operands("mul", x, y))
 
 
 @_elementwise_docs
@@ -425,8 +421,7 @@ def div(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `divide`.
     """
-    result: Array = Div.bind(*operands("div", x, y))
-    return result
+    return Div.bind(*operands("div", x, y))
 
 
 @_elementwise_docs
@@ -445,8 +440,7 @@ def rem(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `remainder`.
     """
-    result: Array = Rem.bind(*operands("rem", x, y))
-    return result
+    return Rem.bind(*operands("rem", x, y))
 
 
 def sign(x: Any, /) -> Array:
@@ -470,8 +464,7 @@ def sign(x: Any, /) -> Array:
 
     Source: StableHLO `sign`.
     """
-    result: Array = Sign.bind(x)
-    return result
+    return Sign.bind(x)
 
 
 def abs(x: Any, /) -> Array:
@@ -496,8 +489,7 @@ def abs(x: Any, /) -> Array:
 
     Source: StableHLO `abs`.
     """
-    result: Array = Abs.bind(x)
-    return result
+    return Abs.bind(x)
 
 
 @_elementwise_docs
@@ -517,8 +509,7 @@ def max(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `maximum`.
     """
-    result: Array = Max.bind(*operands("max", x, y))
-    return result
+    return Max.bind(*operands("max", x, y))
 
 
 @_elementwise_docs
@@ -538,5 +529,4 @@ def min(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `minimum`.
     """
-    result: Array = Min.bind(*operands("min", x, y))
-    return result
+    return Min.bind(*operands("min", x, y))

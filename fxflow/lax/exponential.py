@@ -122,8 +122,7 @@ def exp(x: Any, /) -> Array:
 
     Source: StableHLO `exponential`.
     """
-    result: Array = Exp.bind(x)
-    return result
+    return Exp.bind(x)
 
 
 @_exponential_docs
@@ -139,8 +138,7 @@ def exp2(x: Any, /) -> Array:
 
     Source: StableHLO `power`.
     """
-    result: Array = Exp2.bind(x)
-    return result
+    return Exp2.bind(x)
 
 
 @_exponential_docs
@@ -156,8 +154,7 @@ def expm1(x: Any, /) -> Array:
 
     Source: StableHLO `exponential_minus_one`.
     """
-    result: Array = Expm1.bind(x)
-    return result
+    return Expm1.bind(x)
 
 
 @_exponential_docs
@@ -174,8 +171,7 @@ def log(x: Any, /) -> Array:
 
     Source: StableHLO `log`.
     """
-    result: Array = Log.bind(x)
-    return result
+    return Log.bind(x)
 
 
 @_exponential_docs
@@ -191,8 +187,7 @@ def log1p(x: Any, /) -> Array:
 
     Source: StableHLO `log_plus_one`.
     """
-    result: Array = Log1p.bind(x)
-    return result
+    return Log1p.bind(x)
 
 
 @_exponential_docs
@@ -208,5 +203,4 @@ def logistic(x: Any, /) -> Array:
 
     Source: StableHLO `logistic`.
     """
-    result: Array = Logistic.bind(x)
-    return result
+    return Logistic.bind(x)

@@ -242,5 +242,4 @@ def fft(x: Any, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Ar
         x = convert_element_type(x, dtypes.to_complex(typeof(x).dtype))
     if not lengths:
         return as_array(x)
-    result: Array = Fft.bind(x, fft_type=fft_type, fft_lengths=lengths)
-    return result
+    return Fft.bind(x, fft_type=fft_type, fft_lengths=lengths)

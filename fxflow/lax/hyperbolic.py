@@ -111,8 +111,7 @@ def sinh(x: Any, /) -> Array:
       >>> sinh(0.0)
       Array(0., dtype=float32, weak_type=True)
     """
-    result: Array = Sinh.bind(x)
-    return result
+    return Sinh.bind(x)
 
 
 @_hyperbolic_docs
@@ -126,8 +125,7 @@ def cosh(x: Any, /) -> Array:
       >>> cosh(0.0)
       Array(1., dtype=float32, weak_type=True)
     """
-    result: Array = Cosh.bind(x)
-    return result
+    return Cosh.bind(x)
 
 
 @_hyperbolic_docs
@@ -143,8 +141,7 @@ def tanh(x: Any, /) -> Array:
 
     Source: StableHLO `tanh`.
     """
-    result: Array = Tanh.bind(x)
-    return result
+    return Tanh.bind(x)
 
 
 @_hyperbolic_docs
@@ -158,8 +155,7 @@ def asinh(x: Any, /) -> Array:
       >>> asinh(0.0)
       Array(0., dtype=float32, weak_type=True)
     """
-    result: Array = Asinh.bind(x)
-    return result
+    return Asinh.bind(x)
 
 
 @_hyperbolic_docs
@@ -173,8 +169,7 @@ def acosh(x: Any, /) -> Array:
       >>> acosh(1.0)
       Array(0., dtype=float32, weak_type=True)
     """
-    result: Array = Acosh.bind(x)
-    return result
+    return Acosh.bind(x)
 
 
 @_hyperbolic_docs
@@ -188,5 +183,4 @@ def atanh(x: Any, /) -> Array:
       >>> atanh(0.0)
       Array(0., dtype=float32, weak_type=True)
     """
-    result: Array = Atanh.bind(x)
-    return result
+    return Atanh.bind(x)

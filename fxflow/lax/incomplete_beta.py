@@ -197,5 +197,4 @@ def betainc(a: Any, b: Any, x: Any, /) -> Array:
 
     Source: DLMF 8.17.22; Thompson and Barnett (1986).
     """
-    result: Array = RegularizedIncompleteBeta.bind(*operands("betainc", a, b, x))
-    return result
+    return RegularizedIncompleteBeta.bind(*operands("betainc", a, b, x))

@@ -364,8 +364,7 @@ def igamma(a: Any, x: Any, /) -> Array:
       >>> igamma(1.0, 0.0)
       Array(0., dtype=float32, weak_type=True)
     """
-    result: Array = Igamma.bind(*operands("igamma", a, x))
-    return result
+    return Igamma.bind(*operands("igamma", a, x))
 
 
 @_incomplete_gamma_docs
@@ -379,8 +378,7 @@ def igammac(a: Any, x: Any, /) -> Array:
       >>> igammac(1.0, 0.0)
       Array(1., dtype=float32, weak_type=True)
     """
-    result: Array = Igammac.bind(*operands("igammac", a, x))
-    return result
+    return Igammac.bind(*operands("igammac", a, x))
 
 
 @_incomplete_gamma_docs
@@ -394,8 +392,7 @@ def igamma_grad_a(a: Any, x: Any, /) -> Array:
       >>> igamma_grad_a(1.0, 0.0)
       Array(0., dtype=float32, weak_type=True)
     """
-    result: Array = IgammaGradA.bind(*operands("igamma_grad_a", a, x))
-    return result
+    return IgammaGradA.bind(*operands("igamma_grad_a", a, x))
 
 
 @_incomplete_gamma_docs
@@ -409,5 +406,4 @@ def random_gamma_grad(a: Any, x: Any, /) -> Array:
       >>> random_gamma_grad(1.0, 0.0)
       Array(0., dtype=float32, weak_type=True)
     """
-    result: Array = RandomGammaGrad.bind(*operands("random_gamma_grad", a, x))
-    return result
+    return RandomGammaGrad.bind(*operands("random_gamma_grad", a, x))

@@ -121,8 +121,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
         check(Concatenate, *map(typeof, values), dimension=axis)
         keys: Array = on_words(lambda *w: Concatenate.bind(*w, dimension=axis), *values)
         return keys
-    result: Array = Concatenate.bind(*values, dimension=axis)
-    return result
+    return Concatenate.bind(*values, dimension=axis)
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:

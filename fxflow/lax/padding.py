@@ -212,8 +212,7 @@ def pad(
         padding_value, np.generic
     ):
         padding_value = arith.constant(padding_value, aval.dtype)
-    result: Array = Pad.bind(operand, padding_value, padding_config=triples)
-    return result
+    return Pad.bind(operand, padding_value, padding_config=triples)
 
 
 def _pad_words(operand: Any, value: Any, config: Padding) -> Array:
@@ -241,8 +240,7 @@ def _pad_words(operand: Any, value: Any, config: Padding) -> Array:
             shape=shape,
             broadcast_dimensions=tuple(range(rank - len(inner), rank)),
         )
-        result: Array = table["select_n"].bind(mask, around, padded)
-        return result
+        return table["select_n"].bind(mask, around, padded)
 
     result: Array = on_words(chosen, operand, value)
     return result

@@ -296,8 +296,7 @@ def integer_pow(x: Any, y: int) -> Array:
         raise ArgumentError(
             f"integer_pow: the power must be a Python integer, got {y!r}: use lax.pow"
         ) from None
-    result: Array = IntegerPow.bind(x, y=power)
-    return result
+    return IntegerPow.bind(x, y=power)
 
 
 def reciprocal(x: Any, /) -> Array:
@@ -345,8 +344,7 @@ def square(x: Any, /) -> Array:
 
     Source: StableHLO `multiply`.
     """
-    result: Array = Square.bind(x)
-    return result
+    return Square.bind(x)
 
 
 def sqrt(x: Any, /) -> Array:
@@ -370,8 +368,7 @@ def sqrt(x: Any, /) -> Array:
 
     Source: StableHLO `sqrt`.
     """
-    result: Array = Sqrt.bind(x)
-    return result
+    return Sqrt.bind(x)
 
 
 def rsqrt(x: Any, /) -> Array:
@@ -395,8 +392,7 @@ def rsqrt(x: Any, /) -> Array:
 
     Source: StableHLO `rsqrt`.
     """
-    result: Array = Rsqrt.bind(x)
-    return result
+    return Rsqrt.bind(x)
 
 
 def cbrt(x: Any, /) -> Array:
@@ -420,5 +416,4 @@ def cbrt(x: Any, /) -> Array:
 
     Source: StableHLO `cbrt`.
     """
-    result: Array = Cbrt.bind(x)
-    return result
+    return Cbrt.bind(x)

@@ -111,7 +111,6 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Ar
             "reduce_precision: expected exponent_bits >= 1 and mantissa_bits >= 0, got "
             f"{exponent_bits} and {mantissa_bits}"
         )
-    result: Array = ReducePrecision.bind(
+    return ReducePrecision.bind(
         operand, exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits)
     )
-    return result

@@ -568,7 +568,7 @@ def _ragged_dot_general(
     ranges = _group_ranges(name, group_sizes, group_offset, groups, lengths)
     if ragged in lb:
         return dot_general(lhs, rhs, dims, precision, preferred_element_type)
-    result: Array = RaggedDot.bind(
+    return RaggedDot.bind(
         lhs,
         rhs,
         ranges,
@@ -580,7 +580,6 @@ def _ragged_dot_general(
         if preferred_element_type is None
         else dtypes.dtype(preferred_element_type),
     )
-    return result
 
 
 def ragged_dot(

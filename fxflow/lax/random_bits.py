@@ -284,8 +284,7 @@ def random_wrap(data: Any, /, *, dtype: dtypes.KeyDtype = dtypes.key_fry) -> Arr
 
     Source: none; keys are their words in memory.
     """
-    wrapped: Array = RandomWrap.bind(data, dtype=dtype)
-    return wrapped
+    return RandomWrap.bind(data, dtype=dtype)
 
 
 def random_unwrap(keys: Any, /) -> Array:
@@ -306,8 +305,7 @@ def random_unwrap(keys: Any, /) -> Array:
 
     Source: none; keys are their words in memory.
     """
-    words: Array = RandomUnwrap.bind(keys)
-    return words
+    return RandomUnwrap.bind(keys)
 
 
 def random_bits(key: Any, /, bit_width: int, shape: Sequence[int]) -> Array:
@@ -334,10 +332,9 @@ def random_bits(key: Any, /, bit_width: int, shape: Sequence[int]) -> Array:
         raise ArgumentError(
             f"random_bits: bit_width must be 8, 16, 32 or 64, got {bit_width!r}"
         )
-    bits: Array = RandomBits.bind(
+    return RandomBits.bind(
         RandomUnwrap.bind(key), shape=tuple(shape), bit_width=bit_width
     )
-    return bits
 
 
 def random_split(key: Any, /, shape: Sequence[int]) -> Array:
@@ -357,8 +354,7 @@ def random_split(key: Any, /, shape: Sequence[int]) -> Array:
     Source: Salmon et al. 2011; the counter of a new key is its flat position.
     """
     data = RandomSplit.bind(RandomUnwrap.bind(key), shape=tuple(shape))
-    keys: Array = RandomWrap.bind(data, dtype=typeof(key).dtype)
-    return keys
+    return RandomWrap.bind(data, dtype=typeof(key).dtype)
 
 
 def random_fold_in(key: Any, data: Any, /) -> Array:
@@ -388,8 +384,7 @@ def random_fold_in(key: Any, data: Any, /) -> Array:
     else:
         word = convert_element_type(_integer(data, what), WORD)
     out = RandomFoldIn.bind(RandomUnwrap.bind(key), word)
-    folded: Array = RandomWrap.bind(out, dtype=typeof(key).dtype)
-    return folded
+    return RandomWrap.bind(out, dtype=typeof(key).dtype)
 
 
 def random_seed(seed: Any, /, *, dtype: dtypes.KeyDtype = dtypes.key_fry) -> Array:
@@ -414,8 +409,7 @@ def random_seed(seed: Any, /, *, dtype: dtypes.KeyDtype = dtypes.key_fry) -> Arr
 
     Source: Random123's key of a 64-bit integer: high word, low word.
     """
-    key: Array = RandomWrap.bind(_seed_words(seed), dtype=dtype)
-    return key
+    return RandomWrap.bind(_seed_words(seed), dtype=dtype)
 
 
 def _seed_words(seed: Any) -> Any:

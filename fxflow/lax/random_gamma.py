@@ -213,5 +213,4 @@ def random_gamma(key: Any, a: Any, /, *, log_space: bool = False) -> Array:
     shape = typeof(a).shape
     words = table["random_unwrap"].bind(key)
     each = table["random_split"].bind(words, shape=shape)
-    drawn: Array = RandomGamma.bind(each, a, log_space=log_space)
-    return drawn
+    return RandomGamma.bind(each, a, log_space=log_space)

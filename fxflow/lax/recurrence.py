@@ -332,7 +332,4 @@ def linear_recurrence(
     Source: Martin and Cundy 2018, "Parallelizing linear recurrent neural nets".
     """
     axis = canonical_axis("linear_recurrence", axis, typeof(values).ndim)
-    result: Array = LinearRecurrence.bind(
-        coefficients, values, axis=axis, reverse=bool(reverse)
-    )
-    return result
+    return LinearRecurrence.bind(coefficients, values, axis=axis, reverse=bool(reverse))

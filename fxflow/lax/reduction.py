@@ -430,8 +430,7 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Array:
 
     Source: StableHLO reduce with multiply.
     """
-    result: Array = ReduceProd.bind(operand, axes=_axes("reduce_prod", axes, operand))
-    return result
+    return ReduceProd.bind(operand, axes=_axes("reduce_prod", axes, operand))
 
 
 @_reduction_docs
@@ -450,8 +449,7 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Array:
 
     Source: StableHLO reduce with maximum.
     """
-    result: Array = ReduceMax.bind(operand, axes=_axes("reduce_max", axes, operand))
-    return result
+    return ReduceMax.bind(operand, axes=_axes("reduce_max", axes, operand))
 
 
 @_reduction_docs
@@ -470,8 +468,7 @@ def reduce_min(operand: Any, axes: Sequence[int]) -> Array:
 
     Source: StableHLO reduce with minimum.
     """
-    result: Array = ReduceMin.bind(operand, axes=_axes("reduce_min", axes, operand))
-    return result
+    return ReduceMin.bind(operand, axes=_axes("reduce_min", axes, operand))
 
 
 @_reduction_docs
@@ -493,8 +490,7 @@ def reduce_and(operand: Any, axes: Sequence[int]) -> Array:
 
     Source: StableHLO reduce with and.
     """
-    result: Array = ReduceAnd.bind(operand, axes=_axes("reduce_and", axes, operand))
-    return result
+    return ReduceAnd.bind(operand, axes=_axes("reduce_and", axes, operand))
 
 
 @_reduction_docs
@@ -516,8 +512,7 @@ def reduce_or(operand: Any, axes: Sequence[int]) -> Array:
 
     Source: StableHLO reduce with or.
     """
-    result: Array = ReduceOr.bind(operand, axes=_axes("reduce_or", axes, operand))
-    return result
+    return ReduceOr.bind(operand, axes=_axes("reduce_or", axes, operand))
 
 
 @_reduction_docs
@@ -539,5 +534,4 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Array:
 
     Source: StableHLO reduce with xor.
     """
-    result: Array = ReduceXor.bind(operand, axes=_axes("reduce_xor", axes, operand))
-    return result
+    return ReduceXor.bind(operand, axes=_axes("reduce_xor", axes, operand))

@@ -140,8 +140,7 @@ def reshape(
             lambda w: Reshape.bind(w, new_sizes=wanted + inner), operand
         )
         return keys
-    result: Array = Reshape.bind(operand, new_sizes=wanted)
-    return result
+    return Reshape.bind(operand, new_sizes=wanted)
 
 
 def squeeze(array: Any, dimensions: Sequence[int] | None = None) -> Array:

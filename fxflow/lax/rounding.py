@@ -145,8 +145,7 @@ def floor(x: Any, /) -> Array:
       >>> floor(-1.5)
       Array(-2., dtype=float32, weak_type=True)
     """
-    result: Array = Floor.bind(x)
-    return result
+    return Floor.bind(x)
 
 
 @_rounding_docs
@@ -160,8 +159,7 @@ def ceil(x: Any, /) -> Array:
       >>> ceil(1.5)
       Array(2., dtype=float32, weak_type=True)
     """
-    result: Array = Ceil.bind(x)
-    return result
+    return Ceil.bind(x)
 
 
 @_rounding_docs
@@ -188,8 +186,7 @@ def round(
     Source: StableHLO `round_nearest_afz`, `round_nearest_even`.
     """
     method = RoundingMethod(rounding_method)
-    result: Array = Round.bind(x, rounding_method=method)
-    return result
+    return Round.bind(x, rounding_method=method)
 
 
 def nextafter(x: Any, y: Any, /) -> Array:
@@ -215,8 +212,7 @@ def nextafter(x: Any, y: Any, /) -> Array:
 
     Source: CHLO `next_after`.
     """
-    result: Array = Nextafter.bind(*operands("nextafter", x, y))
-    return result
+    return Nextafter.bind(*operands("nextafter", x, y))
 
 
 @_rounding_docs
@@ -230,5 +226,4 @@ def is_finite(x: Any, /) -> Array:
       >>> is_finite(np.array([1.0, np.inf], "f4"))
       Array([ True, False], dtype=bool)
     """
-    result: Array = IsFinite.bind(x)
-    return result
+    return IsFinite.bind(x)

@@ -215,8 +215,7 @@ def select_n(which: Any, /, *cases: Any) -> Array:
             else c
             for c, a in zip(arrays, avals, strict=True)
         ]
-    result: Array = SelectN.bind(which, *arrays)
-    return result
+    return SelectN.bind(which, *arrays)
 
 
 def _select_keys(which: Any, cases: Sequence[Any], avals: Sequence[Aval]) -> Array:
@@ -229,10 +228,7 @@ def _select_keys(which: Any, cases: Sequence[Any], avals: Sequence[Aval]) -> Arr
             shape=mask.shape + avals[0].dtype.suffix,
             broadcast_dimensions=tuple(range(mask.ndim)),
         )
-    out: Array = table["random_wrap"].bind(
-        SelectN.bind(which, *words), dtype=avals[0].dtype
-    )
-    return out
+    return table["random_wrap"].bind(SelectN.bind(which, *words), dtype=avals[0].dtype)
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Array:
@@ -337,5 +333,4 @@ def clamp(min: Any, x: Any, max: Any) -> Array:
 
     Source: StableHLO `clamp`.
     """
-    result: Array = Clamp.bind(*operands("clamp", min, x, max))
-    return result
+    return Clamp.bind(*operands("clamp", min, x, max))

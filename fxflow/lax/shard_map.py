@@ -529,7 +529,6 @@ def _unstacking(graph: Graph, own: Sequence[bool]) -> Graph:
         for i, grown in enumerate(own):
             if grown:
                 given[i] = reshape(given[i], graph.in_avals[i].shape)
-        outs: list[Any] = graph.evaluate(*given)
-        return outs
+        return graph.evaluate(*given)
 
     return trace_closed(run, avals, name=graph.name)

@@ -181,10 +181,9 @@ def slice(
             operand,
         )
         return keys
-    result: Array = Slice.bind(
+    return Slice.bind(
         operand, start_indices=starts, limit_indices=limits, strides=steps
     )
-    return result
 
 
 def slice_in_dim(

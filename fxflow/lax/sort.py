@@ -318,8 +318,7 @@ def argsort(operand: Any, dimension: int = -1, is_stable: bool = True) -> Array:
     _, order = Sort.bind(
         operand, positions, dimension=axis, is_stable=bool(is_stable), num_keys=1
     )
-    result: Array = order
-    return result
+    return order
 
 
 # -- the largest -----------------------------------------------------------------------

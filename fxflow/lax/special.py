@@ -146,8 +146,7 @@ def erf(x: Any, /) -> Array:
       >>> erf(0.0)
       Array(0., dtype=float32, weak_type=True)
     """
-    result: Array = Erf.bind(x)
-    return result
+    return Erf.bind(x)
 
 
 @_special_docs
@@ -161,8 +160,7 @@ def erfc(x: Any, /) -> Array:
       >>> erfc(0.0)
       Array(1., dtype=float32, weak_type=True)
     """
-    result: Array = Erfc.bind(x)
-    return result
+    return Erfc.bind(x)
 
 
 @_special_docs
@@ -176,8 +174,7 @@ def erf_inv(x: Any, /) -> Array:
       >>> erf_inv(0.0)
       Array(0., dtype=float32, weak_type=True)
     """
-    result: Array = ErfInv.bind(x)
-    return result
+    return ErfInv.bind(x)
 
 
 @_special_docs
@@ -191,8 +188,7 @@ def lgamma(x: Any, /) -> Array:
       >>> lgamma(2.0)
       Array(0., dtype=float32, weak_type=True)
     """
-    result: Array = Lgamma.bind(x)
-    return result
+    return Lgamma.bind(x)
 
 
 @_special_docs
@@ -206,8 +202,7 @@ def digamma(x: Any, /) -> Array:
       >>> digamma(1.0)
       Array(-0.57721..., dtype=float32, weak_type=True)
     """
-    result: Array = Digamma.bind(x)
-    return result
+    return Digamma.bind(x)
 
 
 def polygamma(m: Any, x: Any, /) -> Array:
@@ -234,8 +229,7 @@ def polygamma(m: Any, x: Any, /) -> Array:
 
     Source: CHLO `polygamma`.
     """
-    result: Array = Polygamma.bind(*operands("polygamma", m, x))
-    return result
+    return Polygamma.bind(*operands("polygamma", m, x))
 
 
 def zeta(x: Any, q: Any, /) -> Array:
@@ -262,5 +256,4 @@ def zeta(x: Any, q: Any, /) -> Array:
 
     Source: CHLO `zeta`.
     """
-    result: Array = Zeta.bind(*operands("zeta", x, q))
-    return result
+    return Zeta.bind(*operands("zeta", x, q))

@@ -333,8 +333,7 @@ def as_sharding(where: Any, what: str) -> Sharding:
     if isinstance(where, PartitionSpec):
         return NamedSharding(get_mesh(), where)
     if isinstance(where, Device):
-        sharding: Sharding = buffers.placement(where).sharding
-        return sharding
+        return buffers.placement(where).sharding
     if isinstance(where, str):
         return SingleDeviceSharding(where)
     raise ArgumentError(

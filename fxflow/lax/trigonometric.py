@@ -135,8 +135,7 @@ def sin(x: Any, /) -> Array:
 
     Source: StableHLO `sine`.
     """
-    result: Array = Sin.bind(x)
-    return result
+    return Sin.bind(x)
 
 
 @_trigonometric_docs
@@ -152,8 +151,7 @@ def cos(x: Any, /) -> Array:
 
     Source: StableHLO `cosine`.
     """
-    result: Array = Cos.bind(x)
-    return result
+    return Cos.bind(x)
 
 
 @_trigonometric_docs
@@ -169,8 +167,7 @@ def tan(x: Any, /) -> Array:
 
     Source: StableHLO `tan`.
     """
-    result: Array = Tan.bind(x)
-    return result
+    return Tan.bind(x)
 
 
 @_trigonometric_docs
@@ -186,8 +183,7 @@ def asin(x: Any, /) -> Array:
 
     Source: CHLO `asin`.
     """
-    result: Array = Asin.bind(x)
-    return result
+    return Asin.bind(x)
 
 
 @_trigonometric_docs
@@ -203,8 +199,7 @@ def acos(x: Any, /) -> Array:
 
     Source: CHLO `acos`.
     """
-    result: Array = Acos.bind(x)
-    return result
+    return Acos.bind(x)
 
 
 @_trigonometric_docs
@@ -220,8 +215,7 @@ def atan(x: Any, /) -> Array:
 
     Source: CHLO `atan`.
     """
-    result: Array = Atan.bind(x)
-    return result
+    return Atan.bind(x)
 
 
 def atan2(x: Any, y: Any, /) -> Array:
@@ -248,5 +242,4 @@ def atan2(x: Any, y: Any, /) -> Array:
 
     Source: StableHLO `atan2`.
     """
-    result: Array = Atan2.bind(*operands("atan2", x, y))
-    return result
+    return Atan2.bind(*operands("atan2", x, y))

@@ -90,10 +90,7 @@ def convert(value: Array, dtype: Any, weak: bool = False) -> Array:
         return value
     if aval.dtype == dtype and not aval.ndim and type(value) is Array:
         return put_host(np.asarray(value), Aval((), dtype, weak))
-    made: Array = table["convert_element_type"].bind(
-        value, new_dtype=dtype, weak_type=weak
-    )
-    return made
+    return table["convert_element_type"].bind(value, new_dtype=dtype, weak_type=weak)
 
 
 def array_of(value: Any, name: str, dtype: Any = None) -> Array:

@@ -51,8 +51,7 @@ def broadcast_to(
 def _broadcast_to(array: Any, shape: Shape) -> Array:
     array = array_of(array, "broadcast_to")
     require_broadcasts("broadcast_to", array.aval, shape)
-    out: Array = repeated(array, shape)
-    return out
+    return repeated(array, shape)
 
 
 def require_broadcasts(name: str, aval: Aval, shape: Shape) -> None:

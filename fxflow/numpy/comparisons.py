@@ -52,8 +52,7 @@ def _order(name: str, summary: str, primitive: str) -> Binary[Array]:
 
     def compute(x: Array, y: Array) -> Array:
         if not dtypes.is_complex(x.aval.dtype):
-            plain: Array = table[primitive].bind(x, y)
-            return plain
+            return table[primitive].bind(x, y)
         # By real parts, and where those are equal by imaginary parts.
         real_x, real_y = lax.real(x), lax.real(y)
         tie = table[primitive].bind(lax.imag(x), lax.imag(y))
@@ -85,8 +84,7 @@ def truth(name: str, x: Any) -> Array:
         return array
     if dtypes.is_key(aval.dtype):
         raise DtypeError(f"{name}: keys are neither true nor false, got {aval}")
-    found: Array = table["ne"].bind(array, constant(0, aval.dtype))
-    return found
+    return table["ne"].bind(array, constant(0, aval.dtype))
 
 
 def _truths(name: str, x: Any, y: Any) -> list[Array]:

@@ -115,8 +115,7 @@ def _device_slice(x: Array, index: int) -> Array | None:
     if placement.platform == "cpu" and buffers.default_placement().is_host:
         return from_host(buffers.to_host(part)[0], placed_on(aval.update(shape=rest)))
     there = buffers.part_placement(placement, placement.local[at])
-    one: Array = Array(part, placed_on(aval.update(shape=(1, *rest)), there))[0]
-    return one
+    return Array(part, placed_on(aval.update(shape=(1, *rest)), there))[0]
 
 
 def _slices(shape: tuple[int, ...], placement: Any) -> dict[int, int]:

@@ -56,8 +56,7 @@ def _vector(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) -> Arra
     def root(x: Any) -> Any:
         return x ** (1 / order)
 
-    out: Array = flat_at_zero(root, total) if order > 0 else root(total)
-    return out
+    return flat_at_zero(root, total) if order > 0 else root(total)
 
 
 def _matrix(x: Array, order: Any, rows: int, columns: int, keepdims: bool) -> Array:

@@ -68,8 +68,7 @@ def choose_between(condition: Array, x: Array, y: Array) -> Array:
             x = repeated(x, shape)
     if dtypes.is_key(x.aval.dtype):
         return lax.select(condition, x, y)
-    out: Array = table["select_n"].bind(condition, y, x)
-    return out
+    return table["select_n"].bind(condition, y, x)
 
 
 def select(
@@ -170,8 +169,7 @@ def piecewise(
     out = value_of(default)
     for condition, piece in zip(conditions, functions, strict=True):
         out = choose_between(condition, value_of(piece), out)
-    whole: Array = repeated(out, x.aval.shape)
-    return whole
+    return repeated(out, x.aval.shape)
 
 
 def choose(

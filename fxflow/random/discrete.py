@@ -75,8 +75,7 @@ def bernoulli(
     first, second = (lax.index_in_dim(both, i, 0, keepdims=False) for i in (0, 1))
     # The second draw decides within the last bit of the first.
     eps = float(dtypes.finfo(aval.dtype).eps)
-    finer: Array = lax.lt(lax.mul(second, eps), lax.sub(probability, first))
-    return finer
+    return lax.lt(lax.mul(second, eps), lax.sub(probability, first))
 
 
 @sampler("shape", "dtype")
@@ -239,5 +238,4 @@ def categorical(
     _, top = lax.top_k(lax.add(logits, noise), wanted, axis=axis)
     order = (axis, *(a for a in range(aval.ndim) if a != axis))
     first = lax.reshape(lax.transpose(top, order), full)
-    chosen: Array = lax.convert_element_type(first, index)
-    return chosen
+    return lax.convert_element_type(first, index)

@@ -29,8 +29,7 @@ from fxflow.random._layout import sampler
 def _gamma(words: Any, a: Any, shape: Any, log_space: bool) -> Array:
     """Returns gamma numbers from the words of one key."""
     each = RandomSplit.bind(words, shape=shape)
-    drawn: Array = RandomGamma.bind(each, arith.repeated(a, shape), log_space=log_space)
-    return drawn
+    return RandomGamma.bind(each, arith.repeated(a, shape), log_space=log_space)
 
 
 @sampler("shape", "dtype")

@@ -66,8 +66,7 @@ def normal(
         return drawn
     part = dtypes.to_real(chosen)
     real, imag = (draws.normal(w, shape, part) for w in draws.split(words, 2))
-    both: Array = lax.complex(lax.div(real, SQRT2), lax.div(imag, SQRT2))
-    return both
+    return lax.complex(lax.div(real, SQRT2), lax.div(imag, SQRT2))
 
 
 @sampler("shape", "dtype")
@@ -110,8 +109,7 @@ def truncated_normal(
         lax.nextafter(stop_gradient(p), arith.constant(to, chosen))
         for p, to in ((low, math.inf), (high, -math.inf))
     )
-    kept: Array = lax.min(fit(most, full), lax.max(fit(least, full), drawn))
-    return kept
+    return lax.min(fit(most, full), lax.max(fit(least, full), drawn))
 
 
 @sampler("shape", "dtype")

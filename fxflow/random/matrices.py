@@ -145,5 +145,4 @@ def orthogonal(
     out = lax.mul(q, phases)
     if n < columns:
         out = lax.transpose(out, (*range(ndim - 2), ndim - 1, ndim - 2))
-    drawn: Array = out
-    return drawn
+    return out

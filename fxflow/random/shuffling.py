@@ -248,8 +248,7 @@ def _choice(
         if a is not None and not count:
             own = typeof(a)
             full = own.shape[:axis] + shape + own.shape[axis + 1 :]
-            nothing: Array = lax.full(full, 0, own.dtype)
-            return nothing
+            return lax.full(full, 0, own.dtype)
     elif p is None:
         order = lax.iota(default, count)
         if a is not None and typeof(a).ndim == 1 and not dtypes.is_key(typeof(a).dtype):
@@ -267,8 +266,7 @@ def _choice(
             noise = gumbel_of(words, (count,), dtype, mode, "choice")
             _, top = lax.top_k(lax.add(noise, lax.log(chance)), drawn)
             index = lax.convert_element_type(lax.reshape(top, shape), default)
-    out: Array = index if a is None else _take(a, index, axis)
-    return out
+    return index if a is None else _take(a, index, axis)
 
 
 def _by_probability(words: Any, p: Any, shape: Any, dtype: Any) -> Any:

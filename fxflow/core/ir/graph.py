@@ -153,8 +153,7 @@ class Graph:
         if known is None:
             known = frozenset().union(*(node.effects for node in self.nodes))
             self.memo["effects"] = known
-        result: frozenset[Any] = known
-        return result
+        return known
 
     def evaluate(self, *args: Any) -> list[Any]:
         """Runs the graph under the current interpreter.
@@ -238,8 +237,7 @@ def last_uses(graph: Graph) -> list[list[Var]]:
             known.append(dying)
         known.reverse()
         graph.memo["last_uses"] = known
-    result: list[list[Var]] = known
-    return result
+    return known
 
 
 def evaluate(graph: Graph, args: Iterable[Any]) -> list[Any]:

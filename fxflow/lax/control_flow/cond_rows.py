@@ -188,8 +188,7 @@ def select_branches(
             for guard in (None, _guarded)
         )
     graph, guarded = known
-    outs: list[Any] = CondRows.bind(*args, graph=graph, guarded=guarded)
-    return outs
+    return CondRows.bind(*args, graph=graph, guarded=guarded)
 
 
 Guard = Callable[[Any, Sequence[Any], Sequence[bool]], list[Any]]

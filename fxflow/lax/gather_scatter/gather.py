@@ -360,8 +360,7 @@ def gather(
             lambda w: Gather.bind(w, start_indices, **params), operand
         )
         return keys
-    result: Array = Gather.bind(operand, start_indices, **params)
-    return result
+    return Gather.bind(operand, start_indices, **params)
 
 
 def fill_param(fill_value: Any, aval: Aval, mode: GatherScatterMode) -> Any:

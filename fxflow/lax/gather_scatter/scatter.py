@@ -356,8 +356,7 @@ def scatter(
             lambda w, u: Scatter.bind(w, scatter_indices, u, **params), operand, updates
         )
         return keys
-    result: Array = Scatter.bind(operand, scatter_indices, updates, **params)
-    return result
+    return Scatter.bind(operand, scatter_indices, updates, **params)
 
 
 class CombiningScatter(Protocol):
@@ -438,8 +437,7 @@ def _combining(
         )
         if prepared is not None:
             updates = prepared(updates)
-        result: Array = primitive.bind(operand, scatter_indices, updates, **params)
-        return result
+        return primitive.bind(operand, scatter_indices, updates, **params)
 
     numeric = primitive.kinds is NUMERIC
     function.__doc__ = _DOC.format(

@@ -187,11 +187,10 @@ def scatter_apply(
         raise DtypeError(
             f"scatter_apply: func must keep the dtype of {scalar}, it returns {out}"
         )
-    result: Array = ScatterApply.bind(
+    return ScatterApply.bind(
         operand,
         scatter_indices,
         graph=graph,
         update_shape=canonical_shape("scatter_apply", update_shape, "update_shape"),
         **params,
     )
-    return result

@@ -202,9 +202,8 @@ def eig(
 
     Source: LAPACK geev.
     """
-    outs: list[Array] = Eig.bind(
+    return Eig.bind(
         x,
         left=bool(compute_left_eigenvectors),
         right=bool(compute_right_eigenvectors),
     )
-    return outs

@@ -392,8 +392,7 @@ def householder_product(a: Any, taus: Any) -> Array:
 
     Source: LAPACK orgqr, ungqr.
     """
-    result: Array = HouseholderProduct.bind(a, taus)
-    return result
+    return HouseholderProduct.bind(a, taus)
 
 
 def geqp3(x: Any) -> tuple[Array, Array, Array]:
@@ -448,5 +447,4 @@ def ormqr(
 
     Source: LAPACK ormqr, unmqr.
     """
-    result: Array = Ormqr.bind(a, taus, c, left=bool(left), transpose=bool(transpose))
-    return result
+    return Ormqr.bind(a, taus, c, left=bool(left), transpose=bool(transpose))

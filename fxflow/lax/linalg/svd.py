@@ -331,7 +331,6 @@ def svd(
             for out, axis in zip(outs, axes, strict=False)
         ]
     if not compute_uv:
-        only: Array = outs[0]
-        return only
+        return outs[0]
     s, u, vh = outs
     return u, s, vh

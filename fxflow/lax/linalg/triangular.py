@@ -318,8 +318,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
     """
     aval = typeof(x)
     require_matrices("cholesky", aval, square=True)
-    result: Array = Cholesky.bind(symmetrized(x) if symmetrize_input else x)
-    return result
+    return Cholesky.bind(symmetrized(x) if symmetrize_input else x)
 
 
 def triangular_solve(

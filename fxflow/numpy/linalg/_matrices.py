@@ -42,8 +42,7 @@ def adjoint(x: Any) -> Any:
 
 def identity_like(a: Any, n: int) -> Array:
     eye = np.eye(n, dtype=np.float32).astype(a.aval.dtype)
-    out: Array = repeated(wrap_host(eye), (*a.aval.shape[:-2], n, n))
-    return out
+    return repeated(wrap_host(eye), (*a.aval.shape[:-2], n, n))
 
 
 def precision_of(x: Any) -> float:

@@ -158,5 +158,4 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """Kullback and Leibler's divergence p log(p / q) - p + q."""
     p, q = operands("kl_div", p, q)
-    out: Array = rel_entr(p, q) - p + q
-    return out
+    return rel_entr(p, q) - p + q
