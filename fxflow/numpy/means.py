@@ -10,6 +10,7 @@ from fxflow import lax
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer
@@ -63,9 +64,6 @@ def mean(
 
     Args:
       dtype: of the result; None is that of `a`, made a float.
-
-    Raises:
-      ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
       Of no elements: nan. 16-bit floats are added up in 32 bits.
@@ -195,8 +193,28 @@ def _joint(given: Any, result: Any) -> Any:
     return result
 
 
+_deviation_docs = shared("""
+    Args:
+      dtype: of the result; None is that of `a`, made a (real) float.
+      ddof: a number, subtracted from the number of elements in the divisor.
+      mean: the mean, if it is known already: of a shape that broadcasts to `a`, as
+        `mean(..., keepdims=True)` gives it.
+
+    Returns:
+      Real array without the reduced axes.
+
+    Raises:
+      ArgumentError: both `ddof` and `correction`, or `out`, are given.
+      ShapeError: `mean` or `where` does not broadcast to `a`.
+
+    Special cases:
+      Of no more than `ddof` elements: nan.
+""")
+
+
 @library("axis", "dtype", "out", "ddof", "keepdims", "correction")
 @reduction_docs
+@_deviation_docs
 def var(
     a: ArrayLike,
     axis: Axes = None,
@@ -212,18 +230,7 @@ def var(
     """Returns the variance: the mean of squared distances from the mean.
 
     Args:
-      dtype: of the result; None is that of `a`, made a (real) float.
       correction: the same as `ddof`, the array API's name; None leaves it to `ddof`.
-
-    Returns:
-      Real array without the reduced axes.
-
-    Raises:
-      ArgumentError: both `ddof` and `correction`, or `out`, are given.
-      ShapeError: `mean` or `where` does not broadcast to `a`.
-
-    Special cases:
-      Of no more than `ddof` elements: nan.
 
     Example:
       >>> var(np.array([1.0, 3.0]))
@@ -265,6 +272,7 @@ def var(
 
 @library("axis", "dtype", "out", "ddof", "keepdims", "correction")
 @reduction_docs
+@_deviation_docs
 def std(
     a: ArrayLike,
     axis: Axes = None,
@@ -280,15 +288,7 @@ def std(
     """Returns the standard deviation, the square root of `var`.
 
     Args:
-      dtype: of the result; None is that of `a`, made a (real) float.
       correction: the same as `ddof`, the array API's name.
-
-    Returns:
-      Real array without the reduced axes.
-
-    Raises:
-      ArgumentError: both `ddof` and `correction`, or `out`, are given.
-      ShapeError: `mean` or `where` does not broadcast to `a`.
 
     Special cases:
       The derivative of a standard deviation of 0 is 0.

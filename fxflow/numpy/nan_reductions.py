@@ -68,10 +68,6 @@ def nansum(
 
     Args:
       dtype: of the result, see `sum`.
-      initial: a number to start from.
-
-    Raises:
-      ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
       Of nothing but nan: 0.
@@ -99,10 +95,6 @@ def nanprod(
 
     Args:
       dtype: of the result, see `prod`.
-      initial: a number to start from.
-
-    Raises:
-      ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
       Of nothing but nan: 1.
@@ -150,9 +142,6 @@ def nanmax(
     Args:
       initial: a bound of the result; needed for no elements and with `where`.
 
-    Raises:
-      ArgumentError: `a` is no array, or `out` is given.
-
     Special cases:
       Of nothing but nan: nan.
 
@@ -178,9 +167,6 @@ def nanmin(
     Args:
       initial: a bound of the result; needed for no elements and with `where`.
 
-    Raises:
-      ArgumentError: `a` is no array, or `out` is given.
-
     Special cases:
       Of nothing but nan: nan.
 
@@ -205,29 +191,21 @@ def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
     return choose_between(nothing, lax.full_like(index, -1), index)
 
 
-_nan_extremum_docs = shared("""
+_index_docs = shared("""
     Args:
-      a: array-like[...].
       axis: along which; None is over all elements in order.
-      out: not supported: arrays are immutable.
-      keepdims: whether reduced axes stay, with length 1.
 
     Returns:
       Default integer array without the axis.
 
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ArgumentError: `a` is no array, or `out` is given.
-
     Special cases:
       Of nothing but nan: -1.
-
-    Source: `numpy.{name}`.
 """)
 
 
 @library("axis", "out", "keepdims")
-@_nan_extremum_docs
+@reduction_docs
+@_index_docs
 def nanargmax(
     a: ArrayLike,
     axis: int | None = None,
@@ -244,7 +222,8 @@ def nanargmax(
 
 
 @library("axis", "out", "keepdims")
-@_nan_extremum_docs
+@reduction_docs
+@_index_docs
 def nanargmin(
     a: ArrayLike,
     axis: int | None = None,
@@ -278,9 +257,6 @@ def nanmean(
     Args:
       dtype: of the result, see `mean`.
 
-    Raises:
-      ArgumentError: `a` is no array, or `out` is given.
-
     Special cases:
       Of nothing but nan: nan.
 
@@ -294,30 +270,20 @@ def nanmean(
 
 _deviation_docs = shared("""
     Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
       dtype: of the result, see `var`.
-      out: not supported: arrays are immutable.
       ddof: what is subtracted from the number of elements in the divisor.
-      keepdims: whether reduced axes stay, with length 1.
-      where: bool array that broadcasts to `a`: which elements count.
       mean: the mean, if it is known already; see `var`.
 
     Returns:
       Real array without the reduced axes.
 
-    Raises:
-      AxisError: an axis is out of range or named twice.
-      ArgumentError: `a` is no array, or `out` is given.
-
     Special cases:
       Of no more than `ddof` elements that are not nan: nan.
-
-    Source: `numpy.{name}`.
 """)
 
 
 @library("axis", "dtype", "out", "ddof", "keepdims")
+@reduction_docs
 @_deviation_docs
 def nanvar(
     a: ArrayLike,
@@ -340,6 +306,7 @@ def nanvar(
 
 
 @library("axis", "dtype", "out", "ddof", "keepdims")
+@reduction_docs
 @_deviation_docs
 def nanstd(
     a: ArrayLike,

@@ -82,19 +82,21 @@ reduction_docs = shared("""
     Args:
       a: array-like[...].
       axis: int, tuple of ints, or None for all axes.
+      dtype: of the result; None is that of `a`, narrow integers and bools widened to
+        the default integer.
       out: not supported: arrays are immutable.
       keepdims: whether reduced axes stay, with length 1.
+      initial: a number to start from.
       where: bool array that broadcasts to `a`: which elements count.
       promote_integers: whether narrow integers are widened.
-      ddof: a number, subtracted from the number of elements in the divisor.
-      mean: the mean, if it is known already: of a shape that broadcasts to `a`, as
-        `mean(..., keepdims=True)` gives it.
 
     Returns:
       Array without the reduced axes.
 
     Raises:
       AxisError: an axis is out of range or named twice.
+      ...
+      ArgumentError: `a` is no array, or `out` is given.
 
     Source: `numpy.{name}`.
 """)
@@ -113,14 +115,6 @@ def sum(
     promote_integers: bool = True,
 ) -> Array:
     """Adds up elements.
-
-    Args:
-      dtype: of the result; None is that of `a`, narrow integers and bools widened to
-        the default integer.
-      initial: a number to start from.
-
-    Raises:
-      ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
       Of no elements: 0. 16-bit floats are added up in 32 bits. With `dtype=bool`:
@@ -165,14 +159,6 @@ def prod(
     promote_integers: bool = True,
 ) -> Array:
     """Multiplies elements.
-
-    Args:
-      dtype: of the result; None is that of `a`, narrow integers and bools widened to
-        the default integer.
-      initial: a number to start from.
-
-    Raises:
-      ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
       Of no elements: 1. With `dtype=bool`: whether no element is zero.
@@ -287,7 +273,6 @@ def max(
 
     Raises:
       ShapeError: there are no elements, and no `initial`.
-      ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
       nan if any element is nan. Complex numbers are ordered by real, then imaginary
@@ -320,7 +305,6 @@ def min(
 
     Raises:
       ShapeError: there are no elements, and no `initial`.
-      ArgumentError: `a` is no array, or `out` is given.
 
     Special cases:
       nan if any element is nan. Complex numbers are ordered by real, then imaginary
@@ -383,9 +367,6 @@ def all(
     Returns:
       bool array without the reduced axes.
 
-    Raises:
-      ArgumentError: `a` is no array, or `out` is given.
-
     Special cases:
       Of no elements: True. nan is true.
 
@@ -414,9 +395,6 @@ def any(
     Returns:
       bool array without the reduced axes.
 
-    Raises:
-      ArgumentError: `a` is no array, or `out` is given.
-
     Special cases:
       Of no elements: False. nan is true.
 
@@ -431,25 +409,19 @@ def any(
 
 
 @library("axis", "keepdims")
+@reduction_docs
 def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:
     """Counts the elements that are not zero.
-
-    Args:
-      a: array-like[...].
-      axis: int, tuple of ints, or None for all axes.
-      keepdims: whether reduced axes stay, with length 1.
 
     Returns:
       Default integer array without the reduced axes.
 
     Raises:
-      AxisError: an axis is out of range or named twice.
+      ArgumentError: `a` is no array.
 
     Example:
       >>> count_nonzero(np.array([0, 3, 0, -1]))
       Array(2, dtype=int32)
-
-    Source: `numpy.count_nonzero`.
     """
     return sum(_truth(a, "count_nonzero"), axis=axis, keepdims=keepdims)
 

@@ -119,6 +119,19 @@ def test_own_errors_have_a_place() -> None:
     """)
 
 
+def test_options_are_arguments() -> None:
+    @shared("""
+        Args:
+          values: what to add.
+          **options: see the class.
+    """)
+    def f(values: Any, **options: Any) -> None:
+        """Does."""
+
+    doc = inspect.getdoc(f) or ""
+    assert doc.endswith("Args:\n  values: what to add.\n  **options: see the class.")
+
+
 def test_families_stack() -> None:
     @family
     @shared("""
