@@ -5,10 +5,9 @@ Each primitive with its derivative, then the functions users call.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
+from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Zero, register
@@ -45,6 +45,8 @@ from fxflow.lax.keys import check, is_words, on_words
 from fxflow.lax.recurrence import linear_recurrence, shifted
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.sort import Sort
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @register
@@ -375,144 +377,150 @@ class CombiningScatter(Protocol):
     ) -> Array: ...
 
 
-_DOC = """{summary} at computed indices.
+def _docs(kinds: str, others: str) -> Callable[[F], F]:
+    return shared(f"""
+        Args:
+          operand: {kinds} array.
+          scatter_indices: see `scatter`.
+          updates: array of the same dtype: one slice for each index vector.
+          dimension_numbers: how the axes correspond.
+          indices_are_sorted: see `scatter`.
+          unique_indices: see `scatter`.
+          mode: see `scatter`.
 
-    Args:
-      operand: {kinds} array.
-      scatter_indices: see `scatter`.
-      updates: array of the same dtype: one slice for each index vector.
-      dimension_numbers: how the axes correspond.
-      indices_are_sorted: see `scatter`.
-      unique_indices: see `scatter`.
-      mode: see `scatter`.
+        Raises:
+          ShapeError, AxisError: shapes and dimension numbers do not fit together.
+          DtypeError: dtypes differ, are {others}, or indices are not integers.
+          ArgumentError: unknown mode.
 
-    Returns:
-      Array of the type of `operand`{returns}.
+        Source: StableHLO `scatter`.
+    """)
 
-    Raises:
-      ShapeError, AxisError: shapes and dimension numbers do not fit together.
-      DtypeError: dtypes differ, are {not_kinds}, or indices are not integers.
-      ArgumentError: unknown mode.
-{special}
-    Example:
-      >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
-{example}
 
-    Source: StableHLO `scatter`.
-    """
+_of_numbers = _docs("numeric", "not numeric")
+_of_ordered = _docs("real, integer or boolean", "complex")
 
 
 def _combining(
-    primitive: type[Scattering],
-    name: str,
-    summary: str,
-    *,
-    returns: str,
-    example: str,
-    prepared: Callable[[Any], Any] | None = None,
-) -> CombiningScatter:
-    """Declares a scatter that combines.
+    primitive: type[Scattering], docs: Callable[[CombiningScatter], CombiningScatter]
+) -> Callable[[Callable[[Any], Any]], CombiningScatter]:
+    """Makes a scatter of what is done to its updates first, and of its docstring.
 
     Args:
       primitive: that combines.
-      name: of the function.
-      summary: what it does, for its docstring.
-      returns: how updates at one index are combined, for its docstring.
-      example: lines of its doctest.
-      prepared: what is done to the updates first.
+      docs: completes the docstring.
     """
 
-    def function(
-        operand: Any,
-        scatter_indices: Any,
-        updates: Any,
-        dimension_numbers: ScatterDimensionNumbers,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
-    ) -> Array:
-        params = scatter_params(
-            name, dimension_numbers, indices_are_sorted, unique_indices, mode
-        )
-        if prepared is not None:
-            updates = prepared(updates)
-        return primitive.bind(operand, scatter_indices, updates, **params)
+    def declare(prepare: Callable[[Any], Any]) -> CombiningScatter:
+        name = prepare.__name__
 
-    numeric = primitive.kinds is NUMERIC
-    function.__doc__ = _DOC.format(
-        summary=summary,
-        kinds="numeric" if numeric else "real, integer or boolean",
-        not_kinds="not numeric" if numeric else "complex",
-        returns=returns,
-        special="" if numeric else _NAN,
-        example=textwrap.indent(textwrap.dedent(example).strip(), " " * 6),
-    )
-    function.__name__ = function.__qualname__ = name
-    # Messages name the function that the user called by its code.
-    function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
-    return function
+        def function(
+            operand: Any,
+            scatter_indices: Any,
+            updates: Any,
+            dimension_numbers: ScatterDimensionNumbers,
+            *,
+            indices_are_sorted: bool = False,
+            unique_indices: bool = False,
+            mode: str | GatherScatterMode | None = None,
+        ) -> Array:
+            params = scatter_params(
+                name, dimension_numbers, indices_are_sorted, unique_indices, mode
+            )
+            new = prepare(updates)
+            return primitive.bind(operand, scatter_indices, new, **params)
+
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = prepare.__doc__
+        # Messages name the function that the user called by its code.
+        function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
+        return docs(function)
+
+    return declare
 
 
-_NAN = """
+@_combining(ScatterAdd, _of_numbers)
+def scatter_add(updates: Any) -> Any:
+    """Adds updates to slices of an array at computed indices.
+
+    Returns:
+      Array of the type of `operand`; where indices coincide all updates are added.
+
+    Example:
+      >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+      >>> x, at = np.zeros(3, "i4"), np.array([[2], [2]])
+      >>> scatter_add(x, at, np.array([5, 6], "i4"), numbers)
+      Array([ 0,  0, 11], dtype=int32)
+    """
+    return updates
+
+
+@_combining(ScatterAdd, _of_numbers)
+def scatter_sub(updates: Any) -> Any:
+    """Subtracts updates from slices of an array at computed indices.
+
+    Returns:
+      Array of the type of `operand`; where indices coincide all updates are subtracted.
+
+    Example:
+      >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+      >>> scatter_sub(np.zeros(2, "i4"), np.array([[1]]), np.ones(1, "i4"), numbers)
+      Array([ 0, -1], dtype=int32)
+    """
+    return neg(updates)  # x - u is x + (-u) exactly, for wrapping integers as well
+
+
+@_combining(ScatterMul, _of_numbers)
+def scatter_mul(updates: Any) -> Any:
+    """Multiplies slices of an array by updates at computed indices.
+
+    Returns:
+      Array of the type of `operand`; where indices coincide all updates are multiplied.
+
+    Example:
+      >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+      >>> x, at = np.ones(2, "i4"), np.array([[1], [1]])
+      >>> scatter_mul(x, at, np.array([2, 3], "i4"), numbers)
+      Array([1, 6], dtype=int32)
+    """
+    return updates
+
+
+@_combining(ScatterMin, _of_ordered)
+def scatter_min(updates: Any) -> Any:
+    """Keeps the smaller of slices of an array and updates at computed indices.
+
+    Returns:
+      Array of the type of `operand`. Its derivative is shared equally among what is
+      equal to the smallest.
+
     Special cases:
       nan wherever the array or one of the updates there is nan.
-"""
 
-scatter_add = _combining(
-    ScatterAdd,
-    "scatter_add",
-    "Adds updates to slices of an array",
-    returns="; where indices coincide all updates are added",
-    example="""
-    >>> x, at = np.zeros(3, "i4"), np.array([[2], [2]])
-    >>> scatter_add(x, at, np.array([5, 6], "i4"), numbers)
-    Array([ 0,  0, 11], dtype=int32)
-    """,
-)
-scatter_sub = _combining(
-    ScatterAdd,
-    "scatter_sub",
-    "Subtracts updates from slices of an array",
-    returns="; where indices coincide all updates are subtracted",
-    example="""
-    >>> scatter_sub(np.zeros(2, "i4"), np.array([[1]]), np.ones(1, "i4"), numbers)
-    Array([ 0, -1], dtype=int32)
-    """,
-    prepared=neg,  # x - u is x + (-u) exactly, for wrapping integers as well
-)
-scatter_mul = _combining(
-    ScatterMul,
-    "scatter_mul",
-    "Multiplies slices of an array by updates",
-    returns="; where indices coincide all updates are multiplied",
-    example="""
-    >>> x, at = np.ones(2, "i4"), np.array([[1], [1]])
-    >>> scatter_mul(x, at, np.array([2, 3], "i4"), numbers)
-    Array([1, 6], dtype=int32)
-    """,
-)
-scatter_min = _combining(
-    ScatterMin,
-    "scatter_min",
-    "Keeps the smaller of slices of an array and updates",
-    returns=""". Its derivative is shared equally among what is
-      equal to the smallest""",
-    example="""
-    >>> x, at = np.ones(2, "i4"), np.array([[0], [0]])
-    >>> scatter_min(x, at, np.array([2, -3], "i4"), numbers)
-    Array([-3,  1], dtype=int32)
-    """,
-)
-scatter_max = _combining(
-    ScatterMax,
-    "scatter_max",
-    "Keeps the larger of slices of an array and updates",
-    returns=""". Its derivative is shared equally among what is
-      equal to the largest""",
-    example="""
-    >>> x, at = np.ones(2, "i4"), np.array([[0], [0]])
-    >>> scatter_max(x, at, np.array([2, -3], "i4"), numbers)
-    Array([2, 1], dtype=int32)
-    """,
-)
+    Example:
+      >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+      >>> x, at = np.ones(2, "i4"), np.array([[0], [0]])
+      >>> scatter_min(x, at, np.array([2, -3], "i4"), numbers)
+      Array([-3,  1], dtype=int32)
+    """
+    return updates
+
+
+@_combining(ScatterMax, _of_ordered)
+def scatter_max(updates: Any) -> Any:
+    """Keeps the larger of slices of an array and updates at computed indices.
+
+    Returns:
+      Array of the type of `operand`. Its derivative is shared equally among what is
+      equal to the largest.
+
+    Special cases:
+      nan wherever the array or one of the updates there is nan.
+
+    Example:
+      >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+      >>> x, at = np.ones(2, "i4"), np.array([[0], [0]])
+      >>> scatter_max(x, at, np.array([2, -3], "i4"), numbers)
+      Array([2, 1], dtype=int32)
+    """
+    return updates
