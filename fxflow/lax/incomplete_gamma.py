@@ -283,7 +283,7 @@ class Igamma(_GammaFunction):
     numpy = host.elementwise(host.igamma)
     composed = staticmethod(_guarded(_lower, 0.0, 1.0))
     partials = (
-        lambda out, a, x: igamma_grad_a(a, x),
+        lambda out, a, x: IgammaGradA.bind(a, x),
         lambda out, a, x: _density(a, x),
     )
 
@@ -296,7 +296,7 @@ class Igammac(_GammaFunction):
     numpy = host.elementwise(host.igammac)
     composed = staticmethod(_guarded(_upper, 1.0, 0.0))
     partials = (
-        lambda out, a, x: neg(igamma_grad_a(a, x)),
+        lambda out, a, x: neg(IgammaGradA.bind(a, x)),
         lambda out, a, x: neg(_density(a, x)),
     )
 

@@ -30,7 +30,7 @@ class Sin(Elementwise):
     kinds = INEXACT
     hlo = "stablehlo.sine"
     numpy = np.sin
-    partials = (lambda out, x: cos(x),)
+    partials = (lambda out, x: Cos.bind(x),)
 
 
 @register
@@ -41,7 +41,7 @@ class Cos(Elementwise):
     kinds = INEXACT
     hlo = "stablehlo.cosine"
     numpy = np.cos
-    partials = (lambda out, x: neg(sin(x)),)
+    partials = (lambda out, x: neg(Sin.bind(x)),)
 
 
 @register
