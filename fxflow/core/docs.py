@@ -34,6 +34,7 @@ _ORDER = (
     "Reference",
 )
 _HEADER = re.compile(rf"\n\n({'|'.join(_ORDER)}):")
+_ENTRY = re.compile(r"(?=\n  \S)")
 
 
 def shared(text: str) -> Callable[[F], F]:
@@ -51,23 +52,21 @@ def shared(text: str) -> Callable[[F], F]:
       A decorator of functions that have a docstring.
     """
     common = _sections("\n\n" + inspect.cleandoc(text))
+    arguments = _entries(common.pop("Args", ""))
+    errors = {**_entries(common.pop("Raises", "")), "...": ""}
+    del common[""]
 
     def decorate(function: F) -> F:
         doc = function.__doc__
         if not doc:
             return function  # python -OO
         own = _sections(inspect.cleandoc(doc))
+        own["Args"] = _arguments(function, _entries(own.get("Args", "")), arguments)
+        own["Raises"] = _errors(_entries(own.get("Raises", "")), errors)
         for title, body in common.items():
-            body = body.replace("{name}", function.__name__)
-            if title == "Args":
-                body = _arguments(function, own.get(title, ""), body)
-            elif title == "Raises":
-                body = _errors(own.get(title, ""), body)
-            elif title in own:
-                continue
-            own[title] = body
-        parts = [own.pop(""), *(f"{t}:{own[t]}" for t in _ORDER if t in own)]
-        function.__doc__ = "\n\n".join(part for part in parts if part)
+            own.setdefault(title, body.replace("{name}", function.__name__))
+        parts = [own[""], *(f"{t}:{own[t]}" for t in _ORDER if own.get(t))]
+        function.__doc__ = "\n\n".join(parts)
         return function
 
     return decorate
@@ -81,28 +80,30 @@ def _sections(doc: str) -> dict[str, str]:
 
 def _entries(body: str) -> dict[str, str]:
     """Returns the entries of a section, each with its line break, by what they name."""
-    entries = re.split(r"(?=\n  \S)", body)
-    return {e.split(":")[0].strip(" \n*"): e for e in entries if e.strip()}
+    entries = _ENTRY.split(body)[1:]
+    return {entry.split(":")[0].strip("\n *"): entry for entry in entries}
 
 
-def _arguments(function: Callable[..., Any], own: str, common: str) -> str:
+def _arguments(
+    function: Callable[..., Any], own: dict[str, str], common: dict[str, str]
+) -> str:
     """Returns the entries of the arguments, in the order of the signature."""
     code = function.__code__
     stars = (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
     count = code.co_argcount + code.co_kwonlyargcount
     count += sum(bool(code.co_flags & star) for star in stars)
-    taken = code.co_varnames[:count]
-    listed = _entries(own)
-    named = {n.strip(" *") for names in listed for n in names.split(",")}
-    listed |= {n: e for n, e in _entries(common).items() if n not in named}
-    order = {name: i for i, name in enumerate(taken)}
-    known = {n: order.get(n.split(",")[0], count) for n in listed}
-    kept = [n for n in listed if n in order or n not in _entries(common)]
-    return "".join(listed[n] for n in sorted(kept, key=known.__getitem__))
+    # An entry may be of several arguments: `x, y: numbers.`
+    entries = {
+        name.strip(" *"): e for names, e in own.items() for name in names.split(",")
+    }
+    listed = [entries.get(n) or common.get(n, "") for n in code.co_varnames[:count]]
+    return "".join(dict.fromkeys(listed))
 
 
-def _errors(own: str, common: str) -> str:
+def _errors(own: dict[str, str], common: dict[str, str]) -> str:
     """Returns the entries of the errors, with those of the function in their place."""
-    mine, listed = _entries(own), {**_entries(common), "...": ""}
-    listed["..."] = "".join(e for name, e in mine.items() if name not in listed)
-    return "".join(mine.get(name, entry) for name, entry in listed.items())
+    others = "".join(e for name, e in own.items() if name not in common)
+    return "".join(
+        others if name == "..." else own.get(name, entry)
+        for name, entry in common.items()
+    )
