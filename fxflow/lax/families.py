@@ -18,10 +18,10 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.interpreters.linearize import TangentTracer, Tape
+from fxflow.core.interpreters.linearize import Tape
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
-from fxflow.core.ir.primitive import Primitive, Zero, table
+from fxflow.core.ir.primitive import Primitive, Zero
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
@@ -192,6 +192,45 @@ class Elementwise(Primitive):
             if self.nondifferentiable:
                 return out, Zero(typeof(out).tangent())
             return super().jvp(primals, tangents, **params)
+        return out, self._tangent(arith, out, primals, tangents, params)
+
+    def linearize(
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        """As `jvp`, written to the tape at once: the path of eager gradients."""
+        tape = state.trace
+        if (
+            type(self).jvp is not Elementwise.jvp
+            or not self.partials
+            or type(tape) is not Tape
+            or state.tracked
+            or not all(type(t) is Zero or tape.has(t) for t in tangents)
+        ):
+            return self.jvp(primals, tangents, **params)
+        state.trace = tape.parent
+        try:
+            out = self.bind(*primals, **params)
+            return out, self._tangent(tape, out, primals, tangents, params)
+        finally:
+            state.trace = tape
+
+    def _tangent(
+        self,
+        tangents_of: Any,
+        out: Any,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        params: dict[str, Any],
+    ) -> Any:
+        """Returns the sum of tangents times partial derivatives.
+
+        Args:
+          tangents_of: adds, multiplies and negates tangents: `arith`, or the tape.
+          out: the result.
+          primals: values.
+          tangents: theirs.
+          params: as bound.
+        """
         total: Any = None
         for tangent, partial in zip(tangents, self.partials, strict=True):
             if type(tangent) is Zero or partial is None:
@@ -199,52 +238,12 @@ class Elementwise(Primitive):
             if partial == 1:
                 term = tangent
             elif partial == -1:
-                term = arith.neg(tangent)
+                term = tangents_of.neg(tangent)
             else:
                 factor = partial(out, *primals, **params)  # type: ignore[operator]
-                term = arith.mul(tangent, factor)
-            total = arith.add(total, term)
-        if total is None:
-            return out, Zero(typeof(out).tangent())
-        return out, total
-
-    def linearize(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        """As `jvp`, written to the tape at once: the path of eager gradients."""
-        tape = state.trace
-        if type(self).jvp is not Elementwise.jvp or not self.partials:
-            return self.jvp(primals, tangents, **params)
-        if type(tape) is not Tape or state.tracked:
-            return self.jvp(primals, tangents, **params)
-        product = table["mul"]
-        total: Any = None
-        state.trace = tape.parent
-        try:
-            out = self.bind(*primals, **params)
-            for tangent, partial in zip(tangents, self.partials, strict=True):
-                if type(tangent) is Zero or partial is None:
-                    continue
-                if type(tangent) is not TangentTracer or tangent._trace is not tape:
-                    state.trace = tape
-                    return self.jvp(primals, tangents, **params)
-                if partial == 1:
-                    term = tangent
-                elif partial == -1:
-                    term = tape.record(table["neg"], (tangent._var,), tangent.aval)
-                else:
-                    factor = partial(out, *primals, **params)  # type: ignore[operator]
-                    term = tape.record(product, (tangent._var, factor), tangent.aval)
-                total = (
-                    term
-                    if total is None
-                    else tape.record(table["add"], (total._var, term._var), term.aval)
-                )
-        finally:
-            state.trace = tape
-        if total is None:
-            return out, Zero(typeof(out).tangent())
-        return out, total
+                term = tangents_of.mul(tangent, factor)
+            total = term if total is None else tangents_of.add(total, term)
+        return Zero(typeof(out).tangent()) if total is None else total
 
     def batch(
         self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any

@@ -21,7 +21,7 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.interpreters.jvp import cast_tangents
 from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Graph, Literal, Node, Var, live_nodes
-from fxflow.core.ir.primitive import Primitive, Zero
+from fxflow.core.ir.primitive import Primitive, Zero, table
 from fxflow.core.ir.staging import GraphTrace, GraphTracer, closed, recording
 from fxflow.core.ir.trace import Trace, Tracer, state
 
@@ -78,16 +78,27 @@ class Tape(Trace):
             return [TangentTracer(self, var) for var in variables]
         return TangentTracer(self, variables[0])
 
-    def record(
+    # The arithmetic of tangents, for those who know that it is theirs; as in `arith`.
+
+    def has(self, value: Any) -> bool:
+        """Returns whether a value is a tangent on this tape."""
+        return type(value) is TangentTracer and value._trace is self
+
+    def neg(self, x: TangentTracer) -> TangentTracer:
+        """Returns -x."""
+        return self._record(table["neg"], (x._var,), x.aval)
+
+    def mul(self, x: TangentTracer, factor: Any) -> TangentTracer:
+        """Returns x times a value that does not depend on tangents."""
+        return self._record(table["mul"], (x._var, factor), x.aval)
+
+    def add(self, x: TangentTracer, y: TangentTracer) -> TangentTracer:
+        """Returns x + y."""
+        return self._record(table["add"], (x._var, y._var), y.aval)
+
+    def _record(
         self, primitive: Primitive, inputs: tuple[Any, ...], aval: Aval
     ) -> TangentTracer:
-        """Writes down an operation of one result whose type is known.
-
-        Args:
-          primitive: the operation.
-          inputs: variables of the tape, and values.
-          aval: type of the result.
-        """
         var = Var(aval)
         self.nodes.append(Node(primitive, inputs, (var,), {}))
         return TangentTracer(self, var)
