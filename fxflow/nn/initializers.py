@@ -25,6 +25,25 @@ from fxflow.lax.axes import shape_or_length
 from fxflow.lax.transfer import laid_out
 from fxflow.numpy._operands import DTypeLike
 
+__all__ = [
+    "Initializer",
+    "zeros",
+    "ones",
+    "constant",
+    "uniform",
+    "normal",
+    "truncated_normal",
+    "variance_scaling",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "lecun_normal",
+    "lecun_uniform",
+    "orthogonal",
+    "delta_orthogonal",
+]
+
 Axes = int | Sequence[int]
 
 
