@@ -19,6 +19,7 @@ from fxflow.core.interpreters.batching import batch_flat
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph
+from fxflow.core.ir.higher_order import run_host
 from fxflow.core.ir.primitive import MultipleResults, register
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
@@ -27,7 +28,7 @@ from fxflow.core.spmd.partition import whole_along
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import distinct_axes
 from fxflow.lax.families import ANY, require_kind
-from fxflow.lax.pairwise import host_evaluate, kept_axes, tree_reduce, without
+from fxflow.lax.pairwise import kept_axes, tree_reduce, without
 from fxflow.lax.reduction import (
     ReduceAnd,
     ReduceMax,
@@ -105,7 +106,9 @@ class Reduce(MultipleResults):
             for step in range(rows[0].shape[-1]):
                 given = [out[position] for out in outs]
                 given += [row[(*position, step)] for row in rows]
-                for out, new in zip(outs, host_evaluate(graph, given), strict=True):
+                for out, new in zip(
+                    outs, run_host(graph, map(np.asarray, given)), strict=True
+                ):
                     out[position] = new
         return outs
 

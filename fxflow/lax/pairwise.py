@@ -11,12 +11,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from fxflow.core.arrays.aval import Shape
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.interpreters.batching import batch_graph
-from fxflow.core.ir.graph import Graph, Literal
+from fxflow.core.ir.graph import Graph
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.joining import concatenate
@@ -32,20 +30,6 @@ def without(shape: Shape, axes: Sequence[int]) -> Shape:
 def kept_axes(ndim: int, axes: Sequence[int]) -> tuple[int, ...]:
     """Returns the axes that are not among `axes`."""
     return tuple(i for i in range(ndim) if i not in axes)
-
-
-def host_evaluate(graph: Graph, values: Sequence[Any]) -> list[Any]:
-    """Evaluates a graph with the NumPy rules of its operations."""
-    env: dict[Any, Any] = dict(zip(graph.inputs, map(np.asarray, values), strict=True))
-
-    def read(atom: Any) -> Any:
-        return np.asarray(atom.value) if type(atom) is Literal else env[atom]
-
-    for node in graph.nodes:
-        out = node.primitive.evaluate(*map(read, node.inputs), **node.params)
-        outs = out if node.primitive.multi else [out]
-        env.update(zip(node.outputs, outs, strict=True))
-    return [read(atom) for atom in graph.outputs]
 
 
 def apply_elements(graph: Graph, values: Sequence[Any]) -> list[Any]:

@@ -15,6 +15,7 @@ from fxflow.core.interpreters.batching import batch_flat
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph
+from fxflow.core.ir.higher_order import run_host
 from fxflow.core.ir.primitive import MultipleResults, Primitive, Zero, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax.broadcasting import broadcast_in_dim
@@ -28,7 +29,7 @@ from fxflow.lax.custom_reduction import (
 from fxflow.lax.elementwise import add, max, min
 from fxflow.lax.families import ANY, NUMERIC, Kinds, Linear, kind, require_kind
 from fxflow.lax.padding import pad
-from fxflow.lax.pairwise import apply_elements, host_evaluate
+from fxflow.lax.pairwise import apply_elements
 from fxflow.lax.reduction import (
     NATIVE,
     ReduceMax,
@@ -293,7 +294,9 @@ class ReduceWindow(MultipleResults):
             for step in np.flatnonzero(present[position]):
                 given = [out[position] for out in outs]
                 given += [row[(*position, step)] for row in rows]
-                for out, new in zip(outs, host_evaluate(graph, given), strict=True):
+                for out, new in zip(
+                    outs, run_host(graph, map(np.asarray, given)), strict=True
+                ):
                     out[position] = new
         return outs
 

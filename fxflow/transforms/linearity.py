@@ -17,7 +17,7 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.interpreters.calls import GraphCall
-from fxflow.core.ir.graph import Graph, Literal, Node, Var
+from fxflow.core.ir.graph import Graph, Node, bound, interpret
 from fxflow.core.ir.higher_order import HigherOrder
 from fxflow.core.ir.trace import Tracer, under
 from fxflow.core.runtime.eager import interpreter
@@ -73,33 +73,26 @@ def _followed(graph: Graph, values: Sequence[Any], name: str, whole: bool) -> li
 
     Integers count (`whole`) if there are any among the arguments: else they are places.
     """
-    known: dict[Var, Any] = dict(zip(graph.inputs, values, strict=True))
 
-    def read(atom: Any) -> Any:
-        return atom.array if type(atom) is Literal else known[atom]
-
-    for node in graph.nodes:
-        operands = [read(a) for a in node.inputs]
+    def step(node: Node, operands: list[Any]) -> Sequence[Any]:
         if isinstance(node.primitive, GraphCall):
-            outs = _followed(node.params["graph"], operands, name, whole)
-        elif not any(v is _LINEAR for v in operands):
-            outs = _run(node, operands)
-        else:
-            if _adds(node, operands, whole):
-                raise _not_linear(
-                    name, f"{node.primitive.name} adds a constant that is not zero"
-                )
-            outs = [_LINEAR] * len(node.outputs)
-        known.update(zip(node.outputs, outs, strict=True))
-    return [read(out) for out in graph.outputs]
+            return _followed(node.params["graph"], operands, name, whole)
+        if not any(v is _LINEAR for v in operands):
+            return _run(node, operands)
+        if _adds(node, operands, whole):
+            raise _not_linear(
+                name, f"{node.primitive.name} adds a constant that is not zero"
+            )
+        return [_LINEAR] * len(node.outputs)
+
+    return interpret(graph, values, step)
 
 
-def _run(node: Node, operands: Sequence[Any]) -> list[Any]:
+def _run(node: Node, operands: list[Any]) -> Sequence[Any]:
     """Returns the results of a node; unknown ones if an operand is unknown."""
     if node.effects or any(v is _UNKNOWN for v in operands):
         return [_UNKNOWN] * len(node.outputs)
-    out = node.primitive.bind(*operands, **node.params)
-    return list(out) if node.primitive.multi else [out]
+    return bound(node, operands)
 
 
 def _adds(node: Node, operands: Sequence[Any], whole: bool) -> bool:

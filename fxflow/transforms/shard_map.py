@@ -10,7 +10,7 @@ from fxflow.core import tree
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.ir import trace
-from fxflow.core.ir.graph import Graph, Literal
+from fxflow.core.ir.graph import Graph, Node, interpret
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.spmd.varying import with_outputs_varying
 from fxflow.devices.meshes import Mesh, PartitionSpec, get_mesh
@@ -283,14 +283,9 @@ def varying_axes(
       graph: to look at.
       inputs: the axes along which each input differs.
     """
-    env: dict[Any, frozenset[Any]] = dict(zip(graph.inputs, inputs, strict=True))
     nothing: frozenset[Any] = frozenset()
 
-    def read(atom: Any) -> frozenset[Any]:
-        return nothing if type(atom) is Literal else env[atom]
-
-    for node in graph.nodes:
-        given = [read(a) for a in node.inputs]
+    def step(node: Node, given: list[frozenset[Any]]) -> list[frozenset[Any]]:
         inner = node.params.get("graph")
         if (
             isinstance(inner, Graph)
@@ -306,17 +301,14 @@ def varying_axes(
             each = [varying_axes(branch, given[1:]) for branch in branches]
             outs = [given[0].union(*found) for found in zip(*each, strict=True)]
         else:
-            extra = _inside(node.params)
-            out = node.primitive.varying(given, node.params) | extra
+            out = node.primitive.varying(given, node.params) | _inside(node.params)
             outs = [out] * len(node.outputs)
-        env.update(zip(node.outputs, outs, strict=True))
-        passed = node.primitive.forwarded(**node.params)
-        env.update(
-            (var, given[i])
-            for var, i in zip(node.outputs, passed, strict=False)
-            if i is not None
-        )
-    return [read(a) for a in graph.outputs]
+        for i, source in enumerate(node.primitive.forwarded(**node.params)):
+            if source is not None:
+                outs[i] = given[source]
+        return outs
+
+    return interpret(graph, inputs, step, lambda _: nothing)
 
 
 def _inside(params: dict[str, Any]) -> frozenset[Any]:

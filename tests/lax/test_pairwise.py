@@ -9,7 +9,6 @@ from fxflow.core.ir.staging import trace_flat
 from fxflow.lax.pairwise import (
     apply_elements,
     halve,
-    host_evaluate,
     kept_axes,
     rows_of,
     tree_reduce,
@@ -45,6 +44,5 @@ def test_graph_of_scalars_on_arrays() -> None:
     x, y = np.ones((2, 3), "f4"), np.full((2, 3), 4, "f4")
     (out,) = apply_elements(graph, [x, y])
     np.testing.assert_array_equal(out, x - y)
-    assert host_evaluate(graph, [np.float32(1), np.float32(4)]) == [-3]
     (total,) = tree_reduce(graph, [x[:0], np.float32(7)], (0,))
     np.testing.assert_array_equal(total, [7, 7, 7])

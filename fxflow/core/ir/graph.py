@@ -9,6 +9,7 @@ refers to tracers: a value captured from outside is one of the first inputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -164,7 +165,7 @@ class Graph:
         Returns:
           The list of outputs.
         """
-        return evaluate(self, args)
+        return interpret(self, args, bound)
 
     def check(self) -> None:
         """Derives every type again.
@@ -177,7 +178,7 @@ class Graph:
 
     def __call__(self, *args: Any) -> list[Any]:
         """See `evaluate`."""
-        return evaluate(self, args)
+        return interpret(self, args, bound)
 
     def __str__(self) -> str:
         return format_graph(self)
@@ -240,19 +241,38 @@ def last_uses(graph: Graph) -> list[list[Var]]:
     return known
 
 
-def evaluate(graph: Graph, args: Iterable[Any]) -> list[Any]:
-    """Binds each node in turn; values are dropped after their last use."""
+_array_of = attrgetter("array")
+
+
+def interpret(
+    graph: Graph,
+    args: Iterable[Any],
+    step: Callable[[Node, list[Any]], Sequence[Any]],
+    constant: Callable[[Literal], Any] = _array_of,
+) -> list[Any]:
+    """Goes through a graph with values of any kind; returns those of its outputs.
+
+    Values are dropped after their last use.
+
+    Args:
+      graph: to go through.
+      args: one value for each input.
+      step: returns the values of a node's results from those of its operands.
+      constant: returns the value of a literal.
+    """
     env: dict[Any, Any] = dict(zip(graph.inputs, args, strict=True))
     for node, dying in zip(graph.nodes, last_uses(graph), strict=True):
-        values = [a.array if type(a) is Literal else env[a] for a in node.inputs]
-        result = node.primitive.bind(*values, **node.params)
-        if node.primitive.multi:
-            env.update(zip(node.outputs, result, strict=True))
-        else:
-            env[node.outputs[0]] = result
+        values = [constant(a) if type(a) is Literal else env[a] for a in node.inputs]
+        env.update(zip(node.outputs, step(node, values), strict=True))
         for var in dying:
             env.pop(var, None)
-    return [a.array if type(a) is Literal else env[a] for a in graph.outputs]
+    return [constant(a) if type(a) is Literal else env[a] for a in graph.outputs]
+
+
+def bound(node: Node, values: list[Any]) -> Sequence[Any]:
+    """Binds a node's operation to values; returns the list of its results."""
+    out = node.primitive.bind(*values, **node.params)
+    return out if node.primitive.multi else (out,)  # type: ignore[return-value]
 
 
 # -- what is passed through ------------------------------------------------------------

@@ -9,13 +9,14 @@ axes of what is inside.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
-from fxflow.core.ir.graph import Graph, Literal, Node, Var, subgraphs
+from fxflow.core.ir.graph import Graph, Node, Var, interpret, subgraphs
 from fxflow.core.ir.primitive import MultipleResults, Zero, table
 from fxflow.core.ir.staging import trace_flat
 
@@ -194,16 +195,12 @@ def run_host(graph: Graph, values: Iterable[Any]) -> list[Any]:
       graph: to run.
       values: NumPy arrays, one for each input.
     """
-    env: dict[Any, Any] = dict(zip(graph.inputs, values, strict=True))
 
-    def read(atom: Any) -> Any:
-        return atom.value if type(atom) is Literal else env[atom]
+    def step(node: Node, operands: list[Any]) -> Sequence[Any]:
+        out = node.primitive.evaluate(*operands, **node.params)
+        return out if node.primitive.multi else (out,)
 
-    for node in graph.nodes:
-        out = node.primitive.evaluate(*map(read, node.inputs), **node.params)
-        outs = out if node.primitive.multi else [out]
-        env.update(zip(node.outputs, outs, strict=True))
-    return [read(atom) for atom in graph.outputs]
+    return interpret(graph, values, step, attrgetter("value"))
 
 
 # -- values ----------------------------------------------------------------------------

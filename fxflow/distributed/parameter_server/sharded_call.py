@@ -26,7 +26,7 @@ from fxflow.core import tree
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.interpreters.calls import GraphCall
-from fxflow.core.ir.graph import Graph, Literal, Node
+from fxflow.core.ir.graph import Graph, Node, interpret
 from fxflow.core.ir.staging import trace_flat
 from fxflow.distributed.parameter_server.shards import (
     Servers,
@@ -80,11 +80,11 @@ class _Run:
 
     def graph(self, graph: Graph, args: Sequence[Any]) -> list[Any]:
         """Returns the outputs, shared out where their types are."""
-        env: dict[Any, Any] = dict(zip(graph.inputs, args, strict=True))
-        for node in graph.nodes:
-            outs = self.node(node, [_read(env, a) for a in node.inputs])
-            env.update(zip(node.outputs, outs, strict=True))
-        return [self.settled(_read(env, a), a.aval) for a in graph.outputs]
+        outs = interpret(graph, args, self.node)
+        return [
+            self.settled(out, aval)
+            for out, aval in zip(outs, graph.out_avals, strict=True)
+        ]
 
     def settled(self, value: Any, aval: Aval) -> Any:
         """Returns an output the way its type is kept, zeros as padding."""
@@ -169,10 +169,6 @@ class _Run:
         branches = [branch(graph) for graph in node.params["branches"]]
         outs: list[Any] = lax.switch(self.servers.whole(index), branches, *operands)
         return outs
-
-
-def _read(env: dict[Any, Any], atom: Any) -> Any:
-    return atom.array if type(atom) is Literal else env[atom]
 
 
 def _all(x: Any, axis: Any) -> Any:
