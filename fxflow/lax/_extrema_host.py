@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-# Up to this size `count_nonzero` takes less time than a reduction, which is vectorised.
+# Up to this size `count_nonzero` takes less time than a reduction, which is vectorized.
 _SMALL = 4096
 
 

@@ -18,14 +18,14 @@ def elementwise(function: Callable[..., float]) -> Callable[..., Any]:
 
     The result has the operands' dtype.
     """
-    vectorised = np.vectorize(function, otypes=[np.float64])
+    vectorized = np.vectorize(function, otypes=[np.float64])
 
     def call(*values: Any) -> Any:
         wide = np.broadcast_arrays(*[np.asarray(v).astype(np.float64) for v in values])
         if not wide[0].size:
             return wide[0].astype(values[0].dtype)
         with np.errstate(all="ignore"):
-            return np.asarray(vectorised(*wide)).astype(values[0].dtype)
+            return np.asarray(vectorized(*wide)).astype(values[0].dtype)
 
     return call
 

@@ -45,7 +45,7 @@ class PythonCallback(MultipleResults):
       function: takes and returns flat lists of arrays.
       out_avals: types of the results.
       effect: `io`, `ordered io`, `debug`, or None for a pure function.
-      vmap_method: how it is vectorised (None: it is not).
+      vmap_method: how it is vectorized (None: it is not).
       caller: in a program for several devices, the device that calls; None: the first
         one; `EACH`: every device, with its parts of the operands.
     """
@@ -471,7 +471,7 @@ def io_callback(
       Arrays in the structure of `result_shape_dtypes`.
 
     Raises:
-      ArgumentError: an argument is no array, or an ordered call is vectorised.
+      ArgumentError: an argument is no array, or an ordered call is vectorized.
       ValueError: the function returned something other than declared.
 
     Example:

@@ -227,7 +227,7 @@ class Collective(Primitive):
         """Returns whether its lowering asks a device for its index on the axes."""
         return False
 
-    # -- vectorisation -----------------------------------------------------------------
+    # -- vectorization -----------------------------------------------------------------
 
     def batch(
         self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any

@@ -122,7 +122,7 @@ class CustomCall(HigherOrder):
         mapped: Sequence[bool],
         **params: Any,
     ) -> tuple[list[Any], list[bool]]:
-        """The vectorised function with the vectorised rule, which `make` makes."""
+        """The vectorized function with the vectorized rule, which `make` makes."""
         p = CustomCallParams(**params)
         graph, used = p.graph, p.used(mapped)
         key = (self.name, p.rule, size, tuple(mapped), axis_name)
@@ -193,7 +193,7 @@ class CustomJVPCall(CustomCall):
         mapped: Sequence[bool],
         **params: Any,
     ) -> tuple[list[Any], list[bool]]:
-        """The vectorised function with the vectorised rule."""
+        """The vectorized function with the vectorized rule."""
         return self.batch_with(BatchedJVPRule, axis_name, size, args, mapped, **params)
 
 
@@ -248,7 +248,7 @@ class CustomVJPCall(CustomCall):
         mapped: Sequence[bool],
         **params: Any,
     ) -> tuple[list[Any], list[bool]]:
-        """The vectorised function with the vectorised rule."""
+        """The vectorized function with the vectorized rule."""
         return self.batch_with(BatchedVJPRule, axis_name, size, args, mapped, **params)
 
 
@@ -326,7 +326,7 @@ class CustomLinear(MultipleResults):
         outs: tuple[Aval, ...],
         name: str,
     ) -> tuple[list[Any], list[bool]]:
-        """The vectorised backward pass; all results are mapped."""
+        """The vectorized backward pass; all results are mapped."""
         tangents_mapped = iter(mapped[num_residuals:])
         primals_mapped = [live and next(tangents_mapped) for live in active]
         batched = BatchedBackward(

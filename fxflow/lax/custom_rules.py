@@ -53,7 +53,7 @@ class VJPRule(Protocol):
         """Returns results, what the backward pass needs, and the backward pass."""
 
 
-# -- vectorised ------------------------------------------------------------------------
+# -- vectorized ------------------------------------------------------------------------
 
 
 class BatchedJVPRule:

@@ -160,7 +160,7 @@ class LinearSolve(HigherOrder):
         mapped: Sequence[bool],
         **params: Any,
     ) -> tuple[list[Any], list[bool]]:
-        """The vectorised graphs; a part of `x` is mapped if that of `b` is."""
+        """The vectorized graphs; a part of `x` is mapped if that of `b` is."""
         p = LinearSolveParams(**params)
         consts, rhs = split_at(args, p.num_consts)
         fixed, have = split_at(mapped, p.num_consts)
@@ -187,16 +187,16 @@ class LinearSolve(HigherOrder):
             for b, m, wanted in zip(rhs, have, flags, strict=True)
         ]
 
-        def vectorised(graph: Graph) -> Graph:
+        def vectorized(graph: Graph) -> Graph:
             force = [*flags, *extra][: len(graph.outputs)]
             return batch_graph(graph, size, given, force, axis_name)[0]
 
         backward = p.transpose_solve
         new = replace(
             p,
-            matvec=vectorised(p.matvec),
-            solve=vectorised(p.solve),
-            transpose_solve=None if backward is None else vectorised(backward),
+            matvec=vectorized(p.matvec),
+            solve=vectorized(p.solve),
+            transpose_solve=None if backward is None else vectorized(backward),
         )
         outs = self.bind(*consts, *rhs, **vars(new))
         return outs, [*flags, *extra]

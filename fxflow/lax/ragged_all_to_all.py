@@ -187,7 +187,7 @@ class RaggedAllToAll(Collective):
         )
         return cts
 
-    # -- vectorisation -----------------------------------------------------------------
+    # -- vectorization -----------------------------------------------------------------
 
     def batch(
         self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any

@@ -1,7 +1,7 @@
 """A function of the parts of arrays, run on every device of a mesh.
 
 The operation holds the graph that each device runs on its parts, and how arrays are
-divided into them: that is the same for its derivatives and its vectorised form, which
+divided into them: that is the same for its derivatives and its vectorized form, which
 are again such operations. Inside, the mesh axes it is *manual* over are named axes,
 for the collectives.
 
@@ -359,7 +359,7 @@ class ShardMap(HigherOrder):
         outs = self.bind(*values, *chosen(cotangent, nonzero), **vars(new))
         return cotangents_for(args, outs, has)
 
-    # -- vectorisation, pruning --------------------------------------------------------
+    # -- vectorization, pruning --------------------------------------------------------
 
     def batch_over(
         self,
@@ -369,7 +369,7 @@ class ShardMap(HigherOrder):
         mapped: Sequence[bool],
         **params: Any,
     ) -> tuple[list[Any], list[bool]]:
-        """Each device runs the vectorised graph.
+        """Each device runs the vectorized graph.
 
         The mapped axis is divided over the axes of `vmap(spmd_axis_name=)`, if they are
         manual.

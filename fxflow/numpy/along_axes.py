@@ -19,7 +19,7 @@ def apply_along_axis(
     """Applies a function to each vector along an axis.
 
     Args:
-      func1d: of a vector (and what follows); it is vectorised.
+      func1d: of a vector (and what follows); it is vectorized.
       axis: along which.
       arr: array-like.
       *args: passed to the function.

@@ -111,7 +111,7 @@ def fromfunction(
     """Makes an array by calling a function with the indices of each element.
 
     Args:
-      function: of one 0-d array for each axis. It is vectorised.
+      function: of one 0-d array for each axis. It is vectorized.
       shape: int or sequence of ints.
       dtype: of the indices.
       **kwargs: passed to the function.

@@ -286,5 +286,5 @@ def typed_cases() -> list[Case]:
 
 
 def batch_cases() -> list[Case]:
-    """Returns the cases to vectorise, once for all widths."""
+    """Returns the cases to vectorize, once for all widths."""
     return _distinct(cases())

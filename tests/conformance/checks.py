@@ -170,7 +170,7 @@ def subsets(positions: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def check_batching(case: Case) -> None:
-    """Vectorised over every subset of the operands = a loop.
+    """Vectorized over every subset of the operands = a loop.
 
     All subsets are one program.
     """

@@ -1,4 +1,4 @@
-"""Calls of Python from programs: values, order, vectorisation, errors."""
+"""Calls of Python from programs: values, order, vectorization, errors."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_effects_barrier():
     assert fxflow.effects_barrier() is None
 
 
-# -- vectorisation ---------------------------------------------------------------------
+# -- vectorization ---------------------------------------------------------------------
 
 ROWS = np.arange(6, dtype=np.float32).reshape(3, 2)
 

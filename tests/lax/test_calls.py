@@ -1,4 +1,4 @@
-"""Calls of graphs: shared text, pruned, differentiated and vectorised as calls."""
+"""Calls of graphs: shared text, pruned, differentiated and vectorized as calls."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_partial_derivatives_skip_constants():
     assert float(other) == pytest.approx(np.exp(3.0), rel=1e-6)
 
 
-def test_vectorised_once_for_each_pattern():
+def test_vectorized_once_for_each_pattern():
     traces = []
 
     @jit

@@ -333,7 +333,7 @@ def test_broadcast_keeps_every_bit():
     np.testing.assert_array_equal(np.asarray(out)[1].view(np.uint32), bits)
 
 
-# -- derivatives, vectorisation --------------------------------------------------------
+# -- derivatives, vectorization --------------------------------------------------------
 
 
 def loss_of(function):

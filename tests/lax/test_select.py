@@ -35,7 +35,7 @@ def test_no_gradient_through_the_other_case() -> None:
     assert float(fxflow.grad(safe_log)(2.0)) == 0.5
 
 
-def test_vectorised_scalar_predicate() -> None:
+def test_vectorized_scalar_predicate() -> None:
     pred = np.array([True, False])
     cases = np.ones((2, 3), "f4"), np.zeros((2, 3), "f4")
     out = fxflow.vmap(lax.select)(pred, *cases)

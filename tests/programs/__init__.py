@@ -8,7 +8,7 @@ In the order to read:
 
 - `operations`, `of_arrays`, `of_programs`: what a program is made of.
 - `drawing`: draws programs, as plain data, by a seed.
-- `running`: runs one in several ways: eagerly, compiled, vectorised, differentiated, …
+- `running`: runs one in several ways: eagerly, compiled, vectorized, differentiated, …
 - `child`: the process that does so, since a program may crash it.
 - `comparing`: when two answers are the same, and when a program cannot tell.
 - `shrinking`: drops what a finding does not need.

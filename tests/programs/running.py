@@ -67,13 +67,13 @@ def loop(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
     return [np.stack(column) for column in zip(*rows)]
 
 
-def vectorised(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+def vectorized(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
     """All rows of a batch at once."""
     function = api.jit(api.vmap(lambda *args: program(api, *args)))
     return arrays(function(*_batch(arguments)))
 
 
-def vectorised_last(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
+def vectorized_last(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:
     """All rows at once, along the last axis of arguments and results."""
     moved = [np.moveaxis(a, 0, -1) for a in _batch(arguments)]
     function = api.vmap(lambda *args: program(api, *args), in_axes=-1, out_axes=-1)
@@ -184,8 +184,8 @@ def sharded_eager(api: Api, program: Program, arguments: Sequence[Any]) -> Answe
 WAYS: dict[str, tuple[Way, Way]] = {
     "compiled": (compiled, eager),
     "eager xla": (eager_xla, eager),
-    "vectorised": (vectorised, loop),
-    "vectorised last": (vectorised_last, loop),
+    "vectorized": (vectorized, loop),
+    "vectorized last": (vectorized_last, loop),
     "gradient compiled": (gradient_compiled, gradient),
     "gradient of compiled": (gradient_of_compiled, gradient),
     "gradient of checkpoint": (gradient_of_checkpoint, gradient),

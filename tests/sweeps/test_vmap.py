@@ -108,7 +108,7 @@ def require_same(got: Any, want: Any, tolerance: float = 2e-4) -> None:
 
 
 def require_rows(got: Any, rows: list[Any], out_axes: Any) -> None:
-    """Checks the results of a vectorised function against those of each row."""
+    """Checks the results of a vectorized function against those of each row."""
     axes = tree.leaves(out_axes)
     for i, row in enumerate(rows):
         columns = zip(tree.leaves(got), tree.leaves(row), axes, strict=True)

@@ -454,7 +454,7 @@ def test_derivatives_with_nothing():
     close(again, np.cos(FULL))
 
 
-def test_vectorised_over_and_with_nothing():
+def test_vectorized_over_and_with_nothing():
     f = on_rows(
         lambda e, f: (e * 2, lax.psum(f, ("x", "y")), f[:0]),
         (ROWS, ROWS),

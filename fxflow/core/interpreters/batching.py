@@ -1,4 +1,4 @@
-"""Vectorisation: one run of a function over many slices.
+"""Vectorization: one run of a function over many slices.
 
 `BatchTrace` keeps mapped values with the mapped axis in front and runs each primitive's
 `batch` rule under its parent. Values that are the same for all slices stay as they are.
@@ -34,11 +34,11 @@ class BatchTracer(Tracer):
         inner = self.value
         if isinstance(inner, Tracer):
             return inner.origin()
-        return "It is being vectorised (vmap)."
+        return "It is being vectorized (vmap)."
 
 
 class BatchTrace(Trace):
-    """Vectorises operations.
+    """Vectorizes operations.
 
     Attributes:
       parent: the interpreter that runs them on whole batches.
@@ -62,7 +62,7 @@ class BatchTrace(Trace):
     def process(
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
     ) -> Any:
-        """Vectorises one operation; see `Trace.process`."""
+        """Vectorizes one operation; see `Trace.process`."""
         values = []
         mapped = []
         for a in args:
@@ -105,7 +105,7 @@ def batch_flat(
     axis_name: Any = None,
     spmd: tuple[Any, ...] | None = None,
 ) -> tuple[list[Any], list[bool]]:
-    """Vectorises a flat function under the current interpreter.
+    """Vectorizes a flat function under the current interpreter.
 
     Args:
       function: of flat values.
@@ -113,7 +113,7 @@ def batch_flat(
       args: values; where `mapped`, with the mapped axis in front.
       mapped: which are mapped.
       axis_name: a name for collectives.
-      spmd: mesh axes to divide the mapped axis over; None: those of the vectorised
+      spmd: mesh axes to divide the mapped axis over; None: those of the vectorized
         operation that this is a part of.
 
     Returns:
@@ -148,10 +148,10 @@ def batch_graph(
     force: Sequence[bool] | bool = False,
     axis_name: Any = None,
 ) -> tuple[Graph, list[bool]]:
-    """Returns the vectorised graph.
+    """Returns the vectorized graph.
 
     Args:
-      graph: to vectorise.
+      graph: to vectorize.
       size: length of the mapped axis.
       mapped: which inputs are mapped (axis in front).
       force: which outputs must be mapped even if they are the same for all slices.
@@ -170,7 +170,7 @@ def batch_graph(
         return result
     out_mapped: list[bool] = []
 
-    def vectorised(*values: Any) -> list[Any]:
+    def vectorized(*values: Any) -> list[Any]:
         outs, have = batch_flat(graph.evaluate, size, values, mapped, axis_name)
         out_mapped[:] = [h or f for h, f in zip(have, force, strict=True)]
         return [
@@ -182,6 +182,6 @@ def batch_graph(
         a.update(shape=(size, *a.shape)) if m else a
         for a, m in zip(graph.in_avals, mapped, strict=True)
     ]
-    derived = trace_closed(vectorised, avals, name=f"vmap_{graph.name}")
+    derived = trace_closed(vectorized, avals, name=f"vmap_{graph.name}")
     graph.memo[key] = derived, out_mapped
     return derived, out_mapped

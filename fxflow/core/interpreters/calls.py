@@ -77,7 +77,7 @@ class GraphCall(HigherOrder):
         graph: Graph,
         **params: Any,
     ) -> tuple[list[Any], list[bool]]:
-        """A call of the vectorised graph."""
+        """A call of the vectorized graph."""
         derived, out_mapped = batch_graph(graph, size, mapped, axis_name=axis_name)
         return self.bind(*args, graph=derived, **params), out_mapped
 

@@ -116,7 +116,7 @@ class Graph:
       outputs: variables and literals.
       name: of the function it came from.
       num_consts: how many inputs are captured values.
-      memo: graphs derived from this one (its derivative, its vectorised form, …), which
+      memo: graphs derived from this one (its derivative, its vectorized form, …), which
         live as long as it does.
     """
 

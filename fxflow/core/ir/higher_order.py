@@ -65,7 +65,7 @@ class HigherOrder(MultipleResults):
         mapped: Sequence[bool],
         **params: Any,
     ) -> tuple[list[Any], list[bool]]:
-        """The operation on vectorised graphs; `axis_name` is None or named inside."""
+        """The operation on vectorized graphs; `axis_name` is None or named inside."""
         raise NotImplementedError
 
 

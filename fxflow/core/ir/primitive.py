@@ -167,7 +167,7 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
             f"{self.name} is not linear in what it is transposed with respect to"
         )
 
-    # -- vectorisation -----------------------------------------------------------------
+    # -- vectorization -----------------------------------------------------------------
 
     def batch(
         self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any

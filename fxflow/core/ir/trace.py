@@ -2,7 +2,7 @@
 
 Every operation is a primitive that is *bound* to arguments; `bind` hands them to the
 current interpreter, a `Trace`. The interpreter decides what happens (run it, record it,
-differentiate it, vectorise it), not the data: values carry no levels. An interpreter
+differentiate it, vectorize it), not the data: values carry no levels. An interpreter
 that does not recognise an argument passes it to its parent as a constant.
 
 `state` is this thread's current interpreter, named axes and scope.
@@ -33,7 +33,7 @@ class Trace:
 
     Attributes:
       final: whether what is recorded is run as it is, never differentiated or
-        vectorised: then 0-d operands of elementwise operations need no broadcast.
+        vectorized: then 0-d operands of elementwise operations need no broadcast.
     """
 
     __slots__ = ()
@@ -63,7 +63,7 @@ class State(threading.local):
       axes: the named axes: name, size, whether it is tracked, and the mesh of one that
         is manual (in `shard_map`), else None.
       tracked: names of the tracked axes; see `core/spmd/varying`.
-      spmd: while an operation is vectorised, the mesh axes that the mapped axis is to
+      spmd: while an operation is vectorized, the mesh axes that the mapped axis is to
         be divided over (`vmap(spmd_axis_name=)`).
       scope: see `named_scope`.
     """

@@ -28,7 +28,7 @@ def associative_scan(
 
     Args:
       fn: an associative function of two pytrees of slices (with the axis, of any
-        length), vectorised along the axis; returns the same structure and shapes.
+        length), vectorized along the axis; returns the same structure and shapes.
       elems: a pytree of arrays of one length along `axis`.
       reverse: whether to combine from the last element to the first.
       axis: to combine along.

@@ -60,7 +60,7 @@ class Cond(HigherOrder):
     """One of several branches. dtypes: any. StableHLO: case.
 
     The first operand is the branch's index (i32[], within range); all branches take the
-    other operands. Only the chosen branch runs; vectorised over the index, all do.
+    other operands. Only the chosen branch runs; vectorized over the index, all do.
 
     Params:
       branches: graphs of equal input and output types.
@@ -170,7 +170,7 @@ class Cond(HigherOrder):
         rest = iter(outs)
         return [None, *(next(rest) if lin else None for lin in linear)]
 
-    # -- vectorisation, pruning --------------------------------------------------------
+    # -- vectorization, pruning --------------------------------------------------------
 
     def batch_over(
         self,
@@ -181,7 +181,7 @@ class Cond(HigherOrder):
         *,
         branches: Graphs,
     ) -> tuple[list[Any], list[bool]]:
-        """Vectorised branches; if the index is mapped, all of them and a selection.
+        """Vectorized branches; if the index is mapped, all of them and a selection.
 
         There is nothing to select where all branches pass on the same operand.
         """

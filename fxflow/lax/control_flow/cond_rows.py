@@ -1,4 +1,4 @@
-"""The branches of a vectorised condition: all of them run, and rows are selected.
+"""The branches of a vectorized condition: all of them run, and rows are selected.
 
 A plain selection would be right for values alone. In a derivative the rows of a branch
 that were not selected get cotangent zero, and zero times an infinite slope is nan. So
@@ -111,7 +111,7 @@ class CondRows(HigherOrder):
         outs = derived.evaluate(*values, *chosen(cotangent, nonzero))
         return cotangents_for(args, outs, has)
 
-    # -- vectorisation, pruning --------------------------------------------------------
+    # -- vectorization, pruning --------------------------------------------------------
 
     def batch_over(
         self,
@@ -123,7 +123,7 @@ class CondRows(HigherOrder):
         graph: Graph,
         guarded: Graph,
     ) -> tuple[list[Any], list[bool]]:
-        """The vectorised graphs."""
+        """The vectorized graphs."""
         wide, flags = (
             batch_graph(g, size, mapped, True, axis_name) for g in (graph, guarded)
         )

@@ -27,7 +27,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     Args:
       f: takes one slice of each leaf; returns a pytree of arrays.
       xs: a pytree of arrays `[n, ...]`.
-      batch_size: how many slices to work on at a time, vectorised (None: one).
+      batch_size: how many slices to work on at a time, vectorized (None: one).
 
     Returns:
       The stacked results `[n, ...]`.
@@ -58,7 +58,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     count = typeof(leaves[0]).shape[0]
     if batch_size >= count > 0:
-        return _vectorised(f, xs, count)
+        return _vectorized(f, xs, count)
     rounds, rest = divmod(count, batch_size)
 
     def grouped(x: Any) -> Any:
@@ -69,16 +69,16 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         return reshape(y, (rounds * batch_size, *typeof(y).shape[2:]))
 
     groups = treedef.unflatten([grouped(x) for x in leaves])
-    ys = scan(lambda _, x: ((), _vectorised(f, x, batch_size)), (), groups)[1]
+    ys = scan(lambda _, x: ((), _vectorized(f, x, batch_size)), (), groups)[1]
     ys = tree.map(ungrouped, ys)
     if not rest:
         return ys
     tail = treedef.unflatten([slice_in_dim(x, count - rest, count) for x in leaves])
-    last = _vectorised(f, tail, rest)
+    last = _vectorized(f, tail, rest)
     return tree.map(lambda y, z: concatenate([y, z], 0), ys, last)
 
 
-def _vectorised(f: Callable[[Any], Any], xs: Any, size: int) -> Any:
+def _vectorized(f: Callable[[Any], Any], xs: Any, size: int) -> Any:
     """Applies `f` to all slices at once."""
     leaves, treedef = tree.flatten(xs)
     structure: list[Any] = []

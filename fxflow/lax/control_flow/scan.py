@@ -268,7 +268,7 @@ class Scan(HigherOrder):
             result.append(given_back(a, lin, rest_x, have_x))
         return result
 
-    # -- vectorisation, pruning --------------------------------------------------------
+    # -- vectorization, pruning --------------------------------------------------------
 
     def batch_over(
         self,
@@ -278,7 +278,7 @@ class Scan(HigherOrder):
         mapped: Sequence[bool],
         **params: Any,
     ) -> tuple[list[Any], list[bool]]:
-        """A scan of the vectorised body; what depends on mapped values is mapped."""
+        """A scan of the vectorized body; what depends on mapped values is mapped."""
         p = ScanParams(**params)
         graph, num_consts, num_carry = p.graph, p.num_consts, p.num_carry
         flags = list(mapped)

@@ -197,7 +197,7 @@ class While(HigherOrder):
             "ints; or forward mode (jvp, jacfwd); or custom_vjp"
         )
 
-    # -- vectorisation, pruning --------------------------------------------------------
+    # -- vectorization, pruning --------------------------------------------------------
 
     def batch_over(
         self,

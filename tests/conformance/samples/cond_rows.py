@@ -1,4 +1,4 @@
-"""Samples of `cond_rows`: conditions vectorised over the index."""
+"""Samples of `cond_rows`: conditions vectorized over the index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of `while`: values and vectorisation (derivatives: `test_while_loop`)."""
+"""Samples of `while`: values and vectorization (derivatives: `test_while_loop`)."""
 
 from __future__ import annotations
 

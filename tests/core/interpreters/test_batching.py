@@ -1,4 +1,4 @@
-"""Vectorisation of flat functions and of graphs."""
+"""Vectorization of flat functions and of graphs."""
 
 from __future__ import annotations
 

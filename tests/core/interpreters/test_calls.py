@@ -31,7 +31,7 @@ def test_what_is_not_wanted_is_not_called(wrap):
 
 
 @CALLS
-def test_the_vectorised_call_is_a_call(wrap):
+def test_the_vectorized_call_is_a_call(wrap):
     (called,) = calls_in(vmap(wrap(lax.sin)), lax.iota("float32", 3))
     assert [a.shape for a in called.out_avals] == [(3,)]
 

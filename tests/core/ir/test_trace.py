@@ -84,7 +84,7 @@ def test_named_scope_reaches_the_nodes():
 TRANSFORMS = [
     pytest.param(jit, "argument x of", id="jit"),
     pytest.param(lambda f: jit(grad(f)), "argument x of", id="jit-grad"),
-    pytest.param(lambda f: vmap(f), "vectorised", id="vmap"),
+    pytest.param(lambda f: vmap(f), "vectorized", id="vmap"),
 ]
 
 
@@ -111,7 +111,7 @@ def test_concrete_value_needed(transform, origin, use, words):
         use(x)
         return x
 
-    if origin == "vectorised":
+    if origin == "vectorized":
         argument = fnp.ones(2)
     else:
         argument = fnp.array(1.0)

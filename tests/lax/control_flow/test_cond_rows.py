@@ -1,4 +1,4 @@
-"""Vectorised conditions: values, and derivatives past the branches not taken."""
+"""Vectorized conditions: values, and derivatives past the branches not taken."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_operand_that_rows_share(named: bool) -> None:
     assert dx.tolist() == [0, 0, 0]
 
 
-def test_two_vectorised_axes_and_no_rows() -> None:
+def test_two_vectorized_axes_and_no_rows() -> None:
     def f(x: Any) -> Any:
         return lax.reduce_sum(vmap(vmap(root))(x), (0, 1))
 

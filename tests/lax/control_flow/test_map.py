@@ -45,7 +45,7 @@ def test_results_that_do_not_depend_on_the_slice():
     assert lax.map(lambda x: 1.0, XS, batch_size=3).tolist() == [1.0] * 7
 
 
-def test_batches_are_vectorised():
+def test_batches_are_vectorized():
     graph = make_graph(lambda xs: lax.map(square, xs, batch_size=3))(XS)
     (node,) = [n for n in graph.nodes if n.primitive.name == "scan"]
     assert node.params["length"] == 2
