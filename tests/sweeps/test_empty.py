@@ -270,6 +270,8 @@ def check(case: Case) -> None:
         check_derivatives(case, got)
 
 
+# The whole sweep gives one function more shapes than it warns at.
+@pytest.mark.filterwarnings("ignore::fxflow.errors.RetraceWarning")
 @pytest.mark.parametrize("case", sample(cases(), 300, of="empty"), ids=str)
 def test_empty(case: Case) -> None:
     check(case)
