@@ -126,10 +126,9 @@ def _require_arguments(
 ) -> None:
     """Raises the error for an argument that is not what its annotation says."""
     try:
-        inspect.signature(function).bind(*args, **kwargs)
+        wrong = _wrong_argument(function, args, kwargs)
     except TypeError:
         return  # the call itself says what is missing
-    wrong = _wrong_argument(function, args, kwargs)
     if wrong is not None:
         raise wrong
 

@@ -40,7 +40,8 @@ class JitCall(GraphCall):
         residuals = split.residuals(primals, outs[count:])
         tangent = settled(split.primal, split.tangent, primals)
         linear = self.bind(*residuals, *chosen(tangents, nonzero), graph=tangent)
-        return with_tangents([*outs[:count], *linear], graph, split.has_tangent)
+        outs = [*outs[:count], *linear]
+        return with_tangents(outs, graph.out_avals, split.has_tangent)
 
 
 def call(graph: Graph, *args: Any) -> list[Any]:

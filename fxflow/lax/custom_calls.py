@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
@@ -73,6 +73,7 @@ class CustomCall(HigherOrder):
     """
 
     inlines = True
+    batched_rule: ClassVar[type[BatchedJVPRule | BatchedVJPRule]]
 
     def abstract(self, *avals: Aval, graph: Graph, **params: Any) -> list[Aval]:
         """The graph's own types."""
@@ -113,23 +114,24 @@ class CustomCall(HigherOrder):
             [*consts, *captured, *rest], outs, vars(replace(p, graph=graph))
         )
 
-    def batch_with(
+    def batch_over(
         self,
-        make: type[BatchedJVPRule | BatchedVJPRule],
         axis_name: Any,
         size: int,
         args: Sequence[Any],
         mapped: Sequence[bool],
         **params: Any,
     ) -> tuple[list[Any], list[bool]]:
-        """The vectorized function with the vectorized rule, which `make` makes."""
+        """The vectorized function with the vectorized rule."""
         p = CustomCallParams(**params)
         graph, used = p.graph, p.used(mapped)
         key = (self.name, p.rule, size, tuple(mapped), axis_name)
         batched = graph.memo.get(key)
         if batched is None:
             _, have = batch_graph(graph, size, used, axis_name=axis_name)
-            batched = make(p.rule, size, mapped[p.num_consts :], axis_name, have)
+            batched = self.batched_rule(
+                p.rule, size, mapped[p.num_consts :], axis_name, have
+            )
             avals = [typeof(a) for a in args[p.num_consts :]]
             if batched.settle(graph, avals, p.num_rule_consts):
                 graph.memo[key] = batched
@@ -170,6 +172,7 @@ class CustomJVPCall(CustomCall):
     """Call with a forward derivative by the user. dtypes: any. Lowered in place."""
 
     name = "custom_jvp"
+    batched_rule = BatchedJVPRule
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -185,23 +188,13 @@ class CustomJVPCall(CustomCall):
         rule: JVPRule = p.rule
         return rule(captured, arguments, arg_tangents)
 
-    def batch_over(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        **params: Any,
-    ) -> tuple[list[Any], list[bool]]:
-        """The vectorized function with the vectorized rule."""
-        return self.batch_with(BatchedJVPRule, axis_name, size, args, mapped, **params)
-
 
 @register
 class CustomVJPCall(CustomCall):
     """Call with a reverse derivative by the user. dtypes: any. Lowered in place."""
 
     name = "custom_vjp"
+    batched_rule = BatchedVJPRule
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -239,17 +232,6 @@ class CustomVJPCall(CustomCall):
             name=p.graph.name,
         )
         return outs, spread(results, has, avals)
-
-    def batch_over(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        **params: Any,
-    ) -> tuple[list[Any], list[bool]]:
-        """The vectorized function with the vectorized rule."""
-        return self.batch_with(BatchedVJPRule, axis_name, size, args, mapped, **params)
 
 
 def _no_forward(name: str) -> NotDifferentiableError:

@@ -138,7 +138,8 @@ class Checkpoint(GraphCall):
             tangent = settled(split.primal, split.tangent, primals)
             params |= {"graph": tangent, "again": True}
             results = self.bind(*kept, *chosen(tangents, nonzero), **params)
-        return with_tangents([*outs[:count], *results], graph, split.has_tangent)
+        outs = [*outs[:count], *results]
+        return with_tangents(outs, graph.out_avals, split.has_tangent)
 
 
 # -- what is kept ----------------------------------------------------------------------

@@ -23,6 +23,7 @@ import numpy as np
 
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.interpreters.batching import batch_graph
+from fxflow.core.interpreters.calls import with_tangents
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.interpreters.linearize import linearize_graph
 from fxflow.core.interpreters.transpose import transpose_graph
@@ -36,7 +37,6 @@ from fxflow.core.ir.higher_order import (
     live_flags,
     rewired,
     run_host,
-    spread,
     uses_axis,
 )
 from fxflow.core.ir.primitive import register
@@ -266,7 +266,7 @@ class ShardMap(HigherOrder):
             out_specs=(*p.out_specs, *chosen(p.out_specs, has)),
         )
         outs = self.bind(*primals, *chosen(tangents, nonzero), **vars(new))
-        return _with_tangents(outs, p.out_avals(), has)
+        return with_tangents(outs, p.out_avals(), has)
 
     def linearize(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -303,9 +303,8 @@ class ShardMap(HigherOrder):
             )
             residuals = split.residuals(primals, outs[count:])
             results = self.bind(*residuals, *chosen(tangents, nonzero), **vars(new))
-        return _with_tangents(
-            [*outs[:count], *results], p.out_avals(), split.has_tangent
-        )
+        outs = [*outs[:count], *results]
+        return with_tangents(outs, p.out_avals(), split.has_tangent)
 
     def transpose(
         self, cotangent: Sequence[Any], *args: Any, **params: Any
@@ -491,14 +490,6 @@ def _behind(over: Names, specs: Specs, mapped: Sequence[bool]) -> Specs:
         PartitionSpec(over, *spec) if m else spec
         for spec, m in zip(specs, mapped, strict=True)
     )
-
-
-def _with_tangents(
-    outs: Sequence[Any], avals: Sequence[Aval], has: Sequence[bool]
-) -> tuple[list[Any], list[Any]]:
-    count = len(avals)
-    tangents = [a.tangent() for a in avals]
-    return list(outs[:count]), spread(outs[count:], has, tangents)
 
 
 def _stacking(graph: Graph, count: int) -> Graph:

@@ -54,7 +54,7 @@ class GraphCall(HigherOrder):
         nonzero = live_flags(tangents)
         derived, has = jvp_graph(graph, nonzero)
         outs = self.bind(*primals, *chosen(tangents, nonzero), graph=derived, **params)
-        return with_tangents(outs, graph, has)
+        return with_tangents(outs, graph.out_avals, has)
 
     def transpose(
         self, cotangent: Sequence[Any], *args: Any, graph: Graph, **params: Any
@@ -109,15 +109,15 @@ class GraphCall(HigherOrder):
 
 
 def with_tangents(
-    outs: Sequence[Any], graph: Graph, has_tangent: Sequence[bool]
+    outs: Sequence[Any], avals: Sequence[Aval], has_tangent: Sequence[bool]
 ) -> tuple[list[Any], list[Any]]:
     """Returns results and tangents, with `Zero` where there is no tangent.
 
     Args:
       outs: results, then the tangents that exist.
-      graph: the graph whose derivative was called.
+      avals: types of the results.
       has_tangent: for each result.
     """
-    count = len(graph.outputs)
-    avals = [a.tangent() for a in graph.out_avals]
-    return list(outs[:count]), spread(outs[count:], has_tangent, avals)
+    count = len(avals)
+    types = [a.tangent() for a in avals]
+    return list(outs[:count]), spread(outs[count:], has_tangent, types)

@@ -7,7 +7,7 @@ known to be zero stays symbolic, so nothing is computed for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.arith import instantiate
@@ -18,12 +18,17 @@ from fxflow.core.ir.trace import Trace, Tracer, state
 from fxflow.core.spmd.varying import cast
 
 
-class JVPTracer(Tracer):
-    """A value with its tangent."""
+class DualTracer(Tracer):
+    """A value with its tangent.
+
+    Attributes:
+      transformation: what differentiates it, for messages.
+    """
 
     __slots__ = ("primal", "tangent")
+    transformation: ClassVar[str]
 
-    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
+    def __init__(self, trace: Trace, primal: Any, tangent: Any) -> None:
         self._trace = trace
         self.primal = primal
         self.tangent = tangent
@@ -34,7 +39,14 @@ class JVPTracer(Tracer):
         inner = self.primal
         if isinstance(inner, Tracer):
             return inner.origin()
-        return "It is being differentiated (jvp)."
+        return f"It is being differentiated ({self.transformation})."
+
+
+class JVPTracer(DualTracer):
+    """A value with its tangent, which is computed beside it."""
+
+    __slots__ = ()
+    transformation = "jvp"
 
 
 class JVPTrace(Trace):

@@ -18,7 +18,7 @@ from fxflow.core import source
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.interpreters.jvp import cast_tangents
+from fxflow.core.interpreters.jvp import DualTracer, cast_tangents
 from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Graph, Literal, Node, Var, live_nodes
 from fxflow.core.ir.primitive import Primitive, Zero, table
@@ -104,23 +104,11 @@ class Tape(Trace):
         return TangentTracer(self, var)
 
 
-class LinearizeTracer(Tracer):
+class LinearizeTracer(DualTracer):
     """A value whose tangent is a variable of the tape."""
 
-    __slots__ = ("primal", "tangent")
-
-    def __init__(self, trace: LinearizeTrace, primal: Any, tangent: Any) -> None:
-        self._trace = trace
-        self.primal = primal
-        self.tangent = tangent
-        self.aval = typeof(primal)
-
-    def origin(self) -> str:
-        """Says where the value comes from."""
-        inner = self.primal
-        if isinstance(inner, Tracer):
-            return inner.origin()
-        return "It is being differentiated (grad)."
+    __slots__ = ()
+    transformation = "grad"
 
 
 class LinearizeTrace(Trace):

@@ -85,7 +85,7 @@ class CondRows(HigherOrder):
         live = live_flags(tangents)
         derived, has = jvp_graph(params["guarded"], live)
         outs = derived.evaluate(*primals, *chosen(tangents, live))
-        return with_tangents(outs, params["graph"], has)
+        return with_tangents(outs, params["graph"].out_avals, has)
 
     def linearize(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Graph
@@ -98,7 +98,8 @@ class CondRows(HigherOrder):
         count = len(graph.outputs)
         residuals = split.residuals(primals, outs[count:])
         linear = split.tangent.evaluate(*residuals, *chosen(tangents, live))
-        return with_tangents([*outs[:count], *linear], graph, split.has_tangent)
+        outs = [*outs[:count], *linear]
+        return with_tangents(outs, graph.out_avals, split.has_tangent)
 
     def transpose(
         self, cotangent: Sequence[Any], *args: Any, graph: Graph, guarded: Graph

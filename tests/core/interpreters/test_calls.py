@@ -44,6 +44,6 @@ def test_the_derivative_is_calls(wrap):
 
 def test_results_without_a_tangent():
     graph = make_graph(lambda x: (x, lax.eq(x, x)))(1.0).graph
-    outs, tangents = with_tangents([1, 2, 3], graph, [True, False])
+    outs, tangents = with_tangents([1, 2, 3], graph.out_avals, [True, False])
     assert (outs, tangents[0]) == ([1, 2], 3)
     assert type(tangents[1]) is Zero and str(tangents[1].aval) == "float0[]"
