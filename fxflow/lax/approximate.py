@@ -9,7 +9,6 @@ result is exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import MultipleResults, Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer, number
@@ -116,17 +116,13 @@ class ApproxTopK(MultipleResults):
         values, order = exact.evaluate(x if largest else -x, k=length, axis=axis)
         return [values if largest else -values, order]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The tangents of the chosen elements."""
         values, order = self.bind(*primals, **params)
         moved = take_along(tangents[0], order, params["axis"])
         return [values, order], [moved, Zero(typeof(order).tangent())]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """One axis further back."""
         params["axis"] += 1
         return self.bind(args[0], **params), [True, True]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis
@@ -104,22 +104,14 @@ class ArgExtremum(Primitive):
         numpy = np.argmax if self.better == "GT" else np.argmin
         return np.asarray(numpy(operand, axis)).astype(index_dtype)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """An index does not change."""
         out = self.bind(*primals, **params)
         return out, Zero(typeof(out).tangent())
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        axis: int,
-        index_dtype: Any,
-    ) -> tuple[Any, bool]:
+        self, size: int, args: Values, mapped: Flags, *, axis: int, index_dtype: Any
+    ) -> Batched:
         """The axis moves up by one."""
         return self.bind(args[0], axis=axis + 1, index_dtype=index_dtype), True
 

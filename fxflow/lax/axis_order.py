@@ -13,6 +13,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import register
+from fxflow.core.ir.rules import Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import AxisError
 from fxflow.lax.axes import distinct_axes
@@ -55,7 +56,7 @@ class Transpose(Structural):
 
     def transpose(
         self, cotangent: Any, x: Any, *, permutation: tuple[int, ...]
-    ) -> Sequence[Any]:
+    ) -> Values:
         """The inverse permutation."""
         inverse = [0] * len(permutation)
         for new, old in enumerate(permutation):
@@ -139,7 +140,7 @@ class Rev(Structural):
 
     def transpose(
         self, cotangent: Any, x: Any, *, dimensions: tuple[int, ...]
-    ) -> Sequence[Any]:
+    ) -> Values:
         """The same reversal."""
         return [Rev.bind(cotangent, dimensions=dimensions)]
 

@@ -16,6 +16,7 @@ from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
+from fxflow.core.ir.rules import Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import AxisError, ShapeError
 from fxflow.lax.axes import canonical_shape, distinct_axes
@@ -103,7 +104,7 @@ class BroadcastInDim(Structural):
         *,
         shape: Shape,
         broadcast_dimensions: tuple[int, ...],
-    ) -> Sequence[Any]:
+    ) -> Values:
         """The sum over what was repeated."""
         old = x.aval.shape
         kept = {

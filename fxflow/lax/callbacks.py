@@ -20,6 +20,7 @@ from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.effects import DEBUG, IO, ORDERED, TOKEN
 from fxflow.core.ir.primitive import MultipleResults, Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.partition import by_each_device
 from fxflow.core.tree.paths import keys_of
@@ -74,7 +75,7 @@ class PythonCallback(MultipleResults):
         ]
 
     def plan(
-        self, placeds: Sequence[Any], params: dict[str, Any]
+        self, placeds: Values, params: dict[str, Any]
     ) -> Callable[..., list[Array]]:
         """Calls the function at once."""
         return lambda *arrays: self._call(list(arrays), **params)
@@ -165,9 +166,7 @@ class PythonCallback(MultipleResults):
             )
         return out
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """A call for debugging sees the values; any other has no derivative."""
         if params["effect"] == DEBUG:
             return self.bind(*primals, **params), []
@@ -180,15 +179,15 @@ class PythonCallback(MultipleResults):
     def batch(
         self,
         size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
+        args: Values,
+        mapped: Flags,
         *,
         function: Callable[..., Any],
         out_avals: tuple[Aval, ...],
         effect: str | None,
         vmap_method: str | None,
         caller: Any,
-    ) -> tuple[list[Any], list[bool]]:
+    ) -> Batched:
         """As `vmap_method` says."""
         if effect == ORDERED:
             raise ArgumentError(
@@ -287,9 +286,7 @@ def name_of(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _as_host(
-    outs: Sequence[Any], out_avals: Sequence[Aval], function: Any
-) -> tuple[Any, ...]:
+def _as_host(outs: Values, out_avals: Sequence[Aval], function: Any) -> tuple[Any, ...]:
     """Returns what a callback gave, arrays as NumPy arrays, if the number is right."""
     if len(outs) != len(out_avals):
         raise ValueError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from fxflow.core.interpreters.calls import GraphCall, with_tangents
@@ -11,6 +10,7 @@ from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.higher_order import chosen, live_flags
 from fxflow.core.ir.primitive import register
+from fxflow.core.ir.rules import Dual, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import settled
 
@@ -29,9 +29,7 @@ class JitCall(GraphCall):
         """`func.call`."""
         return ctx.call(graph, operands)
 
-    def linearize(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, graph: Graph
-    ) -> tuple[list[Any], list[Any]]:
+    def linearize(self, primals: Values, tangents: Values, *, graph: Graph) -> Dual:
         """A call for the values and their residuals, and a linear call."""
         nonzero = live_flags(tangents)
         split = linearize_graph(graph, nonzero)

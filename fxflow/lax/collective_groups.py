@@ -16,6 +16,7 @@ import numpy as np
 from fxflow.core.arrays.aval import NOWHERE, Aval, Axes
 from fxflow.core.interpreters.batching import batch_flat, materialize
 from fxflow.core.ir.primitive import Primitive
+from fxflow.core.ir.rules import Batched, Flags, Values
 from fxflow.core.ir.trace import axis_size_of, named_axes, state
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError
@@ -229,9 +230,7 @@ class Collective(Primitive):
 
     # -- vectorization -----------------------------------------------------------------
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Over another axis, which comes along in front."""
         return self.bind(*args, **self.behind(params)), True
 
@@ -240,13 +239,8 @@ class Collective(Primitive):
         return params
 
     def batch_named(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        **params: Any,
-    ) -> tuple[Any, Any]:
+        self, axis_name: Any, size: int, args: Values, mapped: Flags, **params: Any
+    ) -> Batched:
         """Along an array axis; groups, and several axes, by simpler collectives."""
         if params.get("groups") is not None:
             simpler = self.by_gathering

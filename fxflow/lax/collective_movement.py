@@ -16,6 +16,7 @@ from fxflow.core.arrays.aval import Aval, Axes
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import register
+from fxflow.core.ir.rules import Batched, Flags, Values
 from fxflow.core.ir.trace import axis_size_of
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, ShapeError
@@ -142,14 +143,8 @@ class AxisIndex(Collective):
         return varying_along(axes, params, same=False)
 
     def batch_named(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        axes: Names,
-    ) -> tuple[Any, bool]:
+        self, axis_name: Any, size: int, args: Values, mapped: Flags, *, axes: Names
+    ) -> Batched:
         """0, 1, 2, … along the mapped axis."""
         return broadcasted_iota(INDEX, (size,), 0), True
 
@@ -263,7 +258,7 @@ class AllGather(Movement):
         dim: int,
         groups: Partition = None,
         shared: bool = False,
-    ) -> Sequence[Any]:
+    ) -> Values:
         """The scattered sum, or the own part of what is shared."""
         if shared:
             return [_entry(cotangent, index_along(axes), dim)]
@@ -350,7 +345,7 @@ class PSumScatter(Movement):
         axes: Names,
         dim: int,
         groups: Partition = None,
-    ) -> Sequence[Any]:
+    ) -> Values:
         """A gather."""
         return [AllGather.bind(cotangent, axes=axes, dim=dim, groups=groups)]
 
@@ -415,12 +410,12 @@ class PPermute(Movement):
         self,
         axis_name: Any,
         size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
+        args: Values,
+        mapped: Flags,
         *,
         axes: Names,
         perm: Pairs,
-    ) -> tuple[Any, bool]:
+    ) -> Batched:
         """The slices in another order, sent along the other axes where they go on."""
         x = materialize(args[0], size, mapped[0])
         at = axes.index(axis_name)
@@ -454,9 +449,7 @@ class PPermute(Movement):
         ]
         return concatenate(parts, 0), True
 
-    def transpose(
-        self, cotangent: Any, *args: Any, axes: Names, perm: Pairs
-    ) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, axes: Names, perm: Pairs) -> Values:
         """The inverse permutation."""
         inverse = tuple((target, source) for source, target in perm)
         return [PPermute.bind(cotangent, axes=axes, perm=inverse)]
@@ -567,7 +560,7 @@ class AllToAll(Movement):
         split: int,
         join: int,
         groups: Partition = None,
-    ) -> Sequence[Any]:
+    ) -> Values:
         """The way back."""
         return [
             AllToAll.bind(cotangent, axes=axes, split=join, join=split, groups=groups)

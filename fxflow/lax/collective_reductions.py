@@ -17,6 +17,7 @@ from fxflow.core.arrays.aval import NOWHERE, Aval, Axes
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.graph import Graph, Node
 from fxflow.core.ir.primitive import register
+from fxflow.core.ir.rules import Batched, Flags, Values
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import named_axes, state
 from fxflow.core.runtime.lowering import Context
@@ -115,12 +116,12 @@ class Reduction(Collective):
         self,
         axis_name: Any,
         size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
+        args: Values,
+        mapped: Flags,
         *,
         axes: Names,
         groups: Partition = None,
-    ) -> tuple[Any, bool]:
+    ) -> Batched:
         """A reduction over the mapped axis, then over the other ones."""
         if groups is not None:
             return super().batch_named(
@@ -223,7 +224,7 @@ class PSum(Linear, Reduction):
 
     def transpose(
         self, cotangent: Any, *args: Any, axes: Names, groups: Partition = None
-    ) -> Sequence[Any]:
+    ) -> Values:
         """The sum of the cotangents of all slices.
 
         Along tracked axes the result is one value, and so is its cotangent.
@@ -264,25 +265,17 @@ class PCast(Linear):
         """The operand itself."""
         return x
 
-    def transpose(self, cotangent: Any, *args: Any, axes: Names) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, axes: Names) -> Values:
         """The cotangent; that it is summed, the difference of types says."""
         return [cotangent]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], *, axes: Names
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, *, axes: Names) -> Batched:
         """The same."""
         return self.bind(*args, axes=axes), True
 
     def batch_named(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        axes: Names,
-    ) -> tuple[Any, bool]:
+        self, axis_name: Any, size: int, args: Values, mapped: Flags, *, axes: Names
+    ) -> Batched:
         """The operand: a mapped axis is not tracked."""
         rest = tuple(name for name in axes if name != axis_name)
         return (self.bind(*args, axes=rest) if rest else args[0]), mapped[0]
@@ -400,9 +393,7 @@ class PBroadcast(Movement):
             x = PBroadcast.bind(x, axes=(name,), source=here)
         return x
 
-    def transpose(
-        self, cotangent: Any, *args: Any, axes: Names, source: int
-    ) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, axes: Names, source: int) -> Values:
         """The source gets the sum of the cotangents, the others nothing."""
         total = PSum.bind(cotangent, axes=axes)
         return [select(eq(index_along(axes), source), total, full_like(total, 0))]

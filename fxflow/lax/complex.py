@@ -6,7 +6,6 @@ transpose does not conjugate. So the cotangent of `imag` is multiplied by -i.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Zero, register
+from fxflow.core.ir.rules import Dual, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError
 from fxflow.lax._operands import operands
@@ -58,7 +58,7 @@ class Real(_Part):
     hlo = "stablehlo.real"
     numpy = _host_real
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The cotangent as a complex number."""
         zero = arith.constant(0, typeof(cotangent).dtype)
         return [Complex.bind(cotangent, zero)]
@@ -73,7 +73,7 @@ class Imag(_Part):
     hlo = "stablehlo.imag"
     numpy = _host_imag
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """-i times the cotangent."""
         zero = arith.constant(0, typeof(cotangent).dtype)
         return [Complex.bind(zero, arith.neg(cotangent))]
@@ -110,9 +110,7 @@ class Complex(Elementwise):
         """The complex dtype with such parts."""
         return dtypes.to_complex(dtype)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The complex number of the tangents."""
         out = self.bind(*primals)
         part = typeof(primals[0]).dtype
@@ -122,7 +120,7 @@ class Complex(Elementwise):
             *(arith.constant(0, part) if type(t) is Zero else t for t in tangents)
         )
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The real part, and minus the imaginary part."""
         re, im = args
         return [
@@ -170,7 +168,7 @@ class Conj(Linear, Elementwise):
 
         return ctx.compose(conjugated, operands)[0]
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The conjugate; for a real operand, its real part."""
         (x,) = args
         if dtypes.is_complex(x.aval.dtype):

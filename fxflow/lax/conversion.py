@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError
 from fxflow.lax.families import MOVED, kind
@@ -128,9 +129,7 @@ class ConvertElementType(Primitive):
         """`astype`, prepared."""
         return host_converter(params["new_dtype"])
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The tangent converted as well; zero unless both dtypes are inexact."""
         out = self.bind(*primals, **params)
         aval = typeof(out).tangent()
@@ -138,13 +137,11 @@ class ConvertElementType(Primitive):
             return out, Zero(aval)
         return out, arith.cast(tangents[0], aval.dtype)
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The cotangent converted back."""
         return [arith.cast(cotangent, args[0].aval.dtype)]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """The same."""
         return self.bind(*args, **params), True
 

@@ -18,6 +18,7 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero, register
+from fxflow.core.ir.rules import Batched, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.partition import whole_along
 from fxflow.errors import ArgumentError, ShapeError
@@ -271,9 +272,7 @@ class ConvGeneralDilated(Bilinear):
         )
         return _as_dtype(out, y_aval.dtype)
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """The mapped axis joins the batch, the output features, or makes groups."""
         x, y = args
         lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
@@ -433,7 +432,7 @@ def conv_general_dilated(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
     *,
-    window_reversal: Sequence[bool] | None = None,
+    window_reversal: Flags | None = None,
 ) -> Array:
     """Convolves an input with a kernel (a correlation: the kernel is not flipped).
 

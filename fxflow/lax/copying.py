@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.ir.graph import Node, Var
 from fxflow.core.ir.primitive import MultipleResults, Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import kept
 from fxflow.lax.families import MOVED, Linear
@@ -36,13 +36,11 @@ class Copy(Linear):
         """A copy."""
         return np.array(values[0])
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The cotangent."""
         return [cotangent]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """The same."""
         return self.bind(*args), True
 
@@ -94,29 +92,25 @@ class OptimizationBarrier(MultipleResults):
         """The operands."""
         return list(values)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """A barrier for the values, and one for the tangents."""
         outs = self.bind(*primals)
         live = [t for t in tangents if type(t) is not Zero]
         kept = iter(self.bind(*live)) if live else iter(())
         return outs, [t if type(t) is Zero else next(kept) for t in tangents]
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """A barrier for the cotangents."""
         live = [c for c in cotangent if type(c) is not Zero]
         kept = iter(self.bind(*live)) if live else iter(())
         cts = [c if type(c) is Zero else next(kept) for c in cotangent]
         return [c if type(a) is Var else None for a, c in zip(args, cts, strict=True)]
 
-    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+    def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """The operands'."""
         return kept(node, kinds)
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """A barrier for the batches."""
         return self.bind(*args), list(mapped)
 

@@ -13,6 +13,7 @@ from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import like_type, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive, register, table
+from fxflow.core.ir.rules import Batched, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import AxisError, DtypeError, ShapeError
 from fxflow.lax._operands import PYTHON_SCALARS
@@ -54,9 +55,7 @@ class Iota(Primitive):
         column = line.reshape((-1,) + (1,) * (len(shape) - 1 - dimension))
         return np.broadcast_to(column, shape)
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """The same for all slices."""
         return self.bind(**params), False
 

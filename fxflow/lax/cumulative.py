@@ -12,7 +12,7 @@ accelerators they are windowed reductions or a tree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.docs import shared
 from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax import _extrema_host
 from fxflow.lax.axes import canonical_axis
@@ -170,13 +171,8 @@ class Cumulative(Primitive):
         return call
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        axis: int,
-        reverse: bool,
-    ) -> tuple[Any, Any]:
+        self, primals: Values, tangents: Values, *, axis: int, reverse: bool
+    ) -> Dual:
         """The recurrence of tangents."""
         (x,), (t,) = primals, tangents
         out = self.bind(x, axis=axis, reverse=reverse)
@@ -190,14 +186,8 @@ class Cumulative(Primitive):
         )
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        axis: int,
-        reverse: bool,
-    ) -> tuple[Any, bool]:
+        self, size: int, args: Values, mapped: Flags, *, axis: int, reverse: bool
+    ) -> Batched:
         """The axis moves up by one."""
         return self.bind(args[0], axis=axis + 1, reverse=reverse), True
 
@@ -220,9 +210,7 @@ class CumSum(Cumulative, Linear):
         """The sum."""
         return add(x, y)
 
-    def transpose(
-        self, cotangent: Any, *args: Any, axis: int, reverse: bool
-    ) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, axis: int, reverse: bool) -> Values:
         """The running sum from the other end."""
         return [self.bind(cotangent, axis=axis, reverse=not reverse)]
 

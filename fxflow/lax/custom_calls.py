@@ -22,6 +22,7 @@ from fxflow.core.ir.higher_order import (
     spread,
 )
 from fxflow.core.ir.primitive import MultipleResults, Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import Rewritten
 from fxflow.errors import NotDifferentiableError
@@ -89,9 +90,7 @@ class CustomCall(HigherOrder):
         p = CustomCallParams(**params)
         return run_host(p.graph, p.used(values))
 
-    def transpose(
-        self, cotangent: Sequence[Any], *args: Any, **params: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangent: Values, *args: Any, **params: Any) -> Values:
         """The transpose of the graph, if that is linear."""
         p = CustomCallParams(**params)
         used = p.used(args)
@@ -104,7 +103,7 @@ class CustomCall(HigherOrder):
         consts, rest = split_at(cts, p.num_consts)
         return [*consts, *[None] * p.num_rule_consts, *rest]
 
-    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+    def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """The graph's; what the rule captured is not used any more."""
         p = CustomCallParams(**node.params)
         _, captured, _ = p.split(kinds)
@@ -115,13 +114,8 @@ class CustomCall(HigherOrder):
         )
 
     def batch_over(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        **params: Any,
-    ) -> tuple[list[Any], list[bool]]:
+        self, axis_name: Any, size: int, args: Values, mapped: Flags, **params: Any
+    ) -> Batched:
         """The vectorized function with the vectorized rule."""
         p = CustomCallParams(**params)
         graph, used = p.graph, p.used(mapped)
@@ -148,7 +142,7 @@ class CustomCall(HigherOrder):
             for f in forwarded(p.graph)
         ]
 
-    def require_constants(self, graph: Graph, tangents: Sequence[Any]) -> None:
+    def require_constants(self, graph: Graph, tangents: Values) -> None:
         """Checks that nothing the function captured is being differentiated.
 
         Raises:
@@ -174,9 +168,7 @@ class CustomJVPCall(CustomCall):
     name = "custom_jvp"
     batched_rule = BatchedJVPRule
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The user's rule."""
         p = CustomCallParams(**params)
         _, captured, arguments = p.split(primals)
@@ -196,9 +188,7 @@ class CustomVJPCall(CustomCall):
     name = "custom_vjp"
     batched_rule = BatchedVJPRule
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """Raises: the user gave no forward derivative."""
         raise NotDifferentiableError(
             f"custom_vjp: {params['graph'].name} cannot be differentiated in forward "
@@ -206,9 +196,7 @@ class CustomVJPCall(CustomCall):
             "custom_jvp, which serves both, or jacrev"
         )
 
-    def linearize(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def linearize(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The user's forward pass; a linear operation that knows the backward pass."""
         p = CustomCallParams(**params)
         _, captured, arguments = p.split(primals)
@@ -274,22 +262,20 @@ class CustomLinear(MultipleResults):
         """Raises: there is no forward rule."""
         raise _no_forward(params["name"])
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """Raises: there is no forward rule."""
         raise _no_forward(params["name"])
 
     def transpose(
         self,
-        cotangent: Sequence[Any],
+        cotangent: Values,
         *args: Any,
         backward: Backward,
         num_residuals: int,
         active: tuple[bool, ...],
         outs: tuple[Aval, ...],
         **_: Any,
-    ) -> Sequence[Any]:
+    ) -> Values:
         """The user's backward pass."""
         given = iter(cotangent)
         cts = [next(given) if carries_tangent(a) else Zero(a) for a in outs]
@@ -299,15 +285,15 @@ class CustomLinear(MultipleResults):
     def batch(
         self,
         size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
+        args: Values,
+        mapped: Flags,
         *,
         backward: Backward,
         num_residuals: int,
         active: tuple[bool, ...],
         outs: tuple[Aval, ...],
         name: str,
-    ) -> tuple[list[Any], list[bool]]:
+    ) -> Batched:
         """The vectorized backward pass; all results are mapped."""
         tangents_mapped = iter(mapped[num_residuals:])
         primals_mapped = [live and next(tangents_mapped) for live in active]

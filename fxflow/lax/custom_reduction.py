@@ -21,6 +21,7 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.higher_order import run_host
 from fxflow.core.ir.primitive import MultipleResults, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.lowering import Context
@@ -113,13 +114,8 @@ class Reduce(MultipleResults):
         return outs
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        graph: Graph,
-        axes: tuple[int, ...],
-    ) -> tuple[Any, Any]:
+        self, primals: Values, tangents: Values, *, graph: Graph, axes: tuple[int, ...]
+    ) -> Dual:
         """Derivative of a tree of applications of the graph."""
         return jvp_flat(
             lambda *values: tree_reduce(graph, values, axes), primals, tangents
@@ -128,12 +124,12 @@ class Reduce(MultipleResults):
     def batch(
         self,
         size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
+        args: Values,
+        mapped: Flags,
         *,
         graph: Graph,
         axes: tuple[int, ...],
-    ) -> tuple[list[Any], list[bool]]:
+    ) -> Batched:
         """The axes move up by one; a tree if initial values are mapped."""
         count = len(args) // 2
         if any(mapped[count:]):
@@ -205,7 +201,7 @@ def scalar_graph(
     for aval in avals:
         require_kind(name, aval, ANY)
 
-    def flat(*values: Any) -> Sequence[Any]:
+    def flat(*values: Any) -> Values:
         out = computation(
             treedef.unflatten(values[:count]), treedef.unflatten(values[count:])
         )

@@ -12,6 +12,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import register
+from fxflow.core.ir.rules import Batched, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.lax.axes import canonical_axis
@@ -143,9 +144,7 @@ class DotGeneral(Bilinear):
         axes = (*rb, *(rc[lc.index(c)] for c in sorted(lc)), *right)
         return _cotangent(ct, x, dims, axes, y_aval, params, ct_first=False)
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """One more batch axis, or one more free axis of the mapped operand."""
         x, y = args
         (lc, rc), (lb, rb) = params["dimension_numbers"]

@@ -19,6 +19,7 @@ from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Node, Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.eager import library
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import part, written
@@ -83,7 +84,7 @@ def _clamped(
     return tuple(inside)
 
 
-def _index_vectors(starts: Sequence[Any], mapped: Sequence[bool], size: int) -> Any:
+def _index_vectors(starts: Values, mapped: Flags, size: int) -> Any:
     """Returns mapped start indices as `i[size, ndim]`."""
     columns = [
         reshape(materialize(s, size, m), (size, 1))
@@ -143,9 +144,7 @@ class DynamicSlice(Primitive):
 
         return call
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The slice of the tangent."""
         x, *starts = primals
         out = self.bind(x, *starts, **params)
@@ -153,13 +152,13 @@ class DynamicSlice(Primitive):
             return out, Zero(typeof(out).tangent())
         return out, self.bind(tangents[0], *starts, **params)
 
-    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+    def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """Only the part is read."""
         return part(node, kinds)
 
     def transpose(
         self, cotangent: Any, x: Any, *starts: Any, slice_sizes: Shape
-    ) -> Sequence[Any]:
+    ) -> Values:
         """Zeros with the cotangent put in."""
         zeros = arith.zeros(x.aval)
         return [
@@ -167,9 +166,7 @@ class DynamicSlice(Primitive):
             *(None for _ in starts),
         ]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """All of axis 0; a gather if the starts differ."""
         x, *starts = args
         sizes = params["slice_sizes"]
@@ -246,9 +243,7 @@ class DynamicUpdateSlice(Primitive):
         out[tuple(index)] = update
         return out
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The tangent of the part put into the tangent of the array."""
         x, update, *starts = primals
         out = self.bind(x, update, *starts)
@@ -258,13 +253,11 @@ class DynamicUpdateSlice(Primitive):
         tx, tu = arith.instantiate(tx), arith.instantiate(tu)
         return out, self.bind(tx, tu, *starts)
 
-    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+    def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """Those of the operand: it is written to where it is."""
         return written(node, kinds)
 
-    def transpose(
-        self, cotangent: Any, x: Any, update: Any, *starts: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, x: Any, update: Any, *starts: Any) -> Values:
         """The cotangent without the part, and the part."""
         update_aval = update.aval if type(update) is Var else typeof(update)
         ct_x = ct_update = None
@@ -277,9 +270,7 @@ class DynamicUpdateSlice(Primitive):
             )
         return [ct_x, ct_update, *(None for _ in starts)]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """All of axis 0; a scatter if the starts differ."""
         x, update, *starts = args
         x = materialize(x, size, mapped[0])
@@ -375,10 +366,10 @@ def _start(start: Any, length: int, dtype: Any, allow_negative: bool) -> Any:
 @library("slice_sizes", "allow_negative_indices")
 def dynamic_slice(
     operand: Any,
-    start_indices: Array | Sequence[Any],
+    start_indices: Array | Values,
     slice_sizes: Sequence[int],
     *,
-    allow_negative_indices: bool | Sequence[bool] = True,
+    allow_negative_indices: bool | Flags = True,
 ) -> Array:
     """Returns a slice of static lengths at a computed start.
 
@@ -424,7 +415,7 @@ def dynamic_slice(
     return DynamicSlice.bind(operand, *starts, slice_sizes=sizes)
 
 
-def _no_starts(starts: Sequence[Any], inner: Shape) -> list[Any]:
+def _no_starts(starts: Values, inner: Shape) -> list[Any]:
     dtype = typeof(starts[0]).dtype if starts else np.dtype(np.int32)
     return [arith.constant(0, dtype)] * len(inner)
 
@@ -433,9 +424,9 @@ def _no_starts(starts: Sequence[Any], inner: Shape) -> list[Any]:
 def dynamic_update_slice(
     operand: Any,
     update: Any,
-    start_indices: Array | Sequence[Any],
+    start_indices: Array | Values,
     *,
-    allow_negative_indices: bool | Sequence[bool] = True,
+    allow_negative_indices: bool | Flags = True,
 ) -> Array:
     """Returns an array with a part replaced at a computed start.
 

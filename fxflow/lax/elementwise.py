@@ -8,7 +8,6 @@ gives -1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Zero, register
+from fxflow.core.ir.rules import Dual, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax import _extrema_host
 from fxflow.lax._operands import operands
@@ -46,7 +46,7 @@ class Neg(Elementwise):
     partials = (-1,)
     linear = True
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """Minus the cotangent."""
         return [self.bind(cotangent)]
 
@@ -63,7 +63,7 @@ class Add(Elementwise):
     partials = (1, 1)
     linear = True
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The cotangent, for each operand."""
         return [cotangent if type(a) is Var else None for a in args]
 
@@ -80,7 +80,7 @@ class Sub(Elementwise):
     partials = (1, -1)
     linear = True
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The cotangent, and its negative."""
         x, y = args
         return [
@@ -102,7 +102,7 @@ class Mul(Elementwise):
     numpy = np.multiply
     partials = (lambda _, x, y: y, lambda _, x, y: x)
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The cotangent times the operand that is not linear."""
         x, y = args
         if type(x) is not Var:
@@ -141,9 +141,7 @@ class Div(Elementwise):
     hlo = "stablehlo.divide"
     numpy = _host_div
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """Dx / y - dy (x / y) / y."""
         x, y = primals
         dx, dy = tangents
@@ -153,7 +151,7 @@ class Div(Elementwise):
             total = arith.add(total, arith.mul(dy, Neg.bind(self.bind(out, y))))
         return out, total
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The cotangent divided by the same."""
         if type(args[1]) is Var:  # something divided by what should be linear
             return super().transpose(cotangent, *args, **params)
@@ -216,9 +214,7 @@ class Sign(Elementwise):
         one = ctx.constant(np.array(1, aval.dtype), aval)
         return ctx.emit(f"stablehlo.minimum {operands[0]}, {one} : {aval.mlir}")
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """Zero; of complex x, what turns x about the origin, divided by |x|."""
         (x,), (dx,) = primals, tangents
         out = self.bind(x)
@@ -250,9 +246,7 @@ class Abs(Elementwise):
         """Real."""
         return dtypes.to_real(dtype) if dtypes.is_complex(dtype) else dtype
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The tangent's part along x."""
         (x,), (dx,) = primals, tangents
         out = self.bind(x)

@@ -22,6 +22,7 @@ from fxflow.core.interpreters.linearize import Tape
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
@@ -183,9 +184,7 @@ class Elementwise(Primitive):
             return type(self).__dict__.get("numpy") or type(self).numpy  # type: ignore[return-value]
         return super().host_function(**params)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """Sum of tangents times partial derivatives."""
         out = self.bind(*primals, **params)
         if not self.partials:
@@ -194,9 +193,7 @@ class Elementwise(Primitive):
             return super().jvp(primals, tangents, **params)
         return out, self._tangent(arith, out, primals, tangents, params)
 
-    def linearize(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def linearize(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """As `jvp`, written to the tape at once: the path of eager gradients."""
         tape = state.trace
         if (
@@ -218,8 +215,8 @@ class Elementwise(Primitive):
         self,
         tangents_of: Any,
         out: Any,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
+        primals: Values,
+        tangents: Values,
         params: dict[str, Any],
     ) -> Any:
         """Returns the sum of tangents times partial derivatives.
@@ -245,9 +242,7 @@ class Elementwise(Primitive):
             total = term if total is None else tangents_of.add(total, term)
         return Zero(typeof(out).tangent()) if total is None else total
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """The operation on whole batches; unmapped operands are repeated."""
         if not all(mapped):
             args = [
@@ -272,9 +267,7 @@ class Linear(Primitive):
 
     linear = True
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The operation itself, on the tangents."""
         out = self.bind(*primals, **params)
         return out, self.bind(*map(arith.instantiate, tangents), **params)
@@ -286,9 +279,7 @@ class Structural(Linear):
     `is_view`: whether NumPy does it without a copy.
     """
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """The same movement behind the mapped axis."""
         return self.bind(args[0], **self.batched_params(args[0], size, **params)), True
 
@@ -309,9 +300,7 @@ class Bilinear(Primitive):
     Subclasses give `transpose_left(ct, y, x_aval)` and `transpose_right`.
     """
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The product rule."""
         x, y = primals
         tx, ty = tangents
@@ -320,7 +309,7 @@ class Bilinear(Primitive):
         right = None if type(ty) is Zero else self.bind(x, ty, **params)
         return out, arith.add(left, right)
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The cotangent of the one linear operand."""
         x, y = args
         if type(x) is not Var:

@@ -14,6 +14,7 @@ from fxflow.core.arrays.array import Array, put_host
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import as_array, typeof
 from fxflow.core.ir.primitive import register
+from fxflow.core.ir.rules import Batched, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import int_tuple
@@ -143,7 +144,7 @@ class Fft(Linear):
         *args: Any,
         fft_type: FftType,
         fft_lengths: tuple[int, ...],
-    ) -> Sequence[Any]:
+    ) -> Values:
         """The same transform of complex ones, which are symmetric; else the inverse.
 
         A real transform keeps half of the coefficients: each but the first and, of an
@@ -161,9 +162,7 @@ class Fft(Linear):
         weights = _multiplicity(fft_lengths[-1]) / max(total, 1)
         return [mul(conj(half), _along_last(weights, typeof(half)))]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Leading axes are batch axes already."""
         return self.bind(args[0], **params), True
 

@@ -14,6 +14,7 @@ from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import MultipleResults, Zero, register
+from fxflow.core.ir.rules import Batched, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis, canonical_shape
@@ -72,7 +73,7 @@ class Concatenate(Linear):
         join = np.concatenate
         return lambda *values: join(values, dimension)
 
-    def transpose(self, cotangent: Any, *args: Any, dimension: int) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, dimension: int) -> Values:
         """The pieces."""
         sizes = tuple(typeof(a).shape[dimension] for a in args)
         pieces = Split.bind(cotangent, sizes=sizes, axis=dimension)
@@ -80,15 +81,13 @@ class Concatenate(Linear):
             p if type(a) is Var else None for p, a in zip(pieces, args, strict=True)
         ]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """One axis further back."""
         wide = [materialize(a, size, m) for a, m in zip(args, mapped, strict=True)]
         return self.bind(*wide, dimension=params["dimension"] + 1), True
 
 
-def concatenate(operands: Sequence[Any], dimension: int) -> Array:
+def concatenate(operands: Values, dimension: int) -> Array:
     """Joins arrays along an axis.
 
     Args:
@@ -124,7 +123,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
     return Concatenate.bind(*values, dimension=axis)
 
 
-def stack(operands: Sequence[Any], axis: int = 0) -> Array:
+def stack(operands: Values, axis: int = 0) -> Array:
     """Joins arrays along a new axis.
 
     Args:
@@ -214,7 +213,7 @@ class Split(Linear, MultipleResults):
 
     def transpose(
         self, cotangent: Any, x: Any, *, sizes: tuple[int, ...], axis: int
-    ) -> Sequence[Any]:
+    ) -> Values:
         """The pieces joined."""
         return [
             Concatenate.bind(*map(arith.instantiate, cotangent), dimension=axis)
@@ -222,9 +221,7 @@ class Split(Linear, MultipleResults):
             else Zero(x.aval)
         ]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """One axis further back."""
         sizes = params["sizes"]
         pieces = self.bind(args[0], sizes=sizes, axis=params["axis"] + 1)

@@ -32,6 +32,7 @@ from fxflow.core.ir.higher_order import (
     with_consts,
 )
 from fxflow.core.ir.primitive import Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import trace_body
@@ -95,9 +96,7 @@ class LinearSolve(HigherOrder):
         """What the solver gives back as it is."""
         return forwarded(solve)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """`x' = A⁻¹ (b' - A' x)`; what the solver returns beside `x` has no tangent."""
         p = LinearSolveParams(**params)
         num_consts = p.num_consts
@@ -121,9 +120,7 @@ class LinearSolve(HigherOrder):
         solved = self.bind(*consts, *map(arith.instantiate, rhs), **params)
         return outs, [*solved[:count], *zeros[count:]]
 
-    def transpose(
-        self, cotangent: Sequence[Any], *args: Any, **params: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangent: Values, *args: Any, **params: Any) -> Values:
         """The solution of the transposed system."""
         p = LinearSolveParams(**params)
         consts, rhs = split_at(args, p.num_consts)
@@ -153,13 +150,8 @@ class LinearSolve(HigherOrder):
         return [*[None] * p.num_consts, *cts[:count]]
 
     def batch_over(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        **params: Any,
-    ) -> tuple[list[Any], list[bool]]:
+        self, axis_name: Any, size: int, args: Values, mapped: Flags, **params: Any
+    ) -> Batched:
         """The vectorized graphs; a part of `x` is mapped if that of `b` is."""
         p = LinearSolveParams(**params)
         consts, rhs = split_at(args, p.num_consts)
@@ -456,15 +448,13 @@ class _RootRule:
 
         return tree.leaves(self.tangent_solve(apply, self.treedef.unflatten(y)))
 
-    def _linear(
-        self, given: Sequence[Any], root: Sequence[Any]
-    ) -> tuple[Graph, list[Any]]:
+    def _linear(self, given: Values, root: Values) -> tuple[Graph, list[Any]]:
         """Returns `∂f/∂x` at the root: a graph, and its first inputs."""
         lin = linearize_flat(lambda *x: self.equation.evaluate(*given, *x), root)
         return tape_to_graph(lin, "root_linear")
 
     def __call__(
-        self, consts: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any]
+        self, consts: Values, primals: Values, tangents: Values
     ) -> tuple[list[Any], list[Any]]:
         """See `custom_rules.JVPRule`; the guess has no influence on the root."""
         given = list(primals[: self.count])

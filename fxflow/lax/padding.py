@@ -14,6 +14,7 @@ from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import register, table
+from fxflow.core.ir.rules import Batched, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import int_tuple
@@ -116,7 +117,7 @@ class Pad(Linear):
 
     def transpose(
         self, cotangent: Any, x: Any, value: Any, *, padding_config: Padding
-    ) -> Sequence[Any]:
+    ) -> Values:
         """What landed inside, and the sum of everything else."""
         ct = typeof(cotangent)
         zero = arith.constant(0, ct.dtype)
@@ -140,9 +141,7 @@ class Pad(Linear):
             ct_value = arith.add(everything, arith.neg(kept))
         return [ct_x, ct_value]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """No padding of axis 0; values that differ are chosen by a mask."""
         x, value = args
         config = params["padding_config"]

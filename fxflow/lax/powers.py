@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero, register, table
+from fxflow.core.ir.rules import Dual, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax._operands import PYTHON_SCALARS, aligned, operands
@@ -101,9 +102,7 @@ class IntegerPow(Elementwise):
         power = _chain(x, abs(y), np.multiply)
         return power if y > 0 else np.divide(np.ones((), x.dtype), power)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """Y xʸ⁻¹ dx."""
         (x,), (dx,), y = primals, tangents, params["y"]
         out = self.bind(x, y=y)
@@ -144,9 +143,7 @@ class Pow(Elementwise):
         x, y = values
         return np.power(x, y if y.dtype == x.dtype else y.astype(x.dtype))
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """Y xʸ⁻¹ dx + xʸ log(x) dy."""
         x, y = primals
         dx, dy = tangents

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import register
+from fxflow.core.ir.rules import Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.families import FLOAT, Elementwise, Linear
@@ -72,7 +72,7 @@ class ReducePrecision(Linear, Elementwise):
         """Rounds the bits."""
         return _host_reduce_precision(values[0], **params)
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The cotangent, rounded likewise."""
         return [self.bind(cotangent, **params)]
 

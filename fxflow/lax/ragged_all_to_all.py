@@ -18,6 +18,7 @@ from fxflow.core.interpreters.batching import batch_flat
 from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.bitwise import bitwise_and
@@ -123,9 +124,7 @@ class RaggedAllToAll(Collective):
 
     # -- derivatives -------------------------------------------------------------------
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The same exchange of the tangents."""
         out = self.bind(*primals, **params)
         if all(type(t) is Zero for t in tangents[:2]):
@@ -134,12 +133,8 @@ class RaggedAllToAll(Collective):
         return out, self.bind(*moving, *primals[2:], **params)
 
     def transpose(
-        self,
-        cotangent: Any,
-        *args: Any,
-        axes: Names,
-        groups: Partition = None,
-    ) -> Sequence[Any]:
+        self, cotangent: Any, *args: Any, axes: Names, groups: Partition = None
+    ) -> Values:
         """What was received is sent back; there, slices may overlap and are added.
 
         So each slice comes back to an index of its own.
@@ -189,20 +184,13 @@ class RaggedAllToAll(Collective):
 
     # -- vectorization -----------------------------------------------------------------
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """The exchange at full length, of all slices of the other axis."""
         return self.batch_named(None, size, args, mapped, **params)
 
     def batch_named(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        **params: Any,
-    ) -> tuple[Any, bool]:
+        self, axis_name: Any, size: int, args: Values, mapped: Flags, **params: Any
+    ) -> Batched:
         """The exchange at full length."""
 
         def exchanged(*slices: Any) -> list[Any]:

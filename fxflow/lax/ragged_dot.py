@@ -24,6 +24,7 @@ from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.eager import library
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
@@ -177,9 +178,7 @@ class RaggedDot(Primitive):
             out[tuple(there)] += multiply(lhs[tuple(left)], rhs[tuple(right)])
         return out
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The product rule."""
         x, y, ranges = primals
         tx, ty, _ = tangents
@@ -190,7 +189,7 @@ class RaggedDot(Primitive):
             return out, Zero(typeof(out).tangent())
         return out, arith.add(left, right)
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """Products of the cotangent and the other operand."""
         x, y, ranges = args
         if type(x) is Var and type(y) is Var:
@@ -315,9 +314,7 @@ class RaggedDot(Primitive):
             out = transpose(out, tuple(int(i) for i in np.argsort(axes)))
         return out if wide == aval.dtype else convert_element_type(out, aval.dtype)
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """One more free axis of the operand that is mapped, or one more batch axis."""
         x, y, ranges = args
         (lc, rc), (lb, rb) = params["dimension_numbers"]

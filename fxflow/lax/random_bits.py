@@ -23,6 +23,7 @@ from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import register
+from fxflow.core.ir.rules import Batched, Flags, Values
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
@@ -65,9 +66,7 @@ class _Draw(Discrete):
             )
         return data.shape[:-1]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """One more axis of keys."""
         return self.bind(*args, **params), True
 
@@ -172,9 +171,7 @@ class RandomFoldIn(_Draw):
         zero = np.zeros(1, WORD)
         return np.stack(blocks(keys[..., 0], keys[..., 1], zero, data), axis=-1)
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """One more axis of keys and of integers."""
         both = [materialize(a, size, m) for a, m in zip(args, mapped, strict=True)]
         return self.bind(*both), True
@@ -217,9 +214,7 @@ class RandomWrap(Discrete):
         """Gives the operand."""
         return _same
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """One more axis of keys."""
         return self.bind(*args, **params), True
 
@@ -251,9 +246,7 @@ class RandomUnwrap(Discrete):
         """Gives the operand."""
         return _same
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """One more axis of keys."""
         return self.bind(*args, **params), True
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from fxflow.core.arrays import dtypes
@@ -13,6 +12,7 @@ from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.higher_order import run_host
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
@@ -69,9 +69,7 @@ class RandomGamma(Primitive):
         graph, _ = trace_flat(lambda w, a: [_sample(w, a, log_space)], avals)
         return run_host(graph, values)[0]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, log_space: bool
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, log_space: bool) -> Dual:
         """The derivative of the quantile at the number drawn."""
         words, alpha = primals
         out = self.bind(words, alpha, log_space=log_space)
@@ -89,13 +87,8 @@ class RandomGamma(Primitive):
         return out, arith.mul(tangent, slope)
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        log_space: bool,
-    ) -> tuple[Any, bool]:
+        self, size: int, args: Values, mapped: Flags, *, log_space: bool
+    ) -> Batched:
         """Elementwise."""
         both = [materialize(a, size, m) for a, m in zip(args, mapped, strict=True)]
         return self.bind(*both, log_space=log_space), True

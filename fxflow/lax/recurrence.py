@@ -19,6 +19,7 @@ from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis
@@ -86,13 +87,8 @@ class LinearRecurrence(Primitive):
         return np.moveaxis(out, 0, axis).astype(u.dtype)
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        axis: int,
-        reverse: bool,
-    ) -> tuple[Any, Any]:
+        self, primals: Values, tangents: Values, *, axis: int, reverse: bool
+    ) -> Dual:
         """The same recurrence, fed by all changes."""
         a, u = primals
         ta, tu = tangents
@@ -104,9 +100,7 @@ class LinearRecurrence(Primitive):
             return out, feed
         return out, self.bind(a, feed, axis=axis, reverse=reverse)
 
-    def transpose(
-        self, cotangent: Any, *args: Any, axis: int, reverse: bool
-    ) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, axis: int, reverse: bool) -> Values:
         """The recurrence from the other end; each coefficient belongs to the next."""
         a, u = args
         if type(a) is Var:
@@ -118,14 +112,8 @@ class LinearRecurrence(Primitive):
         return [None, self.bind(moved, cotangent, axis=axis, reverse=not reverse)]
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        axis: int,
-        reverse: bool,
-    ) -> tuple[Any, bool]:
+        self, size: int, args: Values, mapped: Flags, *, axis: int, reverse: bool
+    ) -> Batched:
         """The axis moves up by one."""
         both = [materialize(a, size, m) for a, m in zip(args, mapped, strict=True)]
         return self.bind(*both, axis=axis + 1, reverse=reverse), True

@@ -18,6 +18,7 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.docs import shared
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.partition import whole_along
 from fxflow.lax import _extrema_host, ordered_bits
@@ -141,13 +142,8 @@ class Reduction(Primitive):
         return call
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        axes: tuple[int, ...],
-    ) -> tuple[Any, bool]:
+        self, size: int, args: Values, mapped: Flags, *, axes: tuple[int, ...]
+    ) -> Batched:
         """The axes move up by one."""
         return self.bind(args[0], axes=tuple(a + 1 for a in axes)), True
 
@@ -169,9 +165,7 @@ class ReduceSum(Reduction, Linear):
         """Zero."""
         return np.zeros((), dtype)[()]
 
-    def transpose(
-        self, cotangent: Any, *args: Any, axes: tuple[int, ...]
-    ) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, axes: tuple[int, ...]) -> Values:
         """The cotangent, repeated along the axes."""
         (operand,) = args
         return [repeat(cotangent, operand.aval.shape, axes)]
@@ -189,9 +183,7 @@ class ReduceProd(Reduction):
         """One."""
         return np.ones((), dtype)[()]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, axes: tuple[int, ...]) -> Dual:
         """Derivative of a tree of products: right at zeros, and O(n)."""
         out = self.bind(*primals, axes=axes)
 
@@ -252,9 +244,7 @@ class Extremum(Reduction):
             f"({operand.mlir}, {scalar.mlir}) -> {ctx.avals_out[0].mlir}"
         )
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, axes: tuple[int, ...]) -> Dual:
         """The mean of the tangents of all elements that are the extremum."""
         (x,), (t,) = primals, tangents
         out = self.bind(x, axes=axes)

@@ -27,6 +27,7 @@ from fxflow.core.ir.higher_order import (
     rewired,
 )
 from fxflow.core.ir.primitive import register, table
+from fxflow.core.ir.rules import Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import Going, settled
 from fxflow.core.spmd.memories import kept as kept_where
@@ -69,17 +70,15 @@ class Name(Structural):
         """The operand itself."""
         return value
 
-    def transpose(self, cotangent: Any, *args: Any, label: str) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, label: str) -> Values:
         """The cotangent itself."""
         return [cotangent]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, label: str
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, label: str) -> Dual:
         """The tangent has no name."""
         return self.bind(*primals, label=label), tangents[0]
 
-    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+    def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """The operand's."""
         return kept_where(node, kinds)
 
@@ -123,9 +122,7 @@ class Checkpoint(GraphCall):
             )
         return ctx.graph(graph, operands)
 
-    def linearize(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def linearize(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The call for values and what is kept; a call that recomputes the rest."""
         graph: Graph = params["graph"]
         nonzero = live_flags(tangents)
@@ -145,9 +142,7 @@ class Checkpoint(GraphCall):
 # -- what is kept ----------------------------------------------------------------------
 
 
-def split_for(
-    graph: Graph, nonzero: Sequence[bool], policy: Policy | None
-) -> LinearGraphs:
+def split_for(graph: Graph, nonzero: Flags, policy: Policy | None) -> LinearGraphs:
     """Returns the derivative of a graph, split so that a policy decides what is kept.
 
     Args:

@@ -16,6 +16,7 @@ from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import register
+from fxflow.core.ir.rules import Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import kept
 from fxflow.errors import AxisError, ShapeError
@@ -63,11 +64,11 @@ class Reshape(Structural):
         """`np.ndarray.reshape`."""
         return methodcaller("reshape", params["new_sizes"])
 
-    def transpose(self, cotangent: Any, x: Any, *, new_sizes: Shape) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, x: Any, *, new_sizes: Shape) -> Values:
         """The old shape."""
         return [Reshape.bind(cotangent, new_sizes=x.aval.shape)]
 
-    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+    def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """The operand's, if only leading axes of length 1 come or go.
 
         Anything else may be another order in memory: tiles on a TPU.

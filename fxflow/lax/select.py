@@ -14,6 +14,7 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
@@ -120,9 +121,7 @@ class SelectN(Primitive):
             out = np.where(which >= i, case, out)
         return out
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The tangent of the chosen case."""
         which = primals[0]
         out = self.bind(*primals)
@@ -134,7 +133,7 @@ class SelectN(Primitive):
             which, *(zero if type(t) is Zero else t for t in tangents[1:])
         )
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The cotangent where the case is chosen, else zero."""
         which, *cases = args
         zero = arith.constant(0, typeof(cotangent).dtype)
@@ -148,9 +147,7 @@ class SelectN(Primitive):
             cts.append(self.bind(which, *parts))
         return cts
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """On whole batches; a mapped 0-d `which` is repeated behind the batch axis."""
         which, *cases = args
         cases = [
@@ -218,7 +215,7 @@ def select_n(which: Any, /, *cases: Any) -> Array:
     return SelectN.bind(which, *arrays)
 
 
-def _select_keys(which: Any, cases: Sequence[Any], avals: Sequence[Aval]) -> Array:
+def _select_keys(which: Any, cases: Values, avals: Sequence[Aval]) -> Array:
     table["select_n"].abstract(typeof(which), *avals)
     words = [table["random_unwrap"].bind(c) for c in cases]
     mask = typeof(which)
@@ -293,9 +290,7 @@ class Clamp(Elementwise):
         types = ", ".join(a.mlir for a in (low_aval, x_aval, high_aval))
         return ctx.emit(f"stablehlo.clamp {low}, {x}, {high} : ({types}) -> {out.mlir}")
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The tangent of what the result is; zero where x is on a bound."""
         out = self.bind(*primals)
         zero = arith.constant(0, typeof(out).dtype)

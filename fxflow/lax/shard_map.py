@@ -40,6 +40,7 @@ from fxflow.core.ir.higher_order import (
     uses_axis,
 )
 from fxflow.core.ir.primitive import register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import named_axes, state
 from fxflow.core.runtime.lowering import Context
@@ -133,7 +134,7 @@ class ShardMap(HigherOrder):
 
     # -- values ------------------------------------------------------------------------
 
-    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+    def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """The graph's: each device reads and writes its part."""
         graph, wanted, outs = layout.call(node.params["graph"], kinds)
         return Rewritten(wanted, outs, {**node.params, "graph": graph})
@@ -251,9 +252,7 @@ class ShardMap(HigherOrder):
 
     # -- derivatives -------------------------------------------------------------------
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """Each device runs the derivative's graph."""
         p = ShardMapParams(**params)
         nonzero = live_flags(tangents)
@@ -268,9 +267,7 @@ class ShardMap(HigherOrder):
         outs = self.bind(*primals, *chosen(tangents, nonzero), **vars(new))
         return with_tangents(outs, p.out_avals(), has)
 
-    def linearize(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def linearize(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """Values and residuals, of which every device keeps its own; then the tangents.
 
         A residual leaves as an array with one more axis, divided over the devices that
@@ -306,9 +303,7 @@ class ShardMap(HigherOrder):
         outs = [*outs[:count], *results]
         return with_tangents(outs, p.out_avals(), split.has_tangent)
 
-    def transpose(
-        self, cotangent: Sequence[Any], *args: Any, **params: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangent: Values, *args: Any, **params: Any) -> Values:
         """Each device transposes; see the top of this file for what is shared."""
         p = ShardMapParams(**params)
         graph, mesh, axes = p.graph, p.mesh, p.axes
@@ -361,13 +356,8 @@ class ShardMap(HigherOrder):
     # -- vectorization, pruning --------------------------------------------------------
 
     def batch_over(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        **params: Any,
-    ) -> tuple[list[Any], list[bool]]:
+        self, axis_name: Any, size: int, args: Values, mapped: Flags, **params: Any
+    ) -> Batched:
         """Each device runs the vectorized graph.
 
         The mapped axis is divided over the axes of `vmap(spmd_axis_name=)`, if they are
@@ -396,7 +386,7 @@ class ShardMap(HigherOrder):
         )
         return self.bind(*args, **vars(new)), out_mapped
 
-    def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
+    def dce(self, node: Node, wanted: Flags) -> Node:
         """Each device runs a pruned graph."""
         p = ShardMapParams(**node.params)
         pruned = prune(p.graph, wanted)
@@ -476,7 +466,7 @@ def _require_divisible(
         )
 
 
-def _differing(graph: Graph, axes: Names, mapped: Sequence[bool]) -> Graph:
+def _differing(graph: Graph, axes: Names, mapped: Flags) -> Graph:
     """Returns a graph whose mapped inputs differ along more axes."""
     avals = [
         a.update(vma=a.vma.union(axes)) if m else a
@@ -485,7 +475,7 @@ def _differing(graph: Graph, axes: Names, mapped: Sequence[bool]) -> Graph:
     return trace_closed(graph.evaluate, avals, name=graph.name)
 
 
-def _behind(over: Names, specs: Specs, mapped: Sequence[bool]) -> Specs:
+def _behind(over: Names, specs: Specs, mapped: Flags) -> Specs:
     return tuple(
         PartitionSpec(over, *spec) if m else spec
         for spec, m in zip(specs, mapped, strict=True)
@@ -508,7 +498,7 @@ def _stacking(graph: Graph, count: int) -> Graph:
     return trace_closed(run, graph.in_avals, name=graph.name)
 
 
-def _unstacking(graph: Graph, own: Sequence[bool]) -> Graph:
+def _unstacking(graph: Graph, own: Flags) -> Graph:
     """Returns a graph whose inputs, where `own`, have one more axis in front."""
     avals = list(graph.in_avals)
     for i, grown in enumerate(own):

@@ -13,6 +13,7 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import register
+from fxflow.core.ir.rules import Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import part
 from fxflow.errors import ShapeError
@@ -106,7 +107,7 @@ class Slice(Structural):
         start_indices: tuple[int, ...],
         limit_indices: tuple[int, ...],
         strides: tuple[int, ...] | None,
-    ) -> Sequence[Any]:
+    ) -> Values:
         """Zeros around and between."""
         ct = typeof(cotangent)
         config = []
@@ -122,7 +123,7 @@ class Slice(Structural):
         zero = arith.constant(0, ct.dtype)
         return [Pad.bind(cotangent, zero, padding_config=tuple(config))]
 
-    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+    def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """Only the part is read."""
         return part(node, kinds)
 

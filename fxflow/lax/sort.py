@@ -18,6 +18,7 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import MultipleResults, Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.eager import library
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, ShapeError
@@ -162,9 +163,7 @@ class Sort(MultipleResults):
             order = np.lexsort(keys[::-1], axis=dimension)
         return [np.take_along_axis(v, order, dimension) for v in values]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The tangents in the order of the elements."""
         axis = params["dimension"]
         aval = typeof(primals[0])
@@ -179,9 +178,7 @@ class Sort(MultipleResults):
         ]
         return outs, moved
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """One axis further back."""
         params["dimension"] += 1
         wide = [materialize(a, size, m) for a, m in zip(args, mapped, strict=True)]
@@ -244,7 +241,7 @@ def sort(
 
 
 def _with_words(
-    values: Sequence[Any], moved: Sequence[int], axis: int, stable: bool, num_keys: int
+    values: Values, moved: Sequence[int], axis: int, stable: bool, num_keys: int
 ) -> tuple[Any, ...]:
     """Returns sorted arrays, of which those in places `moved` are of random keys."""
     shape = typeof(values[0]).shape
@@ -390,17 +387,13 @@ class TopK(MultipleResults):
         order = (n - 1 - order[index]).astype(np.int32)
         return [np.take_along_axis(x, order, axis), order]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The tangents of the chosen elements."""
         values, order = self.bind(*primals, **params)
         moved = take_along(tangents[0], order, params["axis"])
         return [values, order], [moved, Zero(typeof(order).tangent())]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """One axis further back."""
         outs = self.bind(args[0], k=params["k"], axis=params["axis"] + 1)
         return outs, [True, True]

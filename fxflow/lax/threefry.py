@@ -18,6 +18,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import MultipleResults, Primitive, Zero, register, table
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 
@@ -329,9 +330,7 @@ def side_by_side(ctx: Context, words: Sequence[str]) -> str:
 class Discrete(Primitive):
     """Has values without directions: every tangent is zero."""
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """Zero tangents."""
         out = self.bind(*primals, **params)
         if self.multi:
@@ -379,9 +378,7 @@ class Threefry2x32(Discrete, MultipleResults):
         """The block function on NumPy arrays."""
         return list(blocks(*map(np.asarray, values)))
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[list[Any], list[bool]]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Elementwise; a mapped key is repeated along the counters' axes."""
         shape = next(
             typeof(x).shape[m:] for x, m in zip(args[2:], mapped[2:], strict=True)

@@ -17,6 +17,7 @@ from fxflow.core.interpreters.jvp import JVPTracer
 from fxflow.core.interpreters.linearize import LinearizeTracer
 from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import register
+from fxflow.core.ir.rules import Dual, Values
 from fxflow.core.ir.trace import Tracer, manual_meshes, state
 from fxflow.core.runtime.execute import buffer_at
 from fxflow.core.runtime.lowering import Context
@@ -120,7 +121,7 @@ class DevicePut(Structural):
         """The operand."""
         return x
 
-    def plan(self, placeds: Sequence[Any], params: dict[str, Any]) -> Any:
+    def plan(self, placeds: Values, params: dict[str, Any]) -> Any:
         """Copies when run eagerly."""
         (placed,) = placeds
         to, memory = params["to"], params["memory"]
@@ -157,7 +158,7 @@ class DevicePut(Structural):
         noted = type(memory.back) is Origin and memory.back is not UNKNOWN
         return memory.to is not None or noted
 
-    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+    def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """Where it goes to; the layout is changed in the device's own memory."""
         (here,) = kinds
         to, memory = _layout(node.params["to"]), node.params["memory"]
@@ -178,13 +179,8 @@ class DevicePut(Structural):
     # -- derivatives -------------------------------------------------------------------
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        to: Place,
-        memory: Memory,
-    ) -> tuple[Any, Any]:
+        self, primals: Values, tangents: Values, *, to: Place, memory: Memory
+    ) -> Dual:
         """The tangent goes there too; its cotangent will go where `x` was."""
         (x,), (tangent,) = primals, tangents
         out = None
@@ -205,7 +201,7 @@ class DevicePut(Structural):
 
     def transpose(
         self, cotangent: Any, *args: Any, to: Place, memory: Memory
-    ) -> Sequence[Any]:
+    ) -> Values:
         """The cotangent goes to the memory of the operand, and its devices if known."""
         if type(memory) is Going:
             home = memory.back

@@ -17,6 +17,7 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.higher_order import run_host
 from fxflow.core.ir.primitive import MultipleResults, Primitive, Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.convolution_dims import dilated
@@ -120,13 +121,8 @@ class WindowReduction(Primitive):
         return np.asarray(self.ufunc.reduce(views, axes, wide)).astype(dtype)
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        window: Window,
-    ) -> tuple[Any, bool]:
+        self, size: int, args: Values, mapped: Flags, *, window: Window
+    ) -> Batched:
         """One more axis, over which the window does not extend."""
         return self.bind(args[0], window=window.batched()), True
 
@@ -154,7 +150,7 @@ class ReduceWindowSum(WindowReduction, Linear):
         """The sum."""
         return add(x, y)
 
-    def transpose(self, cotangent: Any, *args: Any, window: Window) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, window: Window) -> Values:
         """Window sums of the cotangent spread out by the strides."""
         (operand,) = args
         shape = operand.aval.shape
@@ -184,9 +180,7 @@ class WindowExtremum(WindowReduction):
 
     greatest: ClassVar[bool]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, window: Window
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, window: Window) -> Dual:
         """The tangent of the first element that is the extremum."""
         (x,), (t,) = primals, tangents
         out = self.bind(x, window=window)
@@ -301,25 +295,14 @@ class ReduceWindow(MultipleResults):
         return outs
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        graph: Graph,
-        window: Window,
-    ) -> tuple[Any, Any]:
+        self, primals: Values, tangents: Values, *, graph: Graph, window: Window
+    ) -> Dual:
         """Derivative of the graph applied to one window position after another."""
         return jvp_flat(lambda *values: _fold(graph, values, window), primals, tangents)
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        graph: Graph,
-        window: Window,
-    ) -> tuple[list[Any], list[bool]]:
+        self, size: int, args: Values, mapped: Flags, *, graph: Graph, window: Window
+    ) -> Batched:
         """One more axis; position by position if initial values are mapped."""
         count = len(args) // 2
         if any(mapped[count:]):
@@ -334,7 +317,7 @@ class ReduceWindow(MultipleResults):
         return outs, [True] * count
 
 
-def _fold(graph: Graph, values: Sequence[Any], window: Window) -> list[Any]:
+def _fold(graph: Graph, values: Values, window: Window) -> list[Any]:
     """Reduces all windows side by side, position by position, as XLA does.
 
     A position where a window has no element, in padding or between dilated elements, is

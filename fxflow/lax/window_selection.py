@@ -8,7 +8,6 @@ back to it. Each is the transpose of the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from fxflow.core.interpreters.transpose import backward
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax.comparison import eq, gt, lt
 from fxflow.lax.convolution_dims import dilated
@@ -45,9 +45,7 @@ class _Selection(Primitive):
       window: how the window slides over the second operand.
     """
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The operation on the tangents."""
         moved, deciding = primals
         out = self.bind(moved, deciding, **params)
@@ -56,14 +54,8 @@ class _Selection(Primitive):
         return out, self.bind(tangents[0], deciding, **params)
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        *,
-        greatest: bool,
-        window: Window,
-    ) -> tuple[Any, bool]:
+        self, size: int, args: Values, mapped: Flags, *, greatest: bool, window: Window
+    ) -> Batched:
         """One more axis, over which the window does not extend."""
         both = [materialize(a, size, m) for a, m in zip(args, mapped, strict=True)]
         return self.bind(*both, greatest=greatest, window=window.batched()), True
@@ -158,7 +150,7 @@ class SelectAndGatherAdd(_Selection):
 
     def transpose(
         self, cotangent: Any, *args: Any, greatest: bool, window: Window
-    ) -> Sequence[Any]:
+    ) -> Values:
         """Gives each window's cotangent to the position of its extremum."""
         tangents, operand = args
         if type(tangents) is not Var:
@@ -266,7 +258,7 @@ class SelectAndScatterAdd(_Selection):
 
     def transpose(
         self, cotangent: Any, *args: Any, greatest: bool, window: Window
-    ) -> Sequence[Any]:
+    ) -> Values:
         """Takes each window's cotangent from the position of its extremum."""
         source, operand = args
         if type(source) is not Var:

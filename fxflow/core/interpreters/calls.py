@@ -24,6 +24,7 @@ from fxflow.core.ir.higher_order import (
     run_host,
     spread,
 )
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.spmd.memories import Rewritten
 
 
@@ -43,13 +44,8 @@ class GraphCall(HigherOrder):
         return run_host(graph, values)
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        graph: Graph,
-        **params: Any,
-    ) -> tuple[list[Any], list[Any]]:
+        self, primals: Values, tangents: Values, *, graph: Graph, **params: Any
+    ) -> Dual:
         """A call of the derivative's graph."""
         nonzero = live_flags(tangents)
         derived, has = jvp_graph(graph, nonzero)
@@ -57,7 +53,7 @@ class GraphCall(HigherOrder):
         return with_tangents(outs, graph.out_avals, has)
 
     def transpose(
-        self, cotangent: Sequence[Any], *args: Any, graph: Graph, **params: Any
+        self, cotangent: Values, *args: Any, graph: Graph, **params: Any
     ) -> list[Any]:
         """A call of the transposed graph."""
         linear = [type(a) is Var for a in args]
@@ -71,17 +67,17 @@ class GraphCall(HigherOrder):
         self,
         axis_name: Any,
         size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
+        args: Values,
+        mapped: Flags,
         *,
         graph: Graph,
         **params: Any,
-    ) -> tuple[list[Any], list[bool]]:
+    ) -> Batched:
         """A call of the vectorized graph."""
         derived, out_mapped = batch_graph(graph, size, mapped, axis_name=axis_name)
         return self.bind(*args, graph=derived, **params), out_mapped
 
-    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+    def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """The graph's."""
         graph, wanted, outs = layout.call(node.params["graph"], kinds)
         return Rewritten(wanted, outs, {**node.params, "graph": graph})
@@ -90,7 +86,7 @@ class GraphCall(HigherOrder):
         """The graph's."""
         return forwarded(graph)
 
-    def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
+    def dce(self, node: Node, wanted: Flags) -> Node:
         """Calls a pruned graph."""
         graph: Graph = node.params["graph"]
         key = ("dce", tuple(wanted))
@@ -109,7 +105,7 @@ class GraphCall(HigherOrder):
 
 
 def with_tangents(
-    outs: Sequence[Any], avals: Sequence[Aval], has_tangent: Sequence[bool]
+    outs: Values, avals: Sequence[Aval], has_tangent: Flags
 ) -> tuple[list[Any], list[Any]]:
     """Returns results and tangents, with `Zero` where there is no tangent.
 

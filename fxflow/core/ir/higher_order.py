@@ -18,6 +18,7 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph, Node, Var, interpret, subgraphs
 from fxflow.core.ir.primitive import MultipleResults, Zero, table
+from fxflow.core.ir.rules import Batched, Flags, Values
 from fxflow.core.ir.staging import trace_flat
 
 T = TypeVar("T")
@@ -40,31 +41,19 @@ class HigherOrder(MultipleResults):
         """Whether any operation inside names the axis."""
         return any(uses_axis(graph, axis_name) for _, graph in subgraphs(params))
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[list[Any], list[bool]]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """See `batch_over`."""
         return self.batch_over(None, size, args, mapped, **params)
 
     def batch_named(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        **params: Any,
-    ) -> tuple[list[Any], list[bool]]:
+        self, axis_name: Any, size: int, args: Values, mapped: Flags, **params: Any
+    ) -> Batched:
         """See `batch_over`."""
         return self.batch_over(axis_name, size, args, mapped, **params)
 
     def batch_over(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        **params: Any,
-    ) -> tuple[list[Any], list[bool]]:
+        self, axis_name: Any, size: int, args: Values, mapped: Flags, **params: Any
+    ) -> Batched:
         """The operation on vectorized graphs; `axis_name` is None or named inside."""
         raise NotImplementedError
 
@@ -87,7 +76,7 @@ def rewired(
     graph: Graph,
     *,
     inputs: Sequence[Var] | None = None,
-    outputs: Sequence[Any] | None = None,
+    outputs: Values | None = None,
     nodes: Sequence[Node] | None = None,
 ) -> Graph:
     """Returns a graph of the same nodes with other inputs or outputs.
@@ -106,7 +95,7 @@ def rewired(
     )
 
 
-def with_consts(graph: Graph, consts: Sequence[Any], wanted: Sequence[Any]) -> Graph:
+def with_consts(graph: Graph, consts: Values, wanted: Values) -> Graph:
     """Returns a graph that takes more, or reordered, captured values.
 
     Args:
@@ -129,9 +118,7 @@ def carries_tangent(aval: Aval) -> bool:
 
 
 def flow(
-    graph: Graph,
-    sources: Sequence[bool],
-    where: Callable[[Aval], bool] | None = None,
+    graph: Graph, sources: Flags, where: Callable[[Aval], bool] | None = None
 ) -> list[bool]:
     """Returns which outputs may depend on the chosen inputs.
 
@@ -149,7 +136,7 @@ def flow(
 
 def carry_flow(
     graph: Graph,
-    sources: Sequence[bool],
+    sources: Flags,
     start: int,
     count: int,
     where: Callable[[Aval], bool] | None = None,
@@ -196,7 +183,7 @@ def run_host(graph: Graph, values: Iterable[Any]) -> list[Any]:
       values: NumPy arrays, one for each input.
     """
 
-    def step(node: Node, operands: list[Any]) -> Sequence[Any]:
+    def step(node: Node, operands: list[Any]) -> Values:
         out = node.primitive.evaluate(*operands, **node.params)
         return out if node.primitive.multi else (out,)
 
@@ -226,17 +213,17 @@ def move_axis(value: Any, source: int, target: int) -> Any:
     return table["transpose"].bind(value, permutation=tuple(order))
 
 
-def live_flags(tangents: Sequence[Any]) -> list[bool]:
+def live_flags(tangents: Values) -> list[bool]:
     """Returns which tangents or cotangents are not known to be zero."""
     return [type(t) is not Zero for t in tangents]
 
 
-def chosen(items: Sequence[T], flags: Sequence[bool]) -> list[T]:
+def chosen(items: Sequence[T], flags: Flags) -> list[T]:
     """Returns the items whose flag is set."""
     return [item for item, flag in zip(items, flags, strict=True) if flag]
 
 
-def spread(values: Sequence[Any], flags: Sequence[bool], avals: Sequence[Aval]) -> Any:
+def spread(values: Values, flags: Flags, avals: Sequence[Aval]) -> Any:
     """Returns one value or `Zero` for each flag.
 
     Args:
@@ -252,7 +239,7 @@ def spread(values: Sequence[Any], flags: Sequence[bool], avals: Sequence[Aval]) 
 
 
 def cotangents_for(
-    args: Sequence[Any], values: Iterable[Any], flags: Iterable[bool]
+    args: Values, values: Iterable[Any], flags: Iterable[bool]
 ) -> list[Any]:
     """Returns what `transpose` does: a cotangent, `Zero` or None for each operand.
 

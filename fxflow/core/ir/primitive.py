@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
-from fxflow.core.ir.rules import GraphRules, HostRules
+from fxflow.core.ir.rules import Batched, Dual, Flags, GraphRules, HostRules, Values
 from fxflow.core.ir.trace import state
 from fxflow.core.spmd.rules import AxisRules, MemoryRules
 from fxflow.errors import NotDifferentiableError
@@ -136,9 +136,7 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
 
     # -- derivatives -------------------------------------------------------------------
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """Returns the results and their tangents.
 
         Args:
@@ -149,13 +147,11 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
         why = self.nondifferentiable or "it has no derivative rule"
         raise NotDifferentiableError(f"{self.name} cannot be differentiated: {why}")
 
-    def linearize(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def linearize(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """Like `jvp`, for reverse mode: whatever is nonlinear may not see tangents."""
         return self.jvp(primals, tangents, **params)
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """Returns a cotangent, `Zero` or None for each argument.
 
         Args:
@@ -169,9 +165,7 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
 
     # -- vectorization -----------------------------------------------------------------
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Applies the operation to each slice along the mapped axis.
 
         Args:

@@ -16,6 +16,12 @@ from fxflow.core.arrays.aval import Aval
 if TYPE_CHECKING:
     from fxflow.core.ir.graph import Node
 
+# In the signatures of rules.
+Values = Sequence[Any]  # arrays, tracers, NumPy scalars; tangents may be `Zero`s
+Flags = Sequence[bool]  # one for each value
+Dual = tuple[Any, Any]  # results and their tangents: lists if `multi`
+Batched = tuple[Any, Any]  # results and whether they are mapped: lists if `multi`
+
 
 class HostRules:
     """How NumPy runs the operation when it is eager; see `core/runtime/eager.py`.

@@ -38,6 +38,7 @@ from fxflow.core.ir.higher_order import (
     with_consts,
 )
 from fxflow.core.ir.primitive import register, table
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import Body, trace_body
 from fxflow.core.runtime.lowering import Context
@@ -102,7 +103,7 @@ class Cond(HigherOrder):
         index = int(np.clip(values[0], 0, len(branches) - 1))
         return list(map(np.asarray, run_host(branches[index], values[1:])))
 
-    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+    def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """Those that all branches leave the results in; else the device's own."""
         rest = kinds[1:]
         branches = node.params["branches"]
@@ -119,9 +120,7 @@ class Cond(HigherOrder):
 
     # -- derivatives -------------------------------------------------------------------
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, branches: Graphs
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, *, branches: Graphs) -> Dual:
         """The branches' derivatives."""
         nonzero = live_flags(tangents[1:])
         have = [jvp_graph(b, nonzero)[1] for b in branches]
@@ -132,9 +131,7 @@ class Cond(HigherOrder):
         avals = [a.tangent() for a in branches[0].out_avals]
         return outs[:count], spread(outs[count:], has_tangent, avals)
 
-    def linearize(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, branches: Graphs
-    ) -> tuple[list[Any], list[Any]]:
+    def linearize(self, primals: Values, tangents: Values, *, branches: Graphs) -> Dual:
         """The branches with what the tangents need of them; branches of tangents."""
         nonzero = live_flags(tangents[1:])
         key = ("cond_linear", tuple(nonzero), branches[1:])
@@ -155,9 +152,7 @@ class Cond(HigherOrder):
         avals = [a.tangent() for a in branches[0].out_avals]
         return outs[:count], spread(out_tangents, linear.has_tangent, avals)
 
-    def transpose(
-        self, cotangent: Sequence[Any], *args: Any, branches: Graphs
-    ) -> Sequence[Any]:
+    def transpose(self, cotangent: Values, *args: Any, branches: Graphs) -> Values:
         """The branches' transposes."""
         index, *operands = args
         linear = [type(a) is Var for a in operands]
@@ -176,11 +171,11 @@ class Cond(HigherOrder):
         self,
         axis_name: Any,
         size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
+        args: Values,
+        mapped: Flags,
         *,
         branches: Graphs,
-    ) -> tuple[list[Any], list[bool]]:
+    ) -> Batched:
         """Vectorized branches; if the index is mapped, all of them and a selection.
 
         There is nothing to select where all branches pass on the same operand.
@@ -204,7 +199,7 @@ class Cond(HigherOrder):
         outs = [next(found) if s is None else args[s] for s in same]
         return outs, [s is None or mapped[s] for s in same]
 
-    def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
+    def dce(self, node: Node, wanted: Flags) -> Node:
         """Prunes the branches, and drops operands that none of them uses."""
         branches: Graphs = node.params["branches"]
         pruned = [prune(b, wanted) for b in branches]
@@ -235,7 +230,7 @@ class _LinearCond:
       has_tangent: which results have a tangent.
     """
 
-    def __init__(self, branches: Graphs, nonzero: Sequence[bool]) -> None:
+    def __init__(self, branches: Graphs, nonzero: Flags) -> None:
         have = [linearize_graph(b, nonzero).has_tangent for b in branches]
         self.has_tangent = [any(flags) for flags in zip(*have, strict=True)]
         parts = [linearize_graph(b, nonzero, self.has_tangent) for b in branches]
@@ -426,7 +421,7 @@ def _branch(
     labels: Sequence[str],
     index: Any,
     functions: Sequence[Callable[..., Any]],
-    operands: Sequence[Any],
+    operands: Values,
 ) -> Any:
     """Runs the function that an index (an int, or a traced i32[], in range) names."""
     if config.disable_jit and isinstance(index, int):

@@ -32,6 +32,7 @@ from fxflow.core.ir.higher_order import (
     run_host,
 )
 from fxflow.core.ir.primitive import register, table
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EvalTrace
@@ -71,25 +72,21 @@ class CondRows(HigherOrder):
         """NumPy's evaluation of the graph."""
         return run_host(graph, values)
 
-    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+    def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """The graph's."""
         graph, wanted, outs = layout.call(node.params["graph"], kinds)
         return Rewritten(wanted, outs, {**node.params, "graph": graph})
 
     # -- derivatives -------------------------------------------------------------------
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Graph
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Graph) -> Dual:
         """The derivative of the guarded graph, in place."""
         live = live_flags(tangents)
         derived, has = jvp_graph(params["guarded"], live)
         outs = derived.evaluate(*primals, *chosen(tangents, live))
         return with_tangents(outs, params["graph"].out_avals, has)
 
-    def linearize(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Graph
-    ) -> tuple[list[Any], list[Any]]:
+    def linearize(self, primals: Values, tangents: Values, **params: Graph) -> Dual:
         """The guarded graph's values and residuals, and its tangents, in place."""
         live = live_flags(tangents)
         graph = params["graph"]
@@ -102,8 +99,8 @@ class CondRows(HigherOrder):
         return with_tangents(outs, graph.out_avals, split.has_tangent)
 
     def transpose(
-        self, cotangent: Sequence[Any], *args: Any, graph: Graph, guarded: Graph
-    ) -> Sequence[Any]:
+        self, cotangent: Values, *args: Any, graph: Graph, guarded: Graph
+    ) -> Values:
         """The graph's transpose, in place: what is linear needs no guard."""
         linear = [type(a) is Var for a in args]
         nonzero = live_flags(cotangent)
@@ -118,19 +115,19 @@ class CondRows(HigherOrder):
         self,
         axis_name: Any,
         size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
+        args: Values,
+        mapped: Flags,
         *,
         graph: Graph,
         guarded: Graph,
-    ) -> tuple[list[Any], list[bool]]:
+    ) -> Batched:
         """The vectorized graphs."""
         wide, flags = (
             batch_graph(g, size, mapped, True, axis_name) for g in (graph, guarded)
         )
         return self.bind(*args, graph=wide[0], guarded=flags[0]), wide[1]
 
-    def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
+    def dce(self, node: Node, wanted: Flags) -> Node:
         """Prunes the graphs, and drops operands that neither uses."""
         graphs = [prune(node.params[name], wanted) for name in ("graph", "guarded")]
         used = [any(u) for u in zip(*map(used_inputs, graphs), strict=True)]
@@ -143,11 +140,7 @@ class CondRows(HigherOrder):
 
 
 def select_branches(
-    axis_name: Any,
-    size: int,
-    args: Sequence[Any],
-    mapped: Sequence[bool],
-    branches: Graphs,
+    axis_name: Any, size: int, args: Values, mapped: Flags, branches: Graphs
 ) -> list[Any]:
     """Runs all branches on whole batches and selects rows.
 
@@ -159,7 +152,7 @@ def select_branches(
       branches: graphs of one row.
     """
 
-    def run(values: Sequence[Any], guard: Guard | None = None) -> list[Any]:
+    def run(values: Values, guard: Guard | None = None) -> list[Any]:
         index, *operands = values
         results = []
         for i, branch in enumerate(branches):
@@ -195,7 +188,7 @@ def select_branches(
 Guard = Callable[[Any, Sequence[Any], Sequence[bool]], list[Any]]
 
 
-def _guarded(mask: Any, operands: Sequence[Any], mapped: Sequence[bool]) -> list[Any]:
+def _guarded(mask: Any, operands: Values, mapped: Flags) -> list[Any]:
     """Returns operands to which no cotangent passes from rows that are not selected.
 
     A row's own cotangent is selected. Of an operand that all rows share it is summed

@@ -34,6 +34,7 @@ from fxflow.core.ir.higher_order import (
     split_at,
 )
 from fxflow.core.ir.primitive import register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.bodies import Body, trace_body
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import Part, Rewritten, settled
@@ -139,7 +140,7 @@ class Scan(HigherOrder):
                 stacked[i] = y
         return [*map(np.asarray, carry), *ys]
 
-    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+    def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """Carry and outputs stay where the body leaves them; slices are parts."""
         p = ScanParams(**node.params)
         first, count = p.num_consts, p.num_carry
@@ -161,9 +162,7 @@ class Scan(HigherOrder):
 
     # -- derivatives -------------------------------------------------------------------
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """A scan of the body's derivative."""
         p = ScanParams(**params)
         num_ys = len(p.graph.outputs) - p.num_carry
@@ -182,9 +181,7 @@ class Scan(HigherOrder):
         y, ty, ys, tys = split_at(outs, p.num_carry, len(tcarry), num_ys)
         return [*y, *ys], spread_tangents([*ty, *tys], has, p.out_avals())
 
-    def linearize(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def linearize(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """A scan for values and what tangents need of them; a scan of tangents."""
         p = ScanParams(**params)
         graph = p.graph
@@ -217,9 +214,7 @@ class Scan(HigherOrder):
             out_tangents, linear.has_tangent, p.out_avals()
         )
 
-    def transpose(
-        self, cotangent: Sequence[Any], *args: Any, **params: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangent: Values, *args: Any, **params: Any) -> Values:
         """A scan of the body's transpose in the other direction."""
         p = ScanParams(**params)
         graph, num_consts, num_carry = p.graph, p.num_consts, p.num_carry
@@ -271,13 +266,8 @@ class Scan(HigherOrder):
     # -- vectorization, pruning --------------------------------------------------------
 
     def batch_over(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        **params: Any,
-    ) -> tuple[list[Any], list[bool]]:
+        self, axis_name: Any, size: int, args: Values, mapped: Flags, **params: Any
+    ) -> Batched:
         """A scan of the vectorized body; what depends on mapped values is mapped."""
         p = ScanParams(**params)
         graph, num_consts, num_carry = p.graph, p.num_consts, p.num_carry
@@ -311,7 +301,7 @@ class Scan(HigherOrder):
         ]
         return [*outs[:num_carry], *moved], out_mapped
 
-    def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
+    def dce(self, node: Node, wanted: Flags) -> Node:
         """Drops outputs, and carry that only serves them."""
         p = ScanParams(**node.params)
         key = ("scan_dce", tuple(wanted), p.num_consts, p.num_carry)
@@ -337,7 +327,7 @@ class Scan(HigherOrder):
 
 
 def _live(
-    p: ScanParams, tangents: Sequence[Any], nonzero: Sequence[bool]
+    p: ScanParams, tangents: Values, nonzero: Flags
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """Returns the tangents that are not zero, of constants, carry and slices."""
     parts = zip(p.split(tangents), p.split(nonzero), strict=True)
@@ -346,7 +336,7 @@ def _live(
 
 
 def pruned_body(
-    graph: Graph, wanted: Sequence[bool], num_consts: int, num_carry: int
+    graph: Graph, wanted: Flags, num_consts: int, num_carry: int
 ) -> tuple[Graph, list[bool], list[bool]]:
     """Returns the body without what nobody wants, and which inputs and outputs stay."""
     keep_out = list(wanted)
@@ -470,7 +460,7 @@ def traced_with_carry(
     carry_tree: Any,
     carry: list[Aval],
     others: list[Aval],
-    other_trees: Sequence[Any],
+    other_trees: Values,
     check: Callable[[Any], None] | None,
 ) -> tuple[list[Aval], Body]:
     """Traces a loop's body, giving the carry the type it returns.
@@ -530,7 +520,7 @@ def _require_pair(out: Any) -> None:
         )
 
 
-def _length(xs: Any, slices: Sequence[Any], length: int | None) -> int:
+def _length(xs: Any, slices: Values, length: int | None) -> int:
     """Returns the number of steps.
 
     Raises:

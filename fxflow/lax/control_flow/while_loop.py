@@ -37,6 +37,7 @@ from fxflow.core.ir.higher_order import (
     spread,
 )
 from fxflow.core.ir.primitive import register, table
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import trace_body
@@ -131,7 +132,7 @@ class While(HigherOrder):
             carry = run_host(p.body, [*fixed_b, *carry])
         return list(map(np.asarray, carry))
 
-    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+    def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """The carry stays where the body leaves it."""
         p = WhileParams(**node.params)
         body, wanted, outs = layout.loop(
@@ -152,9 +153,7 @@ class While(HigherOrder):
 
     # -- derivatives -------------------------------------------------------------------
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """A loop over the body's derivative; the condition sees values only."""
         p = WhileParams(**params)
         body, num_body = p.body, p.num_body
@@ -178,17 +177,13 @@ class While(HigherOrder):
         avals = [a.tangent() for a in body.out_avals]
         return values, spread(out_tangents, has, avals)
 
-    def linearize(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def linearize(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The loop for the values; for the tangents, the loop of both over again."""
         values = self.bind(*primals, **params)
         _, out_tangents = self.jvp(primals, tangents, **params)
         return values, out_tangents
 
-    def transpose(
-        self, cotangent: Sequence[Any], *args: Any, **params: Any
-    ) -> Sequence[Any]:
+    def transpose(self, cotangent: Values, *args: Any, **params: Any) -> Values:
         """Raises: the number of steps is not known when compiling."""
         raise NotDifferentiableError(
             "while_loop cannot be differentiated in reverse mode (grad, vjp), because "
@@ -200,13 +195,8 @@ class While(HigherOrder):
     # -- vectorization, pruning --------------------------------------------------------
 
     def batch_over(
-        self,
-        axis_name: Any,
-        size: int,
-        args: Sequence[Any],
-        mapped: Sequence[bool],
-        **params: Any,
-    ) -> tuple[list[Any], list[bool]]:
+        self, axis_name: Any, size: int, args: Values, mapped: Flags, **params: Any
+    ) -> Batched:
         """A loop until no slice goes on; slices that are done keep their carry."""
         p = WhileParams(**params)
         fixed_c, fixed_b, carry = p.split(args)
@@ -238,7 +228,7 @@ class While(HigherOrder):
         outs = self.bind(*fixed_c, *extra, *fixed_b, *carry, **vars(new))
         return outs, flags
 
-    def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
+    def dce(self, node: Node, wanted: Flags) -> Node:
         """Drops carry that serves neither the wanted results nor the condition."""
         p = WhileParams(**node.params)
         condition, body = p.condition, p.body
@@ -291,7 +281,7 @@ def _jvp_order(body: Graph, derived: Graph, num_body: int, count: int) -> Graph:
     return known
 
 
-def _with_unused(condition: Graph, derived: Graph, carried: Sequence[bool]) -> Graph:
+def _with_unused(condition: Graph, derived: Graph, carried: Flags) -> Graph:
     """Returns the condition with an unused input for each tangent of the carry."""
     key = ("while_unused", tuple(carried))
     known: Graph | None = condition.memo.get(key)
@@ -306,11 +296,7 @@ def _with_unused(condition: Graph, derived: Graph, carried: Sequence[bool]) -> G
 
 
 def _masked(
-    test: Graph,
-    step: Graph,
-    num_condition: int,
-    num_body: int,
-    changes: Sequence[bool],
+    test: Graph, step: Graph, num_condition: int, num_body: int, changes: Flags
 ) -> tuple[Graph, Graph]:
     """Returns a condition and a body for slices that stop at different times.
 
@@ -351,7 +337,7 @@ def select_rows(mask: Any, x: Any, y: Any) -> Any:
     return select_cases(mask, [y, x])
 
 
-def select_cases(index: Any, cases: Sequence[Any]) -> Any:
+def select_cases(index: Any, cases: Values) -> Any:
     """Returns for each row the case that an index (or bool) of that row names.
 
     Args:

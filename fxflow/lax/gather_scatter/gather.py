@@ -20,6 +20,7 @@ from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_shape
@@ -186,9 +187,7 @@ class Gather(Primitive):
 
         return call
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The gather of the tangent, filled with zeros."""
         x, indices = primals
         out = self.bind(x, indices, **params)
@@ -209,7 +208,7 @@ class Gather(Primitive):
         unique_indices: bool,
         mode: GatherScatterMode,
         **_: Any,
-    ) -> Sequence[Any]:
+    ) -> Values:
         """The cotangents added up where they came from."""
         total = table["scatter_add"].bind(
             arith.zeros(x.aval),
@@ -223,9 +222,7 @@ class Gather(Primitive):
         )
         return [total, None]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """One more axis of the slices, of the indices, or one batching dimension."""
         x, indices = args
         numbers = params["dimension_numbers"].batched(*mapped)

@@ -5,7 +5,7 @@ Each primitive with its derivative, then the functions users call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
@@ -19,6 +19,7 @@ from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Zero, register
+from fxflow.core.ir.rules import Dual, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax import _extrema_host
 from fxflow.lax.bitwise import bitwise_not
@@ -83,9 +84,7 @@ class ScatterAdd(Scattering):
             f"stablehlo.complex {parts[0]}, {parts[1]} : {ctx.avals_out[0].mlir}"
         )
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The tangents of the updates added to that of the array."""
         x, indices, updates = primals
         tx, _, tu = tangents
@@ -96,7 +95,7 @@ class ScatterAdd(Scattering):
 
     def transpose(
         self, cotangent: Any, x: Any, indices: Any, updates: Any, **params: Any
-    ) -> Sequence[Any]:
+    ) -> Values:
         """The cotangent itself, and where the updates went."""
         ct_x = cotangent if type(x) is Var else None
         ct_updates = None
@@ -117,9 +116,7 @@ class Scatter(Scattering):
     name = "scatter"
     host_kinds = MOVED
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The tangents of what is left of the array and of the updates that won."""
         x, indices, updates = primals
         tx, _, tu = tangents
@@ -147,7 +144,7 @@ class Scatter(Scattering):
 
     def transpose(
         self, cotangent: Any, x: Any, indices: Any, updates: Any, **params: Any
-    ) -> Sequence[Any]:
+    ) -> Values:
         """The cotangent but where it was written, and what was written."""
         aval = updates.aval if type(updates) is Var else typeof(updates)
         ct_x = ct_updates = None
@@ -168,9 +165,7 @@ class ScatterMul(Scattering):
     combiner = "stablehlo.multiply"
     ufunc = np.multiply
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The product rule; each update by the product of everything else there."""
         x, indices, updates = primals
         tx, _, tu = tangents
@@ -186,7 +181,7 @@ class ScatterMul(Scattering):
 
     def transpose(
         self, cotangent: Any, x: Any, indices: Any, updates: Any, **params: Any
-    ) -> Sequence[Any]:
+    ) -> Values:
         """The same product, of the cotangent."""
         return [self.bind(cotangent, indices, updates, **params), None, None]
 
@@ -248,9 +243,7 @@ class _Extremum(Scattering):
 
         return call
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The tangent of what was kept; the mean of them where several are equal."""
         x, indices, updates = primals
         tx, _, tu = tangents

@@ -13,6 +13,7 @@ from fxflow.core.arrays.convert import as_array, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Primitive, register
+from fxflow.core.ir.rules import Batched, Flags, Values
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import under
 from fxflow.core.runtime.eager import interpreter
@@ -105,9 +106,7 @@ class ScatterApply(Primitive):
             out[position] = host_of(as_array(new))
         return out
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """One more axis of the slices, or one batching dimension."""
         x, indices = args
         params["dimension_numbers"] = params["dimension_numbers"].batched(

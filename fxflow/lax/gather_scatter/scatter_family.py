@@ -16,6 +16,7 @@ from fxflow.core.arrays.convert import typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive
+from fxflow.core.ir.rules import Batched, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.families import ANY, Kinds, require_kind
@@ -78,9 +79,7 @@ class Scattering(Primitive):
         """A copy of the array, changed at the positions of the updates."""
         return scattered_on_host(self.ufunc, **params)
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """One more axis of the slices, or one batching dimension."""
         x, indices, updates = args
         params["dimension_numbers"] = params["dimension_numbers"].batched(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import MultipleResults, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import NotDifferentiableError
 from fxflow.lax.broadcasting import broadcast_in_dim
@@ -104,13 +104,8 @@ class Eig(MultipleResults):
         return outs
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        left: bool,
-        right: bool,
-    ) -> tuple[Any, Any]:
+        self, primals: Values, tangents: Values, *, left: bool, right: bool
+    ) -> Dual:
         """Dw = diag(V⁻¹ dx V); dV = V (F ∘ V⁻¹ dx V), vectors kept of length one.
 
         Source: Giles 2008, "An extended collection of matrix derivative results";
@@ -142,9 +137,7 @@ class Eig(MultipleResults):
         along = convert_element_type(along, dtype)
         return [w, v], [dw, sub(dv, mul(v, as_columns(along, shape)))]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[list[Any], list[bool]]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Leading axes are batch axes already."""
         outs = self.bind(args[0], **params)
         return outs, [True] * len(outs)

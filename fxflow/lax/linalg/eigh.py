@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import MultipleResults, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError
 from fxflow.lax.complex import real
@@ -88,9 +88,7 @@ class Eigh(MultipleResults):
         values, vectors = np.linalg.eigh(x, "L" if lower else "U")
         return [vectors.astype(x.dtype), values]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, lower: bool
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, lower: bool) -> Dual:
         """Dw = diag(Vᴴ dx V), dV = V (F ∘ Vᴴ dx V) with F = 1 / (w_j - w_i).
 
         Source: Giles 2008, "An extended collection of matrix derivative results".
@@ -110,9 +108,7 @@ class Eigh(MultipleResults):
             dw = real(dw)
         return [v, w], [dv, dw]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[list[Any], list[bool]]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Leading axes are batch axes already."""
         return self.bind(args[0], **params), [True, True]
 

@@ -6,7 +6,6 @@ The reflectors that lead to it are returned packed, as LAPACK does:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.ir.primitive import MultipleResults, register
+from fxflow.core.ir.rules import Batched, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax.linalg.library import (
     call,
@@ -43,9 +43,7 @@ class Condensed(MultipleResults):
                 out[position] = value[: out.shape[-1]] if value.ndim == 1 else value
         return outs
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[list[Any], list[bool]]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Leading axes are batch axes already."""
         outs = self.bind(args[0], **params)
         return outs, [True] * len(outs)

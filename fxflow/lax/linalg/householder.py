@@ -6,7 +6,6 @@ matrix, τ is its factor. Q is the product H₁ H₂ … of those in a matrix's 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import MultipleResults, Primitive, register
+from fxflow.core.ir.rules import Batched, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axis_order import transpose
@@ -87,9 +87,7 @@ class Geqrf(MultipleResults):
                 outs[0][position], outs[1][position] = flipped.T, factors
         return outs
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[list[Any], list[bool]]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Leading axes are batch axes already."""
         return self.bind(args[0]), [True, True]
 
@@ -166,9 +164,7 @@ class HouseholderProduct(Primitive):
             out[position] = q
         return out
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Leading axes are batch axes already."""
         both = [materialize(a, size, m) for a, m in zip(args, mapped, strict=True)]
         return self.bind(*both), True
@@ -246,9 +242,7 @@ class Ormqr(Primitive):
             q = np.conj(np.swapaxes(q, -1, -2))
         return q @ c if left else c @ q
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Leading axes are batch axes already."""
         given = [materialize(a, size, m) for a, m in zip(args, mapped, strict=True)]
         return self.bind(*given, **params), True
@@ -338,9 +332,7 @@ class Geqp3(MultipleResults):
                 out[position] = value
         return outs
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[list[Any], list[bool]]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Leading axes are batch axes already."""
         return self.bind(args[0]), [True, True, True]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import MultipleResults, Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.broadcasting import broadcast_in_dim
@@ -115,9 +115,7 @@ class Lu(MultipleResults):
             out[0][position], out[2][position] = a, order
         return out
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """L tril(F) + triu(F) U with F = L⁻¹ P dx U⁻¹, both factors made square.
 
         Source: de Hoog, Anderssen and Lukas 2011, "Differentiation of matrix
@@ -150,9 +148,7 @@ class Lu(MultipleResults):
         )
         return [factors, pivots, order], [change, *zeros]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[list[Any], list[bool]]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Leading axes are batch axes already."""
         return self.bind(args[0]), [True] * 3
 

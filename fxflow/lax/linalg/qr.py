@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import MultipleResults, Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import NotDifferentiableError
 from fxflow.lax.broadcasting import broadcast_in_dim
@@ -74,17 +74,13 @@ class Qr(MultipleResults):
         q, r = np.linalg.qr(x, mode="complete" if full_matrices else "reduced")
         return [q, r]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """See `_changes`."""
         (x,), (t,) = primals, tangents
         q, r = self.bind(x, **params)
         return [q, r], _changes(self.name, x, t, q, r, **params)
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[list[Any], list[bool]]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Leading axes are batch axes already."""
         return self.bind(args[0], **params), [True, True]
 
@@ -183,9 +179,7 @@ class PivotedQr(MultipleResults):
                 out[position] = value
         return outs
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """That of the matrix with its columns exchanged; the order is constant."""
         (x,), (t,) = primals, tangents
         q, r, order = self.bind(x, **params)
@@ -197,9 +191,7 @@ class PivotedQr(MultipleResults):
         changes = _changes("qr", x, t, q, r, **params)
         return [q, r, order], [*changes, Zero(typeof(order).tangent())]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[list[Any], list[bool]]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Leading axes are batch axes already."""
         return self.bind(args[0], **params), [True, True, True]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import typeof
 from fxflow.core.ir.primitive import MultipleResults, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, NotDifferentiableError
 from fxflow.lax.axis_order import rev
@@ -164,12 +164,12 @@ class Svd(MultipleResults):
 
     def jvp(
         self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
+        primals: Values,
+        tangents: Values,
         *,
         full_matrices: bool,
         compute_uv: bool,
-    ) -> tuple[Any, Any]:
+    ) -> Dual:
         """Derivative of the singular values, and of both bases within their planes.
 
         Source: Townsend 2016, "Differentiating the singular value decomposition".
@@ -215,9 +215,7 @@ class Svd(MultipleResults):
             dv = add(dv, _outside(v, matmul(adjoint(t), u), inverse))
         return [s, u, vh], [ds, du, adjoint(dv)]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[list[Any], list[bool]]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Leading axes are batch axes already."""
         outs = self.bind(args[0], **params)
         return outs, [True] * len(outs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axis_order import transpose
@@ -86,9 +86,7 @@ class Cholesky(Primitive):
                 out[i] = np.tril(np.full_like(matrix, np.nan))
         return out.reshape(x.shape)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """L φ(L⁻¹ dx L⁻ᴴ), where φ halves the diagonal and drops what is above.
 
         Source: Murray 2016, "Differentiation of the Cholesky decomposition".
@@ -100,9 +98,7 @@ class Cholesky(Primitive):
         halved = sub(inner, mul(diagonal_part(inner), 0.5))
         return factor, matmul(factor, halved)
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Leading axes are batch axes already."""
         return self.bind(args[0]), True
 
@@ -218,9 +214,7 @@ class TriangularSolve(Primitive):
         flipped = np.linalg.solve(np.swapaxes(matrix, -1, -2), np.swapaxes(b, -1, -2))
         return np.ascontiguousarray(np.swapaxes(flipped, -1, -2))
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The solution for what the change of a makes of it."""
         a, b = primals
         ta, tb = tangents
@@ -237,7 +231,7 @@ class TriangularSolve(Primitive):
             return out, right
         return out, self.bind(a, right, **params)
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The system with the transposed matrix."""
         a, b = args
         if type(a) is Var or type(b) is not Var:
@@ -251,9 +245,7 @@ class TriangularSolve(Primitive):
         }
         return [None, self.bind(a, cotangent, **turned)]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """A leading axis; more right-hand sides if the matrix is one for all."""
         a, b = args
         if not mapped[0] and typeof(a).ndim == 2:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register
+from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.eager import library
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
@@ -168,9 +168,7 @@ class TridiagonalSolve(Primitive):
         matrix[..., i[:-1], i[1:]] = du[..., :-1]
         return np.linalg.solve(matrix, b)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The solution for what the change of the matrix makes of it."""
         dl, d, du, b = primals
         x = self.bind(dl, d, du, b)
@@ -190,7 +188,7 @@ class TridiagonalSolve(Primitive):
             return x, right
         return x, self.bind(dl, d, du, right)
 
-    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The system with the transposed matrix."""
         dl, d, du, b = args
         if type(b) is not Var or any(type(a) is Var for a in (dl, d, du)):
@@ -201,9 +199,7 @@ class TridiagonalSolve(Primitive):
         low, up = shifted(du, axis, False, 0), shifted(dl, axis, True, 0)
         return [None, None, None, self.bind(low, d, up, cotangent)]
 
-    def batch(
-        self, size: int, args: Sequence[Any], mapped: Sequence[bool], **params: Any
-    ) -> tuple[Any, bool]:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Leading axes are batch axes already."""
         given = [materialize(a, size, m) for a, m in zip(args, mapped, strict=True)]
         return self.bind(*given), True
