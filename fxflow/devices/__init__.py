@@ -10,6 +10,7 @@ modules: `clients`, `plugins` and `topologies` (connections), `buffers`, `dlpack
 
 from __future__ import annotations
 
+# fmt: off
 import sys
 from types import ModuleType
 
@@ -18,58 +19,26 @@ from fxflow.devices.cache import CacheInfo
 from fxflow.devices.cache import clear as clear_cache
 from fxflow.devices.cache import info as cache_info
 from fxflow.devices.clients import (
-    Device,
-    clear_backends,
-    default_backend,
-    default_device,
-    device_count,
-    devices,
-    local_device_count,
-    local_devices,
-    process_count,
-    process_index,
-    set_default_device,
+    Device, clear_backends, default_backend, default_device, device_count, devices,
+    local_device_count, local_devices, process_count, process_index, set_default_device,
 )
 from fxflow.devices.doctor import doctor
 from fxflow.devices.memory import memory_stats
 from fxflow.errors import (
-    BackendError,
-    CompileError,
-    DeletedBufferError,
-    ForkedError,
-    OutOfMemoryError,
+    BackendError, CompileError, DeletedBufferError, ForkedError, OutOfMemoryError,
     PlacementError,
 )
 
 __all__ = [
-    # what there is
-    "Device",
-    "default_backend",
-    "device_count",
-    "devices",
-    "doctor",
-    "local_device_count",
-    "local_devices",
-    "memory_stats",
-    "process_count",
-    "process_index",
-    # what is used
-    "clear_backends",
-    "default_device",
-    "set_default_device",
-    # the cache of compiled programs
-    "CacheInfo",
-    "cache_info",
-    "clear_cache",
-    # errors
-    "BackendError",
-    "CompileError",
-    "DeletedBufferError",
-    "OutOfMemoryError",
-    "ForkedError",
-    "RuntimeFailure",
-    "PlacementError",
+    "Device", "default_backend", "device_count", "devices", "doctor",
+        "local_device_count", "local_devices", "memory_stats", "process_count",
+        "process_index",
+    "clear_backends", "default_device", "set_default_device",
+    "CacheInfo", "cache_info", "clear_cache",
+    "BackendError", "CompileError", "DeletedBufferError", "OutOfMemoryError",
+        "ForkedError", "RuntimeFailure", "PlacementError",
 ]
+# fmt: on
 
 
 class _CallablePackage(ModuleType):

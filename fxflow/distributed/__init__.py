@@ -7,20 +7,14 @@ when processes come and go.
 
 from __future__ import annotations
 
+# fmt: off
 from fxflow.distributed import compression, multihost, parameter_server
 from fxflow.distributed.elastic import Outcome, World, elastic
 from fxflow.distributed.session import initialize, is_initialized, shutdown
 from fxflow.errors import DistributedError
 
 __all__ = [
-    "DistributedError",
-    "Outcome",
-    "World",
-    "compression",
-    "elastic",
-    "initialize",
-    "is_initialized",
-    "multihost",
-    "parameter_server",
-    "shutdown",
+    "DistributedError", "Outcome", "World", "compression", "elastic", "initialize",
+    "is_initialized", "multihost", "parameter_server", "shutdown",
 ]
+# fmt: on

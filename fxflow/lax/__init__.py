@@ -4,63 +4,28 @@ Functions on arrays of one dtype and shape: no promotion, and no broadcasting bu
 constants. `fxflow.numpy` is made of them.
 """
 
+# fmt: off
 from fxflow.core.boundary import public as _public
 from fxflow.core.runtime import eager as _eager  # noqa: F401 (operations run once it is here)
 from fxflow.lax import linalg
-from fxflow.lax.approximate import (
-    approx_max_k,
-    approx_min_k,
-)
-from fxflow.lax.arg_extremum import (
-    argmax,
-    argmin,
-)
+from fxflow.lax.approximate import approx_max_k, approx_min_k
+from fxflow.lax.arg_extremum import argmax, argmin
 from fxflow.lax.axis_order import rev, transpose
 from fxflow.lax.bessel import bessel_i0e, bessel_i1e
 from fxflow.lax.bitcasting import bitcast_convert_type
 from fxflow.lax.bitwise import (
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    bitwise_xor,
-    clz,
-    population_count,
-    shift_left,
-    shift_right_arithmetic,
-    shift_right_logical,
+    bitwise_and, bitwise_not, bitwise_or, bitwise_xor, clz, population_count,
+    shift_left, shift_right_arithmetic, shift_right_logical,
 )
 from fxflow.lax.broadcasting import (
-    broadcast,
-    broadcast_in_dim,
-    broadcast_like,
-    broadcast_shapes,
-    broadcast_to_rank,
+    broadcast, broadcast_in_dim, broadcast_like, broadcast_shapes, broadcast_to_rank,
     tile,
 )
 from fxflow.lax.collectives import (
-    all_gather,
-    all_to_all,
-    axis_index,
-    axis_size,
-    pbroadcast,
-    pcast,
-    pmax,
-    pmean,
-    pmin,
-    ppermute,
-    pshuffle,
-    psum,
-    psum_scatter,
-    pswapaxes,
+    all_gather, all_to_all, axis_index, axis_size, pbroadcast, pcast, pmax, pmean, pmin,
+    ppermute, pshuffle, psum, psum_scatter, pswapaxes,
 )
-from fxflow.lax.comparison import (
-    eq,
-    ge,
-    gt,
-    le,
-    lt,
-    ne,
-)
+from fxflow.lax.comparison import eq, ge, gt, le, lt, ne
 from fxflow.lax.complex import complex, conj, imag, real
 from fxflow.lax.control_flow.associative_scan import associative_scan
 from fxflow.lax.control_flow.cond import cond, switch
@@ -68,421 +33,133 @@ from fxflow.lax.control_flow.map import map
 from fxflow.lax.control_flow.scan import scan
 from fxflow.lax.control_flow.while_loop import fori_loop, while_loop
 from fxflow.lax.conversion import convert_element_type
-from fxflow.lax.convolution import (
-    conv_general_dilated,
-)
+from fxflow.lax.convolution import conv_general_dilated
 from fxflow.lax.convolution_dims import (
-    ConvDimensionNumbers,
-    ConvGeneralDilatedDimensionNumbers,
-    conv_dimension_numbers,
-    conv_general_permutations,
-    padtype_to_pads,
+    ConvDimensionNumbers, ConvGeneralDilatedDimensionNumbers, conv_dimension_numbers,
+    conv_general_permutations, padtype_to_pads,
 )
 from fxflow.lax.convolution_variants import (
-    conv,
-    conv_general_dilated_local,
-    conv_general_dilated_patches,
-    conv_transpose,
+    conv, conv_general_dilated_local, conv_general_dilated_patches, conv_transpose,
     conv_with_general_padding,
 )
 from fxflow.lax.copying import copy, optimization_barrier
 from fxflow.lax.creation import broadcasted_iota, empty, full, full_like, iota
-from fxflow.lax.cumulative import (
-    cumlogsumexp,
-    cummax,
-    cummin,
-    cumprod,
-    cumsum,
-)
-from fxflow.lax.custom_reduction import (
-    reduce,
-)
-from fxflow.lax.dot import (
-    DotDimensionNumbers,
-    batch_matmul,
-    dot,
-    dot_general,
-)
+from fxflow.lax.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
+from fxflow.lax.custom_reduction import reduce
+from fxflow.lax.dot import DotDimensionNumbers, batch_matmul, dot, dot_general
 from fxflow.lax.dynamic_slicing import (
-    dynamic_index_in_dim,
-    dynamic_slice,
-    dynamic_slice_in_dim,
-    dynamic_update_index_in_dim,
-    dynamic_update_slice,
-    dynamic_update_slice_in_dim,
+    dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim,
+    dynamic_update_index_in_dim, dynamic_update_slice, dynamic_update_slice_in_dim,
 )
-from fxflow.lax.elementwise import (
-    abs,
-    add,
-    div,
-    max,
-    min,
-    mul,
-    neg,
-    rem,
-    sign,
-    sub,
-)
-from fxflow.lax.exponential import (
-    exp,
-    exp2,
-    expm1,
-    log,
-    log1p,
-    logistic,
-)
-from fxflow.lax.fft import (
-    FftType,
-    fft,
-)
+from fxflow.lax.elementwise import abs, add, div, max, min, mul, neg, rem, sign, sub
+from fxflow.lax.exponential import exp, exp2, expm1, log, log1p, logistic
+from fxflow.lax.fft import FftType, fft
 from fxflow.lax.gather_scatter.dimension_numbers import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
+    GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers,
 )
 from fxflow.lax.gather_scatter.gather import gather
 from fxflow.lax.gather_scatter.scatter import (
-    scatter,
-    scatter_add,
-    scatter_max,
-    scatter_min,
-    scatter_mul,
-    scatter_sub,
+    scatter, scatter_add, scatter_max, scatter_min, scatter_mul, scatter_sub,
 )
 from fxflow.lax.gather_scatter.scatter_apply import scatter_apply
 from fxflow.lax.gradient_control import stop_gradient
-from fxflow.lax.hyperbolic import (
-    acosh,
-    asinh,
-    atanh,
-    cosh,
-    sinh,
-    tanh,
-)
+from fxflow.lax.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from fxflow.lax.incomplete_beta import betainc
 from fxflow.lax.incomplete_gamma import (
-    igamma,
-    igamma_grad_a,
-    igammac,
-    random_gamma_grad,
+    igamma, igamma_grad_a, igammac, random_gamma_grad,
 )
 from fxflow.lax.joining import concatenate, split, stack, unstack
 from fxflow.lax.linear_solve import custom_linear_solve, custom_root
 from fxflow.lax.padding import pad
 from fxflow.lax.point_to_point import precv, psend
-from fxflow.lax.powers import (
-    cbrt,
-    integer_pow,
-    pow,
-    reciprocal,
-    rsqrt,
-    sqrt,
-    square,
-)
+from fxflow.lax.powers import cbrt, integer_pow, pow, reciprocal, rsqrt, sqrt, square
 from fxflow.lax.precision import reduce_precision
 from fxflow.lax.product_precision import DotAlgorithmPreset, Precision
 from fxflow.lax.ragged_all_to_all import ragged_all_to_all
 from fxflow.lax.ragged_dot import (
-    RaggedDotDimensionNumbers,
-    ragged_dot,
-    ragged_dot_general,
+    RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general,
 )
 from fxflow.lax.random_bits import (
-    random_fold_in,
-    random_seed,
-    random_split,
-    random_unwrap,
-    random_wrap,
+    random_fold_in, random_seed, random_split, random_unwrap, random_wrap,
 )
-from fxflow.lax.recurrence import (
-    linear_recurrence,
-)
+from fxflow.lax.recurrence import linear_recurrence
 from fxflow.lax.reduction import (
-    reduce_and,
-    reduce_max,
-    reduce_min,
-    reduce_or,
-    reduce_prod,
-    reduce_sum,
-    reduce_xor,
+    reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod, reduce_sum, reduce_xor,
 )
 from fxflow.lax.reshaping import collapse, expand_dims, reshape, squeeze
-from fxflow.lax.rounding import (
-    RoundingMethod,
-    ceil,
-    floor,
-    is_finite,
-    nextafter,
-    round,
-)
+from fxflow.lax.rounding import RoundingMethod, ceil, floor, is_finite, nextafter, round
 from fxflow.lax.select import clamp, select, select_n
 from fxflow.lax.slicing import index_in_dim, slice, slice_in_dim
 from fxflow.lax.sort import argsort, sort, sort_key_val, top_k
 from fxflow.lax.special import digamma, erf, erf_inv, erfc, lgamma, polygamma, zeta
 from fxflow.lax.threefry import threefry2x32
 from fxflow.lax.transfer import with_sharding_constraint
-from fxflow.lax.trigonometric import (
-    acos,
-    asin,
-    atan,
-    atan2,
-    cos,
-    sin,
-    tan,
-)
-from fxflow.lax.wide_products import (
-    mulhi,
-)
+from fxflow.lax.trigonometric import acos, asin, atan, atan2, cos, sin, tan
+from fxflow.lax.wide_products import mulhi
 from fxflow.lax.window import reduce_window
 from fxflow.lax.windows import reduce_window_shape_tuple
 
 __all__ = [
     "linalg",
-    # random_bits
-    "random_fold_in",
-    "random_seed",
-    "random_split",
-    "random_unwrap",
-    "random_wrap",
-    # threefry
+    "random_fold_in", "random_seed", "random_split", "random_unwrap", "random_wrap",
     "threefry2x32",
-    # incomplete_beta
     "betainc",
-    # incomplete_gamma
-    "igamma",
-    "igamma_grad_a",
-    "igammac",
-    "random_gamma_grad",
-    # bessel
-    "bessel_i0e",
-    "bessel_i1e",
-    # special
-    "digamma",
-    "erf",
-    "erf_inv",
-    "erfc",
-    "lgamma",
-    "polygamma",
-    "zeta",
-    # control flow
-    "associative_scan",
-    "cond",
-    "custom_linear_solve",
-    "custom_root",
-    "fori_loop",
-    "map",
-    "scan",
-    "switch",
-    "while_loop",
-    # bitcasting
+    "igamma", "igamma_grad_a", "igammac", "random_gamma_grad",
+    "bessel_i0e", "bessel_i1e",
+    "digamma", "erf", "erf_inv", "erfc", "lgamma", "polygamma", "zeta",
+    "associative_scan", "cond", "custom_linear_solve", "custom_root", "fori_loop",
+        "map", "scan", "switch", "while_loop",
     "bitcast_convert_type",
-    # bitwise
-    "bitwise_and",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_xor",
-    "clz",
-    "population_count",
-    "shift_left",
-    "shift_right_arithmetic",
-    "shift_right_logical",
-    # comparison
-    "eq",
-    "ge",
-    "gt",
-    "le",
-    "lt",
-    "ne",
-    # complex
-    "complex",
-    "conj",
-    "imag",
-    "real",
-    # conversion
+    "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clz",
+        "population_count", "shift_left", "shift_right_arithmetic",
+        "shift_right_logical",
+    "eq", "ge", "gt", "le", "lt", "ne",
+    "complex", "conj", "imag", "real",
     "convert_element_type",
-    # copying
-    "copy",
-    "optimization_barrier",
-    # elementwise
-    "abs",
-    "add",
-    "div",
-    "max",
-    "min",
-    "mul",
-    "neg",
-    "rem",
-    "sign",
-    "sub",
-    # exponential
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log1p",
-    "logistic",
-    # hyperbolic
-    "acosh",
-    "asinh",
-    "atanh",
-    "cosh",
-    "sinh",
-    "tanh",
-    # powers
-    "cbrt",
-    "integer_pow",
-    "pow",
-    "reciprocal",
-    "rsqrt",
-    "sqrt",
-    "square",
-    # precision
+    "copy", "optimization_barrier",
+    "abs", "add", "div", "max", "min", "mul", "neg", "rem", "sign", "sub",
+    "exp", "exp2", "expm1", "log", "log1p", "logistic",
+    "acosh", "asinh", "atanh", "cosh", "sinh", "tanh",
+    "cbrt", "integer_pow", "pow", "reciprocal", "rsqrt", "sqrt", "square",
     "reduce_precision",
-    # rounding
-    "RoundingMethod",
-    "ceil",
-    "floor",
-    "is_finite",
-    "nextafter",
-    "round",
-    # select
-    "clamp",
-    "select",
-    "select_n",
-    # trigonometric
-    "acos",
-    "asin",
-    "atan",
-    "atan2",
-    "cos",
-    "sin",
-    "tan",
-    # creation
-    "broadcasted_iota",
-    "empty",
-    "full",
-    "full_like",
-    "iota",
-    # dynamic_slicing
-    "dynamic_index_in_dim",
-    "dynamic_slice",
-    "dynamic_slice_in_dim",
-    "dynamic_update_index_in_dim",
-    "dynamic_update_slice",
-    "dynamic_update_slice_in_dim",
-    # gather
+    "RoundingMethod", "ceil", "floor", "is_finite", "nextafter", "round",
+    "clamp", "select", "select_n",
+    "acos", "asin", "atan", "atan2", "cos", "sin", "tan",
+    "broadcasted_iota", "empty", "full", "full_like", "iota",
+    "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim",
+        "dynamic_update_index_in_dim", "dynamic_update_slice",
+        "dynamic_update_slice_in_dim",
     "gather",
-    # joining
-    "concatenate",
-    "split",
-    "stack",
-    "unstack",
-    # padding
+    "concatenate", "split", "stack", "unstack",
     "pad",
-    # gather and scatter
-    "GatherDimensionNumbers",
-    "GatherScatterMode",
-    "ScatterDimensionNumbers",
-    # scatter
-    "scatter",
-    "scatter_add",
-    "scatter_max",
-    "scatter_min",
-    "scatter_mul",
-    "scatter_sub",
-    # scatter_apply
+    "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",
+    "scatter", "scatter_add", "scatter_max", "scatter_min", "scatter_mul",
+        "scatter_sub",
     "scatter_apply",
-    # shape
-    "broadcast",
-    "broadcast_in_dim",
-    "broadcast_like",
-    "broadcast_shapes",
-    "broadcast_to_rank",
-    "collapse",
-    "expand_dims",
-    "reshape",
-    "rev",
-    "squeeze",
-    "tile",
-    "transpose",
-    # slicing
-    "index_in_dim",
-    "slice",
-    "slice_in_dim",
-    # sort
-    "argsort",
-    "sort",
-    "sort_key_val",
-    "top_k",
-    "argmax",
-    "argmin",
-    "conv_general_dilated",
-    "ConvDimensionNumbers",
-    "ConvGeneralDilatedDimensionNumbers",
-    "conv_dimension_numbers",
-    "conv_general_permutations",
-    "padtype_to_pads",
-    "conv",
-    "conv_general_dilated_local",
-    "conv_general_dilated_patches",
-    "conv_transpose",
-    "conv_with_general_padding",
-    "cumlogsumexp",
-    "cummax",
-    "cummin",
-    "cumprod",
-    "cumsum",
-    "reduce",
-    "DotAlgorithmPreset",
-    "DotDimensionNumbers",
-    "Precision",
-    "batch_matmul",
-    "dot",
-    "dot_general",
-    "linear_recurrence",
-    "reduce_and",
-    "reduce_max",
-    "reduce_min",
-    "reduce_or",
-    "reduce_prod",
-    "reduce_sum",
-    "reduce_xor",
-    "reduce_window",
-    "reduce_window_shape_tuple",
-    "FftType",
-    "fft",
-    # collectives
-    "all_gather",
-    "all_to_all",
-    "axis_index",
-    "axis_size",
-    "pbroadcast",
-    "pcast",
-    "pmax",
-    "pmean",
-    "pmin",
-    "ppermute",
-    "pshuffle",
-    "psum",
-    "psum_scatter",
-    "pswapaxes",
-    # ragged_all_to_all, point_to_point
-    "ragged_all_to_all",
-    "psend",
-    "precv",
-    # transfer
+    "broadcast", "broadcast_in_dim", "broadcast_like", "broadcast_shapes",
+        "broadcast_to_rank", "collapse", "expand_dims", "reshape", "rev", "squeeze",
+        "tile", "transpose",
+    "index_in_dim", "slice", "slice_in_dim",
+    "argsort", "sort", "sort_key_val", "top_k", "argmax", "argmin",
+        "conv_general_dilated", "ConvDimensionNumbers",
+        "ConvGeneralDilatedDimensionNumbers", "conv_dimension_numbers",
+        "conv_general_permutations", "padtype_to_pads", "conv",
+        "conv_general_dilated_local", "conv_general_dilated_patches", "conv_transpose",
+        "conv_with_general_padding", "cumlogsumexp", "cummax", "cummin", "cumprod",
+        "cumsum", "reduce", "DotAlgorithmPreset", "DotDimensionNumbers", "Precision",
+        "batch_matmul", "dot", "dot_general", "linear_recurrence", "reduce_and",
+        "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum",
+        "reduce_xor", "reduce_window", "reduce_window_shape_tuple", "FftType", "fft",
+    "all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pcast",
+        "pmax", "pmean", "pmin", "ppermute", "pshuffle", "psum", "psum_scatter",
+        "pswapaxes",
+    "ragged_all_to_all", "psend", "precv",
     "with_sharding_constraint",
-    # gradient_control
     "stop_gradient",
-    # approximate
-    "approx_max_k",
-    "approx_min_k",
-    # ragged_dot
-    "RaggedDotDimensionNumbers",
-    "ragged_dot",
-    "ragged_dot_general",
-    # wide_products
+    "approx_max_k", "approx_min_k",
+    "RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general",
     "mulhi",
 ]
+# fmt: on
 
 _public(globals(), __all__)

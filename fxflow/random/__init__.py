@@ -8,100 +8,36 @@ device and however they are partitioned. Numbers are those of JAX.
     x = random.normal(used, (3, 4))
 """
 
+# fmt: off
 from fxflow.core.boundary import public as _public
 from fxflow.random.basic import bits, randint, uniform
 from fxflow.random.counts import binomial, multinomial, poisson
 from fxflow.random.discrete import bernoulli, categorical, geometric, rademacher
 from fxflow.random.gammas import (
-    ball,
-    beta,
-    chisquare,
-    dirichlet,
-    f,
-    gamma,
-    generalized_normal,
-    loggamma,
-    t,
+    ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t,
 )
 from fxflow.random.gaussian import (
-    double_sided_maxwell,
-    lognormal,
-    maxwell,
-    normal,
-    truncated_normal,
-    wald,
+    double_sided_maxwell, lognormal, maxwell, normal, truncated_normal, wald,
 )
 from fxflow.random.inverse import (
-    cauchy,
-    exponential,
-    gumbel,
-    laplace,
-    logistic,
-    pareto,
-    rayleigh,
-    triangular,
+    cauchy, exponential, gumbel, laplace, logistic, pareto, rayleigh, triangular,
     weibull_min,
 )
 from fxflow.random.keys import (
-    clone,
-    fold_in,
-    key,
-    key_data,
-    key_dtype,
-    key_impl,
-    split,
-    wrap_key_data,
+    clone, fold_in, key, key_data, key_dtype, key_impl, split, wrap_key_data,
 )
 from fxflow.random.matrices import multivariate_normal, orthogonal
 from fxflow.random.shuffling import choice, permutation
 
 __all__ = [
-    "ball",
-    "bernoulli",
-    "beta",
-    "binomial",
-    "bits",
-    "categorical",
-    "cauchy",
-    "chisquare",
-    "choice",
-    "clone",
-    "dirichlet",
-    "double_sided_maxwell",
-    "exponential",
-    "f",
-    "fold_in",
-    "gamma",
-    "generalized_normal",
-    "geometric",
-    "gumbel",
-    "key",
-    "key_data",
-    "key_dtype",
-    "key_impl",
-    "laplace",
-    "loggamma",
-    "logistic",
-    "lognormal",
-    "maxwell",
-    "multinomial",
-    "multivariate_normal",
-    "normal",
-    "orthogonal",
-    "pareto",
-    "permutation",
-    "poisson",
-    "rademacher",
-    "randint",
-    "rayleigh",
-    "split",
-    "t",
-    "triangular",
-    "truncated_normal",
-    "uniform",
-    "wald",
-    "weibull_min",
-    "wrap_key_data",
+    "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
+    "chisquare", "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential",
+    "f", "fold_in", "gamma", "generalized_normal", "geometric", "gumbel", "key",
+    "key_data", "key_dtype", "key_impl", "laplace", "loggamma", "logistic", "lognormal",
+    "maxwell", "multinomial", "multivariate_normal", "normal", "orthogonal", "pareto",
+    "permutation", "poisson", "rademacher", "randint", "rayleigh", "split", "t",
+    "triangular", "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
 ]
+# fmt: on
 
 _public(globals(), __all__)

@@ -4,51 +4,22 @@ Arguments that only save memory or time in SciPy (`overwrite_a`, `check_finite`,
 accepted and have no effect. Matrices are the last two axes, the others are batch.
 """
 
+# fmt: off
 from fxflow.core.boundary import public as _public
 from fxflow.numpy.linalg import norm
-from fxflow.scipy.linalg.decompositions import (
-    eigh,
-    lu,
-    lu_factor,
-    lu_solve,
-    qr,
-    svd,
-)
+from fxflow.scipy.linalg.decompositions import eigh, lu, lu_factor, lu_solve, qr, svd
 from fxflow.scipy.linalg.functions import expm, sqrtm
 from fxflow.scipy.linalg.similarity import hessenberg, rsf2csf, schur
 from fxflow.scipy.linalg.solving import (
-    cho_factor,
-    cho_solve,
-    cholesky,
-    det,
-    inv,
-    solve,
-    solve_triangular,
+    cho_factor, cho_solve, cholesky, det, inv, solve, solve_triangular,
 )
 from fxflow.scipy.linalg.special_matrices import block_diag, toeplitz
 
 __all__ = [
-    "block_diag",
-    "cho_factor",
-    "cho_solve",
-    "cholesky",
-    "det",
-    "eigh",
-    "expm",
-    "hessenberg",
-    "inv",
-    "lu",
-    "lu_factor",
-    "lu_solve",
-    "norm",
-    "qr",
-    "rsf2csf",
-    "schur",
-    "solve",
-    "solve_triangular",
-    "sqrtm",
-    "svd",
-    "toeplitz",
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "expm",
+    "hessenberg", "inv", "lu", "lu_factor", "lu_solve", "norm", "qr", "rsf2csf",
+    "schur", "solve", "solve_triangular", "sqrtm", "svd", "toeplitz",
 ]
+# fmt: on
 
 _public(globals(), __all__)
