@@ -30,8 +30,8 @@ class _Fields(string.Formatter):
         unused += [name for name in kwargs if name not in used_args]
         if unused:
             raise ArgumentError(
-                f"debug.print: the format has no place for argument {unused[0]!r}: "
-                "write {} or {name} where it shall stand"
+                f"debug.print: argument {unused[0]!r} is not used by the format: "
+                "write {} or {name} where it is to be printed"
             )
 
 
@@ -45,7 +45,7 @@ def print(
     """Prints values when the program runs, also from within compiled programs.
 
     Args:
-      fmt: a format as of `str.format`, with a place for each argument.
+      fmt: a format as of `str.format`, with a replacement field for each argument.
       *args: arrays.
       ordered: whether prints keep the order of the program (not under `vmap`).
       partitioned: whether, in a compiled program for several devices, each prints its
@@ -108,7 +108,7 @@ def visualize_sharding(
         times that.
       min_width: of a part, in characters.
       max_width: of a part, in characters; longer names are cut.
-      color_map: from a number between 0 and 1, a device's place among all, to red,
+      color_map: from a number between 0 and 1, a device's rank among all, to red,
         green and blue between 0 and 1. None: around the colour wheel.
 
     Raises:
@@ -133,8 +133,8 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
     """Prints which device holds which part of an array.
 
     Args:
-      arr: an array of at most 2 axes. Inside a compiled function arrays have no place
-        yet: call it on the function's result.
+      arr: an array of at most 2 axes. Inside a compiled function arrays have no
+        sharding yet: call it on the function's result.
       **kwargs: options of `visualize_sharding`.
 
     Raises:

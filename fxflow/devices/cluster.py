@@ -299,7 +299,7 @@ class StandIn:
     def _run(self) -> None:
         client = _new_client(self._service.address, self.process_id, 24 * 3600)
         client.connect()
-        # Processes may still be on their way to a place where they wait.
+        # Processes may still be on their way to where they wait.
         while True:
             self._fill(client)
             if self._ended.wait(0.02):
@@ -356,12 +356,12 @@ def _divert_cout() -> bool:
         put.argtypes, put.restype = [ctypes.c_void_p] * 2, ctypes.c_void_p
 
         def ios(name: str) -> int:
-            # The base that has the buffer is a virtual one: the word three places
+            # The base that has the buffer is a virtual one: the word three slots
             # before the table of virtual functions says how far into the object.
             stream = ctypes.addressof(ctypes.c_char.in_dll(library, name))
             table = ctypes.c_size_t.from_address(stream).value
-            place = table - 3 * ctypes.sizeof(ctypes.c_void_p)
-            return stream + ctypes.c_ssize_t.from_address(place).value
+            address = table - 3 * ctypes.sizeof(ctypes.c_void_p)
+            return stream + ctypes.c_ssize_t.from_address(address).value
 
         put(ios("_ZSt4cout"), get(ios("_ZSt4cerr")))
         return True

@@ -304,7 +304,7 @@ class Mesh(AbstractMesh):
         here = np.array([d in mine for d in self._flat]).reshape(self.axis_sizes)
         if not mine:
             raise PlacementError(f"{self} has no device of this process")
-        ranges = [np.unique(places) for places in np.nonzero(here)]
+        ranges = [np.unique(indices) for indices in np.nonzero(here)]
         part = np.ix_(*(np.arange(r[0], r[-1] + 1) for r in ranges))
         if not here[part].all():
             raise PlacementError(
@@ -492,6 +492,6 @@ def note_asked() -> None:
 
 
 def coordinates(mesh: AbstractMesh) -> Iterator[dict[AxisName, int]]:
-    """Yields the place of each device on the axes, in row-major order."""
+    """Yields the coordinates of each device on the axes, in row-major order."""
     for index in np.ndindex(*mesh.axis_sizes):
         yield dict(zip(mesh.axis_names, index, strict=True))

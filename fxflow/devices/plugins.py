@@ -270,8 +270,8 @@ def nvidia_folder(name: str) -> Path | None:
         spec = importlib.util.find_spec(f"nvidia.{name}")
     except (ImportError, ValueError):
         return None
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    return Path(places[0]) / "lib" if places else None
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    return Path(folders[0]) / "lib" if folders else None
 
 
 def _preload_nvidia(source: str) -> None:

@@ -134,15 +134,15 @@ class Sharding:
           global_shape: of the whole array.
         """
         part = self.shard_shape(global_shape)
-        counts, places = self.tiles(len(part))
+        counts, positions = self.tiles(len(part))
 
-        def index(place: Shape) -> Index:
+        def index(position: Shape) -> Index:
             return tuple(
                 slice(p * n, (p + 1) * n) if c > 1 else slice(None)
-                for p, n, c in zip(place, part, counts, strict=True)
+                for p, n, c in zip(position, part, counts, strict=True)
             )
 
-        return {d: index(p) for d, p in zip(self.devices, places, strict=True)}
+        return {d: index(p) for d, p in zip(self.devices, positions, strict=True)}
 
     def addressable_devices_indices_map(
         self, global_shape: Sequence[int]
@@ -318,17 +318,17 @@ class NamedSharding(Sharding):
             entries = self.padded(ndim)
             mesh = self.mesh
             sizes = mesh.shape
-            places = []
+            positions = []
             for at in coordinates(mesh):
-                place = []
+                tile = []
                 for names in entries:
                     position = 0
                     for name in names:
                         position = position * sizes[name] + at[name]
-                    place.append(position)
-                places.append(tuple(place))
+                    tile.append(position)
+                positions.append(tuple(tile))
             counts = tuple(mesh.length(names) for names in entries)
-            known = self._tiles[ndim] = (counts, places)
+            known = self._tiles[ndim] = (counts, positions)
         return known
 
     def hlo(self, ndim: int) -> HloSharding:
@@ -451,10 +451,10 @@ def tiles_of(hlo: HloSharding, count: int, ndim: int) -> tuple[Shape, list[Shape
         return (1,) * ndim, [(0,) * ndim] * count
     dims = list(hlo.tile_assignment_dimensions())
     order = np.array(hlo.tile_assignment_devices()).reshape(dims)
-    places: list[Shape] = [(0,) * ndim] * count
+    positions: list[Shape] = [(0,) * ndim] * count
     for index in np.ndindex(*dims):
-        places[int(order[index])] = tuple(int(i) for i in index[:ndim])
-    return tuple(dims[:ndim]), places
+        positions[int(order[index])] = tuple(int(i) for i in index[:ndim])
+    return tuple(dims[:ndim]), positions
 
 
 def describe(mesh: Mesh, hlo: HloSharding, ndim: int) -> Sharding:
@@ -467,9 +467,9 @@ def describe(mesh: Mesh, hlo: HloSharding, ndim: int) -> Sharding:
     """
     if hlo.is_replicated():
         return NamedSharding(mesh, PartitionSpec())
-    counts, places = tiles_of(hlo, mesh.size, ndim)
+    counts, positions = tiles_of(hlo, mesh.size, ndim)
     shape = (*mesh.axis_sizes, ndim)
-    grid = np.array(places, np.int64).reshape(shape) if ndim else None
+    grid = np.array(positions, np.int64).reshape(shape) if ndim else None
     entries: list[Any] = []
     for axis in range(ndim):
         assert grid is not None
@@ -478,22 +478,22 @@ def describe(mesh: Mesh, hlo: HloSharding, ndim: int) -> Sharding:
             return GSPMDSharding(mesh.flat, hlo)
         entries.append(names)
     found = NamedSharding(mesh, PartitionSpec(*entries)).canonical()
-    if found.tiles(ndim) != (counts, places):
+    if found.tiles(ndim) != (counts, positions):
         return GSPMDSharding(mesh.flat, hlo)
     return found
 
 
 def _axes_that_count(
-    mesh: Mesh, places: np.ndarray[Any, Any], count: int
+    mesh: Mesh, positions: np.ndarray[Any, Any], count: int
 ) -> tuple[Any, ...] | None:
-    """Returns the mesh axes, slowest first, whose places make up `places`."""
+    """Returns the mesh axes, slowest first, whose indices make up `places`."""
     strides = []
     for i, (name, size) in enumerate(
         zip(mesh.axis_names, mesh.axis_sizes, strict=True)
     ):
         if size == 1:
             continue
-        step = int(np.take(places, 1, i).flat[0] - np.take(places, 0, i).flat[0])
+        step = int(np.take(positions, 1, i).flat[0] - np.take(positions, 0, i).flat[0])
         if step:
             strides.append((step, name, size))
     strides.sort(key=lambda s: -s[0])

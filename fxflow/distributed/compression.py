@@ -261,10 +261,10 @@ def _summed(
     mean: bool,
 ) -> tuple[Any, Residuals | None]:
     leaves, treedef = tree.flatten(x)
-    places = [i for i, leaf in enumerate(leaves) if _coded(leaf)]
+    indices = [i for i, leaf in enumerate(leaves) if _coded(leaf)]
     exact = lax.pmean if mean else lax.psum
     found = [None if _coded(leaf) else exact(leaf, axis_name) for leaf in leaves]
-    chosen = [leaves[i] for i in places]
+    chosen = [leaves[i] for i in indices]
     size = lax.axis_size(axis_name)
     if any(typeof(leaf).size for leaf in chosen):
         values = _packed(chosen, code.block_size, size)
@@ -274,7 +274,7 @@ def _summed(
             _fits(residuals, values)
         whole, residuals = _sum(values, residuals, axis_name, code, key)
         chosen = _unpacked(whole, chosen, code.block_size)
-    for i, leaf in zip(places, chosen, strict=True):
+    for i, leaf in zip(indices, chosen, strict=True):
         found[i] = leaf
     return treedef.unflatten(found), residuals
 

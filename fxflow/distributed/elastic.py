@@ -32,7 +32,7 @@ from fxflow.devices import clients
 from fxflow.devices.cluster import Client, Collectives, RuntimeFailure, set_failure
 from fxflow.devices.meshes import Mesh, make_mesh
 from fxflow.distributed import session, values
-from fxflow.distributed.clusters import Membership as Place
+from fxflow.distributed.clusters import Membership as ClusterMembership
 from fxflow.distributed.clusters import detect
 from fxflow.distributed.coordination import Connection, Coordination
 from fxflow.distributed.multihost import gathered, is_global
@@ -624,10 +624,17 @@ class _Worker:
             )
         else:
             clients.configure_cpu()
-        place = Place(self.address, world.size, world.rank, hosted=True)
+        membership = ClusterMembership(
+            self.address, world.size, world.rank, hosted=True
+        )
         session.enter(
             session.Session(
-                place, coordination, epoch.client, epoch.collectives, epoch.ports, None
+                membership,
+                coordination,
+                epoch.client,
+                epoch.collectives,
+                epoch.ports,
+                None,
             )
         )
         clients.client("cpu")

@@ -5,7 +5,7 @@
     fxflow launch --elastic 2:4 train.py
 
 The launcher runs the coordinator; no process of the run is special. It tells each
-process its place through the environment (``FXFLOW_COORDINATOR_ADDRESS``, …), which
+process its rank through the environment (``FXFLOW_COORDINATOR_ADDRESS``, …), which
 `fxflow.distributed.initialize` and `elastic` read.
 """
 
@@ -211,7 +211,7 @@ class _Launcher:
     def __init__(
         self,
         server: Server,
-        places: Sequence[str],
+        hosts: Sequence[str],
         command: Sequence[str],
         environment: Mapping[str, str],
         options: argparse.Namespace,
@@ -222,7 +222,7 @@ class _Launcher:
             and sys.stdout.isatty()
         )
         self.output = Output(colour)
-        self.server, self.places = server, list(places)
+        self.server, self.hosts = server, list(hosts)
         self._command, self._environment = list(command), dict(environment)
         self._options = options
         self._children: dict[int, Child] = {}
@@ -238,9 +238,9 @@ class _Launcher:
         """Writes a line of the launcher's own."""
         self.output.write(sys.stderr, "", f"fxflow launch: {text}".encode())
 
-    def _start(self, place: str) -> None:
+    def _start(self, host: str) -> None:
         number, self._next = self._next, self._next + 1
-        local = self.places[:number].count(place) if number < len(self.places) else 0
+        local = self.hosts[:number].count(host) if number < len(self.hosts) else 0
         environment = {
             **self._environment,
             "FXFLOW_PROCESS_ID": str(number),
@@ -251,7 +251,7 @@ class _Launcher:
             self._command,
             environment,
             self.output,
-            place,
+            host,
             self._options.ssh,
             self._options.remote_python,
         )
@@ -263,8 +263,8 @@ class _Launcher:
             for number in (signal.SIGINT, signal.SIGTERM)
         }
         try:
-            for place in self.places:
-                self._start(place)
+            for host in self.hosts:
+                self._start(host)
             self._wait()
         finally:
             for child in [*self._children.values(), *self._finished]:
@@ -335,7 +335,7 @@ class _Launcher:
                 self.say(f"worker {number} ended with {how}")
                 if not ending and self._restarts > 0:
                     self._restarts -= 1
-                    self._start(self.places[number % len(self.places)])
+                    self._start(self.hosts[number % len(self.hosts)])
                 else:
                     self._without_replacement(code)
             return False
@@ -420,7 +420,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"-n {count} is not within --elastic {options.elastic}")
     if options.hosts and count > len(slots):
         parser.error(f"-n {count}, but the host file has {len(slots)} slots")
-    places = slots[:count] if options.hosts else [""] * count
+    slots = slots[:count] if options.hosts else [""] * count
     variables = _variables(parser, options.env)
     far = bool(options.hosts)
     here = options.address or (_own_address(slots[0]) if far else "127.0.0.1")
@@ -467,7 +467,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         environment["FXFLOW_COORDINATOR_HOSTED"] = "1"
         environment["FXFLOW_NUM_PROCESSES"] = str(count)
     try:
-        return _Launcher(server, places, _command(options), environment, options).run()
+        return _Launcher(server, slots, _command(options), environment, options).run()
     finally:
         server.stop()
 

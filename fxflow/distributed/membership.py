@@ -262,7 +262,7 @@ class Membership(Server):
             self._ask()
 
     def _let_in(self) -> None:
-        """Makes place for a worker that is ready, if there is place."""
+        """Re-forms the group if a ready worker can still join it."""
         if len(self._members) < self.maximum and not self._broken:
             self._hold("reform")
 

@@ -224,7 +224,7 @@ def _place(
     found = None if given else detect(method)
     if found is None:
         own = Environment(os.environ).membership()
-        # The launcher's secret and place hold even when all else is given.
+        # The launcher's token and `hosted` hold even when the rest is given.
         same = address in (None, own.coordinator_address)
         found = own if same else Membership()
     result = found._replace(

@@ -34,7 +34,7 @@ class Parts(NamedTuple):
 
     Attributes:
       shape: of the whole array.
-      pieces: places and elements.
+      pieces: index ranges and elements.
     """
 
     shape: tuple[int, ...]

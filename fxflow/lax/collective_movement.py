@@ -103,7 +103,7 @@ class Movement(Linear, Collective):
 
 @register
 class AxisIndex(Collective):
-    """Place of this slice on the named axis. Result: i32[]."""
+    """Index of this slice on the named axis. Result: i32[]."""
 
     name = "axis_index"
     nondifferentiable = "it is an integer"

@@ -135,7 +135,7 @@ def stack(operands: Values, axis: int = 0) -> Array:
 
     Raises:
       ArgumentError: there are no operands.
-      AxisError: there is no such place.
+      AxisError: there is no such position.
       ShapeError: shapes differ.
       DtypeError: dtypes differ.
 

@@ -23,7 +23,7 @@ from fxflow.lax.select import select
 def applies(ctx: Context, dtype: Any) -> bool:
     """Whether extrema over the devices of a program go by integers.
 
-    Floats of 8 bits and fewer have a NaN in other places, or none.
+    Floats of 8 bits and fewer have a NaN at other bit patterns, or none.
     """
     return (
         ctx.platform == "cpu" and dtypes.is_floating(dtype) and dtypes.bits(dtype) >= 16

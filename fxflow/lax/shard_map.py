@@ -174,11 +174,11 @@ class ShardMap(HigherOrder):
         wholes = chosen(ctx.avals_in, held)
         operands = tuple(chosen(operands, held))
         in_specs = tuple(chosen(in_specs, held))
-        outside, places = module.manual, module.indices
+        outside, outer_indices = module.manual, module.indices
         module.indices = {}
-        for name, place in places.items():
+        for name, index in outer_indices.items():
             if name not in axes and uses_index(graph, name):
-                operands += (place,)
+                operands += (index,)
                 module.indices[name] = f"%m{ctx.number()}"
                 parts.append(Aval((1,), np.dtype(np.int32)))
                 wholes.append(parts[-1])
@@ -207,7 +207,7 @@ class ShardMap(HigherOrder):
         try:
             outs = inner.graph(graph, names)
         finally:
-            module.manual, module.indices = outside, places
+            module.manual, module.indices = outside, outer_indices
         ends = ", ".join(a.mlir for a in graph.out_avals)
         inner.lines.append(
             f"sdy.return {', '.join(outs)} : {ends}" if outs else "sdy.return"
@@ -226,7 +226,7 @@ class ShardMap(HigherOrder):
         )
         for result, aval, spec in zip(found, ctx.avals_out, p.out_specs, strict=True):
             if aval.size == 0 and mesh.flat == module.devices:
-                ctx.places[result] = NamedSharding(mesh, spec)
+                ctx.shardings[result] = NamedSharding(mesh, spec)
         return found
 
     def evaluate(self, *values: Any, **params: Any) -> list[Any]:
@@ -405,7 +405,7 @@ class ShardMap(HigherOrder):
 
 
 def uses_index(graph: Graph, axis_name: Any) -> bool:
-    """Returns whether any operation of a graph asks for the place on an axis."""
+    """Returns whether any operation of a graph asks for the index on an axis."""
 
     def asks(node: Node) -> bool:
         return (

@@ -243,7 +243,7 @@ def sort(
 def _with_words(
     values: Values, moved: Sequence[int], axis: int, stable: bool, num_keys: int
 ) -> tuple[Any, ...]:
-    """Returns sorted arrays, of which those in places `moved` are of random keys."""
+    """Returns sorted arrays, of which those at positions `moved` are of random keys."""
     shape = typeof(values[0]).shape
     rest = [v for i, v in enumerate(values) if i not in moved]
     positions = broadcasted_iota(dtypes.int32, shape, axis)

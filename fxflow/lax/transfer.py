@@ -38,7 +38,7 @@ from fxflow.errors import ArgumentError, PlacementError
 from fxflow.lax.families import Structural
 
 Memory = Going | Move | None
-Place = Sharding | Home | None
+Target = Sharding | Home | None
 
 
 def put_array(array: Array, placement: Any, committed: bool = True) -> Array:
@@ -89,7 +89,7 @@ class DevicePut(Structural):
     name = "device_put"
     host_kinds = frozenset()
 
-    def abstract(self, x: Aval, *, to: Place, memory: Memory) -> Aval:
+    def abstract(self, x: Aval, *, to: Target, memory: Memory) -> Aval:
         """The operand's type."""
         if isinstance(to, Sharding):
             to.require_rank(x.ndim)
@@ -101,7 +101,7 @@ class DevicePut(Structural):
         """That of the sharding."""
         return getattr(_layout(params["to"]), "mesh", None)
 
-    def lower(self, ctx: Context, x: str, *, to: Place, memory: Memory) -> str:
+    def lower(self, ctx: Context, x: str, *, to: Target, memory: Memory) -> str:
         """A constraint, where there are several devices, and a move to the memory."""
         if type(memory) is Move and memory.kind is None:
             x = _annotated(ctx, x, "device")
@@ -117,7 +117,7 @@ class DevicePut(Structural):
             x = _annotated(ctx, x, memory.kind)
         return x
 
-    def evaluate(self, x: Any, *, to: Place, memory: Memory) -> Any:
+    def evaluate(self, x: Any, *, to: Target, memory: Memory) -> Any:
         """The operand."""
         return x
 
@@ -179,7 +179,7 @@ class DevicePut(Structural):
     # -- derivatives -------------------------------------------------------------------
 
     def jvp(
-        self, primals: Values, tangents: Values, *, to: Place, memory: Memory
+        self, primals: Values, tangents: Values, *, to: Target, memory: Memory
     ) -> Dual:
         """The tangent goes there too; its cotangent will go where `x` was."""
         (x,), (tangent,) = primals, tangents
@@ -200,7 +200,7 @@ class DevicePut(Structural):
         return out, self.bind(tangent, to=to, memory=memory)
 
     def transpose(
-        self, cotangent: Any, *args: Any, to: Place, memory: Memory
+        self, cotangent: Any, *args: Any, to: Target, memory: Memory
     ) -> Values:
         """The cotangent goes to the memory of the operand, and its devices if known."""
         if type(memory) is Going:
@@ -215,7 +215,7 @@ class DevicePut(Structural):
         return [DevicePut.bind(cotangent, to=to, memory=memory)]
 
     def batched_params(
-        self, value: Any, size: int, *, to: Place, memory: Memory
+        self, value: Any, size: int, *, to: Target, memory: Memory
     ) -> dict[str, Any]:
         """The new axis is divided as `vmap` was told, or as the compiler likes."""
         if type(memory) is Going and type(memory.back) is Home:
@@ -223,7 +223,7 @@ class DevicePut(Structural):
         return {"to": _batched(to), "memory": memory}
 
 
-def _layout(to: Place) -> Sharding | None:
+def _layout(to: Target) -> Sharding | None:
     return to.sharding if isinstance(to, Home) else to
 
 
@@ -266,7 +266,7 @@ def _home(x: Any) -> Home | None:
     return Home(sharding, placed.committed)
 
 
-def _turning(to: Place, memory: Memory, home: Home) -> Going:
+def _turning(to: Target, memory: Memory, home: Home) -> Going:
     """Returns how a tangent goes where its value goes, and back to `home`."""
     if type(memory) is not Going:
         there = _layout(to)
@@ -278,7 +278,7 @@ def _turning(to: Place, memory: Memory, home: Home) -> Going:
 
 
 def _batched(to: Any) -> Any:
-    """Returns a place for arrays with one more axis in front."""
+    """Returns a sharding for arrays with one more axis in front."""
     if isinstance(to, Home):
         return to._replace(sharding=_batched(to.sharding))
     if isinstance(to, NamedSharding):

@@ -131,7 +131,7 @@ def floor_divide(x: Array, y: Array) -> Array:
 
 
 def _float_divmod(x: Array, y: Array) -> tuple[Array, Array]:
-    """Returns what Python's divmod gives, place by place."""
+    """Returns what Python's divmod gives, elementwise."""
     rest = lax.rem(x, y)
     quotient = lax.div(lax.sub(x, rest), y)
     wrong = lax.bitwise_and(lax.ne(rest, 0), _differs_in_sign(rest, y))

@@ -146,7 +146,7 @@ def repeat(
         marks = lax.full((total + 1,), 0, dtypes.int32)
         slots = lax.min(lax.max(ends, 0), total)
         marks = At(marks)[slots].add(1)
-        places = lax.cumsum(marks, 0)[:total]
+        indices = lax.cumsum(marks, 0)[:total]
     else:
         every = np.repeat(
             np.arange(length, dtype=np.int32), np.broadcast_to(counts, (length,))
@@ -156,8 +156,8 @@ def repeat(
             more = max(0, total - len(every))
             every = np.concatenate([every, np.full(more, max(length - 1, 0), np.int32)])
             every = every[:total]
-        places = as_array(every)
-    return take(x, places, axis, mode="clip")
+        indices = as_array(every)
+    return take(x, indices, axis, mode="clip")
 
 
 @library("times", "axis")

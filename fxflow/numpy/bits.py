@@ -20,11 +20,11 @@ from fxflow.numpy.comparisons import truth
 from fxflow.numpy.reductions import sum
 
 
-def _weights(name: str, bitorder: str) -> Any:
+def _shifts(name: str, bitorder: str) -> Any:
     if bitorder not in ("big", "little"):
         raise ArgumentError(f'{name}: bitorder is "big" or "little", got {bitorder!r}')
-    places = np.arange(8, dtype=np.uint8)
-    return places[::-1].copy() if bitorder == "big" else places
+    shifts = np.arange(8, dtype=np.uint8)
+    return shifts[::-1].copy() if bitorder == "big" else shifts
 
 
 def _last(name: str, array: Any, axis: int | None) -> tuple[Any, int]:
@@ -60,7 +60,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
     array = array_of(a, "packbits")
     if not (dtypes.is_bool(array.aval.dtype) or dtypes.is_integer(array.aval.dtype)):
         raise DtypeError(f"packbits: takes integers and bools, got {array.aval}")
-    places = _weights("packbits", bitorder)
+    shifts = _shifts("packbits", bitorder)
     rows, axis = _last(
         "packbits", convert(truth("packbits", array), dtypes.uint8), axis
     )
@@ -69,7 +69,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
     config = [(0, 0, 0)] * len(lead) + [(0, count * 8 - n, 0)]
     rows = lax.pad(rows, lax.full((), 0, dtypes.uint8), config)
     bits = lax.reshape(rows, (*lead, count, 8))
-    out = sum(bits << places, axis=-1, dtype=dtypes.uint8)
+    out = sum(bits << shifts, axis=-1, dtype=dtypes.uint8)
     return moveaxis(out, -1, axis)
 
 
@@ -103,10 +103,10 @@ def unpackbits(
     array = array_of(a, "unpackbits")
     if array.aval.dtype != dtypes.uint8:
         raise DtypeError(f"unpackbits: takes u8, got {array.aval}")
-    places = _weights("unpackbits", bitorder)
+    shifts = _shifts("unpackbits", bitorder)
     rows, axis = _last("unpackbits", array, axis)
     *lead, n = rows.aval.shape
-    bits = (lax.expand_dims(rows, (len(lead) + 1,)) >> places) & np.uint8(1)
+    bits = (lax.expand_dims(rows, (len(lead) + 1,)) >> shifts) & np.uint8(1)
     out = lax.reshape(bits, (*lead, n * 8))
     if count is not None:
         length = count if count >= 0 else max(n * 8 + count, 0)

@@ -268,19 +268,19 @@ def trapezoid(
         values, distance = promote_inexact("trapezoid", y, dx)
         axis = canonical_axis("trapezoid", axis, values.aval.ndim)
     else:
-        values, place = promote_inexact("trapezoid", y, x)
+        values, points = promote_inexact("trapezoid", y, x)
         axis = canonical_axis("trapezoid", axis, values.aval.ndim)
-        if place.aval.ndim == 1:
+        if points.aval.ndim == 1:
             shape = [1] * values.aval.ndim
-            shape[axis] = place.aval.shape[0]
-            place = lax.reshape(place, tuple(shape))
-        along = canonical_axis("trapezoid", given, place.aval.ndim)
-        if place.aval.shape[along] != values.aval.shape[axis]:
+            shape[axis] = points.aval.shape[0]
+            points = lax.reshape(points, tuple(shape))
+        along = canonical_axis("trapezoid", given, points.aval.ndim)
+        if points.aval.shape[along] != values.aval.shape[axis]:
             raise ShapeError(
-                f"trapezoid: coordinates {place.aval} do not fit axis {axis} of "
+                f"trapezoid: coordinates {points.aval} do not fit axis {axis} of "
                 f"{values.aval}"
             )
-        distance = _step(place, along)
+        distance = _step(points, along)
     n = values.aval.shape[axis]
     both = lax.slice_in_dim(values, min(1, n), n, axis=axis) + lax.slice_in_dim(
         values, 0, max(n - 1, 0), axis=axis
@@ -334,7 +334,7 @@ def interp(
 
 @library()
 def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Array:
-    place, points = promote_inexact("interp", x, xp)
+    coords, points = promote_inexact("interp", x, xp)
     values = array_of(fp, "interp")
     if points.aval.ndim != 1 or values.aval.shape != points.aval.shape:
         raise ShapeError(
@@ -343,30 +343,30 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Arr
         )
     if not points.aval.size:
         raise ShapeError("interp: there are no samples")
-    if dtypes.is_complex(place.aval.dtype):
-        raise DtypeError(f"interp: coordinates must be real, got {place.aval}")
+    if dtypes.is_complex(coords.aval.dtype):
+        raise DtypeError(f"interp: coordinates must be real, got {coords.aval}")
     (values,) = promote_inexact("interp", values)
     _, values = promote_dtypes("interp", points, values)
     dtype = values.aval.dtype
     n = points.aval.shape[0]
     if period is not None:
-        width = absolute(convert(array_of(period, "interp"), place.aval.dtype))
-        place, points = remainder(place, width), remainder(points, width)
+        width = absolute(convert(array_of(period, "interp"), coords.aval.dtype))
+        coords, points = remainder(coords, width), remainder(points, width)
         order = lax.argsort(points)
         points, values = take(points, order), take(values, order)
         points = lax.concatenate([points[-1:] - width, points, points[:1] + width], 0)
         values = lax.concatenate([values[-1:], values, values[:1]], 0)
         n += 2
     if n == 1:
-        out = 0 * convert(place, dtype) + values[0]
+        out = 0 * convert(coords, dtype) + values[0]
     else:
-        i = searchsorted(points, place, "right")
+        i = searchsorted(points, coords, "right")
         i = lax.min(lax.max(i, lax.full_like(i, 1)), lax.full_like(i, n - 1))
         x0, x1 = take(points, i - 1, mode="clip"), take(points, i, mode="clip")
         y0, y1 = take(values, i - 1, mode="clip"), take(values, i, mode="clip")
         flat = x1 - x0 == 0
         zero = lax.full_like(x0, 0)
-        x, x0 = choose_between(flat, zero, place), choose_between(flat, zero, x0)
+        x, x0 = choose_between(flat, zero, coords), choose_between(flat, zero, x0)
         x1 = choose_between(flat, lax.full_like(x1, 1), x1)
         out = choose_between(flat, y0, _between(x, x0, x1, y0, y1))
     if period is not None:
@@ -374,14 +374,14 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Arr
     first, last = points[0], points[n - 1]
     if not isinstance(left, str):
         below = values[0] if left is None else convert(array_of(left, "interp"), dtype)
-        out = choose_between(place < first, below, out)
+        out = choose_between(coords < first, below, out)
     if not isinstance(right, str):
         over = (
             values[n - 1]
             if right is None
             else convert(array_of(right, "interp"), dtype)
         )
-        out = choose_between(place > last, over, out)
+        out = choose_between(coords > last, over, out)
     return out
 
 

@@ -100,7 +100,7 @@ def product(
 def scaled(
     x: Array, xs: Labels, y: Array, ys: Labels, preferred: Any
 ) -> tuple[Array, Labels]:
-    """Returns a product without sums, by multiplication place by place."""
+    """Returns a product without sums, by elementwise multiplication."""
     if len(ys) > len(xs):
         x, xs, y, ys = y, ys, x, xs
     if preferred is not None:
@@ -109,8 +109,8 @@ def scaled(
         x, y = convert(x, x.aval.dtype), convert(y, y.aval.dtype)
     if ys != xs:
         y = ordered(y, ys, tuple([n for n in xs if n in ys]))
-        places = tuple([i for i, n in enumerate(xs) if n in ys])
-        y = lax.broadcast_in_dim(y, x.aval.shape, places)
+        dims = tuple([i for i, n in enumerate(xs) if n in ys])
+        y = lax.broadcast_in_dim(y, x.aval.shape, dims)
     if dtypes.is_bool(x.aval.dtype):
         return lax.bitwise_and(x, y), xs
     return lax.mul(x, y), xs

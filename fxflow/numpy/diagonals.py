@@ -37,7 +37,7 @@ def _length(name: str, what: str, value: Any) -> int:
 
 
 def _offsets(rows: int, columns: int) -> Any:
-    """Returns column minus row for each place, as int32."""
+    """Returns column minus row for each element, as int32."""
     if state.trace is EVAL:
         require_room((rows, columns), dtypes.int32)
         grid = (
@@ -298,7 +298,7 @@ def diagflat(v: Any, k: int = 0) -> Array:
     return diag(ravel(asarray(v)), k)
 
 
-# -- places ----------------------------------------------------------------------------
+# -- indices ---------------------------------------------------------------------------
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
@@ -318,8 +318,8 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """
     count = _length("diag_indices", "n", n)
     require_room((count,), dtypes.int32)
-    places = wrap_host(np.arange(count, dtype=np.int32))
-    return (places,) * _length("diag_indices", "ndim", ndim)
+    index = wrap_host(np.arange(count, dtype=np.int32))
+    return (index,) * _length("diag_indices", "ndim", ndim)
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
@@ -409,7 +409,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 def mask_indices(
     n: int, mask_func: Callable[..., Any], k: int = 0, *, size: int | None = None
 ) -> tuple[Array, ...]:
-    """Returns the index arrays of the places that a function of matrices keeps.
+    """Returns the index arrays of the elements that a function of matrices keeps.
 
     Args:
       n: number of rows and columns.

@@ -106,9 +106,9 @@ def _letters(labels: Any) -> str:
             elif isinstance(n, str):
                 out.append(n)
             else:
-                place = int(n)
+                number = int(n)
                 # Order matters for implicit results: capitals come before small ones.
-                out.append(chr(65 + place) if place < 26 else chr(71 + place))
+                out.append(chr(65 + number) if number < 26 else chr(71 + number))
     except (TypeError, ValueError):
         raise ArgumentError(
             f"einsum: labels must be sequences of integers, got {labels!r}"
@@ -191,8 +191,8 @@ def _einsum(
         chosen = [todo[i] for i in step]
         todo = [t for i, t in enumerate(todo) if i not in step]
         x, xs = chosen[0]
-        for place, (y, ys) in enumerate(chosen[1:], 2):
-            later = [t[1] for t in (*todo, *chosen[place:])]
+        for position, (y, ys) in enumerate(chosen[1:], 2):
+            later = [t[1] for t in (*todo, *chosen[position:])]
             needed = set(result).union(*later)
             # The order of the result first: the last product need not be transposed.
             rest = sorted(needed - set(result), key=str)
@@ -206,9 +206,9 @@ def _einsum(
         out = convert(out, preferred)
     if len(xs) != len(result):
         # Axes of length 1 that were cut off.
-        places = tuple([i for i, n in enumerate(result) if n in xs])
+        dims = tuple([i for i, n in enumerate(result) if n in xs])
         shape = tuple([sizes[n] for n in result])
-        out = lax.broadcast_in_dim(out, shape, places)
+        out = lax.broadcast_in_dim(out, shape, dims)
     return out
 
 

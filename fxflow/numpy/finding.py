@@ -29,14 +29,14 @@ from fxflow.numpy.shapes import ravel
 
 
 def _known_size(name: str, mask: Any, size: Any) -> int:
-    """Returns how many places are reported: `size`, or as many as there are."""
+    """Returns how many indices are reported: `size`, or as many as there are."""
     if size is not None:
         return integer(name, "size", size)
     if isinstance(mask, Tracer):
         raise ConcretizationError(
             f"{name}: the shape of the result depends on the values, and {mask.aval} "
             "is "
-            f"traced. {mask.origin()} Pass size=..., the number of places to report, "
+            f"traced. {mask.origin()} Pass size=..., the number of indices to report, "
             "and fill_value=... for those that are missing."
         )
     return int(np.count_nonzero(np.asarray(mask)))
@@ -45,13 +45,13 @@ def _known_size(name: str, mask: Any, size: Any) -> int:
 def nonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: Any = None
 ) -> tuple[Array, ...]:
-    """Finds the places of elements that are not zero.
+    """Finds the indices of elements that are not zero.
 
     Args:
       a: array-like of one axis or more.
-      size: how many places to report, so that the shape is known when tracing: there
+      size: how many indices to report, so that the shape is known when tracing: there
         are never more, and missing ones are filled.
-      fill_value: for missing places (default: 0); a number, or one for each axis.
+      fill_value: for missing indices (default: 0); a number, or one for each axis.
 
     Returns:
       For each axis an int32 array of shape `(size,)`.
@@ -74,7 +74,7 @@ def nonzero(
     count = _known_size("nonzero", mask, size)
     if size is None:
         return tuple(
-            as_array(places.astype(np.int32)) for places in np.asarray(mask).nonzero()
+            as_array(indices.astype(np.int32)) for indices in np.asarray(mask).nonzero()
         )
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * mask.ndim
     if len(fills) != mask.ndim:
@@ -96,10 +96,10 @@ def _nonzero(mask: Any, fills: Sequence[Any], size: int) -> tuple[Array, ...]:
         return tuple(repeated(_int32(f), (size,)) for f in fills)
     flat = lax.reshape(mask, (total,))
     ranks = lax.cumsum(lax.convert_element_type(flat, dtype), 0)
-    # The i-th place is where the count of true elements first exceeds i.
+    # The i-th index is where the count of true elements first exceeds i.
     starts = lax.broadcast_in_dim(constant(0, dtype), (size,), ())
     slots = lax.select(flat, lax.sub(ranks, 1), constant(size, dtype))
-    places = lax.scatter(
+    indices = lax.scatter(
         starts,
         lax.reshape(slots, (total, 1)),
         lax.iota(dtype, total),
@@ -109,7 +109,7 @@ def _nonzero(mask: Any, fills: Sequence[Any], size: int) -> tuple[Array, ...]:
     )
     found = lax.lt(lax.iota(dtype, size), lax.index_in_dim(ranks, total - 1, 0, False))
     out = []
-    rest = places
+    rest = indices
     for d in range(len(shape)):
         below = math.prod(shape[d + 1 :])
         here = lax.div(rest, max(below, 1))
@@ -125,7 +125,7 @@ def _int32(value: Any) -> Any:
 def flatnonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: Any = None
 ) -> Array:
-    """Finds the places of elements that are not zero, counted along one axis.
+    """Finds the indices of elements that are not zero, counted along one axis.
 
     Args:
       a: array-like.
@@ -144,7 +144,7 @@ def flatnonzero(
 
 
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """Finds the places of elements that are not zero, one index vector each.
+    """Finds the indices of elements that are not zero, one index vector each.
 
     Args:
       a: array-like.

@@ -1,4 +1,4 @@
-"""Floating-point numbers taken apart: sign, fraction, exponent, last place."""
+"""Floating-point numbers taken apart: sign, fraction, exponent, ulp."""
 
 from __future__ import annotations
 

@@ -216,9 +216,9 @@ class _Concatenator:
             a = atleast_1d(a)
             if missing > 0:
                 # The old axes start at `trans1d`; -1 is at the end.
-                place = trans1d if trans1d >= 0 else ndmin + trans1d - a.ndim + 1
-                place = min(max(place, 0), missing)
-                shape = (1,) * place + a.shape + (1,) * (missing - place)
+                before = trans1d if trans1d >= 0 else ndmin + trans1d - a.ndim + 1
+                before = min(max(before, 0), missing)
+                shape = (1,) * before + a.shape + (1,) * (missing - before)
                 a = reshape(a, shape)
             parts.append(a)
         return concatenate(parts, axis)

@@ -91,17 +91,17 @@ def bincount(
 
 @library("length")
 def _bincount(x: Any, weights: Any, length: int) -> Array:
-    places = clip(convert(x, dtypes.int32), 0)
+    bins = clip(convert(x, dtypes.int32), 0)
     if weights is None:
         start = lax.full((length,), 0, dtypes.default_int())
-        return At(start)[places].add(1, mode="drop")
+        return At(start)[bins].add(1, mode="drop")
     scale = array_of(weights, "bincount")
     if scale.aval.shape != x.aval.shape:
         raise ShapeError(
             f"bincount: weights {scale.aval} must have the shape of x, {x.aval}"
         )
     start = lax.full((length,), 0, scale.aval.dtype)
-    return At(start)[places].add(scale, mode="drop")
+    return At(start)[bins].add(scale, mode="drop")
 
 
 # -- histograms ------------------------------------------------------------------------
@@ -180,9 +180,9 @@ def _cells(value: Any, edges: Any) -> Any:
     """Returns the bin of each value, from 1; outside, 0 or the number of edges."""
     value, edges = promote_dtypes("histogram", value, edges)
     n = edges.aval.shape[0]
-    place = searchsorted(edges, value, side="right")
+    index = searchsorted(edges, value, side="right")
     # The last bin includes its right edge.
-    return choose_between(value == edges[n - 1], lax.full_like(place, n - 1), place)
+    return choose_between(value == edges[n - 1], lax.full_like(index, n - 1), index)
 
 
 def histogram(
@@ -352,7 +352,7 @@ def histogramdd(
 @library("density")
 def _histogramdd(columns: Any, edges: Any, weights: Any, density: bool) -> Any:
     shape = tuple(e.aval.shape[0] for e in edges)
-    places = tuple(_cells(c, e) for c, e in zip(columns, edges, strict=True))
+    cells = tuple(_cells(c, e) for c, e in zip(columns, edges, strict=True))
     (example,) = promote_inexact("histogramdd", columns[0])
     scale = lax.full_like(example, 1)
     if weights is not None:
@@ -363,7 +363,7 @@ def _histogramdd(columns: Any, edges: Any, weights: Any, density: bool) -> Any:
                 f"{example.aval}"
             )
     counts = lax.full(shape, 0, scale.aval.dtype)
-    counts = At(counts)[places].add(scale, mode="drop")
+    counts = At(counts)[cells].add(scale, mode="drop")
     counts = counts[(slice(1, None),) * len(shape)]
     if density:
         counts = counts / sum(counts)

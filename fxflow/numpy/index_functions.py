@@ -1,4 +1,4 @@
-"""Taking and putting elements by their places, and ways to write an index."""
+"""Taking and putting elements by index, and ways to write an index."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _take_along_axis(
     chosen = "fill" if mode is None else mode
     ndim = a.aval.ndim
     others = tuple(d for d in range(ndim) if d != axis)
-    # Axes of length 1 in `arr` stand for all places: they are cut off before.
+    # Axes of length 1 in `arr` broadcast: they are cut off before.
     thin = tuple(d for d in others if a.aval.shape[d] == 1 and shape[d] != 1)
     kept = tuple(d for d in others if d not in thin)
     if not a.aval.shape[axis] and all(shape):
@@ -290,11 +290,11 @@ def compress(
     if size is None:
         known = np.flatnonzero(np.asarray(nonzero_mask("compress", mask)))
         return take(x, known.astype(np.int32), axis)
-    (places,) = nonzero(mask, size=size, fill_value=x.shape[axis])
+    (indices,) = nonzero(mask, size=size, fill_value=x.shape[axis])
     if not x.shape[axis]:
         shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
         return lax.full(shape, fill_value, x.dtype)
-    return take(x, places, axis, mode="fill", fill_value=fill_value)
+    return take(x, indices, axis, mode="fill", fill_value=fill_value)
 
 
 # -- putting ---------------------------------------------------------------------------
@@ -330,25 +330,25 @@ def put(
     """
     _not_in_place("put", inplace)
     x = array_of(a, "put")
-    places, values = ravel(array_of(ind, "put")), ravel(array_of(v, "put"))
-    if not places.size or not values.size:
+    indices, values = ravel(array_of(ind, "put")), ravel(array_of(v, "put"))
+    if not indices.size or not values.size:
         return x
     if mode not in (None, "clip", "wrap", "drop"):
         raise ArgumentError(f"put: mode must be 'clip', 'wrap' or 'drop', got {mode!r}")
-    times = -(-places.size // values.size)
+    times = -(-indices.size // values.size)
     if times > 1:
         values = reshape(
             lax.broadcast_in_dim(values, (times, values.size), (1,)), (-1,)
         )
-    values = values[: places.size]
-    if dtypes.bits(places.dtype) < 32:
-        places = convert(places, dtypes.int32)
+    values = values[: indices.size]
+    if dtypes.bits(indices.dtype) < 32:
+        indices = convert(indices, dtypes.int32)
     if mode == "wrap":
-        places = places % x.size
+        indices = indices % x.size
     how = "drop" if mode == "drop" else "clip"
-    if how == "clip" and mode != "wrap" and dtypes.is_signed(places.dtype):
-        places = choose_between(places < -x.size, constant(0, places.dtype), places)
-    flat = At(ravel(x))[places].set(values, mode=how)
+    if how == "clip" and mode != "wrap" and dtypes.is_signed(indices.dtype):
+        indices = choose_between(indices < -x.size, constant(0, indices.dtype), indices)
+    flat = At(ravel(x))[indices].set(values, mode=how)
     return reshape(flat, x.shape)
 
 
@@ -417,15 +417,14 @@ def put_along_axis(
     """
     _not_in_place("put_along_axis", inplace)
     x = array_of(arr, "put_along_axis")
-    places = array_of(indices, "put_along_axis")
+    index = array_of(indices, "put_along_axis")
     if axis is None:
-        flat = At(ravel(x))[places].set(values, mode=mode)
+        flat = At(ravel(x))[index].set(values, mode=mode)
         return reshape(flat, x.shape)
     axis = canonical_axis("put_along_axis", axis, x.ndim)
-    x, places, shape = _along("put_along_axis", x, places, axis)
+    x, index, shape = _along("put_along_axis", x, index, axis)
     grid = [
-        places if d == axis else _axis_numbers(n, d, x.ndim)
-        for d, n in enumerate(shape)
+        index if d == axis else _axis_numbers(n, d, x.ndim) for d, n in enumerate(shape)
     ]
     return At(x)[tuple(grid)].set(values, mode=mode)
 
@@ -467,14 +466,14 @@ def fill_diagonal(
     else:
         step = 1 + sum(math.prod(x.shape[d:]) for d in range(1, x.ndim))
         end = step * n
-    places = np.arange(0, min(end, x.size), step)
+    index = np.arange(0, min(end, x.size), step)
     if x.ndim == 2 and not wrap:
-        places = places[:n]
+        index = index[:n]
     values = array_of(val, "fill_diagonal")
     if values.ndim:
-        turn = np.arange(len(places)) % max(values.size, 1)
+        turn = np.arange(len(index)) % max(values.size, 1)
         values = ravel(values)[turn]
-    return reshape(At(ravel(x))[places].set(values), x.shape)
+    return reshape(At(ravel(x))[index].set(values), x.shape)
 
 
 # -- ways to write an index ------------------------------------------------------------
@@ -500,7 +499,8 @@ def ix_(*args: Any) -> tuple[Array, ...]:
     """Makes index arrays that pick all combinations.
 
     Args:
-      *args: sequences of integers, or of bools, which are replaced by their places.
+      *args: sequences of integers, or of bools, which become the indices
+        of their true elements.
 
     Returns:
       For each an array with its length along its own axis and 1 along the others.

@@ -40,7 +40,7 @@ def read(index: Any, name: str = "index") -> tuple[tuple[Any, ...], list[Any]]:
 
     Returns:
       The static items, and the integer arrays and tracers in order. A boolean mask is
-      replaced by the places where it is true.
+      replaced by the indices where it is true.
 
     Raises:
       ArgumentError: an item is no index.
@@ -149,10 +149,10 @@ def _read_mask(
     if not mask.ndim:
         static.append(TRUE if mask else FALSE)
         return
-    for axis, places in enumerate(mask.nonzero()):
+    for axis, positions in enumerate(mask.nonzero()):
         # The mask's own lengths are kept, to be compared with the array's.
         static.append((ARRAY, mask.shape[axis]))
-        arrays.append(places.astype(np.int32))
+        arrays.append(positions.astype(np.int32))
 
 
 class Axis(NamedTuple):
@@ -160,7 +160,7 @@ class Axis(NamedTuple):
 
     Attributes:
       kind: "slice", "int", "scalar" or "array".
-      start: of a slice; the place of an int.
+      start: of a slice; the index of an int.
       length: of a slice.
       step: of a slice.
       array: position among the arrays, for "scalar" and "array".
@@ -288,16 +288,16 @@ def _plan(
         axis = len(axes)
         shape.append(length)
         if type(item) is int:
-            place = item + length if item < 0 and wrap else item
-            if not 0 <= place < length:
+            index = item + length if item < 0 and wrap else item
+            if not 0 <= index < length:
                 if mode not in _TOLERANT or not length:
                     raise OutOfRangeError(
                         f"{name}: index {item} is out of range for axis {taken} of "
                         f"{aval}, whose length is {length}"
                     )
                 outside = outside or mode is not GatherScatterMode.CLIP
-                place = min(max(place, 0), length - 1)
-            axes.append(Axis("int", place))
+                index = min(max(index, 0), length - 1)
+            axes.append(Axis("int", index))
         elif item == SCALAR:
             axes.append(Axis("scalar", array=arrays))
             arrays += 1

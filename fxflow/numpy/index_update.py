@@ -214,15 +214,15 @@ class IndexedArray:
             return convert(choose_between(chosen, new, x), dtype, weak)
 
         static, arrays = index_plans.read(self.index, "at.apply")
-        places = IndexedArray(np.zeros(x.aval.shape, np.int32), self.index)
+        counter = IndexedArray(np.zeros(x.aval.shape, np.int32), self.index)
         if index_plans.ARRAY not in static or options.get("unique_indices"):
-            return changed(x, lax.gt(places._update("set", 1, options), 0))
+            return changed(x, lax.gt(counter._update("set", 1, options), 0))
         most: Any
         if any(isinstance(a, Tracer) for a in arrays):
-            times = places._update("add", 1, options)
+            times = counter._update("add", 1, options)
             most = lax.reduce_max(times, tuple(range(x.aval.ndim)))
         else:
-            times = under(interpreter(), places._update, "add", 1, options)
+            times = under(interpreter(), counter._update, "add", 1, options)
             most = int(np.asarray(times).max(initial=0))
             if most <= 1:
                 return changed(x, lax.gt(times, 0))
@@ -460,7 +460,7 @@ def _scattered(
     name: str,
     options: tuple[Any, bool, bool, bool],
 ) -> Array:
-    """Changes elements at computed places.
+    """Changes elements at computed indices.
 
     Each array is a column of the index vectors, and so is each slice with a step; a
     slice without one is a window, which starts at the first element that the slice
@@ -518,8 +518,10 @@ def _scattered(
     for d, axis in enumerate(plan.axes):
         if axis.kind == "slice":
             if d in at_slices:
-                places = axis.start + axis.step * np.arange(axis.length, dtype=np.int32)
-                column = as_array(places.astype(np.int32))
+                indices = axis.start + axis.step * np.arange(
+                    axis.length, dtype=np.int32
+                )
+                column = as_array(indices.astype(np.int32))
                 dims = (batch.index(at_slices[d]),)
                 inserted.append(d)
             elif axis.start or axis.length != plan.shape[d]:

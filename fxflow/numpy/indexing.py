@@ -119,7 +119,7 @@ def _device_slice(x: Array, index: int) -> Array | None:
 
 
 def _slices(shape: tuple[int, ...], placement: Any) -> dict[int, int]:
-    """Returns for each place on axis 0 the local device that holds just that slice."""
+    """Returns for each index on axis 0 the local device that holds just that slice."""
     if not shape or placement.sharding.shard_shape(shape) != (1, *shape[1:]):
         return {}
     return {

@@ -29,14 +29,14 @@ from fxflow.numpy.selection import choose_between
 from fxflow.numpy.shapes import ravel, reshape
 
 
-def _static_places(name: str, obj: Any, length: int, end: int) -> Any:
-    """Returns places along an axis as NumPy integers, negative ones counted back.
+def _static_indices(name: str, obj: Any, length: int, end: int) -> Any:
+    """Returns indices along an axis as NumPy integers, negative ones wrapped.
 
     Args:
       name: of the function, for messages.
       obj: slice, int, or sequence of ints or bools; concrete.
       length: of the axis.
-      end: behind the last place that is allowed.
+      end: one past the largest index that is in bounds.
     """
     if isinstance(obj, slice):
         return (
@@ -44,29 +44,29 @@ def _static_places(name: str, obj: Any, length: int, end: int) -> Any:
         )
     if isinstance(obj, Tracer):
         raise ConcretizationError(
-            f"{name}: places must be known when tracing, but {obj.aval} is traced. "
+            f"{name}: indices must be known when tracing, but {obj.aval} is traced. "
             f"{obj.origin()}"
         )
-    places = np.asarray(obj)
-    if places.dtype == np.bool_ and places.ndim:
-        if places.shape != (length,):
+    indices = np.asarray(obj)
+    if indices.dtype == np.bool_ and indices.ndim:
+        if indices.shape != (length,):
             raise OutOfRangeError(
-                f"{name}: a boolean mask of shape {places.shape} does not fit an axis "
+                f"{name}: a boolean mask of shape {indices.shape} does not fit an axis "
                 "of "
                 f"length {length}"
             )
-        return np.flatnonzero(places)
-    if not places.size:
-        places = places.astype(np.int64)
-    if places.dtype.kind not in "iu":
-        raise DtypeError(f"{name}: places must be integers, got {obj!r}")
-    bad = (places < -length) | (places >= end)
+        return np.flatnonzero(indices)
+    if not indices.size:
+        indices = indices.astype(np.int64)
+    if indices.dtype.kind not in "iu":
+        raise DtypeError(f"{name}: indices must be integers, got {obj!r}")
+    bad = (indices < -length) | (indices >= end)
     if bad.any():
         raise OutOfRangeError(
-            f"{name}: place {places[bad].flat[0] if places.ndim else places} is out of "
-            f"range for an axis of length {length}"
+            f"{name}: index {np.atleast_1d(indices)[bad].flat[0]} is out of range for "
+            f"an axis of length {length}"
         )
-    return np.where(places < 0, places + length, places)
+    return np.where(indices < 0, indices + length, indices)
 
 
 def delete(
@@ -85,7 +85,7 @@ def delete(
       Array.
 
     Raises:
-      OutOfRangeError: (an IndexError) there is no such place.
+      OutOfRangeError: (an IndexError) an index is out of bounds.
       ConcretizationError: `obj` is traced without the promise.
 
     Source: `numpy.delete`.
@@ -98,28 +98,28 @@ def delete(
     length = x.shape[axis]
     if isinstance(obj, Tracer) and (assume_unique_indices or not obj.ndim):
         if not dtypes.is_integer(obj.dtype):
-            raise DtypeError(f"delete: places must be integers, got {obj.aval}")
+            raise DtypeError(f"delete: indices must be integers, got {obj.aval}")
         gone = ravel(obj)
         gone = choose_between(gone < 0, gone + length, gone)
         kept = length - gone.size
-        # The i-th kept place is i plus the deleted ones at or before it.
+        # The i-th index kept is i plus the number of deleted ones at or before it.
         order = lax.sub(lax.sort(gone), lax.iota(gone.dtype, gone.size))
         ranks = lax.broadcasted_iota(gone.dtype, (kept, gone.size), 0)
         before = lax.ge(ranks, lax.broadcast_in_dim(order, (kept, gone.size), (1,)))
         moved = lax.reduce_sum(lax.convert_element_type(before, gone.dtype), (1,))
         return take(x, lax.add(lax.iota(gone.dtype, kept), moved), axis, mode="clip")
-    places = _static_places("delete", obj, length, length)
+    indices = _static_indices("delete", obj, length, length)
     keep = np.ones(length, np.bool_)
-    keep[places] = False
+    keep[indices] = False
     return take(x, np.flatnonzero(keep).astype(np.int32), axis, mode="clip")
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
-    """Puts values before places along an axis.
+    """Inserts values before given indices along an axis.
 
     Args:
       arr: array-like.
-      obj: which places: slice, int, or sequence of ints or bools; concrete.
+      obj: which indices: slice, int, or sequence of ints or bools; concrete.
       values: array-like that broadcasts to what is inserted.
       axis: along which; None takes `arr` as one axis.
 
@@ -127,7 +127,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
       Array of the dtype of `arr`.
 
     Raises:
-      OutOfRangeError: (an IndexError) there is no such place.
+      OutOfRangeError: (an IndexError) an index is out of bounds.
       ShapeError: the values do not fit.
 
     Source: `numpy.insert`.
@@ -140,18 +140,18 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
         x, axis = ravel(x), 0
     axis = canonical_axis("insert", axis, x.ndim)
     length = x.shape[axis]
-    places = _static_places("insert", unwrapped(obj), length, length + 1)
+    indices = _static_indices("insert", unwrapped(obj), length, length + 1)
     new = convert(new, x.dtype, x.aval.weak_type)
-    if not places.ndim:
-        # At one place the values' first axis counts the slices, as in NumPy.
+    if not indices.ndim:
+        # At a single index the values' first axis counts the slices, as in NumPy.
         if new.ndim > x.ndim:
             raise ShapeError(f"insert: values {new.aval} do not fit {x.aval}")
         new = reshape(new, (1,) * (x.ndim - new.ndim) + new.shape)
         new = moveaxis(new, 0, axis)
-        places = np.full(new.shape[axis], places)
-    count = len(places)
-    order = np.argsort(places, kind="stable")
-    slots = places.copy()
+        indices = np.full(new.shape[axis], indices)
+    count = len(indices)
+    order = np.argsort(indices, kind="stable")
+    slots = indices.copy()
     slots[order] += np.arange(count)
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     fits = new.ndim <= len(shape) and all(
@@ -197,13 +197,13 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
     axes = canonical_axes("trim_zeros", axis, x.ndim)
     if not x.ndim:
         return x  # there is no end to cut off
-    places = np.asarray(x).nonzero()
+    indices = np.asarray(x).nonzero()
     index: list[slice] = [slice(None)] * x.ndim
     for d in axes:
-        if not len(places[d]):
+        if not len(indices[d]):
             index[d] = slice(0, 0)
             continue
-        start = int(places[d].min()) if "f" in sides else None
-        stop = int(places[d].max()) + 1 if "b" in sides else None
+        start = int(indices[d].min()) if "f" in sides else None
+        stop = int(indices[d].max()) + 1 if "b" in sides else None
         index[d] = slice(start, stop)
     return x[tuple(index)]

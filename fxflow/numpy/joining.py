@@ -344,7 +344,7 @@ def split(
 
     Args:
       ary: array-like.
-      indices_or_sections: the number of equal parts, or the places to cut at.
+      indices_or_sections: the number of equal parts, or the indices to split at.
 
     Raises:
       ArgumentError: the axis does not divide into that many equal parts.
@@ -365,7 +365,7 @@ def array_split(
 
     Args:
       ary: array-like.
-      indices_or_sections: the number of parts, or the places to cut at.
+      indices_or_sections: the number of parts, or the indices to split at.
 
     Raises:
       AxisError: there is no such axis.

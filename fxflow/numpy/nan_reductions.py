@@ -177,7 +177,7 @@ def nanmin(
     return _extremum("nanmin", a, axis, out, keepdims, initial, where)
 
 
-# -- places ----------------------------------------------------------------------------
+# -- argmin, argmax --------------------------------------------------------------------
 
 
 def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:

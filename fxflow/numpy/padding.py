@@ -108,8 +108,8 @@ def _widths(given: Any, ndim: int) -> Pairs:
     if isinstance(given, dict):
         pairs: list[Any] = [(0, 0)] * ndim
         for axis, pair in given.items():
-            place = canonical_axis("pad", axis, ndim, "axis in pad_width")
-            pairs[place] = pair if isinstance(pair, tuple | list) else (pair, pair)
+            dim = canonical_axis("pad", axis, ndim, "axis in pad_width")
+            pairs[dim] = pair if isinstance(pair, tuple | list) else (pair, pair)
         given = pairs
     pairs = list(_pairs("pad_width", given, ndim))
     out = []
@@ -282,37 +282,37 @@ def _copies(x: Array, widths: Pairs, mode: str, kind: str) -> Array:
         if mode in ("reflect", "symmetric") and kind == "odd":
             x = _odd_reflection(x, axis, before, after, mode)
             continue
-        places = np.arange(-before, length + after)
+        indices = np.arange(-before, length + after)
         if mode == "edge" or (mode == "reflect" and length == 1):
-            places = np.clip(places, 0, length - 1)
+            indices = np.clip(indices, 0, length - 1)
         elif mode == "wrap":
-            places = places % length
+            indices = indices % length
         elif mode == "symmetric":
-            places = places % (2 * length)
-            places = np.where(places < length, places, 2 * length - 1 - places)
+            indices = indices % (2 * length)
+            indices = np.where(indices < length, indices, 2 * length - 1 - indices)
         else:
             period = 2 * (length - 1)
-            places = places % period
-            places = np.where(places < length, places, period - places)
-        x = _taken(x, places, axis)
+            indices = indices % period
+            indices = np.where(indices < length, indices, period - indices)
+        x = _taken(x, indices, axis)
     return x
 
 
-def _taken(x: Any, places: np.ndarray[Any, Any], axis: int) -> Any:
-    """Picks known places, as slices of neighbours that run up or down."""
+def _taken(x: Any, indices: np.ndarray[Any, Any], axis: int) -> Any:
+    """Picks static indices, as slices of neighbours that run up or down."""
     runs: list[Any] = []
     start = 0
-    n = len(places)
+    n = len(indices)
     while start < n:
         stop = start + 1
         if stop < n:
-            step = int(places[stop] - places[start])
+            step = int(indices[stop] - indices[start])
             if step in (-1, 0, 1):
-                while stop < n and places[stop] - places[stop - 1] == step:
+                while stop < n and indices[stop] - indices[stop - 1] == step:
                     stop += 1
         else:
             step = 1
-        first, last = int(places[start]), int(places[stop - 1])
+        first, last = int(indices[start]), int(indices[stop - 1])
         low, high = min(first, last), max(first, last) + 1
         part = lax.slice_in_dim(x, low, high, axis=axis)
         if first == last:

@@ -364,10 +364,10 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     if not strip_zeros:
         return _roots(array, 0)
     data = np.asarray(array)
-    places = np.flatnonzero(data)
-    if not places.size:
+    nonzero = np.flatnonzero(data)
+    if not nonzero.size:
         return wrap_host(np.zeros(0, dtypes.to_complex(array.aval.dtype)))
-    first, last = int(places[0]), int(places[-1]) + 1
+    first, last = int(nonzero[0]), int(nonzero[-1]) + 1
     return _roots(array[first:last], data.size - last)
 
 
@@ -423,26 +423,26 @@ def polyfit(
     """
     if deg < 0:
         raise ArgumentError(f"polyfit: the degree must not be negative, got {deg}")
-    place, value = promote_inexact("polyfit", x, y)
+    points, value = promote_inexact("polyfit", x, y)
     if (
-        place.aval.ndim != 1
+        points.aval.ndim != 1
         or value.aval.ndim not in (1, 2)
-        or not place.aval.size
-        or value.aval.shape[0] != place.aval.shape[0]
+        or not points.aval.size
+        or value.aval.shape[0] != points.aval.shape[0]
     ):
         raise ShapeError(
             "polyfit: x must have one axis, not empty, and y be as long, got "
-            f"{place.aval} and {value.aval}"
+            f"{points.aval} and {value.aval}"
         )
-    n, order = place.aval.shape[0], deg + 1
+    n, order = points.aval.shape[0], deg + 1
     if rcond is None:
-        rcond = n * float(dtypes.finfo(place.aval.dtype).eps)
+        rcond = n * float(dtypes.finfo(points.aval.dtype).eps)
     if cov and cov != "unscaled" and not full and n <= order:
         raise ArgumentError(
             f"polyfit: more data than coefficients is needed to scale the covariance, "
             f"got {n} and {order}"
         )
-    found, residuals, rank, singular, basis = _polyfit(place, value, w, order, rcond)
+    found, residuals, rank, singular, basis = _polyfit(points, value, w, order, rcond)
     if full:
         return found, residuals, rank, singular, rcond
     if not cov:

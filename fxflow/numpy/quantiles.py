@@ -1,6 +1,6 @@
 """Medians, quantiles and percentiles.
 
-A quantile is a place between sorted elements: a real index, whose whole part says
+A quantile is a position between sorted elements: a real index, whose whole part says
 between which two elements and whose fraction says how they are weighted. The methods
 differ in the index they take for a probability. With weights there is one method: the
 first element up to which the weights reach that share of their sum.

@@ -438,10 +438,10 @@ def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
         _require_elements(name, flat.aval, 0)
         index = find(flat, 0, dtypes.default_int())
         return lax.expand_dims(index, tuple(range(ndim))) if keepdims else index
-    place = canonical_axis(name, axis, ndim)
-    _require_elements(name, array.aval, place)
-    index = find(array, place, dtypes.default_int())
-    return lax.expand_dims(index, (place,)) if keepdims else index
+    dim = canonical_axis(name, axis, ndim)
+    _require_elements(name, array.aval, dim)
+    index = find(array, dim, dtypes.default_int())
+    return lax.expand_dims(index, (dim,)) if keepdims else index
 
 
 def _complex_place(name: str, x: Array, axis: int, dtype: Any) -> Array:

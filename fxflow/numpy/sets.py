@@ -220,7 +220,7 @@ _unique_docs = shared("""
 def unique_all(
     x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueAll:
-    """Returns the distinct elements, their first places, which is which, how often.
+    """Returns the distinct elements, their first indices, the inverse, the counts.
 
     Returns:
       Named tuple `(values, indices, inverse_indices, counts)`.
@@ -343,8 +343,8 @@ def isin(
         right = lax.broadcast_in_dim(ordered, shape, (x.aval.ndim,))
         found = any(left == right, axis=-1)
     else:
-        place = searchsorted(ordered, x, method=ways[method])
-        found = take(ordered, place, mode="clip") == x
+        index = searchsorted(ordered, x, method=ways[method])
+        found = take(ordered, index, mode="clip") == x
     return ~found if invert else found
 
 
@@ -362,18 +362,18 @@ def _compressed(
     """
     n = x.aval.shape[0]
     count = _size(name, mask, size)
-    places = nonzero(mask, size=count, fill_value=n)[0]
+    indices = nonzero(mask, size=count, fill_value=n)[0]
     fill = convert(
         array_of(0 if fill_value is None else fill_value, name), x.aval.dtype
     )
     if not n:
-        return lax.full((count,), fill, x.aval.dtype), places
-    found = take(x, places, mode="clip")
+        return lax.full((count,), fill, x.aval.dtype), indices
+    found = take(x, indices, mode="clip")
     if size is not None:
         if fill_value is None and fill_with_first and count:
-            fill = choose_between(places[0] < n, found[0], fill)
-        found = choose_between(places < n, found, fill)
-    return found, places
+            fill = choose_between(indices[0] < n, found[0], fill)
+        found = choose_between(indices < n, found, fill)
+    return found, indices
 
 
 def _two(name: str, ar1: Any, ar2: Any) -> list[Any]:
@@ -445,18 +445,18 @@ def intersect1d(
     perm, first = _grouped(x, True)
     ordered = take(x, perm, mode="clip") if x.aval.size else x
     mask = first & isin(ordered, y)
-    out, places = _compressed("intersect1d", ordered, mask, size, fill_value)
+    out, indices = _compressed("intersect1d", ordered, mask, size, fill_value)
     if not return_indices:
         return out
     # Past the end, for what fills up.
     n, m = x.aval.size, y.aval.size
     left = take(
-        concatenate([perm, lax.full((1,), n, perm.aval.dtype)]), places, mode="clip"
+        concatenate([perm, lax.full((1,), n, perm.aval.dtype)]), indices, mode="clip"
     )
     order = lax.argsort(y)
-    right = searchsorted(y, out, sorter=order) if m else 0 * places
+    right = searchsorted(y, out, sorter=order) if m else 0 * indices
     right = take(order, right, mode="clip") if m else right
-    right = choose_between(places < n, convert(right, left.aval.dtype), 0 * left + m)
+    right = choose_between(indices < n, convert(right, left.aval.dtype), 0 * left + m)
     return out, left, right
 
 

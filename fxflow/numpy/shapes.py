@@ -224,7 +224,7 @@ def _squeeze(a: Any, axis: Any) -> Array:
 
 
 def _at_least(
-    name: str, ndim: int, places: tuple[tuple[int, ...], ...]
+    name: str, ndim: int, new_axes: tuple[tuple[int, ...], ...]
 ) -> Callable[[Any], Array]:
     @library()
     def one(a: Any) -> Array:
@@ -232,7 +232,7 @@ def _at_least(
         if x.aval.ndim >= ndim:
             return x
         rest = iter(x.aval.shape)
-        new = places[x.aval.ndim]
+        new = new_axes[x.aval.ndim]
         return lax.reshape(x, tuple(1 if d in new else next(rest) for d in range(ndim)))
 
     return one

@@ -119,9 +119,9 @@ def argsort(
     if not descending:
         return convert(lax.argsort(array, axis, stable), result)
     # Reversed before and after, so that equal elements keep their order.
-    places = lax.argsort(lax.rev(array, (axis,)), axis, stable)
+    index = lax.argsort(lax.rev(array, (axis,)), axis, stable)
     last = array.aval.shape[axis] - 1
-    return convert(last - lax.rev(places, (axis,)), result)
+    return convert(last - lax.rev(index, (axis,)), result)
 
 
 @library()
@@ -320,12 +320,12 @@ def searchsorted(
         small = n * values.aval.size <= _COMPARE_ALL
         method = "compare_all" if small else "scan"
     if method == "compare_all":
-        places = _by_comparing(table, values, side)
+        indices = _by_comparing(table, values, side)
     elif method == "sort":
-        places = _by_sorting(table, values, side)
+        indices = _by_sorting(table, values, side)
     else:
-        places = _by_halving(table, values, side, unroll=method == "scan_unrolled")
-    return convert(places, result)
+        indices = _by_halving(table, values, side, unroll=method == "scan_unrolled")
+    return convert(indices, result)
 
 
 def _goes_behind(item: Any, value: Any, side: str) -> Any:
@@ -368,7 +368,7 @@ def _by_sorting(table: Any, values: Any, side: str) -> Any:
     parts = [flat, table] if side == "left" else [table, flat]
     start = 0 if side == "left" else n
     order = lax.argsort(lax.concatenate(parts, 0))
-    # Sorting the order gives each element's place among all.
+    # Sorting the order gives each element's rank.
     rank = lax.argsort(order)
     mine = lax.slice_in_dim(rank, start, start + m)
     among = lax.argsort(lax.argsort(flat))

@@ -268,7 +268,7 @@ def at(
     *,
     inplace: bool = True,
 ) -> Array:
-    """Returns an array with the function applied at places; places may come twice.
+    """Returns an array with the function applied at indices, which may repeat.
 
     Args:
       self: function of one argument or two.
@@ -298,22 +298,24 @@ def at(
     if self.__name__ in _AT:
         changed: Array = getattr(At(x)[indices], _AT[self.__name__])(b)
         return changed
-    # Place by place, in order: so a place that comes twice is changed twice.
+    # One index after another: so an index that repeats is changed each time.
     numbers = as_array(np.arange(x.size, dtype=np.int32).reshape(x.shape))
-    places = numbers[indices]
-    count = places.size
+    positions = numbers[indices]
+    count = positions.size
     flat = reshape(x, (x.size,))
     others = None
     if b is not None:
-        others = reshape(repeated(array_of(b, self.__name__), places.shape), (count,))
+        others = reshape(
+            repeated(array_of(b, self.__name__), positions.shape), (count,)
+        )
 
     def step(now: Any, item: Any) -> Any:
-        place, other = item
-        old = now[place]
+        position, other = item
+        old = now[position]
         new = self.function(old) if other is None else self.function(old, other)
-        return At(now)[place].set(new), None
+        return At(now)[position].set(new), None
 
-    done = lax.scan(step, flat, (reshape(places, (count,)), others))[0]
+    done = lax.scan(step, flat, (reshape(positions, (count,)), others))[0]
     return reshape(done, x.shape)
 
 
@@ -362,12 +364,12 @@ def reduceat(
     carry = lax.full(shape, 0, x.aval.dtype)
 
     def step(total: Any, item: Any) -> Any:
-        place, row = item
+        index, row = item
         row = repeated(row, shape)
         new = convert(self.function(total, row), total.aval.dtype, total.aval.weak_type)
-        inside = (place > first) & (place < last)
+        inside = (index > first) & (index < last)
         total = choose_between(inside, new, total)
-        return choose_between(place == first, row, total), None
+        return choose_between(index == first, row, total), None
 
     order = lax.iota(dtypes.int32, length)
     return moveaxis(lax.scan(step, carry, (order, rows))[0], 0, axis)

@@ -1,6 +1,6 @@
 """`ufunc`: functions that act on each element, with NumPy's methods of them.
 
-A call on concrete arrays looks up one plan by the types and places of its arguments;
+A call on concrete arrays looks up one plan by the types and shardings of its arguments;
 under a trace the function just runs. `x + 1.0` with a Python number is the same plan
 with a 0-d constant of the array's dtype.
 """
@@ -114,7 +114,7 @@ class ufunc(Generic[R]):
             dtype: Any = None,
             out: None = None,
         ) -> Array:
-            """Reduces slices that begin at given places."""
+            """Reduces slices that begin at given indices."""
 
     def __eq__(self, other: object) -> bool:
         if self is other or type(other) is not type(self):
@@ -289,7 +289,7 @@ def _refused(symbol: str, other: Any) -> Any:
 
 
 def _number_type(array: Array, number: Any) -> tuple[Any, Placed]:
-    """Returns the dtype that a number gets beside an array, and its type and place."""
+    """Returns the dtype that a number gets beside an array, and its array type."""
     aval = array.aval
     kind = type(number)
     own = dtypes.default(kind)

@@ -119,7 +119,7 @@ def kaiser(M: int, beta: Any) -> Array:
     if count <= 1:
         return wrap_host(np.ones(max(count, 0), dtype))
     half = (count - 1) / 2
-    place = (np.arange(count) - half) / half
+    offset = (np.arange(count) - half) / half
     shape = convert(beta, dtype)
-    arch = wrap_host(np.sqrt(1 - place**2).astype(dtype))
+    arch = wrap_host(np.sqrt(1 - offset**2).astype(dtype))
     return i0(arch * shape) / i0(shape)

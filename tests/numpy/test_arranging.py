@@ -104,10 +104,10 @@ def test_resize_and_trim() -> None:
             ArgumentError,
             "3 shifts do not fit 2",
         ),
-        (lambda: fnp.delete(V, 9), OutOfRangeError, "place 9 is out of range"),
-        (lambda: fnp.delete(V, 1.5), DtypeError, "places must be integers"),
+        (lambda: fnp.delete(V, 9), OutOfRangeError, "index 9 is out of range"),
+        (lambda: fnp.delete(V, 1.5), DtypeError, "indices must be integers"),
         (lambda: fnp.delete(V, np.array([True])), OutOfRangeError, "boolean mask"),
-        (lambda: fnp.insert(V, 9, 1), OutOfRangeError, "place 9 is out of range"),
+        (lambda: fnp.insert(V, 9, 1), OutOfRangeError, "index 9 is out of range"),
         (lambda: fnp.insert(V, [1, 2], [1, 2, 3]), ShapeError, "do not broadcast"),
         (lambda: fnp.unravel_index(1.5, (2,)), DtypeError, "takes integers"),
         (

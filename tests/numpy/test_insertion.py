@@ -31,7 +31,7 @@ def test_delete_at_traced_places() -> None:
     assert same(np.delete(V, -2), one(V, -2))
     many = fxflow.jit(lambda x, i: fnp.delete(x, i, assume_unique_indices=True))
     assert same(np.delete(V, [3, 0]), many(V, np.array([3, 0])))
-    with pytest.raises(ConcretizationError, match="places must be known"):
+    with pytest.raises(ConcretizationError, match="indices must be known"):
         fxflow.jit(lambda x, i: fnp.delete(x, i))(V, np.array([1, 2]))
 
 

@@ -176,7 +176,7 @@ class Context:
       avals_in: types of the current node's inputs.
       avals_out: types of its outputs.
       scope: prefix of the operations' names in profiles.
-      places: shardings of values without elements, of which XLA makes constants before
+      shardings: of values without elements, of which XLA makes constants before
         it partitions the program, forgetting where they were to be.
     """
 
@@ -188,8 +188,8 @@ class Context:
         "lines",
         "loc",
         "module",
-        "places",
         "scope",
+        "shardings",
     )
 
     def __init__(self, module: Module, counter: list[int], scope: str = "") -> None:
@@ -200,7 +200,7 @@ class Context:
         self.loc = ""
         self.avals_in: Sequence[Aval] = ()
         self.avals_out: Sequence[Aval] = ()
-        self.places: dict[str, Any] = {}
+        self.shardings: dict[str, Any] = {}
         self._token = ""
 
     @property
@@ -449,7 +449,7 @@ def function_text(
     result_attributes: list[list[str]] = []
     if module.devices and not head.startswith("private"):
         module.out_shardings = [
-            given or ctx.places.get(out)
+            given or ctx.shardings.get(out)
             for given, out in zip(
                 out_shardings or [None] * len(outs), outs, strict=True
             )

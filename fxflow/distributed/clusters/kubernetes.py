@@ -38,7 +38,7 @@ class Kubernetes(Cluster):
         self._account = account
 
     def membership(self) -> Membership:
-        """Returns the pod's place."""
+        """Returns the membership of this pod."""
         index = self.integer("JOB_COMPLETION_INDEX")
         host = self.env.get("HOSTNAME") or socket.gethostname()
         job = host.partition(".")[0].removesuffix(f"-{index}")

@@ -24,7 +24,7 @@ class OpenMPI(Cluster):
     variables = ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
 
     def membership(self) -> Membership:
-        """Returns the rank's place."""
+        """Returns the membership of this rank."""
         local = self.env.get("OMPI_COMM_WORLD_LOCAL_RANK")
         count = self.integer("OMPI_COMM_WORLD_SIZE")
         rank = self.integer("OMPI_COMM_WORLD_RANK")
@@ -71,11 +71,11 @@ def is_here(host: str) -> bool:
     if host == socket.gethostname():
         return True
     try:
-        places = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
     except OSError:
         return True
-    for family, kind, protocol, _, place in places:
+    for family, kind, protocol, _, address in addresses:
         with contextlib.suppress(OSError), socket.socket(family, kind, protocol) as own:
-            own.bind(place)
+            own.bind(address)
             return True
     return False

@@ -33,7 +33,7 @@ class Slurm(Cluster):
     variables = ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_PROCID")
 
     def membership(self) -> Membership:
-        """Returns the task's place; task 0 runs on the first node of the step."""
+        """Returns the membership of this task; task 0 runs on the first node."""
         host = first_host(self.env["SLURM_STEP_NODELIST"])
         return Membership(
             f"{host}:{job_port(self.integer('SLURM_JOB_ID'))}",

@@ -20,7 +20,7 @@ class TFConfig(Cluster):
     variables = ("TF_CONFIG",)
 
     def membership(self) -> Membership:
-        """Returns the task's place: the chief is process 0, then come the workers."""
+        """Returns the membership of this task; the chief is process 0, then workers."""
         text = self.env["TF_CONFIG"]
         try:
             config = json.loads(text)
@@ -36,12 +36,12 @@ class TFConfig(Cluster):
                 f"tf_config: task type {job!r} does not compute; start fxflow on "
                 f"tasks of type {', '.join(_JOBS)} only"
             )
-        places = [(j, k, a) for j in _JOBS for k, a in enumerate(cluster.get(j, ()))]
-        if not places:
+        tasks = [(j, k, a) for j in _JOBS for k, a in enumerate(cluster.get(j, ()))]
+        if not tasks:
             return Membership(None, 1, 0, source="TF_CONFIG")
-        mine = [n for n, (j, k, _) in enumerate(places) if (j, k) == (job, index)]
+        mine = [n for n, (j, k, _) in enumerate(tasks) if (j, k) == (job, index)]
         if not mine:
             raise DistributedError(
                 f"tf_config: task {job} {index} is not in the cluster {cluster}"
             )
-        return Membership(places[0][2], len(places), mine[0], source="TF_CONFIG")
+        return Membership(tasks[0][2], len(tasks), mine[0], source="TF_CONFIG")

@@ -14,7 +14,7 @@ class Torchrun(Cluster):
     variables = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
     def membership(self) -> Membership:
-        """Returns the rank's place."""
+        """Returns the membership of this rank."""
         port = self.integer("MASTER_PORT")
         if self.env.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() == "true":
             port += 1  # the agent itself listens at MASTER_PORT

@@ -31,7 +31,7 @@ class GkeTPU(Cluster):
     variables = ("TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID")
 
     def membership(self) -> Membership:
-        """Returns the worker's place."""
+        """Returns the membership of this worker."""
         hosts = _hosts(self.env["TPU_WORKER_HOSTNAMES"])
         worker = self.integer("TPU_WORKER_ID")
         if not 0 <= worker < len(hosts):
@@ -94,7 +94,7 @@ class GceTPU(Cluster):
             return False
 
     def membership(self) -> Membership:
-        """Returns the VM's place."""
+        """Returns the membership of this VM."""
         read = self._read or read_metadata
         try:
             number = int(read("agent-worker-number"))

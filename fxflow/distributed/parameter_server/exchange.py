@@ -114,10 +114,10 @@ def push(
 def _reduce_scatter(servers: Servers, rows: Sequence[Any]) -> list[Any]:
     """Returns for each `[count, m]` the sum of this device's rows, `[m]`."""
     found: list[Any] = [None] * len(rows)
-    for places in by_dtype(rows):
-        chosen = [rows[i] for i in places]
+    for indices in by_dtype(rows):
+        chosen = [rows[i] for i in indices]
         own = lax.psum_scatter(fnp.concatenate(chosen, 1), servers.axis)
-        for i, part in zip(places, split(own[None], chosen)):
+        for i, part in zip(indices, split(own[None], chosen)):
             found[i] = part[0]
     return found
 

@@ -341,9 +341,9 @@ class ParameterServer:
     def _whole(self, params: Any) -> Any:
         """Returns gathered parameters, inside a `shard_map`."""
         leaves, treedef = tree.flatten(params, is_sharded)
-        places = [i for i, leaf in enumerate(leaves) if is_sharded(leaf)]
-        gathered = self.servers.gather([leaves[i] for i in places])
-        for i, leaf in zip(places, gathered):
+        indices = [i for i, leaf in enumerate(leaves) if is_sharded(leaf)]
+        gathered = self.servers.gather([leaves[i] for i in indices])
+        for i, leaf in zip(indices, gathered):
             leaves[i] = leaf
         return treedef.unflatten(leaves)
 
@@ -383,8 +383,8 @@ class ParameterServer:
             )
             return mapped(state, batch, shared)
 
-        places = None, self._parted, self._everywhere
-        return jit(step, donate_argnums=0, in_shardings=places)
+        shardings = None, self._parted, self._everywhere
+        return jit(step, donate_argnums=0, in_shardings=shardings)
 
     def _pushed(self, told: Any, gradients: Any, residual: Any) -> tuple[Any, Any, Any]:
         """Combines what the devices have: loss and aux, and gradients in pieces."""
@@ -393,12 +393,12 @@ class ParameterServer:
         leaves, treedef = tree.flatten(gradients)
         lost = tree.flatten_up_to(tree.structure(gradients), residual)
         shared_out = [servers.shares(typeof(g)) for g in leaves]
-        places = [i for i, s in enumerate(shared_out) if s]
+        indices = [i for i, s in enumerate(shared_out) if s]
         sums, kept = exchanging.push(
             servers,
             self._code,
-            [leaves[i] for i in places],
-            [lost[i] for i in places],
+            [leaves[i] for i in indices],
+            [lost[i] for i in indices],
         )
         numbers, told_tree = tree.flatten(told)
         alone = [i for i, s in enumerate(shared_out) if not s]
@@ -406,7 +406,7 @@ class ParameterServer:
         for i in alone:
             total = lax.psum(exchanging.wide(leaves[i]), servers.axis)
             leaves[i] = (total * share).astype(typeof(leaves[i]).dtype)
-        for i, total, rest in zip(places, sums, kept):
+        for i, total, rest in zip(indices, sums, kept):
             dtype = typeof(leaves[i]).dtype
             total.flat = (total.flat * share).astype(dtype)
             leaves[i], lost[i] = total, rest

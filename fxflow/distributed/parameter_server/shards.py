@@ -112,11 +112,11 @@ class Servers:
     def gather(self, shards: Sequence[Sharded]) -> list[Any]:
         """Returns the whole of each, by one exchange for each dtype."""
         found: list[Any] = [None] * len(shards)
-        for places in by_dtype([s.flat for s in shards]):
-            chosen = [shards[i] for i in places]
+        for indices in by_dtype([s.flat for s in shards]):
+            chosen = [shards[i] for i in indices]
             joined = fnp.concatenate([s.flat for s in chosen])
             rows = lax.all_gather(joined, self.axis)
-            for i, part in zip(places, split(rows, [s.flat for s in chosen])):
+            for i, part in zip(indices, split(rows, [s.flat for s in chosen])):
                 size = shards[i].size
                 flat = fnp.reshape(part, (-1,))[:size]
                 found[i] = fnp.reshape(flat, shards[i].shape)
@@ -127,16 +127,16 @@ class Servers:
         (piece,) = typeof(x.flat).shape
         if piece * self.count == x.size:
             return x.flat
-        place = lax.axis_index(self.axis) * piece + fnp.arange(piece)
-        return fnp.where(place < x.size, x.flat, value)
+        index = lax.axis_index(self.axis) * piece + fnp.arange(piece)
+        return fnp.where(index < x.size, x.flat, value)
 
 
 def by_dtype(arrays: Sequence[Any]) -> list[list[int]]:
-    """Returns the places of the arrays of each dtype."""
-    places: dict[Any, list[int]] = {}
+    """Returns the indices of the arrays of each dtype."""
+    indices: dict[Any, list[int]] = {}
     for i, x in enumerate(arrays):
-        places.setdefault(typeof(x).dtype, []).append(i)
-    return list(places.values())
+        indices.setdefault(typeof(x).dtype, []).append(i)
+    return list(indices.values())
 
 
 def split(rows: Any, parts: Sequence[Any]) -> list[Any]:

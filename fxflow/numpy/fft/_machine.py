@@ -80,34 +80,34 @@ def _lengths(
     """
     ndim = len(shape)
     if axes is None:
-        places = tuple(range(0 if s is None else ndim - len(s), ndim))
-        if places and places[0] < 0:
+        dims = tuple(range(0 if s is None else ndim - len(s), ndim))
+        if dims and dims[0] < 0:
             raise ShapeError(f"{name}: {len(s)} lengths for an array of {ndim} axes")
     else:
-        places = canonical_axes(name, axes, ndim)
+        dims = canonical_axes(name, axes, ndim)
     if half:
-        _require_axis(name, places)
+        _require_axis(name, dims)
     if s is None:
-        lengths = [shape[i] for i in places]
+        lengths = [shape[i] for i in dims]
         if half:
             lengths[-1] = 2 * (lengths[-1] - 1)
     else:
-        if len(s) != len(places):
+        if len(s) != len(dims):
             raise ArgumentError(
-                f"{name}: {len(s)} lengths were given for {len(places)} axes"
+                f"{name}: {len(s)} lengths were given for {len(dims)} axes"
             )
         lengths = [
             shape[i] if n is None or n == -1 else operator.index(n)
-            for n, i in zip(s, places, strict=True)
+            for n, i in zip(s, dims, strict=True)
         ]
     for n in lengths:
         if n < 1:
             raise ShapeError(f"{name}: transforms have at least one point, got {n}")
-    return places, tuple(lengths)
+    return dims, tuple(lengths)
 
 
-def _require_axis(name: str, places: tuple[int, ...]) -> None:
-    if not places:
+def _require_axis(name: str, dims: tuple[int, ...]) -> None:
+    if not dims:
         raise ArgumentError(f"{name}: there is no axis to transform")
 
 
@@ -151,11 +151,11 @@ def _fitted(
       axes: as the user gave them.
       half: whether the last axis holds half of a spectrum.
     """
-    places, lengths = _lengths(name, s, axes, x.aval.shape, half)
+    dims, lengths = _lengths(name, s, axes, x.aval.shape, half)
     held = (*lengths[:-1], lengths[-1] // 2 + 1) if half else lengths
-    for i, n in zip(places, held, strict=True):
+    for i, n in zip(dims, held, strict=True):
         x = _resized(x, i, n)
-    return x, places, lengths, math.prod(lengths)
+    return x, dims, lengths, math.prod(lengths)
 
 
 def full_transform(
@@ -171,8 +171,8 @@ def full_transform(
       norm: as the user gave it.
       forward: whether to transform, or back.
     """
-    x, places, _, count = _fitted(name, complex_operand(name, a), s, axes)
-    out = _complex_axes(x, FftType.FFT if forward else FftType.IFFT, places)
+    x, dims, _, count = _fitted(name, complex_operand(name, a), s, axes)
+    out = _complex_axes(x, FftType.FFT if forward else FftType.IFFT, dims)
     # XLA's inverse divides by the number of points already.
     factor = _factor(name, norm, count, forward=forward)
     return _scaled(out, factor if forward else factor * count)
@@ -180,25 +180,25 @@ def full_transform(
 
 def half_transform(name: str, a: Any, s: Any, axes: Any, norm: Any) -> Array:
     """Transforms real numbers to half of a spectrum; see `full_transform`."""
-    x, places, lengths, count = _fitted(name, _real_operand(name, a), s, axes)
-    _require_axis(name, places)
-    if len(places) <= _AT_ONCE:
-        out = _transformed(x, FftType.RFFT, places, lengths)
+    x, dims, lengths, count = _fitted(name, _real_operand(name, a), s, axes)
+    _require_axis(name, dims)
+    if len(dims) <= _AT_ONCE:
+        out = _transformed(x, FftType.RFFT, dims, lengths)
     else:
-        out = _transformed(x, FftType.RFFT, places[-1:], lengths[-1:])
-        out = _complex_axes(out, FftType.FFT, places[:-1])
+        out = _transformed(x, FftType.RFFT, dims[-1:], lengths[-1:])
+        out = _complex_axes(out, FftType.FFT, dims[:-1])
     return _scaled(out, _factor(name, norm, count, forward=True))
 
 
 def half_inverse(name: str, a: Any, s: Any, axes: Any, norm: Any) -> Array:
     """Transforms half of a spectrum to real numbers; see `full_transform`."""
     operand = complex_operand(name, a)
-    x, places, lengths, count = _fitted(name, operand, s, axes, half=True)
-    if len(places) <= _AT_ONCE:
-        out = _transformed(x, FftType.IRFFT, places, lengths)
+    x, dims, lengths, count = _fitted(name, operand, s, axes, half=True)
+    if len(dims) <= _AT_ONCE:
+        out = _transformed(x, FftType.IRFFT, dims, lengths)
     else:
-        x = _complex_axes(x, FftType.IFFT, places[:-1])
-        out = _transformed(x, FftType.IRFFT, places[-1:], lengths[-1:])
+        x = _complex_axes(x, FftType.IFFT, dims[:-1])
+        out = _transformed(x, FftType.IRFFT, dims[-1:], lengths[-1:])
     return _scaled(out, _factor(name, norm, count, forward=False) * count)
 
 

@@ -99,15 +99,13 @@ def _shifted(name: str, x: Any, axes: Any, sign: int) -> Array:
     array = array_of(x, name)
     shape = array.aval.shape
     if axes is None:
-        places = tuple(range(len(shape)))
+        dims = tuple(range(len(shape)))
     elif isinstance(axes, tuple | list):
-        places = canonical_axes(name, axes, len(shape))
+        dims = canonical_axes(name, axes, len(shape))
     else:
-        places = (canonical_axis(name, axes, len(shape)),)
-    steps = tuple(
-        sign * shape[i] // 2 if sign > 0 else -(shape[i] // 2) for i in places
-    )
-    return roll(array, steps, places) if places else array
+        dims = (canonical_axis(name, axes, len(shape)),)
+    steps = tuple(sign * shape[i] // 2 if sign > 0 else -(shape[i] // 2) for i in dims)
+    return roll(array, steps, dims) if dims else array
 
 
 @library("axes")

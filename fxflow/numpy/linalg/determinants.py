@@ -212,7 +212,7 @@ def _rotated(u: Any, inner: Any, v: Any) -> Array:
 
 
 def _all_but_one(s: Any) -> Array:
-    """Returns for each place on the last axis the product of all the others."""
+    """Returns for each element of the last axis the product of all the others."""
     axis = s.aval.ndim - 1
     n = s.aval.shape[axis]
     first = lax.full_like(lax.slice_in_dim(s, 0, 1, axis=axis), 1)
