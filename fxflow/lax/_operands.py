@@ -71,6 +71,7 @@ def operands(name: str, *args: Any) -> Sequence[Any]:
       DtypeError: a number does not fit the arrays' dtype.
       ShapeError: the shapes do not go together.
     """
+    # The common cases first: every operation of two arguments comes by here.
     if len(args) == 2:
         x, y = args
         if isinstance(x, Array):

@@ -53,12 +53,14 @@ def folded_length(
     if size <= tile:
         return size
     tiles = -(-size // tile)
+    # The best of all wins its bin, however many elements share it.
     if k == 1:
         return tile
     if recall_target == 1:
         return size
     # In 32 bits as XLA does it: the result is part of the operation's type.
     target = math.log(np.float32(recall_target))
+    # With L bins the expected recall is about exp((1 - k) / L) (Chern et al., 2022).
     bins = max(int(np.float32((1 - k) / target)), tile)
     whole = size if override < 0 else override
     halvings = (whole // bins).bit_length() - 1

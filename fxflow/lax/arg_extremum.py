@@ -52,6 +52,8 @@ class ArgExtremum(Primitive):
         value, index = Aval((), operand.dtype), Aval((), index_dtype)
         iota = ctx.emit(f"stablehlo.iota dim = {axis} : {indices.mlir}")
         start = ctx.constant(self.identity(operand.dtype), value)
+        # Index 0 wins every tie with the start value, which is right if all are equal
+        # to it.
         first = ctx.constant(np.zeros((), index_dtype), index)
         region = ctx.region(
             [value, index, value, index],
@@ -85,6 +87,7 @@ class ArgExtremum(Primitive):
         better = compare(self.better, x, y, value)
         same = compare("EQ", x, y, value)
         if dtypes.is_floating(value.dtype):
+            # StableHLO has no is_nan: only NaN differs from itself.
             x_nan = compare("NE", x, x, value)
             y_nan = compare("NE", y, y, value)
             better = both("or", better, both("and", x_nan, compare("EQ", y, y, value)))
@@ -99,6 +102,7 @@ class ArgExtremum(Primitive):
     def evaluate(self, operand: Any, *, axis: int, index_dtype: Any) -> Any:
         """`numpy.argmax` or `argmin`: they take the first NaN, too."""
         if operand.dtype.char not in NATIVE:
+            # NumPy's argmax knows its own dtypes only; widening keeps the order.
             wide = np.float32 if dtypes.is_floating(operand.dtype) else np.int32
             operand = operand.astype(wide)
         numpy = np.argmax if self.better == "GT" else np.argmin

@@ -34,6 +34,7 @@ def int_tuple(name: str, what: str, values: Any) -> tuple[int, ...]:
         if isinstance(values, bytes):  # whose items would be integers
             raise TypeError
         return tuple(map(operator.index, values))
+    # It says which argument is traced, which the message below cannot.
     except ConcretizationError:
         raise
     except (TypeError, ArgumentError):

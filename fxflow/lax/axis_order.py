@@ -96,6 +96,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Array:
     if axes == tuple(range(aval.ndim)) and isinstance(operand, Array):
         return operand
     if is_words(aval):
+        # The axes of the key data stay last.
         words = tuple(range(aval.ndim, aval.physical.ndim))
         keys: Array = on_words(
             lambda w: Transpose.bind(w, permutation=axes + words), operand

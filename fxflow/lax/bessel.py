@@ -94,6 +94,7 @@ _SLOPE = tuple((k + 0.5) / (factorial(k) * factorial(k + 1)) for k in range(8))
 
 def _chebyshev(t: Any, coefficients: Sequence[float], dtype: Any) -> Any:
     """Returns Σ cₖ Tₖ(t) by Clenshaw's recurrence."""
+    # Coefficients below the rounding of the dtype change nothing.
     enough = 1e-17 if dtypes.bits(dtype) == 64 else 1e-9
     kept = [c for c in coefficients if abs(c) > enough]
     twice = add(t, t)
@@ -113,6 +114,8 @@ def _i0e(x: Any) -> Any:
     bound = arith.constant(8, dtype)
     one = arith.constant(1, dtype)
     near = _chebyshev(sub(scaled(0.25, size), one), _NEAR, dtype)
+    # Both sides of the select are computed: clamped, the far series stays in its
+    # interval.
     far_size = max(size, bound)
     t = sub(div(arith.constant(16, dtype), far_size), one)
     far = mul(_chebyshev(t, _FAR, dtype), rsqrt(far_size))
@@ -137,6 +140,7 @@ def _slope_of_i1e(out: Any, x: Any) -> Any:
     one, zero = arith.constant(1, dtype), arith.constant(0, dtype)
     near = lt(abs_(x), scaled(0.5, full_like(x, 1)))
     # Near 0 by its series, so that further derivatives are right there.
+    # The side that is not taken must be finite, or its derivative times 0 is nan.
     inside, outside = select(near, x, zero), select(near, one, x)
     quarter = scaled(0.25, mul(inside, inside))
     series = full_like(x, _SLOPE[-1])

@@ -18,10 +18,12 @@ from fxflow.lax.families import kind
 
 
 def _host_bitcast(x: Any, dtype: Any) -> Any:
+    # `view` wants contiguous memory; of a 0-d array ascontiguousarray makes a 1-d one.
     x = np.ascontiguousarray(x).reshape(np.shape(x))
     old, new = dtypes.bits(x.dtype), dtypes.bits(dtype)
     if old == new and old >= 8:
         return x.view(dtype)
+    # NumPy holds elements below 8 bits one in a byte, XLA packs them.
     if min(old, new) < 8:
         return _from_bits(_to_bits(x, old), dtype, old, new)
     if old > new:
@@ -46,6 +48,7 @@ def _from_bits(bits: Any, dtype: Any, old: int, new: int) -> Any:
     word = np.packbits(bits, axis=-1, bitorder="little").reshape(bits.shape[:-1])
     if dtypes.is_integer(dtype) and dtypes.is_signed(dtype):
         sign = np.uint8(1 << (new - 1))
+        # Sign extension: flip the sign bit, then subtract it.
         return ((word ^ sign).astype(np.int8) - np.int8(sign)).astype(dtype)
     if dtypes.is_integer(dtype):
         return word.astype(dtype)
@@ -108,6 +111,7 @@ class BitcastConvertType(Primitive):
         """The same: only the last axis matters."""
         x = args[0]
         old = dtypes.bits(typeof(x).dtype)
+        # Else the mapped axis would be taken for the axis of narrow elements.
         if typeof(x).ndim == 1 and old < dtypes.bits(params["new_dtype"]):
             raise ShapeError(
                 f"bitcast_convert_type: a 0-d {dtypes.short_name(typeof(x).dtype)} is "

@@ -336,6 +336,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
         raise ShapeError(
             f"tile: reps must have one number for each axis of {aval}, got {counts}"
         )
+    # Each axis gets its repeats in front of it, and is then merged with them.
     wide = tuple(n for pair in zip(counts, aval.shape, strict=True) for n in pair)
     repeated = broadcast_in_dim(operand, wide, tuple(range(1, 2 * aval.ndim, 2)))
     lengths = tuple(n * r for n, r in zip(aval.shape, counts, strict=True))

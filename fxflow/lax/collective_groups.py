@@ -151,8 +151,11 @@ class Groups:
                     f"{what} over {shown(axes)}: the axes are of different meshes, "
                     f"{mesh} and {meshes[name]}: combine them one after the other"
                 )
+        # Replica groups count devices by their position in the program's assignment,
+        # not by id.
         numbers = {device: i for i, device in enumerate(module.devices)}
         grid = np.array([numbers[d] for d in mesh.flat]).reshape(mesh.axis_sizes)
+        # A row holds the devices that differ along the named axes only.
         last = [mesh.axis_names.index(name) for name in axes]
         rest = [i for i in range(grid.ndim) if i not in last]
         self.rows = grid.transpose([*rest, *last]).reshape(-1, mesh.length(axes))
@@ -188,6 +191,7 @@ class Groups:
 def _divided(
     rows: np.ndarray[Any, Any], groups: tuple[tuple[int, ...], ...]
 ) -> np.ndarray[Any, Any]:
+    # StableHLO fills uneven replica groups up with -1.
     table = np.full((len(rows), len(groups), max(map(len, groups))), -1, rows.dtype)
     for number, group in enumerate(groups):
         table[:, number, : len(group)] = rows[:, list(group)]

@@ -121,6 +121,8 @@ class AxisIndex(Collective):
         """From the number of the device, by a table."""
         (out,) = ctx.avals_out
         given = devices.module.indices.get(axes[0])
+        # With some mesh axes left to the partitioner a device's number means nothing to
+        # it: `ShardMap.lower` passes the index in as an operand.
         if given is not None:
             first = out.update(shape=(1,))
             return ctx.emit(f"stablehlo.reshape {given} : ({first.mlir}) -> {out.mlir}")
@@ -498,6 +500,8 @@ class AllToAll(Movement):
     ) -> str:
         """`stablehlo.all_to_all` of the axis `split`, moved to `join` before."""
         (aval,), (out,) = ctx.avals_in, ctx.avals_out
+        # Once the axis is at `join`, splitting and concatenating there stacks what
+        # arrives.
         order = [i for i in range(aval.ndim) if i != split]
         order.insert(join, split)
         listed = ", ".join(map(str, order))

@@ -175,6 +175,7 @@ def _members(axes: Names, groups: Partition) -> Any:
     """Returns how many slices this one's group has: a number, or one looked up."""
     if groups is None or len({len(group) for group in groups}) == 1:
         return group_length(axes, groups)
+    # Uneven groups: the size depends on which one this slice is in.
     table = np.zeros(length(axes), np.int32)
     for group in groups:
         table[list(group)] = len(group)
@@ -206,6 +207,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> An
     groups = partition(axis_index_groups, axes, "psum", even=False)
 
     def one(leaf: Any) -> Any:
+        # The same everywhere: psum(1, axis) is a static int, and nothing is sent.
         if type(leaf) in PYTHON_SCALARS:
             return leaf * _members(axes, groups)
         leaf = _counted(leaf)

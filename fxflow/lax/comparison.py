@@ -129,6 +129,7 @@ def total_order_key(x: Any) -> Any:
     """
     width = x.dtype.itemsize
     bits = np.asarray(x).view(f"i{width}")
+    # Negative floats grow with their bits' magnitude downwards: all but the sign flips.
     return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
 
 

@@ -217,6 +217,8 @@ class ConvGeneralDilated(Bilinear):
             )
             length = dilated(x_aval.shape[lhs_spec[i + 2]], params["lhs_dilation"][i])
             result = dilated(typeof(ct).shape[out_spec[i + 2]], stride)
+            # A full convolution (window - 1 on either side), less the padding of the
+            # forward one.
             before = window - 1 - low
             padding.append((before, length + window - 1 - result - before))
         swapped = (rhs_spec[1], rhs_spec[0], *rhs_spec[2:])
@@ -253,6 +255,8 @@ class ConvGeneralDilated(Bilinear):
                 typeof(x).shape[lhs_spec[i + 2]], params["lhs_dilation"][i]
             )
             result = dilated(typeof(ct).shape[out_spec[i + 2]], stride)
+            # So that the cotangent, as a window, fits once for each element of the
+            # kernel.
             padding.append((low, result + window - 1 - length - low))
         numbers = ConvDimensionNumbers(
             *((s[1], s[0], *s[2:]) for s in (lhs_spec, out_spec, rhs_spec))
@@ -286,6 +290,8 @@ class ConvGeneralDilated(Bilinear):
             aval = self.abstract(*inner, **params)
             return arith.zeros(aval.update(shape=(0, *aval.shape))), True
         if left and right:
+            # Each slice becomes a group: groups, too, are convolved each with its own
+            # kernel.
             key = "batch_group_count" if batches > 1 else "feature_group_count"
             joined = lhs_spec[0] if batches > 1 else lhs_spec[1]
             params[key] *= size
@@ -305,6 +311,8 @@ class ConvGeneralDilated(Bilinear):
             return _front(_split_axis(out, out_spec[0], size), out_spec[0]), True
         groups = max(features, batches)
         if groups > 1:
+            # Output features are numbered by groups first: the mapped axis goes inside
+            # of each.
             y = _split_axis(y, rhs_spec[0] + 1, groups)
             y = _merge_axis(y, 0, rhs_spec[0] + 1)
             y = _merge_axis(y, rhs_spec[0], rhs_spec[0])

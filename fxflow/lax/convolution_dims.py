@@ -198,6 +198,7 @@ def padtype_to_pads(
     ):
         count = -(-length // stride)
         total = int(max(0, (count - 1) * stride + window - length))
+        # Of an odd total, SAME has the one more behind, SAME_LOWER in front.
         small, large = total // 2, total - total // 2
         pads.append((small, large) if kind == "SAME" else (large, small))
     return pads

@@ -207,6 +207,7 @@ def conv_transpose(
 def _transposed_padding(window: int, stride: int, padding: str) -> tuple[int, int]:
     kind = padding.upper()
     if kind == "SAME":
+        # The result is `stride` times as long as the input.
         total = window + stride - 2
         low = window - 1 if stride > window - 1 else -(-total // 2)
     elif kind == "VALID":
@@ -270,6 +271,7 @@ def conv_general_dilated_patches(
     features = aval.shape[numbers.lhs_spec[1]]
     size = math.prod(window)
     require_room((features * size, size), aval.dtype)
+    # One output feature for each element of the window.
     kernel = np.eye(size, dtype=aval.dtype).reshape(size, 1, *window)
     kernel = np.tile(kernel, (features,) + (1,) * (kernel.ndim - 1))
     kernel = np.ascontiguousarray(kernel.transpose(np.argsort(numbers.rhs_spec)))
@@ -282,6 +284,7 @@ def conv_general_dilated_patches(
         rhs_dilation,
         numbers,
         feature_group_count=features,
+        # The products only copy elements: a lower precision would round them.
         precision="highest" if precision is None else precision,
         preferred_element_type=preferred_element_type,
     )

@@ -29,7 +29,7 @@ class Copy(Linear):
         return avals[0]
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
-        """Nothing: results of a program are never its arguments' memory."""
+        """No-op: XLA aliases results with arguments only where they are donated."""
         return operands[0]
 
     def evaluate(self, *values: Any, **params: Any) -> Any:

@@ -162,6 +162,7 @@ class Cumulative(Primitive):
             dtype = operand.dtype
             x = operand[flip] if reverse else operand
             if dtype.char in NATIVE:
+                # Without a dtype NumPy adds and multiplies small integers in 64 bits.
                 out = accumulate(x, axis, dtype)
             else:
                 wide = accumulator(dtype)
@@ -179,6 +180,7 @@ class Cumulative(Primitive):
         if not typeof(x).size:
             return out, t
         identity = self.identity(typeof(x).dtype)
+        # y[k-1], and for the first element what changes nothing.
         before = shifted(out, axis, reverse, identity)
         by_before, by_x = self.partials(before, x, out)
         return out, LinearRecurrence.bind(

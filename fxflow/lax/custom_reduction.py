@@ -132,6 +132,7 @@ class Reduce(MultipleResults):
     ) -> Batched:
         """The axes move up by one; a tree if initial values are mapped."""
         count = len(args) // 2
+        # The initial values of StableHLO's reduce are 0-d, the same for all slices.
         if any(mapped[count:]):
             return batch_flat(
                 lambda *values: tree_reduce(graph, values, axes), size, args, mapped

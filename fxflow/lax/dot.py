@@ -131,6 +131,7 @@ class DotGeneral(Bilinear):
         left, right = free_axes(x_aval.ndim, lc, lb), free_axes(typeof(y).ndim, rc, rb)
         start = len(batch) + len(left)
         dims = ((tuple(range(start, start + len(right))), right), (batch, rb))
+        # The product has y's free axes in y's order; each stands for its partner in x.
         axes = (*lb, *left, *(lc[rc.index(c)] for c in sorted(rc)))
         return _cotangent(ct, y, dims, axes, x_aval, params, ct_first=True)
 
@@ -141,6 +142,7 @@ class DotGeneral(Bilinear):
         left, right = free_axes(typeof(x).ndim, lc, lb), free_axes(y_aval.ndim, rc, rb)
         start = len(batch)
         dims = ((left, tuple(range(start, start + len(left)))), (lb, batch))
+        # The product has x's free axes in x's order; each stands for its partner in y.
         axes = (*rb, *(rc[lc.index(c)] for c in sorted(lc)), *right)
         return _cotangent(ct, x, dims, axes, y_aval, params, ct_first=False)
 

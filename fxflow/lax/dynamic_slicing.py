@@ -170,6 +170,7 @@ class DynamicSlice(Primitive):
         """All of axis 0; a gather if the starts differ."""
         x, *starts = args
         sizes = params["slice_sizes"]
+        # One start for all slices: still one slice, cheaper than a gather.
         if not any(mapped[1:]):
             zero = arith.constant(0, typeof(starts[0]).dtype) if starts else np.int32(0)
             return self.bind(x, zero, *starts, slice_sizes=(size, *sizes)), True
@@ -275,6 +276,7 @@ class DynamicUpdateSlice(Primitive):
         x, update, *starts = args
         x = materialize(x, size, mapped[0])
         update = materialize(update, size, mapped[1])
+        # One start for all slices: still one update, cheaper than a scatter.
         if not any(mapped[2:]):
             zero = arith.constant(0, typeof(starts[0]).dtype) if starts else np.int32(0)
             return self.bind(x, update, zero, *starts), True
@@ -293,6 +295,8 @@ class DynamicUpdateSlice(Primitive):
             indices,
             update,
             dimension_numbers=numbers,
+            # One slice for each index along the batching dimension: in order, none
+            # twice.
             indices_are_sorted=True,
             unique_indices=True,
             mode=GatherScatterMode.CLIP,

@@ -118,10 +118,12 @@ def _host_div(x: Any, y: Any) -> Any:
     if letter not in "iu":
         return np.divide(x, y)
     one = np.array(1).astype(dtype)
+    # The least integer over -1 overflows: XLA wraps, as its negation does.
     unusual = (y == 0) | (y == -1) if letter == "i" else y == 0
     safe = np.where(unusual, one, y)
     quotient = np.floor_divide(x, safe)
     if letter == "i":
+        # NumPy rounds the quotient down, XLA towards zero.
         inexact = np.multiply(quotient, safe) != x
         quotient = np.add(quotient, (inexact & ((x < 0) != (safe < 0))).astype(dtype))
         quotient = np.where(y == -1, np.negative(x), quotient)
@@ -224,6 +226,7 @@ class Sign(Elementwise):
         size = Abs.bind(x)
         along = real(Mul.bind(dx, conj(out)))
         across = Sub.bind(dx, Mul.bind(complex_(along, 0.0), out))
+        # The side that is not taken must be finite, or its derivative times 0 is nan.
         safe = select(eq(size, 0.0), 1.0, size)
         inverse = select(eq(size, 0.0), 0.0, Div.bind(*operands("sign", 1.0, safe)))
         return out, Mul.bind(across, complex_(inverse, 0.0))

@@ -128,6 +128,7 @@ class Elementwise(Primitive):
         shape = first.shape
         weak = first.weak_type
         for other in avals[1:]:
+            # Types are interned, and mostly all are one.
             if other is first:
                 continue
             if other.dtype != first.dtype:

@@ -176,6 +176,8 @@ class Fft(Linear):
 def _multiplicity(length: int) -> np.ndarray[Any, Any]:
     """Returns how many coefficients each of a real transform stands for."""
     weights = np.full(length // 2 + 1 if length else 0, 2.0)
+    # Coefficient k stands for -k as well, but 0 and, of an even length, the middle one
+    # for themselves alone.
     weights[:1] = 1.0
     if length % 2 == 0:
         weights[-1:] = 1.0

@@ -70,6 +70,8 @@ def log_gamma_ratio(p: Any, q: Any) -> Any:
         return convert(log_gamma_ratio(convert(p, single), convert(q, single)), dtype)
     large, one = arith.constant(LARGE, dtype), arith.constant(1, dtype)
     far = bitwise_and(_between(q, large), _between(add(p, q), large))
+    # Both sides are computed: each gets harmless arguments where it is not taken, so
+    # that no nan enters its derivative.
     wide = _drop(select(far, p, one), select(far, q, large))
     p, q = select(far, one, p), select(far, one, q)
     return select(far, neg(wide), sub(lgamma(add(p, q)), lgamma(q)))

@@ -99,6 +99,8 @@ class _Combine:
         count = typeof(elems[0]).shape[self.axes[0]]
         if count < 2:
             return elems
+        # Scanning the combined neighbours gives the results at odd indices; one more
+        # element each makes those at even ones (Blelloch, 1990).
         pairs = self(self.part(elems, 0, count - 1, 2), self.part(elems, 1, count, 2))
         odd = self.prefixes(pairs)
         if count > 2:

@@ -124,6 +124,8 @@ class Cond(HigherOrder):
         """The branches' derivatives."""
         nonzero = live_flags(tangents[1:])
         have = [jvp_graph(b, nonzero)[1] for b in branches]
+        # Branches must agree on their types: where one has a tangent, the others return
+        # zeros.
         has_tangent = [any(flags) for flags in zip(*have, strict=True)]
         derived = tuple(jvp_graph(b, nonzero, has_tangent)[0] for b in branches)
         outs = self.bind(*primals, *chosen(tangents[1:], nonzero), branches=derived)
@@ -244,6 +246,7 @@ class _LinearCond:
             taken: list[int] = []
             for atom in part.primal.outputs[count:]:
                 aval = atom.aval.strong()
+                # Branches share the slots of residuals, since only one of them runs.
                 slot = next((s for s in free if slots[s] is aval), None)
                 if slot is None:
                     slot = len(slots)
@@ -388,6 +391,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         index = min(max(int(np.asarray(index)), 0), last)
     else:
         index = table["max"].bind(index, arith.constant(0, aval.dtype))
+        # A larger bound does not fit the dtype, and cannot be exceeded either.
         if last <= dtypes.iinfo(aval.dtype).max:
             index = table["min"].bind(index, arith.constant(last, aval.dtype))
         index = arith.cast(index, np.dtype(np.int32))

@@ -203,6 +203,8 @@ def _guarded(mask: Any, operands: Values, mapped: Flags) -> list[Any]:
     (size,) = typeof(mask).shape
     moves = [carries_tangent(typeof(x)) for x in operands]
     shared = any(move and not m for move, m in zip(moves, mapped, strict=True))
+    # A row that takes this branch: its values, unlike another row's, are within the
+    # branch's domain.
     row = argmax(mask, 0, np.int32) if shared and size else None
     some = table["reduce_or"].bind(mask, axes=(0,))
     values = []

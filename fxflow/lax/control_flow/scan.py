@@ -274,6 +274,8 @@ class Scan(HigherOrder):
         flags = list(mapped)
         stop = num_consts + num_carry
         num_ys = len(graph.outputs) - num_carry
+        # To a fixed point: a part of the carry that becomes mapped may make others
+        # mapped.
         while True:
             carried = flags[num_consts:stop]
             derived, out_mapped = batch_graph(
@@ -290,6 +292,7 @@ class Scan(HigherOrder):
             )
         ]
         xs = [
+            # The loop slices axis 0, so the mapped axis comes second.
             move_axis(x, 0, 1) if m else x
             for x, m in zip(xs, mapped[stop:], strict=True)
         ]
@@ -331,6 +334,7 @@ def _live(
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """Returns the tangents that are not zero, of constants, carry and slices."""
     parts = zip(p.split(tangents), p.split(nonzero), strict=True)
+    # A tangent that begins as Zero need not stay so: in the carry it has elements.
     consts, carry, xs = ([*map(arith.instantiate, chosen(t, n))] for t, n in parts)
     return consts, carry, xs
 
@@ -340,6 +344,7 @@ def pruned_body(
 ) -> tuple[Graph, list[bool], list[bool]]:
     """Returns the body without what nobody wants, and which inputs and outputs stay."""
     keep_out = list(wanted)
+    # To a fixed point: a part of the carry that is kept may need others.
     while True:
         smaller = prune(graph, keep_out)
         used = used_inputs(smaller)
@@ -483,6 +488,7 @@ def traced_with_carry(
       The types of the carry, and the traced body.
     """
     in_tree = tree.treedef_tuple([carry_tree, *other_trees])
+    # To a fixed point, which is reached since types of the carry only ever widen.
     while True:
         body = trace_body(
             f,
@@ -524,7 +530,7 @@ def _length(xs: Any, slices: Values, length: int | None) -> int:
     """Returns the number of steps.
 
     Raises:
-      ArgumentError: nothing says how many.
+      ArgumentError: neither xs nor length is given.
       ShapeError: an array has no leading axis, or the lengths differ.
     """
     avals = [typeof(x) for x in slices]
@@ -544,9 +550,7 @@ def _length(xs: Any, slices: Values, length: int | None) -> int:
         if length < 0:
             raise ArgumentError(f"scan: length must not be negative, got {length}")
     elif not avals:
-        raise ArgumentError(
-            "scan: give xs or length: nothing says how many steps to take"
-        )
+        raise ArgumentError("scan: the number of steps is unknown: pass xs or length")
     steps = avals[0].shape[0] if length is None else length
     for i, aval in enumerate(avals):
         if aval.shape[0] != steps:

@@ -125,6 +125,7 @@ class LinearScan:
 
         def stack(atom: Any, var: Var) -> None:
             """The residual `var` is what `atom` is in each step."""
+            # What is an output of the loop anyway is not stacked twice.
             position = ys.get(atom)
             if position is None:
                 position = ys[atom] = num_outs + len(stacked)
@@ -135,6 +136,7 @@ class LinearScan:
         for var, position in zip(tangent.inputs, split.residual_inputs, strict=False):
             if position is None:
                 atom = next(extras)
+                # Loop-invariant: computed once, before the loop.
                 if type(atom) is not Var or atom in fixed:
                     hoisted.append(atom)
                     hoisted_vars.append(var)
@@ -150,7 +152,11 @@ class LinearScan:
                 sliced_vars.append(var)
         outputs = [*primal.outputs[:num_outs], *stacked]
         self.invariant = Graph(
-            constants, live_nodes(_pure(primal.nodes), hoisted), hoisted, graph.name
+            # Effects stay inside, where they happen once in each step.
+            constants,
+            live_nodes(_pure(primal.nodes), hoisted),
+            hoisted,
+            graph.name,
         )
         self.primal = _without(primal, num_consts, hoisted, outputs)
         tc, tcarry, tx, _ = split_at(
@@ -238,6 +244,7 @@ def transposed_body(
         has_const[:] = live_flags(ct_c)
         has_x[:] = live_flags(ct_x)
         return [
+            # A constant's cotangent is the sum over all steps: it is carried.
             *(arith.add(s, ct) for s, ct in zip(sums, ct_c, strict=True)),
             *map(arith.instantiate, ct_first),
             *(ct for ct in ct_x if type(ct) is not Zero),
@@ -248,6 +255,7 @@ def transposed_body(
     avals += [v.aval for v in slices]
     avals += chosen(y_avals, live_ys)
     derived = trace_closed(transposed, avals, name=f"transpose_{graph.name}")
+    # Constants that no cotangent reaches need no sum after all.
     first = len(fixed)
     keep = [True] * first + has_const + [True] * (len(avals) - first - len(summed))
     keep_out = has_const + [True] * (len(derived.outputs) - len(summed))

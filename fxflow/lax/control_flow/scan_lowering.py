@@ -69,6 +69,8 @@ class ScanLowering:
 
     def body(self, ctx: Context, carry: Sequence[str], slices: Sequence[str]) -> Any:
         """Writes the body: in place if once, else as a call."""
+        # A body that is needed several times becomes a function, or the program would
+        # grow with `unroll`.
         write = ctx.graph if self.copies == 1 else ctx.call
         outs = write(self.graph, [*self.consts, *carry, *slices])
         return split_at(outs, len(self.carry))

@@ -179,6 +179,7 @@ class While(HigherOrder):
 
     def linearize(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The loop for the values; for the tangents, the loop of both over again."""
+        # Residuals of a number of steps that is not known cannot be stacked.
         values = self.bind(*primals, **params)
         _, out_tangents = self.jvp(primals, tangents, **params)
         return values, out_tangents
@@ -203,6 +204,8 @@ class While(HigherOrder):
         flags_c, flags_b, start = p.split(mapped)
         flags = list(start)
         changes = [f != p.num_body + i for i, f in enumerate(forwarded(p.body))]
+        # To a fixed point: a part of the carry that becomes mapped may make others
+        # mapped.
         while True:
             test, (test_mapped,) = batch_graph(
                 p.condition, size, [*flags_c, *flags], axis_name=axis_name
@@ -505,6 +508,7 @@ def fori_loop(
                 f"fori_loop: bounds must be finite, got lower {start} and upper {stop}"
             )
         weak = avals[0].weak_type and avals[1].weak_type
+        # A static length makes it a scan, which reverse mode can differentiate.
         return _counted(start, stop, dtype, weak, body_fun, init_val, unroll)
     if unroll is not None and unroll is not False and unroll != 1:
         raise ArgumentError(

@@ -154,6 +154,7 @@ class Gather(Primitive):
             if axis is not None and _is_take(x, axis, rank, sizes, offset_dims):
                 at = indices[..., 0]
                 if at.dtype == np.uint64:
+                    # As intp it would wrap around to a negative index.
                     at = np.minimum(at, np.uint64(x.shape[axis]))
                 at = at.astype(np.intp, copy=False)
                 out = x.take(at, axis, mode="clip")
@@ -233,6 +234,7 @@ class Gather(Primitive):
         params |= {"dimension_numbers": numbers, "slice_sizes": sizes}
         if mapped[1]:
             params["indices_are_sorted"] = False
+            # Slices that read one array may meet in it.
             params["unique_indices"] = params["unique_indices"] and mapped[0]
         return self.bind(x, indices, **params), True
 
@@ -374,6 +376,7 @@ def fill_param(fill_value: Any, aval: Aval, mode: GatherScatterMode) -> Any:
             f"gather: fill_value must be a number, got {fill_value!r}"
         ) from None
     value = number.item()
+    # nan is the default already, and would make a key that never equals itself.
     if value != value:
         return None
     # A parameter must differ from what it differs from: 0.0 equals -0.0, its text does

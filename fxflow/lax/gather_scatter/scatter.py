@@ -215,6 +215,8 @@ def _others(params: dict[str, Any], x: Any, indices: Any, updates: Any) -> Any:
     product: Any = None
     for reverse in (False, True):
         same = eq(targets, shifted(targets, 0, reverse, -1))
+        # y[k] = factor[k] y[k-1] + first[k] is the product of the updates before k of
+        # the same element; it starts again at 1 with each element.
         factor = kept_where(same, shifted(ordered, 0, reverse, 1))
         first = convert_element_type(bitwise_not(same), typeof(updates).dtype)
         side = linear_recurrence(factor, first, 0, reverse)
