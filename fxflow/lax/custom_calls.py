@@ -151,8 +151,8 @@ class CustomCall(HigherOrder):
         for t in tangents:
             if type(t) is not Zero:
                 raise NotDifferentiableError(
-                    f"{self.name}: {graph.name} closes over a value {typeof(t)} that is "
-                    "being differentiated, but custom rules cover arguments only: "
+                    f"{self.name}: {graph.name} closes over a value {typeof(t)} that "
+                    "is being differentiated, but custom rules cover arguments only: "
                     "pass the value as an argument"
                 )
 

@@ -227,7 +227,7 @@ def test_eager_loops_do_not_trace_again() -> None:
         (
             lambda: lax.scan(add_up, 0.0, None),
             ArgumentError,
-            "give xs or length",
+            "pass xs or length",
         ),
         (
             lambda: lax.scan(add_up, 0.0, {"a": XS, "b": XS[:2]}),
