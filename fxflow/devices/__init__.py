@@ -14,12 +14,12 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from fxflow.devices._jaxlib import RuntimeFailure
+from fxflow.devices._jaxlib import Device, RuntimeFailure
 from fxflow.devices.cache import CacheInfo
 from fxflow.devices.cache import clear as clear_cache
 from fxflow.devices.cache import info as cache_info
 from fxflow.devices.clients import (
-    Device, clear_backends, default_backend, default_device, device_count, devices,
+    clear_backends, default_backend, default_device, device_count, devices,
     local_device_count, local_devices, process_count, process_index, set_default_device,
 )
 from fxflow.devices.doctor import doctor

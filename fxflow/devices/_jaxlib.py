@@ -23,42 +23,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jaxlib.version
-from jaxlib import _jax, xla_client
-from jaxlib._jax import ffi, jax_jit, pytree
-
-__all__ = [
-    "RUNTIME_VERSION",
-    "ArrayCopySemantics",
-    "Buffer",
-    "Client",
-    "CompileOnlyClient",
-    "CompileOptions",
-    "Device",
-    "DeviceAssignment",
-    "DeviceList",
-    "DeviceTopology",
-    "Executable",
-    "GSPMDSharding",
-    "HloSharding",
-    "HostBufferSemantics",
-    "LoadedExecutable",
-    "OpSharding",
-    "PyTreeDef",
-    "PyTreeRegistry",
-    "RuntimeFailure",
-    "array_result_handler",
-    "batched_block_until_ready",
-    "batched_copy_array_to_devices_with_sharding",
-    "batched_device_put",
-    "collect_garbage",
-    "ffi",
-    "jaxlib_version",
-    "parts_of",
-    "pytree",
-    "raw",
-    "to_numpy",
-    "xla_client",
-]
+from jaxlib import _jax
+from jaxlib import xla_client as xla_client
+from jaxlib._jax import ffi as ffi
+from jaxlib._jax import jax_jit
+from jaxlib._jax import pytree as pytree
 
 #: jaxlib's own running number of its Python interface: 467 in 0.10.2, 495 in 0.11.2.
 RUNTIME_VERSION: int = xla_client._version

@@ -51,38 +51,6 @@ from fxflow.devices.process import on_fork, require_not_forked
 from fxflow.devices.shardings import Sharding
 from fxflow.errors import DeletedBufferError, PlacementError
 
-__all__ = [
-    "Buffer",
-    "BufferType",
-    "Placement",
-    "aligned_empty",
-    "assemble",
-    "block_until_ready",
-    "can_alias",
-    "can_donate",
-    "check_alive",
-    "copy",
-    "copy_to",
-    "default_placement",
-    "delete",
-    "gather_to_host",
-    "is_deleted",
-    "is_ready",
-    "move",
-    "on_device_nbytes",
-    "part_placement",
-    "parts",
-    "placement",
-    "placement_for",
-    "placement_of",
-    "put",
-    "put_copy",
-    "result_handler",
-    "start_copy_to_host",
-    "to_host",
-    "unsafe_pointer",
-]
-
 #: XLA's CPU runtime aliases host memory only at multiples of this.
 ALIGNMENT = 64
 
@@ -91,11 +59,11 @@ class ArrayType(Protocol):
     """What the runtime asks of an array's type."""
 
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]: ...  # noqa: D102
     @property
-    def dtype(self) -> Any: ...
+    def dtype(self) -> Any: ...  # noqa: D102
     @property
-    def weak_type(self) -> bool: ...
+    def weak_type(self) -> bool: ...  # noqa: D102
 
 
 class BufferType(NamedTuple):

@@ -44,8 +44,6 @@ from fxflow.devices._jaxlib import RUNTIME_VERSION, Device, jaxlib_version
 if TYPE_CHECKING:
     import hashlib
 
-__all__ = ["CacheInfo", "clear", "directory", "discard", "info", "key", "load", "store"]
-
 #: Raised whenever the header or the meaning of the key changes.
 FORMAT = 1
 SUFFIX = ".fxc"

@@ -22,15 +22,6 @@ import numpy as np
 
 from fxflow.devices.process import ending
 
-__all__ = [
-    "HostCallback",
-    "custom_call",
-    "on_failure",
-    "original_error",
-    "raise_original",
-    "target",
-]
-
 _TARGETS = {
     "cpu": "xla_ffi_python_cpu_callback",
     "gpu": "xla_ffi_python_gpu_callback",

@@ -24,31 +24,6 @@ from fxflow.devices import plugins
 from fxflow.devices._jaxlib import Client, Device, RuntimeFailure, xla_client
 from fxflow.errors import BackendError, PlacementError
 
-__all__ = [
-    "Device",
-    "bound_collectives",
-    "client",
-    "clear_backends",
-    "configure_cpu",
-    "configure_plugins",
-    "cpu_device",
-    "default_backend",
-    "default_device",
-    "device_count",
-    "devices",
-    "failures",
-    "local_device_count",
-    "local_devices",
-    "on_clear",
-    "platforms",
-    "refuse",
-    "resolve",
-    "process_count",
-    "process_index",
-    "set_default_device",
-    "started",
-]
-
 _lock = threading.RLock()
 _clients: dict[str, Client] = {}
 _failures: dict[str, str] = {}

@@ -30,23 +30,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from fxflow.devices import clients
-from fxflow.devices._jaxlib import RuntimeFailure, raw
+from fxflow.devices._jaxlib import RuntimeFailure as RuntimeFailure
+from fxflow.devices._jaxlib import raw
 from fxflow.devices.callbacks import on_failure
 from fxflow.devices.relay import Relay, own_connections
 from fxflow.errors import DistributedError
-
-__all__ = [
-    "Client",
-    "Collectives",
-    "RuntimeFailure",
-    "Service",
-    "StandIn",
-    "explain",
-    "failure",
-    "on_broken",
-    "set_failure",
-    "timed_out",
-]
 
 #: Seconds; the runtime's own heartbeats. A missed one ends the process, so there are
 #: none: a client of a dead service lives for half of this.

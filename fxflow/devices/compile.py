@@ -33,8 +33,6 @@ from fxflow.devices.buffers import Placement
 from fxflow.devices.callbacks import HostCallback, raise_original
 from fxflow.errors import CompileError
 
-__all__ = ["Executable", "build_options", "compile", "on_shared_program"]
-
 OptionValue = str | int | float | bool
 
 #: Options of the build, which XLA keeps apart from its debug options. The first two are

@@ -33,8 +33,6 @@ from fxflow.devices.buffers import (
 )
 from fxflow.errors import BackendError
 
-__all__ = ["dlpack_device", "from_dlpack", "to_dlpack"]
-
 # Device types of the DLPack specification.
 _CPU, _CUDA, _CUDA_HOST, _ROCM = 1, 2, 3, 10
 _TYPE_OF_PLATFORM = {"cpu": _CPU, "gpu": _CUDA, "cuda": _CUDA, "rocm": _ROCM}

@@ -15,8 +15,6 @@ from fxflow.devices import cache, clients, plugins
 from fxflow.devices._jaxlib import jaxlib_version
 from fxflow.errors import BackendError
 
-__all__ = ["doctor"]
-
 _KNOWN = ("cuda", "rocm", "tpu")
 _INSTALL = {
     "cuda": "pip install -e '.[cuda13]' in its folder (or [cuda12] for older drivers)",

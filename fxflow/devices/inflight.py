@@ -21,8 +21,6 @@ from fxflow.devices._jaxlib import RuntimeFailure
 from fxflow.devices.clients import on_clear
 from fxflow.devices.process import on_exit
 
-__all__ = ["has_collectives", "one_at_a_time", "waiting"]
-
 _COLLECTIVE = re.compile(
     r"\b(all-reduce|all-gather|all-to-all|reduce-scatter|collective-permute|"
     r"collective-broadcast|ragged-all-to-all)(-start)?\("

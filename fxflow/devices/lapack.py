@@ -13,8 +13,6 @@ from typing import Any
 
 from fxflow.devices._jaxlib import xla_client
 
-__all__ = ["ensure", "target"]
-
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 

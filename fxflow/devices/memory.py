@@ -10,8 +10,6 @@ from fxflow.devices._jaxlib import Device, parts_of
 from fxflow.devices.callbacks import on_failure
 from fxflow.errors import OutOfMemoryError
 
-__all__ = ["host_memory", "memory_stats"]
-
 
 def memory_stats(device: Device) -> dict[str, int]:
     """Returns a device's memory statistics in bytes.

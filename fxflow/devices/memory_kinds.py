@@ -12,8 +12,6 @@ import enum
 from fxflow.devices._jaxlib import Device, RuntimeFailure
 from fxflow.errors import PlacementError
 
-__all__ = ["HOST", "Space", "check_kind", "kind_of", "kinds_of", "usual_kind"]
-
 #: Host memory that devices read and write directly.
 HOST = "pinned_host"
 

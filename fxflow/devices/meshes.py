@@ -16,20 +16,6 @@ from fxflow.devices import clients
 from fxflow.devices._jaxlib import Device
 from fxflow.errors import PlacementError
 
-__all__ = [
-    "AbstractMesh",
-    "AxisType",
-    "Mesh",
-    "P",
-    "PartitionSpec",
-    "current_mesh",
-    "get_mesh",
-    "make_mesh",
-    "note_asked",
-    "set_mesh",
-    "times_asked",
-]
-
 AxisName = Any
 
 

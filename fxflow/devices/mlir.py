@@ -11,8 +11,6 @@ from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
-__all__ = ["parse"]
-
 
 def _new_context() -> Any:
     context = ir.Context()

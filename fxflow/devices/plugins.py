@@ -26,17 +26,6 @@ from typing import Any, NamedTuple
 from fxflow.devices._jaxlib import Client, jaxlib_version, xla_client
 from fxflow.errors import BackendError
 
-__all__ = [
-    "Plugin",
-    "find",
-    "is_present",
-    "load",
-    "make_client",
-    "missing_device",
-    "present",
-    "version_problem",
-]
-
 
 class Plugin(NamedTuple):
     """A plug-in that is installed.

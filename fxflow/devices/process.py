@@ -28,16 +28,6 @@ from fxflow.devices import clients
 from fxflow.devices._jaxlib import RuntimeFailure
 from fxflow.errors import ForkedError
 
-__all__ = [
-    "ending",
-    "forked_error",
-    "on_exit",
-    "on_fork",
-    "require_not_forked",
-    "shielded",
-    "wait_for",
-]
-
 T = TypeVar("T")
 
 #: Seconds that the end of the process waits for the runtime.

@@ -21,8 +21,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Relay", "accept", "own_connections", "pump", "splice"]
-
 
 def pump(source: socket.socket, sink: socket.socket) -> bool:
     """Copies bytes until one side ends; returns whether it was `source`."""

@@ -18,14 +18,6 @@ from fxflow.devices._jaxlib import Device, HloSharding, OpSharding
 from fxflow.devices.meshes import Mesh, PartitionSpec, coordinates, names_of
 from fxflow.errors import PlacementError
 
-__all__ = [
-    "GSPMDSharding",
-    "NamedSharding",
-    "Sharding",
-    "SingleDeviceSharding",
-    "describe",
-]
-
 #: The runtime's description of a copy on each device.
 REPLICATED = HloSharding.replicate()
 

@@ -13,8 +13,6 @@ from fxflow.devices import plugins
 from fxflow.devices._jaxlib import Device, RuntimeFailure, xla_client
 from fxflow.errors import BackendError
 
-__all__ = ["cpu_devices", "gpu_devices", "tpu_devices"]
-
 
 def gpu_devices(target_config: str, shape: str = "1x1x1") -> list[Device]:
     """Returns compile-only GPUs.

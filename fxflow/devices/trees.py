@@ -10,20 +10,9 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
-from fxflow.devices._jaxlib import PyTreeDef, PyTreeRegistry, pytree
-
-__all__ = [
-    "DictKey",
-    "FlattenedIndexKey",
-    "GetAttrKey",
-    "PyTreeDef",
-    "PyTreeRegistry",
-    "SequenceKey",
-    "all_leaves",
-    "flatten",
-    "registry",
-    "treedef_tuple",
-]
+from fxflow.devices._jaxlib import PyTreeDef as PyTreeDef
+from fxflow.devices._jaxlib import PyTreeRegistry as PyTreeRegistry
+from fxflow.devices._jaxlib import pytree
 
 SequenceKey = pytree.SequenceKey
 DictKey = pytree.DictKey

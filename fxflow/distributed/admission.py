@@ -20,8 +20,6 @@ from fxflow.devices.relay import accept
 from fxflow.distributed.wire import Line, is_loopback, proof
 from fxflow.errors import DistributedError
 
-__all__ = ["admitted", "require_token"]
-
 #: Seconds for a proof to come, and how many are waited for at once.
 _SECONDS = 10.0
 _MOST = 256

@@ -23,8 +23,6 @@ from typing import Any, TextIO
 
 from fxflow.distributed import remote
 
-__all__ = ["Child", "Farewell", "Output", "status_of"]
-
 #: Has Python run the leader's text, which is the first line of its input.
 _LEADER = "import json, sys; exec(json.loads(sys.stdin.readline()))"
 #: No questions; and a host that is gone is noticed within a minute.

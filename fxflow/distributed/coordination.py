@@ -20,8 +20,6 @@ from fxflow.distributed.coordinator import listing
 from fxflow.distributed.wire import Line, Message, dial, parse_address, proof
 from fxflow.errors import DistributedError
 
-__all__ = ["Connection", "Coordination"]
-
 _DEFAULT_TIMEOUT = 60.0
 
 

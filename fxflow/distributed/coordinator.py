@@ -23,8 +23,6 @@ from fxflow.distributed.admission import admitted, require_token
 from fxflow.distributed.wire import Line, Message, parse_address
 from fxflow.errors import DistributedError
 
-__all__ = ["Coordinator", "Group", "Server", "end_service", "listen", "listing"]
-
 
 def listing(processes: Iterable[int]) -> str:
     """Returns "process 2" or "processes 0, 2" for a message."""

@@ -42,8 +42,6 @@ from fxflow.distributed.values import HostLeaf, from_host, to_host
 from fxflow.distributed.wire import Message, dial
 from fxflow.errors import ArgumentError, DistributedError
 
-__all__ = ["Outcome", "World", "elastic"]
-
 Step = Callable[["World", Any, int], Any]
 
 #: Names of checkpoints: the number of the step to go on from.

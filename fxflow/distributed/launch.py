@@ -33,8 +33,6 @@ from fxflow.distributed.standalone import bounds_of
 from fxflow.distributed.wire import new_token
 from fxflow.errors import DistributedError
 
-__all__ = ["Host", "console", "main", "parse_hosts"]
-
 _TICK = 0.01
 #: Seconds that the others have to end by themselves after one has failed.
 _GRACE = 3.0

@@ -28,8 +28,6 @@ from fxflow.devices.cluster import Service, StandIn
 from fxflow.distributed.coordinator import _OPERATIONS, Group, Server, end_service
 from fxflow.distributed.wire import Line, Message
 
-__all__ = ["Membership", "choose_plan"]
-
 _TICK = 0.02
 #: So many epochs in a row may fail at one step without a loss; then it is the program.
 _MOST_FAILURES = 3

@@ -21,8 +21,6 @@ from fxflow.distributed.coordination import Coordination
 from fxflow.distributed.wire import Message
 from fxflow.errors import DistributedError
 
-__all__ = ["Agreement", "Notice"]
-
 
 class Notice:
     """Hears SIGTERM while a ``with`` block runs; in the main thread alone."""

@@ -18,8 +18,6 @@ import sys
 import threading
 from typing import TextIO
 
-__all__ = ["PRELUDE", "led", "main"]
-
 #: Asks the kernel to kill this process when its parent ends, then becomes the command.
 #: If the parent has ended already, nobody would be told: then it ends too.
 PRELUDE = (

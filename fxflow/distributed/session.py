@@ -39,15 +39,6 @@ from fxflow.distributed.notices import Agreement
 from fxflow.distributed.wire import Message, is_loopback, parse_address
 from fxflow.errors import DistributedError
 
-__all__ = [
-    "Session",
-    "current",
-    "initialize",
-    "is_initialized",
-    "local_process_id",
-    "shutdown",
-]
-
 _PORTS = "fxflow/gloo-port"
 
 

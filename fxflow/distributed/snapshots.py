@@ -23,8 +23,6 @@ from fxflow.distributed.values import HostLeaf, decode, encode, to_host
 from fxflow.distributed.wire import Line, Message, dial
 from fxflow.errors import DistributedError
 
-__all__ = ["Parts", "Snapshot", "StateServer", "assemble", "fetch"]
-
 #: Of each axis start and stop.
 Index = list[list[int]]
 

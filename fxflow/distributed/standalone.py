@@ -29,8 +29,6 @@ from fxflow.distributed.coordinator import Coordinator
 from fxflow.distributed.membership import Membership
 from fxflow.errors import DistributedError
 
-__all__ = ["bounds_of", "main"]
-
 _TICK = 0.1
 #: Seconds that the other processes of a broken run have to leave.
 _GRACE = 5.0

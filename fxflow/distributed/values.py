@@ -27,16 +27,6 @@ from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import not_an_array
 from fxflow.errors import ArgumentError
 
-__all__ = [
-    "HostLeaf",
-    "decode",
-    "encode",
-    "from_host",
-    "load",
-    "save",
-    "to_host",
-]
-
 _MARK = b"fxv1"
 _HEAD = struct.Struct("!4sQ")
 

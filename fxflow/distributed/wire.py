@@ -27,17 +27,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "Line",
-    "Message",
-    "dial",
-    "is_loopback",
-    "new_token",
-    "outward",
-    "parse_address",
-    "proof",
-]
-
 Message = dict[str, Any]
 
 _MARK = b"fxf1"

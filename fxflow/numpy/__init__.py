@@ -2,6 +2,8 @@
 
 # fmt: off
 from fxflow.core.arrays.array import Array as ndarray
+from fxflow.core.arrays.dtypes import finfo, iinfo, issubdtype
+from fxflow.core.arrays.promotion import promote_types, result_type
 from fxflow.core.boundary import public as _public
 from fxflow.numpy import array_methods as _array_methods  # noqa: F401 (operators, methods)
 from fxflow.numpy import fft, linalg
@@ -94,13 +96,12 @@ from fxflow.numpy.reductions import (
 from fxflow.numpy.rounding import ceil, floor, rint, round, trunc
 from fxflow.numpy.scalars import (
     bfloat16, bool_, can_cast, character, complex64, complex128, complexfloating, dtype,
-    e, euler_gamma, finfo, flexible, float4_e2m1fn, float8_e3m4, float8_e4m3,
+    e, euler_gamma, flexible, float4_e2m1fn, float8_e3m4, float8_e4m3,
     float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz,
-    float8_e8m0fnu, float16, float32, float64, floating, generic, iinfo, inexact, inf,
-    int2, int4, int8, int16, int32, int64, integer, iscomplexobj, isdtype, isrealobj,
-    isscalar, issubdtype, iterable, nan, ndim, newaxis, number, object_, pi,
-    promote_types, result_type, shape, signedinteger, size, uint2, uint4, uint8, uint16,
-    uint32, uint64, unsignedinteger,
+    float8_e8m0fnu, float16, float32, float64, floating, generic, inexact, inf, int2,
+    int4, int8, int16, int32, int64, integer, iscomplexobj, isdtype, isrealobj,
+    isscalar, iterable, nan, ndim, newaxis, number, object_, pi, shape, signedinteger,
+    size, uint2, uint4, uint8, uint16, uint32, uint64, unsignedinteger,
 )
 from fxflow.numpy.selection import choose, clip, nan_to_num, piecewise, select
 from fxflow.numpy.sets import (

@@ -480,17 +480,3 @@ def _fit_covariance(basis: Any, residuals: Any, y: Any, free: int, cov: Any) -> 
     if y.aval.ndim == 1:
         return basis * factor
     return basis[:, :, None] * factor
-
-
-__all__ = [
-    "poly",
-    "polyadd",
-    "polyder",
-    "polydiv",
-    "polyfit",
-    "polyint",
-    "polymul",
-    "polysub",
-    "polyval",
-    "roots",
-]

@@ -15,23 +15,10 @@ import numpy as np
 from fxflow.core.arrays import dtypes, promotion
 from fxflow.core.arrays.array import Array
 from fxflow.core.arrays.convert import typeof
-from fxflow.core.arrays.dtypes import finfo, iinfo, issubdtype
-from fxflow.core.arrays.promotion import promote_types, result_type
 from fxflow.errors import DtypeError
 from fxflow.lax.axes import canonical_axes
 from fxflow.numpy._operands import ArrayLike, Axes, DTypeLike
 from fxflow.numpy.creation import asarray
-
-__all__ = [
-    "can_cast",
-    "dtype",
-    "finfo",
-    "iinfo",
-    "isdtype",
-    "issubdtype",
-    "promote_types",
-    "result_type",
-]
 
 
 class _Scalar(type):

@@ -7,8 +7,6 @@ from typing import ClassVar, NamedTuple
 
 from fxflow.errors import DistributedError
 
-__all__ = ["Cluster", "Membership", "job_port"]
-
 
 class Membership(NamedTuple):
     """What is known about a process; None where it is not.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from fxflow.distributed.clusters.base import Cluster, Membership
 
-__all__ = ["Environment"]
-
 
 class Environment(Cluster):
     """``FXFLOW_COORDINATOR_ADDRESS``, ``FXFLOW_NUM_PROCESSES``, ``FXFLOW_PROCESS_ID``.

@@ -13,8 +13,6 @@ from pathlib import Path
 from fxflow.distributed.clusters.base import Cluster, Membership
 from fxflow.errors import DistributedError
 
-__all__ = ["Kubernetes"]
-
 _PORT = 8476
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 

@@ -9,8 +9,6 @@ import socket
 from fxflow.distributed.clusters.base import Cluster, Membership, job_port
 from fxflow.errors import DistributedError
 
-__all__ = ["OpenMPI"]
-
 
 class OpenMPI(Cluster):
     """``OMPI_COMM_WORLD_SIZE``, ``…_RANK``, ``…_LOCAL_RANK`` and the head's address.

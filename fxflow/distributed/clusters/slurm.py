@@ -7,8 +7,6 @@ import re
 from fxflow.distributed.clusters.base import Cluster, Membership, job_port
 from fxflow.errors import DistributedError
 
-__all__ = ["Slurm", "first_host"]
-
 
 def first_host(nodes: str) -> str:
     """Returns the first host of a Slurm node list.

@@ -7,8 +7,6 @@ import json
 from fxflow.distributed.clusters.base import Cluster, Membership
 from fxflow.errors import DistributedError
 
-__all__ = ["TFConfig"]
-
 # The tasks that compute, in the order of their numbers.
 _JOBS = ("chief", "master", "worker")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from fxflow.distributed.clusters.base import Cluster, Membership
 
-__all__ = ["Torchrun"]
-
 
 class Torchrun(Cluster):
     """``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``, ``MASTER_PORT``, ``LOCAL_RANK``."""

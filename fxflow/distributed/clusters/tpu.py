@@ -10,8 +10,6 @@ from fxflow.devices import plugins
 from fxflow.distributed.clusters.base import Cluster, Membership
 from fxflow.errors import DistributedError
 
-__all__ = ["GceTPU", "GkeTPU", "read_metadata"]
-
 _PORT = 8476
 _METADATA = "http://metadata.google.internal/computeMetadata/v1/instance/attributes/"
 
