@@ -247,7 +247,7 @@ def _sum(
     if residuals is not None:
         part = part + residuals.summed
     summed = code.encode(part, second)
-    every = lax.all_gather(summed, axis_name)
+    every = lax.all_gather(summed, axis_name, to="invarying")
     lost = Residuals(_lost(values, code, packed), _lost(part, code, summed))
     return code.decode(every), lost
 

@@ -288,18 +288,3 @@ def reducer(ctx: Context, aval: Aval, operation: str) -> str:
         return [inner.emit(f"stablehlo.{operation} {left}, {right} : {scalar.mlir}")]
 
     return ctx.region([scalar, scalar], body, [scalar])
-
-
-def varying_along(
-    axes: Sequence[frozenset[Any]], params: dict[str, Any], same: bool
-) -> frozenset[Any]:
-    """Returns the axes along which a collective's result differs.
-
-    Args:
-      axes: along which the operands differ.
-      params: of the collective.
-      same: whether every index of a group gets the same.
-    """
-    every = frozenset().union(*axes)
-    named = frozenset(params["axes"])
-    return every - named if same and params.get("groups") is None else every | named

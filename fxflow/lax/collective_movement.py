@@ -32,7 +32,6 @@ from fxflow.lax.collective_groups import (
     length,
     reducer,
     shown,
-    varying_along,
 )
 from fxflow.lax.creation import broadcasted_iota, full
 from fxflow.lax.dynamic_slicing import dynamic_index_in_dim
@@ -91,12 +90,6 @@ class Movement(Linear, Collective):
         further = {name: params[name] + 1 for name in self.dim_params}
         return {**params, **further}
 
-    def varying(
-        self, axes: Sequence[frozenset[Any]], params: dict[str, Any]
-    ) -> frozenset[Any]:
-        """The results differ along the axes."""
-        return varying_along(axes, params, same=False)
-
 
 # -- indices ---------------------------------------------------------------------------
 
@@ -137,12 +130,6 @@ class AxisIndex(Collective):
             f"({table.mlir}, {word.mlir}) -> {one.mlir}"
         )
         return ctx.emit(f"stablehlo.reshape {part} : ({one.mlir}) -> {out.mlir}")
-
-    def varying(
-        self, axes: Sequence[frozenset[Any]], params: dict[str, Any]
-    ) -> frozenset[Any]:
-        """It differs along its axis."""
-        return varying_along(axes, params, same=False)
 
     def batch_named(
         self, axis_name: Any, size: int, args: Values, mapped: Flags, *, axes: Names
@@ -217,12 +204,6 @@ class AllGather(Movement):
             f'"stablehlo.all_gather"({x}) <{{all_gather_dim = {dim} : i64, '
             f"{devices.attributes}}}> : ({one.mlir}) -> {out.mlir}"
         )
-
-    def varying(
-        self, axes: Sequence[frozenset[Any]], params: dict[str, Any]
-    ) -> frozenset[Any]:
-        """The result is the same along the axes."""
-        return varying_along(axes, params, same=True)
 
     def vma(self, given: Sequence[Axes], params: dict[str, Any]) -> Axes:
         """Each device has a use of its own for it, if it is not said to be shared."""

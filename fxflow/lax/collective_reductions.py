@@ -34,7 +34,6 @@ from fxflow.lax.collective_groups import (
     group_of,
     length,
     reducer,
-    varying_along,
 )
 from fxflow.lax.collective_movement import (
     AllGather,
@@ -100,12 +99,6 @@ class Reduction(Collective):
             f"({reducer(ctx, aval, self.operation)}) : "
             f"({aval.mlir}) -> {aval.mlir}"
         )
-
-    def varying(
-        self, axes: Sequence[frozenset[Any]], params: dict[str, Any]
-    ) -> frozenset[Any]:
-        """The result is the same along the axes."""
-        return varying_along(axes, params, same=True)
 
     def vma(self, given: Sequence[Axes], params: dict[str, Any]) -> Axes:
         """All devices share the result, unless there are groups."""
@@ -374,12 +367,6 @@ class PBroadcast(Movement):
             f"replica_groups = {devices.dense(devices.rows[:, order])}}}> : "
             f"({aval.mlir}) -> {aval.mlir}"
         )
-
-    def varying(
-        self, axes: Sequence[frozenset[Any]], params: dict[str, Any]
-    ) -> frozenset[Any]:
-        """The result is the same along the axes."""
-        return varying_along(axes, params, same=True)
 
     def along(self, x: Any, *, source: int, **params: Any) -> tuple[Any, bool]:
         """One of the slices."""

@@ -33,7 +33,6 @@ from fxflow.lax.collective_groups import (
     names_given,
     partition,
     shown,
-    varying_along,
 )
 from fxflow.lax.collective_movement import AllToAll, at_index, index_along, rows
 from fxflow.lax.comparison import ge, le, lt
@@ -115,12 +114,6 @@ class RaggedAllToAll(Collective):
             f"replica_groups = {devices.dense()}}}}} : "
             f"({types}) -> {ctx.avals_out[0].mlir}"
         )
-
-    def varying(
-        self, axes: Sequence[frozenset[Any]], params: dict[str, Any]
-    ) -> frozenset[Any]:
-        """The results differ along the axes."""
-        return varying_along(axes, params, same=False)
 
     # -- derivatives -------------------------------------------------------------------
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 from fxflow.core import tree
+from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.ir import trace
-from fxflow.core.ir.graph import Graph, Node, interpret
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.spmd.varying import with_outputs_varying
 from fxflow.devices.meshes import Mesh, PartitionSpec, get_mesh
@@ -151,8 +151,7 @@ def run(
         _named(aval, spec, mesh, axes, what)
     shared = (PartitionSpec(),) * len(consts)
     if check:
-        varying = [axes_of(s) for s in (*shared, *specs)]
-        _check(graph, varying, results, paths, mesh, axes, name)
+        _check(graph.out_avals, results, paths, mesh, axes, name)
         with manual_axes(mesh, axes, tracked=True):
             # Cotangents of stacked results differ, even where the results do not.
             named = [a.vma | axes_of(s) for a, s in zip(graph.out_avals, results)]
@@ -249,74 +248,31 @@ def _fits(aval: Any, spec: PartitionSpec, mesh: Mesh, axes: Names, what: str) ->
 
 
 def _check(
-    graph: Graph,
-    inputs: Sequence[frozenset[Any]],
+    avals: Sequence[Aval],
     specs: Sequence[PartitionSpec],
     paths: Sequence[str],
     mesh: Mesh,
     axes: Names,
     name: str,
 ) -> None:
-    found = varying_axes(graph, inputs)
-    # Types are right about loops, and count as different what was gathered.
-    for varies, spec, path, aval in zip(
-        found, specs, paths, graph.out_avals, strict=True
-    ):
-        named = axes_of(spec)
-        differs = varies & aval.vma - named
+    """Raises an error if a result's type varies along an axis its spec does not name.
+
+    Args:
+      avals: of the results.
+      specs: theirs.
+      paths: to them in the result, for the message.
+      mesh: of the axes.
+      axes: the manual ones.
+      name: of the function.
+    """
+    for aval, spec, path in zip(avals, specs, paths, strict=True):
+        differs = aval.vma - axes_of(spec)
         wrong = [n for n in axes if n in differs and mesh.shape[n] > 1]
         if wrong:
             raise ArgumentError(
                 f"shard_map({name}): the result{f' at {path}' if path else ''} {aval} "
-                f"may differ along the mesh axis {wrong[0]!r}, which its out_specs "
-                f"{spec} do not name: combine it (lax.psum, pmean, all_gather, …), "
-                f"name the axis, or pass check=False if you know that it is the same"
+                f"may vary along the mesh axis {wrong[0]!r}, which its out_specs "
+                f"{spec} do not name: combine it (lax.psum, lax.pmean, "
+                f"lax.all_gather(to='invarying'), …), name the axis, or pass "
+                f"check=False if you know that it is the same on all devices"
             )
-
-
-def varying_axes(
-    graph: Graph, inputs: Sequence[frozenset[Any]]
-) -> list[frozenset[Any]]:
-    """Returns the named axes along which each output of a graph differs.
-
-    Args:
-      graph: to look at.
-      inputs: the axes along which each input differs.
-    """
-    nothing: frozenset[Any] = frozenset()
-
-    def step(node: Node, given: list[frozenset[Any]]) -> list[frozenset[Any]]:
-        inner = node.params.get("graph")
-        if (
-            isinstance(inner, Graph)
-            and len(inner.inputs) == len(given)
-            and (len(inner.outputs) == len(node.outputs))
-        ):
-            # A call, plain, checkpointed or with a derivative of its own.
-            outs = varying_axes(inner, given)
-        elif (branches := node.params.get("branches")) and all(
-            len(b.inputs) == len(given) - 1 for b in branches
-        ):
-            # Which branch is taken is the first operand's to say.
-            each = [varying_axes(branch, given[1:]) for branch in branches]
-            outs = [given[0].union(*found) for found in zip(*each, strict=True)]
-        else:
-            out = node.primitive.varying(given, node.params) | _inside(node.params)
-            outs = [out] * len(node.outputs)
-        for i, source in enumerate(node.primitive.forwarded(**node.params)):
-            if source is not None:
-                outs[i] = given[source]
-        return outs
-
-    return interpret(graph, inputs, step, lambda _: nothing)
-
-
-def _inside(params: dict[str, Any]) -> frozenset[Any]:
-    """Returns the axes that graphs among the parameters make results differ along."""
-    found: frozenset[Any] = frozenset()
-    for value in params.values():
-        for graph in value if isinstance(value, tuple) else (value,):
-            if isinstance(graph, Graph):
-                outs = varying_axes(graph, [frozenset()] * len(graph.inputs))
-                found = found.union(*outs) if outs else found
-    return found

@@ -403,17 +403,18 @@ def test_replication_is_known():
     for function in (
         lambda v: lax.psum(v, "i"),
         lambda v: lax.pmax(v, "i"),
-        lambda v: lax.all_gather(v, "i"),
-        lambda v: lax.pbroadcast(v, "i", 1),
+        lambda v: lax.all_gather(v, "i", to="invarying"),
     ):
         over(function)(x)
     for function in (
         lambda v: lax.psum(v, "i", axis_index_groups=[[0, 1], [2, 3]]),
+        lambda v: lax.all_gather(v, "i"),
+        lambda v: lax.pbroadcast(v, "i", 1),
         lambda v: lax.all_gather(v, "i", axis_index_groups=[[0, 1], [2, 3]]),
         lambda v: lax.ppermute(v, "i", ring(4)),
         lambda v: lax.all_to_all(v[0], "i", 0, 0, tiled=True),
     ):
-        with pytest.raises(TypeError, match="may differ along the mesh axis 'i'"):
+        with pytest.raises(TypeError, match="may vary along the mesh axis 'i'"):
             over(function)(x)
 
 

@@ -48,28 +48,15 @@ class AxisRules:
         raise NotImplementedError
 
     def vma(self, given: Sequence[Axes], params: dict[str, Any]) -> Axes:
-        """Returns the tracked axes that the results' types shall have.
+        """Returns the tracked axes along which the results may vary.
 
-        It is what derivatives go by (see `core/spmd/varying`), on the safe side of
-        `varying`: what is gathered is the same everywhere, but each device has a use
-        of its own for it.
+        See `core/spmd/varying`.
 
         Args:
           given: those of the operands' types.
           params: as bound.
         """
         return NOWHERE.union(*given)
-
-    def varying(
-        self, axes: Sequence[frozenset[Any]], params: dict[str, Any]
-    ) -> frozenset[Any]:
-        """Returns the named axes along which the results differ.
-
-        Args:
-          axes: those of each argument.
-          params: as bound.
-        """
-        return frozenset().union(*axes)
 
     def mesh(self, params: dict[str, Any]) -> Any:
         """Returns the mesh that the operation itself names, or None."""
