@@ -9,8 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import not_an_array
+from fxflow.core.arrays import Array, not_an_array
 from fxflow.core.boundary import public as _public
 from fxflow.core.ir.trace import Tracer
 from fxflow.devices.shardings import Sharding

@@ -9,10 +9,7 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import Array, Aval, dtypes, is_arraylike, not_an_array, typeof
 from fxflow.core.arrays.promotion import result_type
 from fxflow.core.boundary import public as _public
 from fxflow.errors import DtypeError, ShapeError

@@ -36,10 +36,11 @@ SECTION = {name: re.compile(rf"^\s*{name}:\s*$", re.M) for name in ("Args", "Ret
 
 
 def public_modules() -> list[str]:
-    """`fxflow` and each package under it whose path has no underscore."""
+    """`fxflow` and each package for users: not core, no underscore in its path."""
     found = ["fxflow"]
     for module in pkgutil.walk_packages(fxflow.__path__, "fxflow."):
-        private = any(part.startswith("_") for part in module.name.split("."))
+        parts = module.name.split(".")
+        private = parts[1] == "core" or any(part.startswith("_") for part in parts)
         if not private and (module.ispkg or module.name.count(".") == 1):
             found.append(module.name)
     return found

@@ -30,9 +30,7 @@ from typing import Any, NamedTuple
 from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 
 BLOCK = 256

@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fxflow.core import tree as trees
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import as_array
+from fxflow.core.arrays import Array, as_array
 from fxflow.devices import clients
 from fxflow.devices.cluster import Client, Collectives, RuntimeFailure, set_failure
 from fxflow.devices.meshes import Mesh, make_mesh

@@ -19,7 +19,7 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow.core import tree as trees
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array
 from fxflow.devices.compile import on_shared_program
 from fxflow.devices.meshes import PartitionSpec
 from fxflow.devices.shardings import NamedSharding

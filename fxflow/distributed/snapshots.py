@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array
 from fxflow.distributed.admission import admitted, require_token
 from fxflow.distributed.coordinator import listen
 from fxflow.distributed.values import HostLeaf, decode, encode, to_host

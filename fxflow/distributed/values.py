@@ -22,9 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow import random
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import not_an_array
+from fxflow.core.arrays import Array, dtypes, not_an_array
 from fxflow.errors import ArgumentError
 
 _MARK = b"fxv1"

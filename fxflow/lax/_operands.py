@@ -11,10 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
 from fxflow.core.arrays.promotion import result_type
 from fxflow.core.ir import arith
 from fxflow.core.ir.trace import Tracer, state

@@ -10,8 +10,7 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Shape
+from fxflow.core.arrays import Array, Shape
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.source import of_rank
 from fxflow.errors import ArgumentError, AxisError, ConcretizationError, ShapeError

@@ -9,9 +9,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter, methodcaller
 from typing import Any
 
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, Aval, typeof
 from fxflow.core.ir.primitive import register
 from fxflow.core.ir.rules import Values
 from fxflow.core.runtime.lowering import Context

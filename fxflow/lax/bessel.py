@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from math import factorial
 from typing import Any
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
 from fxflow.core.runtime.lowering import Context

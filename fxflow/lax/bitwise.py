@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
 from fxflow.core.ir.primitive import register
 from fxflow.lax._operands import operands

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, Aval, Shape, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
 from fxflow.core.ir.rules import Values

@@ -13,10 +13,17 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array, host_of, put_host
-from fxflow.core.arrays.aval import Aval, ShapeDtypeStruct
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.arrays import (
+    Array,
+    Aval,
+    ShapeDtypeStruct,
+    as_array,
+    dtypes,
+    host_of,
+    is_arraylike,
+    not_an_array,
+    put_host,
+)
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.effects import DEBUG, IO, ORDERED, TOKEN
 from fxflow.core.ir.primitive import MultipleResults, Zero, register

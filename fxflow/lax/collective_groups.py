@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays.aval import NOWHERE, Aval, Axes
+from fxflow.core.arrays import Aval, Axes
+from fxflow.core.arrays.aval import NOWHERE
 from fxflow.core.interpreters.batching import batch_flat, materialize
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.rules import Batched, Flags, Values

@@ -11,9 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval, Axes
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, Aval, Axes, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import register
 from fxflow.core.ir.rules import Batched, Flags, Values

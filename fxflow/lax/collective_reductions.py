@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.aval import NOWHERE, Aval, Axes
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Aval, Axes, dtypes, typeof
+from fxflow.core.arrays.aval import NOWHERE
 from fxflow.core.ir.graph import Graph, Node
 from fxflow.core.ir.primitive import register
 from fxflow.core.ir.rules import Batched, Flags, Values

@@ -22,9 +22,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.ir.trace import state
 from fxflow.core.spmd.varying import cast
 from fxflow.errors import ArgumentError, ShapeError

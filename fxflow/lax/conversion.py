@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array, put_host
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, Aval, dtypes, put_host, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.core.ir.rules import Batched, Dual, Flags, Values

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays.array import Array, put_host
+from fxflow.core.arrays import Array, Aval, put_host, typeof
 from fxflow.core.arrays.array_type import require_room
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import int_tuple
 from fxflow.lax.axis_order import rev, transpose

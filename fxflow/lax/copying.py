@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays import Array, Aval
 from fxflow.core.ir.graph import Node, Var
 from fxflow.core.ir.primitive import MultipleResults, Zero, register
 from fxflow.core.ir.rules import Batched, Dual, Flags, Values

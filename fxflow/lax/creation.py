@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.arrays.convert import like_type, typeof
+from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
+from fxflow.core.arrays.convert import like_type
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive, register, table
 from fxflow.core.ir.rules import Batched, Flags, Values

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Aval, typeof
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.interpreters.transpose import transpose_graph
 from fxflow.core.ir.graph import Graph, Node, Var, forwarded

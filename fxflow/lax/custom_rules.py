@@ -13,8 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Aval, typeof
 from fxflow.core.interpreters.batching import batch_flat, materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph, forwarded

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.aval import Shape
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Shape, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import table
 from fxflow.lax.bitcasting import bitcast_convert_type

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, typeof
 from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register

@@ -15,9 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Aval, dtypes, typeof
 from fxflow.core.interpreters.linearize import Tape
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var

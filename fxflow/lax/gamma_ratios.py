@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.lax.bitwise import bitwise_and
 from fxflow.lax.comparison import eq, ge, gt, le

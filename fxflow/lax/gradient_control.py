@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.convert import is_arraylike, typeof
+from fxflow.core.arrays import dtypes, is_arraylike, typeof
 from fxflow.core.ir.primitive import register
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax.families import ANY, MOVED, Elementwise

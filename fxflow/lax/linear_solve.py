@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Aval, typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.jvp import jvp_graph

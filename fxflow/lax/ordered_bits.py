@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import dtypes, typeof
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax.bitcasting import bitcast_convert_type
 from fxflow.lax.bitwise import bitwise_and, bitwise_xor, shift_right_arithmetic

@@ -11,8 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core.arrays.aval import Shape
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Shape, typeof
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.ir.graph import Graph
 from fxflow.lax.axis_order import transpose

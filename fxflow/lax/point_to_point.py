@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import typeof
 from fxflow.core.tree.nodes import register_pytree_node
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.collective_groups import Names, names_given, shown

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.ir.primitive import register
 from fxflow.core.ir.rules import Values
 from fxflow.core.runtime.lowering import Context

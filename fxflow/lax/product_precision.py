@@ -6,8 +6,7 @@ import enum
 from typing import Any
 
 from fxflow._config import config
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays import Aval, dtypes
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.families import kind
 

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, Aval, typeof
 from fxflow.core.interpreters.batching import batch_flat
 from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Var

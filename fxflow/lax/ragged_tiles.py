@@ -16,9 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.aval import Shape
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Shape, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
 from fxflow.lax.comparison import ge, le, lt

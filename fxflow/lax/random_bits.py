@@ -17,10 +17,17 @@ from typing import Any
 import numpy as np
 
 from fxflow._config import config
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array, put_host
-from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import (
+    Array,
+    Aval,
+    Shape,
+    as_array,
+    dtypes,
+    is_arraylike,
+    not_an_array,
+    put_host,
+    typeof,
+)
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import register
 from fxflow.core.ir.rules import Batched, Flags, Values

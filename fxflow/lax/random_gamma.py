@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.higher_order import run_host

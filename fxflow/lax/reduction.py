@@ -11,10 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
 from fxflow.core.docs import shared
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir.primitive import Primitive, Zero, register, table

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays import Aval
 from fxflow.core.interpreters.calls import GraphCall, with_tangents
 from fxflow.core.interpreters.linearize import LinearGraphs, linearize_graph
 from fxflow.core.ir.graph import (

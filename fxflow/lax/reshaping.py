@@ -11,9 +11,7 @@ from collections.abc import Callable, Sequence
 from operator import methodcaller
 from typing import Any
 
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, Aval, Shape, typeof
 from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import register
 from fxflow.core.ir.rules import Values

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays import Array, Aval, dtypes
 from fxflow.core.docs import shared
 from fxflow.core.ir.primitive import register
 from fxflow.core.runtime.lowering import Context

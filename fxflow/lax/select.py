@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Primitive, Zero, register, table

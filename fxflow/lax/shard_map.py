@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays import Aval
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.interpreters.calls import with_tangents
 from fxflow.core.interpreters.jvp import jvp_graph

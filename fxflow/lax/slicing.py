@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, Aval, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import register

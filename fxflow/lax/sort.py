@@ -12,10 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import Array, Aval, dtypes, is_arraylike, not_an_array, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import MultipleResults, Zero, register
 from fxflow.core.ir.rules import Batched, Dual, Flags, Values

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, typeof
 from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register

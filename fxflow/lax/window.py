@@ -7,10 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array, put_host
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, Aval, dtypes, put_host, typeof
 from fxflow.core.interpreters.batching import batch_flat
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir import arith

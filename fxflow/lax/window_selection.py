@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Aval, Shape, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.interpreters.linearize import linearize_flat
 from fxflow.core.interpreters.transpose import backward

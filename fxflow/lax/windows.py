@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Aval, Shape, typeof
 from fxflow.core.ir import arith
 from fxflow.errors import ShapeError
 from fxflow.lax.axes import int_tuple

@@ -6,9 +6,7 @@ import operator
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import Array, dtypes, is_arraylike, not_an_array, typeof
 from fxflow.core.runtime.eager import library
 from fxflow.errors import AxisError, DtypeError, ShapeError
 from fxflow.numpy._operands import DTypeLike

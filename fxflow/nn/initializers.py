@@ -16,9 +16,7 @@ from typing import Any, Protocol
 
 from fxflow import lax, random
 from fxflow import numpy as fnp
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Shape
+from fxflow.core.arrays import Array, Shape, dtypes
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax.axes import shape_or_length

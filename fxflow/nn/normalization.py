@@ -8,9 +8,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow import numpy as fnp
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import Array, dtypes, is_arraylike, not_an_array, typeof
 from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.primitive import table
 from fxflow.errors import DtypeError
 from fxflow.numpy._operands import array_of, convert, promote

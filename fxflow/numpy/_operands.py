@@ -13,10 +13,16 @@ from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array, put_host
-from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.arrays.convert import as_array, not_an_array, typeof
+from fxflow.core.arrays import (
+    Array,
+    Aval,
+    Shape,
+    as_array,
+    dtypes,
+    not_an_array,
+    put_host,
+    typeof,
+)
 from fxflow.core.arrays.promotion import lub
 from fxflow.core.ir.arith import constant
 from fxflow.core.ir.primitive import table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array
 from fxflow.errors import ShapeError
 from fxflow.lax.axes import canonical_axes, canonical_axis
 from fxflow.numpy.creation import asarray

@@ -10,9 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import as_array, unwrapped
+from fxflow.core.arrays import Array, as_array, dtypes, unwrapped
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.eager import library

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array, dtypes
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.numpy import (
     arithmetic,

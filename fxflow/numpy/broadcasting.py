@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays import Array, Aval, Shape
 from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ShapeError

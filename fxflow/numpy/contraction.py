@@ -12,9 +12,7 @@ from collections.abc import Collection, Hashable
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays import Array, Aval, dtypes
 from fxflow.errors import ShapeError
 from fxflow.numpy import reductions
 from fxflow.numpy._operands import DTypeLike, convert

@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes, promotion
-from fxflow.core.arrays.array import Array, from_host, host_of, put_host
-from fxflow.core.arrays.array_type import placed_on
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.arrays import (
+    Array,
+    Aval,
+    as_array,
+    dtypes,
+    from_host,
+    host_of,
+    is_arraylike,
+    not_an_array,
+    placed_on,
+    promotion,
+    put_host,
+)
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, quiet
 from fxflow.errors import ArgumentError, DtypeError, ShapeError

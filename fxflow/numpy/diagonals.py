@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array, as_array, dtypes, typeof
 from fxflow.core.arrays.array_type import require_room
-from fxflow.core.arrays.convert import as_array, typeof
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import constant
 from fxflow.core.ir.trace import state

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, typeof
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import int_tuple

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.arith import repeated
 from fxflow.errors import DtypeError
 from fxflow.numpy._declare import binary, float_unary, primitive_binary, unary

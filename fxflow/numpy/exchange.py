@@ -10,11 +10,7 @@ from numpy import get_printoptions as get_printoptions
 from numpy import printoptions as printoptions
 from numpy import set_printoptions as set_printoptions
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.array_type import placed_on
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import unwrapped
+from fxflow.core.arrays import Array, Aval, dtypes, placed_on, unwrapped
 from fxflow.core.docs import shared
 from fxflow.devices import buffers, dlpack
 from fxflow.errors import ArgumentError

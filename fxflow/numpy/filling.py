@@ -7,11 +7,19 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array, buffer_of, from_host, host_of
-from fxflow.core.arrays.array_type import placed_on
-from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.arrays.convert import like_type, not_an_array, typeof
+from fxflow.core.arrays import (
+    Array,
+    Aval,
+    Shape,
+    buffer_of,
+    dtypes,
+    from_host,
+    host_of,
+    not_an_array,
+    placed_on,
+    typeof,
+)
+from fxflow.core.arrays.convert import like_type
 from fxflow.core.docs import shared
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.eager import EVAL

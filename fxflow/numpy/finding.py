@@ -9,9 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import as_array
+from fxflow.core.arrays import Array, as_array, dtypes
 from fxflow.core.ir.arith import constant, repeated
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.eager import library

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array, dtypes
 from fxflow.errors import DtypeError
 from fxflow.numpy._declare import binary, primitive_binary, unary
 from fxflow.numpy._operands import (

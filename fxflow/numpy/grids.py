@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array, dtypes
 from fxflow.core.arrays.promotion import result_type
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError

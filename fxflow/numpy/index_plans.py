@@ -11,10 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import (

@@ -12,10 +12,7 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.arrays.convert import as_array, typeof
+from fxflow.core.arrays import Array, Aval, Shape, as_array, dtypes, typeof
 from fxflow.errors import OutOfRangeError, ShapeError
 from fxflow.lax.gather_scatter.dimension_numbers import GatherScatterMode
 from fxflow.lax.gather_scatter.gather import fill_param, fill_scalar

@@ -14,10 +14,7 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Shape
-from fxflow.core.arrays.convert import as_array
+from fxflow.core.arrays import Array, Shape, as_array, dtypes
 from fxflow.core.arrays.promotion import lub
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays.array import Array, buffer_of, from_host
-from fxflow.core.arrays.array_type import placed_on
+from fxflow.core.arrays import Array, buffer_of, from_host, placed_on
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, HOST_BYTES, host_types, library
 from fxflow.devices import buffers

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import unwrapped
+from fxflow.core.arrays import Array, dtypes, unwrapped
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import (

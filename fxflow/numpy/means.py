@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.arith import repeated

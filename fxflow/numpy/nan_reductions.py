@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.errors import DtypeError, ShapeError

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.lax.axes import canonical_axes

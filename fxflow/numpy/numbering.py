@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.arith import constant
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError

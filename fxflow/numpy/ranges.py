@@ -9,10 +9,8 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
 from fxflow.core.arrays.array_type import require_room
-from fxflow.core.arrays.convert import is_arraylike, typeof
 from fxflow.core.arrays.promotion import result_type
 from fxflow.core.ir.arith import constant, repeated
 from fxflow.core.ir.trace import Tracer, state

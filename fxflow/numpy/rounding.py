@@ -8,8 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array, dtypes
 from fxflow.core.runtime.eager import library
 from fxflow.errors import DtypeError
 from fxflow.numpy._declare import unary

@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes, promotion
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, dtypes, promotion, typeof
 from fxflow.errors import DtypeError
 from fxflow.lax.axes import canonical_axes
 from fxflow.numpy._operands import ArrayLike, Axes, DTypeLike

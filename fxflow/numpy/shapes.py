@@ -9,9 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.array_type import Placed
-from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays import Array, Aval, Placed, Shape
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, host_types, library

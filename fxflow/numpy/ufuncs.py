@@ -13,11 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.array_type import Placed, placed_on
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import not_an_array
+from fxflow.core.arrays import Array, Aval, Placed, dtypes, not_an_array, placed_on
 from fxflow.core.arrays.promotion import lub
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import state

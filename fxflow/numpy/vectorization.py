@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.arrays.aval import Shape
+from fxflow.core.arrays import Shape
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import array_of
 from fxflow.numpy.creation import asarray

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import as_array
+from fxflow.core.arrays import Array, as_array, dtypes
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError
 from fxflow.numpy._declare import unary

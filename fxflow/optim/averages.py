@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array
 from fxflow.numpy._operands import DTypeLike
 from fxflow.optim.base import (
     GradientTransformation,

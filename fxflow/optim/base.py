@@ -19,9 +19,7 @@ from typing import Any, NamedTuple
 
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.boundary import shown
 from fxflow.core.source import at_fault
 from fxflow.errors import ArgumentError

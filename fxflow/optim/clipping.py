@@ -6,7 +6,7 @@ from typing import Any
 
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import typeof
 from fxflow.errors import ArgumentError
 from fxflow.optim.base import (
     GradientTransformation,

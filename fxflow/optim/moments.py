@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import DTypeLike

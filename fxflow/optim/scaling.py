@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 from fxflow import numpy as fnp
 from fxflow import random
 from fxflow.core import tree
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, typeof
 from fxflow.errors import ArgumentError
 from fxflow.optim.base import (
     GradientTransformation,

@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import is_arraylike, typeof
+from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
 from fxflow.optim.base import (

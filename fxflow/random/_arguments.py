@@ -8,9 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import Aval, Shape, dtypes, is_arraylike, not_an_array, typeof
 from fxflow.core.ir import arith
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import shape_or_length

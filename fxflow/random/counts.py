@@ -7,10 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Shape
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, Shape, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.errors import ShapeError
 from fxflow.lax import draws

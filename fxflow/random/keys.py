@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.axes import shape_or_length

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax import draws, linalg

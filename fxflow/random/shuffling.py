@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import Array, Aval, dtypes, is_arraylike, not_an_array, typeof
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax import draws
 from fxflow.lax.axes import shape_or_length

@@ -14,9 +14,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow import numpy as fnp
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Aval, dtypes, typeof
 from fxflow.distributed.compression import Code, as_code
 from fxflow.distributed.parameter_server.shards import (
     Servers,

@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 from fxflow import lax, optim
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import as_array, is_arraylike, typeof
+from fxflow.core.arrays import Array, as_array, dtypes, is_arraylike, typeof
 from fxflow.devices import clients
 from fxflow.devices.meshes import Mesh, PartitionSpec, current_mesh, make_mesh
 from fxflow.devices.shardings import NamedSharding

@@ -23,8 +23,7 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Aval, typeof
 from fxflow.core.interpreters.calls import GraphCall
 from fxflow.core.ir.graph import Graph, Node, interpret
 from fxflow.core.ir.staging import trace_flat

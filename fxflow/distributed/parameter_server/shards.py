@@ -16,9 +16,7 @@ from typing import Any
 from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Aval, dtypes, typeof
 
 
 class Sharded:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import typeof
 from fxflow.core.boundary import boundary
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis

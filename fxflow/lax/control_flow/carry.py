@@ -6,9 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays import dtypes, promotion
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import (
+    Aval,
+    dtypes,
+    is_arraylike,
+    not_an_array,
+    promotion,
+    typeof,
+)
 from fxflow.core.ir.primitive import table
 from fxflow.core.spmd.varying import cast
 from fxflow.core.tree.paths import difference

@@ -9,10 +9,10 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import (
+from fxflow.core.arrays import (
+    Aval,
     as_array,
+    dtypes,
     is_arraylike,
     not_an_array,
     read_only,

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Aval, typeof
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.calls import with_tangents
 from fxflow.core.interpreters.jvp import jvp_graph

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_flat, materialize
 from fxflow.errors import ArgumentError

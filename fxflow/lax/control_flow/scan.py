@@ -16,8 +16,7 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import read_only, typeof
+from fxflow.core.arrays import Aval, read_only, typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.jvp import jvp_graph

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Aval, typeof
 from fxflow.core.interpreters.linearize import linearize_flat, linearize_graph
 from fxflow.core.interpreters.transpose import backward, backward_with_values
 from fxflow.core.ir import arith

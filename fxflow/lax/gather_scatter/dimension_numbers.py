@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import ClassVar, Self
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays import Aval, Shape, dtypes
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax.axes import int_tuple
 

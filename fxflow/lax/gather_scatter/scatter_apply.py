@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays.array import Array, host_of, put_host
-from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.arrays.convert import as_array, typeof
+from fxflow.core.arrays import Array, Aval, Shape, as_array, host_of, put_host, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Primitive, register

@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Aval, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays import Aval, Shape, dtypes
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax.gather_scatter.dimension_numbers import DimensionNumbers
 

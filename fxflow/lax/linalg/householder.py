@@ -10,10 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import MultipleResults, Primitive, register
 from fxflow.core.ir.rules import Batched, Flags, Values

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.aval import Aval, Shape, ShapeDtypeStruct
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Aval, Shape, ShapeDtypeStruct, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.runtime.lowering import Context

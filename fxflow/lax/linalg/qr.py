@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Aval, dtypes, typeof
 from fxflow.core.ir.primitive import MultipleResults, Zero, register
 from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array, dtypes
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axes
 from fxflow.lax.fft import FftType

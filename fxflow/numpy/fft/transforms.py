@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fxflow import lax
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array
 from fxflow.core.docs import shared
 from fxflow.core.runtime.eager import library
 from fxflow.numpy._operands import ArrayLike, Axes

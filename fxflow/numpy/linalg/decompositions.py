@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from fxflow import lax
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import ArrayLike, convert

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.eager import library

@@ -6,8 +6,7 @@ import math
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
 from fxflow.errors import DtypeError

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array
 from fxflow.core.runtime.eager import library
 from fxflow.scipy.special._operands import operands
 

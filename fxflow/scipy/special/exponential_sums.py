@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from fxflow import lax
-from fxflow.core.arrays.array import Array
+from fxflow.core.arrays import Array
 from fxflow.core.runtime.eager import library
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.nn import normalization
