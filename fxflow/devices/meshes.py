@@ -394,7 +394,7 @@ def make_mesh(
 
 class _Current(threading.local):
     mesh: Mesh | None = None
-    asked: int = 0
+    reads: int = 0
 
 
 _current = _Current()
@@ -457,7 +457,7 @@ def get_mesh() -> Mesh:
     Raises:
       PlacementError: there is none.
     """
-    note_asked()
+    note_mesh_read()
     mesh = _current.mesh
     if mesh is None:
         raise PlacementError(
@@ -467,14 +467,14 @@ def get_mesh() -> Mesh:
     return mesh
 
 
-def times_asked() -> int:
-    """Returns how often this thread asked for the current mesh: see `jit`."""
-    return _current.asked
+def mesh_reads() -> int:
+    """Returns how often this thread has read the current mesh: see `jit`."""
+    return _current.reads
 
 
-def note_asked() -> None:
+def note_mesh_read() -> None:
     """Notes that what is being traced depends on the current mesh."""
-    _current.asked += 1
+    _current.reads += 1
 
 
 def coordinates(mesh: AbstractMesh) -> Iterator[dict[AxisName, int]]:

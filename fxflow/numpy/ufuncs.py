@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from fxflow.core.arrays import Array, Aval, Placed, dtypes, not_an_array, placed
 from fxflow.core.arrays.promotion import lub
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EVAL, EvalTrace, library
+from fxflow.core.runtime.eager import EVAL, EvalTrace, library, plans_of
 from fxflow.core.spmd.partition import common_place
 from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import SCALARS, host_beside
@@ -62,7 +62,7 @@ class ufunc(Generic[R]):
         self.__wrapped__ = function
         named = _named(function, name)
         self._eager = library()(named)
-        self._plans: dict[Any, Callable[..., R]] = self._eager.plans  # type: ignore[attr-defined]
+        self._plans = cast("dict[Any, Callable[..., R]]", plans_of(self._eager))
 
     def __call__(self, *args: Any) -> R:
         """Applies the function."""

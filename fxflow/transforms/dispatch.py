@@ -16,7 +16,7 @@ from typing import Any
 
 from fxflow.core import tree
 from fxflow.core.arrays.array import Array, buffer_of, require_alive
-from fxflow.core.arrays.array_type import Placed, placed_on
+from fxflow.core.arrays.array_type import Placed
 from fxflow.core.arrays.convert import as_array, is_arraylike
 from fxflow.core.caches import Cache, on_clear
 from fxflow.core.ir.trace import state
@@ -39,6 +39,13 @@ _get_placed = attrgetter("_placed")
 _get_buffer = attrgetter("_buffer")
 
 
+Runner = tuple[Callable[[Sequence[Array], list[Any]], Any], bool]
+"""A function from the leaves of the arguments and their buffers to the result; and
+whether it takes None for the buffer of an array in host memory, which it puts where it
+is needed itself."""
+Fast = Cache[Any, Runner]
+
+
 class _Caches:
     """What was traced and compiled for one function and one set of options."""
 
@@ -53,11 +60,9 @@ class _Caches:
         "turns",
     )
 
-    def __init__(self) -> None:
-        # From structure (and static arguments), types and places to a function of the
-        # leaves and their buffers.
-        self.fast: Cache[Any, Callable[[Sequence[Array], list[Any]], Any]]
-        self.fast = Cache("calls of jit")
+    def __init__(self, fast: Fast | None = None) -> None:
+        # From structure (and static arguments), types and places.
+        self.fast: Fast = Cache("calls of jit") if fast is None else fast
         # What the last call had: comparing is cheaper than hashing.
         self.last: tuple[Any, Any, Any] = (None, None, None)
         self.traced: Cache[Any, Traced] = Cache("traces", MAX_TRACED, by_options=True)
@@ -73,11 +78,11 @@ class _Caches:
         self.signatures: deque[Signature] = deque(maxlen=MAX_TRACED)
 
     def find(self, key: Any, placeds: list[Placed]) -> Any:
-        """Returns the function for a signature that is not the last one, or None."""
-        run = self.fast.get((key, *placeds))
-        if run is not None:
-            self.last = (placeds, key, run)
-        return run
+        """Returns the runner for a signature that is not the last one, or None."""
+        runner = self.fast.get((key, *placeds))
+        if runner is not None:
+            self.last = (placeds, key, runner)
+        return runner
 
     def keep_traced(self, key: Any, traced: Traced) -> None:
         """Keeps what was traced for a signature; the oldest go when it is too much."""
@@ -113,9 +118,13 @@ def _forget_fast() -> None:
 on_clear(_forget_fast)
 
 
-def new_caches() -> _Caches:
-    """Returns empty caches for one function."""
-    made = _Caches()
+def new_caches(fast: Fast | None = None) -> _Caches:
+    """Returns empty caches for one function.
+
+    Args:
+      fast: the table that its short path looks into, if that is another function's.
+    """
+    made = _Caches(fast)
     _all_caches.add(made)
     return made
 
@@ -164,17 +173,17 @@ class CachedCall:
                 except AttributeError:  # numbers, NumPy arrays
                     leaves = _as_arrays(leaves)
                     placeds = [*map(_get_placed, leaves)]
-                known, structure, run = caches.last
+                known, structure, runner = caches.last
                 if placeds != known or structure != key:
-                    run = caches.find(key, placeds)
+                    runner = caches.find(key, placeds)
             except (AttributeError, TypeError):  # traced, not an array, not hashable
-                run = None
-            if run is not None:
+                runner = None
+            if runner is not None:
+                run, puts = runner
                 try:
                     raw = [*map(_get_buffer, leaves)]
                 except AttributeError:  # an array lives in host memory only
-                    moves = getattr(run, "moves", False)
-                    raw = [None if moves else buffer_of(leaf) for leaf in leaves]
+                    raw = [None if puts else buffer_of(leaf) for leaf in leaves]
                 try:
                     return run(leaves, raw)
                 except RuntimeFailure as error:
@@ -238,7 +247,7 @@ class CachedCall:
         else:
             _, treedef, statics = self._split(args, kwargs)
             key = (treedef, statics)
-        self._caches.fast.keep((key, *placeds), _fast_runner(compiled, placeds))
+        self._caches.fast.keep((key, *placeds), _runner(compiled, placeds))
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls what is not known yet."""
@@ -252,56 +261,48 @@ def _as_arrays(leaves: list[Any]) -> list[Any]:
     return leaves
 
 
-def _fast_runner(
-    compiled: Compiled, placeds: Sequence[Placed]
-) -> Callable[[Sequence[Array], list[Any]], Any]:
-    """Returns the cheapest function of the leaves and their buffers.
+def _runner(compiled: Compiled, placeds: Sequence[Placed]) -> Runner:
+    """Returns the cheapest way to run a program.
 
     Args:
       compiled: the program.
       placeds: types and places of the leaves as they are given.
     """
+    placements = compiled.program.placements[len(compiled.constants) :]
+    moving = {
+        i: placement
+        for i, placement in zip(compiled.lowered.kept, placements, strict=True)
+        if not placeds[i].placement.same_layout(
+            placement, len(placeds[i].aval.physical.shape)
+        )
+    }
+    run = _run_in_place(compiled)
+    if not moving:
+        return run, False
+
+    def run_moved(leaves: Sequence[Array], raw: list[Any]) -> Any:
+        there = [
+            buffer_of(leaf) if buffer is None and i not in moving else buffer
+            for i, (leaf, buffer) in enumerate(zip(leaves, raw, strict=True))
+        ]
+        for i, placement in moving.items():
+            there[i] = buffer_at(leaves[i], placement)
+        return run(leaves, there)
+
+    return run_moved, True
+
+
+def _run_in_place(compiled: Compiled) -> Callable[[Sequence[Array], list[Any]], Any]:
+    """Returns the function for leaves that are where the program takes them."""
     program = compiled.program
     run = program.run
     out_tree = compiled.out_tree
-    places = program.placements
-    held = len(compiled.constants)
-    constants = [
-        buffer_at(c, place)
-        for c, place in zip(compiled.constants, places[:held], strict=True)
-    ]
+    # The first placements are those of the constants.
+    constants = list(map(buffer_at, compiled.constants, program.placements))
     kept = compiled.lowered.kept
-    targets = dict(zip(kept, places[held:], strict=True))
-    moving = [
-        (i, place)
-        for i, place in targets.items()
-        if not placeds[i].placement.same_layout(
-            place, len(placeds[i].aval.physical.shape)
-        )
-    ]
-    if moving:
-        stay = [
-            placed_on(p.aval, targets.get(i, p.placement), p.committed)
-            for i, p in enumerate(placeds)
-        ]
-        run_there = _fast_runner(compiled, stay)
-
-        def run_moved(leaves: Sequence[Array], raw: list[Any]) -> Any:
-            there = [
-                buffer_of(leaf) if buffer is None and i not in goals else buffer
-                for i, (leaf, buffer) in enumerate(zip(leaves, raw, strict=True))
-            ]
-            for i, place in moving:
-                there[i] = buffer_at(leaves[i], place)
-            return run_there(leaves, there)
-
-        # What has no buffer yet gets one where it is needed.
-        run_moved.moves = True  # type: ignore[attr-defined]
-        goals = dict(moving)
-        return run_moved
     unflatten = out_tree.unflatten
     donated = [i for i, give in enumerate(compiled.lowered.traced.donated) if give]
-    whole = not constants and kept == list(range(len(placeds)))
+    whole = not constants and kept == list(range(len(compiled.in_avals)))
     if donated:
 
         def run_donated(leaves: Sequence[Array], raw: list[Any]) -> Any:

@@ -29,7 +29,7 @@ from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.once import once
 from fxflow.core.runtime.eager import EVAL, EvalTrace, options
 from fxflow.core.runtime.execute import check_finite
-from fxflow.devices.meshes import current_mesh, note_asked, times_asked
+from fxflow.devices.meshes import current_mesh, mesh_reads, note_mesh_read
 from fxflow.errors import ArgumentError, NonFiniteError, NonHashableStaticError
 from fxflow.lax.calls import JitCall
 from fxflow.lax.transfer import as_sharding, is_place, put_traced, require_fit
@@ -42,7 +42,7 @@ from fxflow.transforms.arguments import (
     require_callable,
     signature_of,
 )
-from fxflow.transforms.dispatch import CachedCall, caches_for
+from fxflow.transforms.dispatch import CachedCall, Fast, caches_for, new_caches
 from fxflow.transforms.explain import Signature, explain_retrace
 from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.stages import Compiled, Lowered, Traced
@@ -64,6 +64,7 @@ class JitFunction(CachedCall):
         in_shardings: Any,
         out_shardings: Any,
         moves: bool = False,
+        fast: Fast | None = None,
     ) -> None:
         functools.update_wrapper(self, fun)
         self._arguments = (
@@ -111,7 +112,7 @@ class JitFunction(CachedCall):
             None if callable(in_shardings) else _frozen(in_shardings),
             _frozen(out_shardings),
         )
-        self._caches = caches_for(fun, options)
+        self._caches = caches_for(fun, options) if fast is None else new_caches(fast)
 
     def __repr__(self) -> str:
         return f"<jit of {self._name}>"
@@ -151,7 +152,7 @@ class JitFunction(CachedCall):
                 )
         placeds = [a._placed for a in arrays]
         compiled = self._compiled(traced, placeds)
-        if state.trace is EVAL and not traced.asks_mesh:
+        if state.trace is EVAL and not traced.reads_mesh:
             self._keep_fast(args, kwargs, compiled, [a._placed for a in given])
         outs = compiled.run(arrays)
         for array, given_one, gives in zip(arrays, given, traced.donated, strict=True):
@@ -179,8 +180,8 @@ class JitFunction(CachedCall):
             # What is traced within another trace may capture what belongs to that.
             alone = not isinstance(state.trace, EvalTrace)
             traced = make() if alone else once(caches.turns, key, find, make)
-        if traced.asks_mesh:
-            note_asked()
+        if traced.reads_mesh:
+            note_mesh_read()
         return traced
 
     def _trace(self, bound: _Bound, avals: Sequence[Any], key: Any) -> Traced:
@@ -192,7 +193,7 @@ class JitFunction(CachedCall):
         caches.traces += 1
         explain_retrace(self._name, signature, caches.signatures, caches.traces)
         caches.signatures.append(signature)
-        asked = times_asked()
+        before = mesh_reads()
         flat = FlatFunction(bound.partial(), bound.treedef, self._name, keywords=True)
         graph, consts = trace_flat(flat, avals, name=self._name, labels=labels)
         traced = Traced(
@@ -214,7 +215,7 @@ class JitFunction(CachedCall):
                 self._name,
             ),
         )
-        traced.asks_mesh = times_asked() > asked
+        traced.reads_mesh = mesh_reads() > before
         if not any(isinstance(c, Tracer) for c in consts):
             caches.keep_traced(key, traced)
         return traced

@@ -449,11 +449,11 @@ class PmapFunction(CachedCall):
             in_shardings=lambda args, kwargs: mine._shardings(mesh, args, kwargs),
             out_shardings=None,
             moves=True,
+            # What it runs is found by the pmap's own calls.
+            fast=None if mesh.is_multi_process else self._caches.fast,
         )
         self._static_argnums = jitted._static_argnums
         self._static_argnames = jitted._static_argnames
-        if not mesh.is_multi_process:
-            jitted._caches.fast = self._caches.fast
         return jitted
 
     def _shardings(
@@ -585,7 +585,7 @@ class _AcrossProcesses:
         outs = compiled.run(arrays)
         if config.debug_nans or config.debug_infs:
             check_finite(self.mapped._name, outs)
-        elif not compiled.lowered.traced.asks_mesh:
+        elif not compiled.lowered.traced.reads_mesh:
             self.mapped._keep_fast(args, kwargs, compiled, placeds)
         return compiled.out_tree.unflatten(outs)
 
@@ -619,16 +619,16 @@ class _AcrossProcesses:
         traced = self.trace(*args, **kwargs)
         compiled: Compiled | None = traced.graph.memo.get("own slices")
         if compiled is None:
-            compiled = traced.lower().compile()
-            program = compiled.program
-            compiled.program = Program(
+            lowered = traced.lower()
+            program = lowered.compile().program
+            of_slices = Program(
                 program.executable,
                 [self._here(place) for place in program.placements],
                 [self._own(placed) for placed in program.out_placeds],
                 program.text,
                 program.calls_python,
             )
-            traced.graph.memo["own slices"] = compiled
+            compiled = traced.graph.memo["own slices"] = Compiled(lowered, of_slices)
         return compiled
 
     def _here(self, place: buffers.Placement) -> buffers.Placement:

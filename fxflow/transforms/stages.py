@@ -33,11 +33,10 @@ class Traced:
       keep_unused: whether the program takes arguments that it does not need.
       in_shardings: where each leaf of the arguments is to be, or None.
       out_shardings: where each leaf of the result is to be, or None.
-      asks_mesh: whether it depends on the current mesh.
+      reads_mesh: whether it depends on the current mesh.
     """
 
     __slots__ = (
-        "asks_mesh",
         "consts",
         "donated",
         "graph",
@@ -49,6 +48,7 @@ class Traced:
         "options",
         "out_shardings",
         "out_tree",
+        "reads_mesh",
     )
 
     def __init__(
@@ -68,7 +68,7 @@ class Traced:
     ) -> None:
         self.in_shardings = tuple(in_shardings)
         self.out_shardings = tuple(out_shardings)
-        self.asks_mesh = False
+        self.reads_mesh = False
         self.graph, self.consts = graph, list(consts)
         self.in_tree, self.out_tree, self.name = in_tree, out_tree, name
         self.labels, self.donated = list(labels), tuple(donated)

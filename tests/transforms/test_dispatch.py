@@ -168,7 +168,7 @@ def test_programs_of_ever_new_shapes_are_bounded(monkeypatch):
         warnings.simplefilter("ignore", RetraceWarning)
         for size in range(1, 41):
             assert float(jitted(fnp.ones(size)).sum()) == 2.0 * size
-            programs.add(next(reversed(jitted._caches.fast.values())))
+            programs.add(next(reversed(jitted._caches.fast.values()))[0])
         assert fun.traces == jitted._caches.traces == 40
         assert len(jitted._caches.traced) <= 8 and len(jitted._caches.fast) <= 8
         gc.collect()

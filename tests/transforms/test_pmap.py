@@ -281,7 +281,7 @@ def test_traces_once():
         (
             lambda: pmap(lambda x: x, out_axes=None)(X),
             ArgumentError,
-            "may differ along",
+            "may vary along",
         ),
         (lambda: pmap(lambda x: "a")(X), ArgumentError, "the function returned"),
         (lambda: mapped("abc"), ArgumentError, "an argument is"),

@@ -26,7 +26,7 @@ from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer, state
-from fxflow.core.runtime.eager import options
+from fxflow.core.runtime.eager import options, plans_of
 
 # Graphs kept; the oldest half goes when there are more.
 MAX_BODIES = 1024
@@ -153,7 +153,7 @@ def _function_key(function: types.FunctionType, inside: tuple[Any, ...]) -> Any:
     for i, outer in enumerate(inside):
         if outer is function:
             return "recursion", i
-    if hasattr(function, "plans"):  # a library function: its closure is a cache
+    if plans_of(function) is not None:  # a library function: its closure is a cache
         return _Same(function)
     if source.is_internal(code.co_filename) and function.__closure__ is None:
         return _Same(function)

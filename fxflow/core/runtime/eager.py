@@ -255,45 +255,37 @@ def _primitive_plan(
     outputs = [Var(a) for a in primitive.out_avals([p.aval for p in placeds], params)]
     node = Node(primitive, inputs, outputs, params)
     graph = Graph(inputs, [node], outputs, primitive.name)
-    plan = graph_plan(graph, placeds, primitive.name)
-    if primitive.multi:
-        return plan
-    return _only(plan)
+    return graph_plan(graph, placeds, primitive.name, single=not primitive.multi)
 
 
-def _only(plan: Plan) -> Plan:
-    single = getattr(plan, "single", None)
-    if single is not None:
-        return cast(Plan, single)
-
-    def first(*arrays: Array) -> Array:
-        return cast(Array, plan(*arrays)[0])
-
-    return first
-
-
-def graph_plan(graph: Graph, placeds: Sequence[Placed], name: str) -> Plan:
+def graph_plan(
+    graph: Graph, placeds: Sequence[Placed], name: str, single: bool = False
+) -> Plan:
     """Returns a function from arrays (one for each input) to the list of results.
 
     Args:
       graph: to run.
       placeds: types and places of the arguments.
       name: for messages and profiles.
+      single: whether it returns the only result itself.
     """
     placement, committed = common_place(placeds, name, mesh_in(graph))
+    check = config.debug_nans or config.debug_infs
+    plan: Plan
     if runs_on_host(graph, placement):
-        plan = host_plan(graph, placement, committed)
+        plan = host_plan(graph, placement, committed, single and not check)
+        if single and not check:
+            return plan
     else:
         plan = _CompiledPlan(graph, placeds, name)
-    if not (config.debug_nans or config.debug_infs):
-        return plan
 
-    def checked(*arrays: Array) -> list[Array]:
+    def checked(*arrays: Array) -> Any:
         outs: list[Array] = plan(*arrays)
-        check_finite(f"{name} at {source.user_line()}", outs)
-        return outs
+        if check:
+            check_finite(f"{name} at {source.user_line()}", outs)
+        return outs[0] if single else outs
 
-    return checked
+    return checked if check or single else plan
 
 
 _programs: OrderedDict[_CompiledPlan, None] = OrderedDict()
@@ -352,7 +344,9 @@ class _Quiet(threading.local):
 quiet = _Quiet()
 
 
-def host_plan(graph: Graph, placement: Any, committed: bool) -> Plan:
+def host_plan(
+    graph: Graph, placement: Any, committed: bool, single: bool = False
+) -> Plan:
     """Returns a function that runs a graph with NumPy.
 
     It is written out as Python source, since interpreting the graph would cost more
@@ -362,6 +356,7 @@ def host_plan(graph: Graph, placement: Any, committed: bool) -> Plan:
       graph: of operations with a NumPy rule.
       placement: the host's.
       committed: whether the results stay there.
+      single: whether it returns the only result itself, not a list.
     """
     scope: dict[str, Any] = {
         "host_of": host_of,
@@ -424,14 +419,10 @@ def host_plan(graph: Graph, placement: Any, committed: bool) -> Plan:
     head = ", ".join(arguments)
     body = "\n".join("  " + line for line in lines)
     listed = ", ".join(results)
-    code = f"def plan({head}):\n{body}\n  return [{listed}]\n"
-    if len(results) == 1:
-        code += f"def single({head}):\n{body}\n  return {listed}\n"
+    result = listed if single else f"[{listed}]"
+    code = f"def plan({head}):\n{body}\n  return {result}\n"
     exec(compile(code, f"<fxflow host plan of {graph.name}>", "exec"), scope)
-    plan: Any = scope["plan"]
-    if len(results) == 1:
-        plan.single = scope["single"]
-    return cast(Plan, plan)
+    return cast(Plan, scope["plan"])
 
 
 def _compact(view: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -537,6 +528,11 @@ def library(*static: str) -> Callable[[F], F]:
         return cast(F, call)
 
     return decorate
+
+
+def plans_of(function: Any) -> Cache[Any, Plan] | None:
+    """Returns the plans of a library function; None for any other function."""
+    return getattr(function, "plans", None)
 
 
 def _overridden(
@@ -734,12 +730,14 @@ def _library_plan(
     for position, integer in integers.items():
         _check_fits(integer, graph.inputs[len(consts) + position], graph)
     constants = [as_array(c) for c in consts]
-    plan = graph_plan(graph, [a._placed for a in (*constants, *arrays)], name)
     treedef = structure[0]
+    single = tree.treedef_is_leaf(treedef)
+    placeds = [a._placed for a in (*constants, *arrays)]
+    plan = graph_plan(graph, placeds, name, single)
     if constants:
-        plan = _with_constants(plan, constants)
-    if tree.treedef_is_leaf(treedef):
-        return _only(plan)
+        plan = functools.partial(plan, *constants)
+    if single:
+        return plan
     unflatten = treedef.unflatten
 
     def structured(*values: Array) -> Any:
@@ -761,10 +759,3 @@ def _check_fits(integer: int, var: Var, graph: Graph) -> None:
             dtype = node.params["new_dtype"]
             if dtypes.is_integer(dtype):
                 dtypes.of_python(integer, dtype)
-
-
-def _with_constants(plan: Plan, constants: Sequence[Array]) -> Plan:
-    def call(*arrays: Array) -> Any:
-        return plan(*constants, *arrays)
-
-    return call
