@@ -32,6 +32,7 @@ from fxflow.lax.reduction import reduce_or
 from fxflow.lax.select import select
 from fxflow.lax.special import Special, scaled
 
+# It takes O(√max(a, b)) steps (Press et al., Numerical Recipes, 6.4).
 _MAX_STEPS = 2_000
 
 
@@ -39,6 +40,7 @@ def _fraction(a: Any, b: Any, x: Any) -> Any:
     """Returns 1 + d₁/(1 + d₂/(1 + …))⁻¹, inverted: the fraction of DLMF 8.17.22."""
     dtype = typeof(x).dtype
     one = arith.constant(1, dtype)
+    # Stands for a denominator of zero, as Thompson and Barnett propose.
     tiny = arith.constant(dtypes.finfo(dtype).tiny * 16, dtype)
     eps = arith.constant(dtypes.finfo(dtype).eps, dtype)
 
@@ -87,11 +89,15 @@ def _betainc(a: Any, b: Any, x: Any) -> Any:
     inf = arith.constant(np.inf, dtype)
     proper = bitwise_and(_within(a, zero, inf), _within(b, zero, inf))
     inside = bitwise_and(proper, _within(x, zero, one))
+    # Harmless values elsewhere: one loop runs for all elements until the last
+    # converges.
     a_, b_ = select(inside, a, one), select(inside, b, one)
     x_ = select(inside, x, scaled(0.5, full_like(x, 1)))
+    # Beyond the mean the fraction of 1 - Iₓ(a, b) = I₁₋ₓ(b, a) converges faster.
     mirrored = gt(x_, div(add(a_, one), add(add(a_, b_), scaled(2.0, full_like(x, 1)))))
     p, q = select(mirrored, b_, a_), select(mirrored, a_, b_)
     y = select(mirrored, sub(one, x_), x_)
+    # Not log(1 - x), which loses the digits of a small x.
     log_y = select(mirrored, log1p(neg(x_)), log(x_))
     log_rest = select(mirrored, log(x_), log1p(neg(x_)))
     head = sub(add(mul(p, log_y), mul(q, log_rest)), log_beta(p, q))

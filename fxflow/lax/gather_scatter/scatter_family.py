@@ -279,6 +279,7 @@ def read_back(params: dict[str, Any], x: Any, indices: Any, updates_shape: Any) 
         indices,
         dimension_numbers=numbers.gather(),
         slice_sizes=tuple(
+            # An empty axis has no slice of length 1.
             min(k, n) if d in gone else k
             for d, (k, n) in enumerate(zip(sizes, aval.shape, strict=True))
         ),

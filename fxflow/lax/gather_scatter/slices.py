@@ -29,6 +29,7 @@ def bounds_text(ctx: Context, aval: Aval, upper: Sequence[int]) -> tuple[str, st
     """Writes 0 and the largest start of each component, as large as the indices."""
     most = int(dtypes.iinfo(aval.dtype).max)
     row = Aval((len(upper),), aval.dtype)
+    # A bound that the dtype cannot hold cannot be exceeded by such an index either.
     values = np.asarray([min(n, most) for n in upper], aval.dtype)
     names = []
     for value in (np.zeros_like(values), values):
@@ -111,6 +112,7 @@ class Window:
         inside = None if clip else np.ones(batch, bool)
         for component, d in enumerate(self.index_map):
             at = indices[..., component].astype(np.int64)
+            # What int64 does not hold came out negative, but lies beyond any axis.
             if indices.dtype == np.uint64:
                 at = np.where(at < 0, np.iinfo(np.int64).max, at)
             last = max(shape[d] - self.sizes[d], 0)

@@ -127,6 +127,7 @@ class Eig(MultipleResults):
             return [w], [dw]
         ones = identity(shape, dtype)
         gaps = sub(as_columns(w, shape), as_rows(w, shape))
+        # One over the gap, and 0 on the diagonal, where the gap is 0.
         f = sub(div(full_like(ones, 1), add(gaps, ones)), ones)
         dv = matmul(v, mul(f, inner))
         last = len(shape) - 2

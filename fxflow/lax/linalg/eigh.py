@@ -97,6 +97,7 @@ class Eigh(MultipleResults):
             return [v, w], [full_like(v, 0), full_like(w, 0)]
         ones = identity(shape, dtype)
         gaps = sub(as_columns(w, shape), as_rows(w, shape))
+        # One over the gap, and 0 on the diagonal, where the gap is 0.
         weights = sub(div(full_like(ones, 1), add(gaps, ones)), ones)
         inner = matmul(adjoint(v), matmul(symmetrized(t), v))
         dv = matmul(v, mul(convert_element_type(weights, typeof(v).dtype), inner))

@@ -80,6 +80,7 @@ class Geqrf(MultipleResults):
         ]
         for position in np.ndindex(*x.shape[:-2]):
             if x[position].size:
+                # NumPy shows LAPACK's column-major memory as it is: transposed.
                 flipped, factors = np.linalg.qr(x[position], mode="raw")
                 outs[0][position], outs[1][position] = flipped.T, factors
         return outs
@@ -155,6 +156,7 @@ class HouseholderProduct(Primitive):
         for position in np.ndindex(*a.shape[:-2]):
             q = np.eye(m, n, dtype=a.dtype)
             for k in reversed(range(taus.shape[-1])):
+                # The 1 is not stored: R has its diagonal there.
                 v = np.concatenate([np.zeros(k), [1], a[position][k + 1 :, k]])
                 v = v.astype(a.dtype)
                 q = q - taus[position][k] * np.outer(v, v.conj() @ q)
@@ -302,6 +304,7 @@ class Geqp3(MultipleResults):
             return [zero, positions, none]
         if ctx.platform != "cpu":
             return host_call(ctx, self, operands)
+        # To LAPACK 0 means that a column may be exchanged.
         (free,) = zeros_text(ctx, [order])
         packed, exchanged, taus = call(
             ctx,

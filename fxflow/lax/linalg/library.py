@@ -86,6 +86,7 @@ def call(
       aliases: pairs (result, operand) that may share memory.
     """
     single = len(results) == 1
+    # The libraries work in place; XLA copies an operand that is used again later.
     shared = ", ".join(
         "#stablehlo.output_operand_alias<output_tuple_indices = "
         f"[{'' if single else out}], operand_index = {i}, operand_tuple_indices = []>"

@@ -102,6 +102,7 @@ class Lu(MultipleResults):
         for position in np.ndindex(*x.shape[:-2]):
             a, pivots, order = x[position].copy(), out[1][position], np.arange(m)
             for k in range(min(m, n)):
+                # What LAPACK takes for the size of a complex pivot.
                 size = np.abs(a[k:, k].real) + np.abs(a[k:, k].imag)
                 p = k + int(np.argmax(size))
                 pivots[k] = p
