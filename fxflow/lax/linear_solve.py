@@ -159,6 +159,7 @@ class LinearSolve(HigherOrder):
         # What the solvers return beside `x` may be mapped by one of them alone.
         extra = [False] * (len(p.solve.outputs) - len(rhs))
         flags = list(have)
+        # To a fixed point: a part that becomes mapped may make others mapped.
         while True:
             given = [*fixed, *flags]
             found = [
@@ -241,6 +242,7 @@ def custom_linear_solve(
     )
     _require_like(name, "solve", treedef, avals, solved.out_tree, solved.graph, has_aux)
     bodies = [body, solved]
+    # The transposed system is the system itself.
     if symmetric and transpose_solve is None:
         bodies.append(solved)
     if transpose_solve is not None:

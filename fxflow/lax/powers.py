@@ -169,6 +169,7 @@ def _slope_of_base(x: Any, y: Any) -> Any:
 def _slope_of_exponent(out: Any, x: Any) -> Any:
     dtype = typeof(x).dtype
     one, zero = arith.constant(1, dtype), arith.constant(0, dtype)
+    # At x = 0 the result is 0 for y > 0, and 0 · log 0 would be nan.
     return mul(out, log(select(eq(x, zero), one, x)))
 
 

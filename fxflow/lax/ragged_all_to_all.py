@@ -150,6 +150,7 @@ class RaggedAllToAll(Collective):
             if groups is None
             else at_index(index_in_group(groups), axes)
         )
+        # Slices may overlap in `operand`: each comes back to room of its own first.
         back = mul(add(broadcast_in_dim(mul(mine, each), (count,), ()), slots), length)
         returned = RaggedAllToAll.bind(
             cotangent,
@@ -163,6 +164,7 @@ class RaggedAllToAll(Collective):
         )
         steps = _steps(count, length)
         at = add(_column(starts, length), steps)
+        # Beyond its size a slice has nothing to add: out of bounds, which is dropped.
         at = select(lt(steps, _column(sizes, length)), at, full(at.shape, shape[0]))
         cts[0] = scatter_add(
             full(shape, 0, operand.aval.dtype),

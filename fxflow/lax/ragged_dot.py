@@ -152,6 +152,7 @@ class RaggedDot(Primitive):
             preferred_element_type=aval.dtype,
         )
         for position in np.ndindex(*ranges.shape[:-1]):
+            # Ranges are data: nothing keeps them within the rows.
             low, high = np.clip(ranges[position], 0, lhs.shape[ragged])
             rows = slice(low, max(low, high))
             left: list[Any] = [slice(None)] * lhs.ndim
@@ -320,6 +321,7 @@ class RaggedDot(Primitive):
         left, right, own = mapped
         inner = typeof(ranges).ndim - 2 - own > count
         free = len(free_axes(typeof(x).ndim - left, lc, lb))
+        # Only the matrices differ: one more free axis of theirs.
         if right and not left and not own:
             position = front + count + free
         elif not right and ((left and not own and not inner) or group is not None):
@@ -333,6 +335,7 @@ class RaggedDot(Primitive):
                     ranges = _with_axis(ranges, at + own, n, False)
                 ranges = _with_axis(ranges, count, size, own)
         else:
+            # Else all differ together: one more batch axis.
             x, y = materialize(x, size, left), materialize(y, size, right)
             if not own and typeof(ranges).ndim > 2:
                 ranges = _with_axis(ranges, 0, size, False)

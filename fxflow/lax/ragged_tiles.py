@@ -123,6 +123,7 @@ def _each_tile(
     def body(carry: Any) -> Any:
         i, value = carry
         behind = convert_element_type(le(ends, i), np.int32)
+        # The group of tile i: as many groups end before it.
         at = ReduceSum.bind(behind, axes=(0,))
         # How many tiles of the same group came before.
         past = sub(i, sub(_element(ends, at), _element(tiles, at)))
@@ -132,6 +133,7 @@ def _each_tile(
         for n in reversed(lengths):
             positions.insert(0, rem(rest, n))
             rest = div(rest, n)
+        # A tile at the end is moved inside; `kept` masks the rows before `low`.
         base = min(low, length - size)
         tile = Tile(size, base, low, _element(last, at), positions)
         return add(i, 1), step(value, tile)

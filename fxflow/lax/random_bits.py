@@ -418,6 +418,7 @@ def _seed_words(seed: Any) -> Any:
         value = int(seed)
         if not -(1 << 63) <= value < 1 << 64:
             raise OverflowError(f"key: the seed must fit 64 bits, got {value}")
+        # As in JAX, a seed has 32 bits where integers do.
         high = (value >> 32) & MASK if config.x64 else 0
         return put_host(np.array([high, value & MASK], WORD), Aval((2,), WORD))
     array = _integer(seed, "key: the seed")

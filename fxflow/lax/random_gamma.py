@@ -77,6 +77,7 @@ class RandomGamma(Primitive):
         if log_space:
             tiny = full_like(out, float(dtypes.finfo(typeof(out).dtype).tiny))
             sample = exp(out)
+            # exp underflows where the logarithm is still a number.
             sample = select(eq(sample, 0.0), tiny, sample)
         slope = table["random_gamma_grad"].bind(alpha, sample)
         if log_space:
@@ -107,6 +108,7 @@ def _sample(words: Any, alpha: Any, log_space: bool) -> Any:
     """
     dtype = typeof(alpha).dtype
     large = ge(alpha, 1.0)
+    # Below 1 by Γ(a) ~ Γ(a + 1) U^(1/a).
     d = sub(select(large, alpha, add(alpha, 1.0)), 1 / 3)
     c = div(1 / 3, sqrt(d))
     loop_words, boost_words = draws.split(words, 2)
@@ -117,6 +119,7 @@ def _sample(words: Any, alpha: Any, log_space: bool) -> Any:
         boost = mul(log_u, div(1.0, alpha))
         boost = select(none, full_like(boost, 0), boost)
         return add(add(log(d), log(v)), boost)
+    # In (0, 1]: a zero would make the number zero.
     u = sub(1.0, draws.unit(boost_words, (), dtype))
     boost = pow(u, div(1.0, alpha))
     return mul(mul(d, v), select(large, full_like(boost, 1), boost))
@@ -133,6 +136,7 @@ def _accepted(words: Any, c: Any, d: Any) -> Any:
     axes = tuple(range(len(shape)))
 
     def wrong(x2: Any, v: Any, u: Any) -> Any:
+        # The squeeze of Marsaglia and Tsang (2000), then the density itself.
         by_bound = ge(u, sub(1.0, mul(0.0331, square(x2))))
         density = add(mul(x2, 0.5), mul(d, add(sub(1.0, v), log(v))))
         return bitwise_and(by_bound, ge(log(u), density))

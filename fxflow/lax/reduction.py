@@ -128,6 +128,7 @@ class Reduction(Primitive):
         def call(operand: Any) -> Any:
             dtype = operand.dtype
             if dtype.char in NATIVE and operand.size:
+                # Without a dtype NumPy adds small integers in 64 bits.
                 return reduce_(operand, axes, dtype)
             wide = np.float32 if dtypes.is_floating(dtype) else np.int32
             if dtype.char in NATIVE:
@@ -282,6 +283,7 @@ class ReduceMin(Extremum):
     name = "reduce_min"
     hlo = "stablehlo.minimum"
     ufunc = np.minimum
+    # Negative: as ordered bits it lies below everything.
     nan = -np.nan
 
     def identity(self, dtype: Any) -> Any:

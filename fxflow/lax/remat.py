@@ -175,6 +175,7 @@ def _split(split: LinearGraphs, count: int, policy: Policy | None) -> LinearGrap
     needed = {a for a in residuals if type(a) is Var}
     kept: list[Var] = []
     again: list[Node] = []
+    # Backwards: what a node reads is needed only if the node is computed again.
     for node in reversed(primal.nodes):
         wanted = [v for v in node.outputs if v in needed]
         if not wanted:

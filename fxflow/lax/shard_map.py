@@ -176,6 +176,8 @@ class ShardMap(HigherOrder):
         in_specs = tuple(chosen(in_specs, held))
         outside, outer_indices = module.manual, module.indices
         module.indices = {}
+        # A manual computation sees no value from outside: what an outer one knows of
+        # its indices comes in as an operand.
         for name, index in outer_indices.items():
             if name not in axes and uses_index(graph, name):
                 operands += (index,)
@@ -201,6 +203,7 @@ class ShardMap(HigherOrder):
             *(pair for pair in outside if pair[0] not in axes),
             *((name, mesh) for name in axes),
         )
+        # gloo reduces arrays one by one; see core/spmd/collective_combiner.
         if module.spans_processes and module.platform == "cpu":
             scope = named_axes((name, m.shape[name]) for name, m in module.manual)
             graph = with_combined_reductions(graph, scope)
@@ -239,6 +242,7 @@ class ShardMap(HigherOrder):
         ]
         mapped_in = [True] * len(values)
         with manual_axes(mesh, axes, tracked=False):
+            # Each axis is put in front of the others: the first one last.
             for name in reversed(axes):
                 size = mesh.shape[name]
                 derived, _ = batch_graph(
@@ -368,6 +372,8 @@ class ShardMap(HigherOrder):
         over = state.spmd if set(p.axes).issuperset(state.spmd) else ()
         if over:
             _require_divisible(size, over, mesh, graph, (*p.in_specs, *p.out_specs))
+        # Inside, a device has its own part of the mapped axis: nothing is left to
+        # divide.
         divided, state.spmd = state.spmd, ()
         try:
             with p.inside():

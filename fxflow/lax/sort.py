@@ -125,6 +125,8 @@ class Sort(MultipleResults):
                     f"({aval.mlir}, {aval.mlir}) -> {flag.mlir}"
                 )
 
+            # Lexicographically: less by the first key, or equal there and less by the
+            # others.
             *outer, last = pairs
             result = compare("LT", *last)
             for pair in reversed(outer):

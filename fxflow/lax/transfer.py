@@ -110,6 +110,8 @@ class DevicePut(Structural):
 
     def lower(self, ctx: Context, x: str, *, to: Target, memory: Memory) -> str:
         """A constraint, where there are several devices, and a move to the memory."""
+        # A layout is changed in the device's own memory: a value comes there before,
+        # and leaves it after.
         if type(memory) is Move and memory.kind is None:
             x = _annotated(ctx, x, "device")
         to = _layout(to)
@@ -297,6 +299,8 @@ def _batched(to: Any) -> Any:
 def _annotated(ctx: Context, x: str, kind: str) -> str:
     """Writes a move to a kind of memory."""
     (aval,) = ctx.avals_in
+    # GPUs ignore a result's attribute, so every move is a call (found with XLA's
+    # compilers).
     return ctx.emit(
         f"stablehlo.custom_call @annotate_device_placement({x}) "
         '{backend_config = "", has_side_effect = true, mhlo.frontend_attributes = '

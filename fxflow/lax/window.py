@@ -158,6 +158,7 @@ class ReduceWindowSum(WindowReduction, Linear):
             shape, typeof(cotangent).shape, *window, strict=True
         ):
             size = dilated(w, d)
+            # The full window sum, less the padding of the forward one.
             before = size - 1 - low
             after = dilated(n, b) + size - 1 - dilated(length, s) - before
             config.append((before, after, s - 1))
@@ -278,6 +279,7 @@ class ReduceWindow(MultipleResults):
         shape = views[0].shape[: values[0].ndim]
         size = int(np.prod(window.dimensions))
         rows = [v.reshape(*shape, size) for v in views]
+        # Padding takes no part: an initial value need not be an identity.
         present = host_windows(np.ones(values[0].shape, bool), window, False)
         present = present.reshape(*shape, size)
         outs = [np.full(shape, i, np.asarray(i).dtype) for i in inits]

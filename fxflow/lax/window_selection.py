@@ -213,6 +213,8 @@ class SelectAndScatterAdd(_Selection):
         wide, scalar = x.update(shape=lengths), Aval((), x.dtype)
         zero = ctx.constant(np.zeros((), x.dtype), scalar)
         pair = f"({scalar.mlir}, {scalar.mlir}) -> tensor<i1>"
+        # True keeps what is selected already: of equals the first wins, as in
+        # `_better`.
         how = "GE" if greatest else "LE"
         choose = ctx.region(
             [scalar, scalar],

@@ -92,6 +92,7 @@ class Eig(MultipleResults):
         dtype = dtypes.to_complex(x.dtype)
         outs = [values.astype(dtype)]
         if left:
+            # The rows of V⁻¹ are left eigenvectors.
             rows = np.linalg.inv(vectors)
             other = np.conj(np.swapaxes(rows, -1, -2))
             size = np.linalg.norm(other, axis=-2, keepdims=True)

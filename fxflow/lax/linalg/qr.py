@@ -114,11 +114,13 @@ def _changes(
     low = lower_part(inner, strict=True)
     turn = sub(low, adjoint(low))
     if dtypes.is_complex(aval.dtype):
+        # The diagonal of R stays real: Ω takes the imaginary part.
         phase = imag(diagonal_part(inner))
         turn = add(turn, complex_(full_like(phase, 0), phase))
     dq = add(matmul(q, sub(turn, inner)), right)
     dr = matmul(sub(inner, turn), square)
     if n > k:
+        # The columns beyond the square part are R = Qᴴ x.
         rest = slice_in_dim(x, k, n, axis=aval.ndim - 1)
         rest_change = slice_in_dim(t, k, n, axis=aval.ndim - 1)
         more = add(matmul(adjoint(dq), rest), matmul(adjoint(q), rest_change))

@@ -194,6 +194,7 @@ class Svd(MultipleResults):
         ones = identity(square, typeof(s).dtype)
         columns, rows = as_columns(s, square), as_rows(s, square)
         inverse = _inverse(s, dtype)
+        # The difference of squares by factors keeps the digits of close values.
         gaps = mul(add(columns, rows), sub(columns, rows))
         weights = sub(div(full_like(ones, 1), add(gaps, ones)), ones)
         f = convert_element_type(weights, dtype)
@@ -251,12 +252,15 @@ def _by_eigenvalues(x: Any, full_matrices: bool) -> list[Any]:
     q, r = Qr.bind(x, full_matrices=full_matrices)
     square = corner(r, n, n)
     v, _ = Eigh.bind(matmul(adjoint(square), square), lower=True)
+    # Eigenvalues ascend, singular values descend.
     v = rev(v, (typeof(v).ndim - 1,))
+    # R V is U diag(s); divided by s it would not be orthonormal where s is small.
     turned, scaled = Qr.bind(matmul(square, v), full_matrices=False)
     d = diagonal(scaled)
     s = abs_(d)
     none = eq(s, full_like(s, 0))
     size = convert_element_type(select(none, full_like(s, 1), s), typeof(d).dtype)
+    # The diagonal may be negative or complex, singular values are not.
     phase = select(none, full_like(d, 1), div(d, size))
     u = mul(turned, as_columns(phase, typeof(turned).shape))
     if full_matrices and m > n:

@@ -61,6 +61,7 @@ class Cholesky(Primitive):
                 lapack_target("potrf", x.dtype),
                 [(operands[0], x, 2)],
                 [(x, 2), (info, 0)],
+                # 76 is ord("L").
                 attributes="uplo = 76 : ui8",
                 aliases=[(0, 0)],
             )
@@ -69,6 +70,7 @@ class Cholesky(Primitive):
             result = ctx.emit(
                 f"stablehlo.cholesky {operands[0]}, lower = true : {x.mlir}"
             )
+        # What the libraries leave above the diagonal is not specified.
         (out,) = ctx.compose(lower_part, [result], [x])
         return out
 
@@ -208,6 +210,7 @@ class TriangularSolve(Primitive):
             matrix = matrix.conj()
         if params["left_side"]:
             return np.linalg.solve(matrix, b)
+        # x A = b is Aᵀ xᵀ = bᵀ.
         flipped = np.linalg.solve(np.swapaxes(matrix, -1, -2), np.swapaxes(b, -1, -2))
         return np.ascontiguousarray(np.swapaxes(flipped, -1, -2))
 
@@ -219,6 +222,7 @@ class TriangularSolve(Primitive):
         right = tb
         if type(ta) is not Zero:
             part = lower_part if params["lower"] else upper_part
+            # The rest of the matrix is never read, nor is a unit diagonal.
             change = part(ta, strict=params["unit_diagonal"])
             if params["transpose_a"]:
                 change = adjoint(change) if params["conjugate_a"] else swapped(change)

@@ -245,6 +245,7 @@ def _perturbed(dl: Any, d: Any, du: Any, b: Any) -> Any:
     sides = transpose(b, (ndim - 1, *range(ndim - 1), ndim))
     shape, dtype = typeof(sides).shape[1:], typeof(sides).dtype
     none = full(shape[:-1], 0, dtype)
+    # The last element of `du` is not part of the matrix.
     up = concatenate([slice_in_dim(up, 0, n - 1), expand_dims(none, (0,))], 0)
 
     def wide(v: Any) -> Any:
