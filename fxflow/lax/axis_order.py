@@ -1,6 +1,6 @@
 """Order of axes and elements: `transpose` and `rev`, views on the host.
 
-Arrays of keys are moved as their words.
+Arrays of keys are moved as key data.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fxflow.core.runtime.lowering import Context
 from fxflow.errors import AxisError
 from fxflow.lax.axes import distinct_axes
 from fxflow.lax.families import MOVED, Structural
-from fxflow.lax.keys import is_words, on_words
+from fxflow.lax.keys import is_key_type, map_key_data
 
 
 @register
@@ -93,10 +93,10 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Array:
         )
     if axes == tuple(range(aval.ndim)) and isinstance(operand, Array):
         return operand
-    if is_words(aval):
+    if is_key_type(aval):
         # The axes of the key data stay last.
         words = tuple(range(aval.ndim, aval.physical.ndim))
-        keys: Array = on_words(
+        keys: Array = map_key_data(
             lambda w: Transpose.bind(w, permutation=axes + words), operand
         )
         return keys
@@ -169,7 +169,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Array:
     """
     aval = typeof(operand)
     dims = distinct_axes("rev", dimensions, aval.ndim)
-    if is_words(aval):
-        keys: Array = on_words(lambda w: Rev.bind(w, dimensions=dims), operand)
+    if is_key_type(aval):
+        keys: Array = map_key_data(lambda w: Rev.bind(w, dimensions=dims), operand)
         return keys
     return Rev.bind(operand, dimensions=dims)

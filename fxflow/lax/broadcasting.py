@@ -1,7 +1,7 @@
 """Broadcasting: elements repeated along new axes and axes of length 1.
 
 On the host a view of stride 0, so it costs the same for any size. Arrays of keys are
-repeated as their words.
+repeated as key data.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fxflow.errors import AxisError, ShapeError
 from fxflow.lax.axes import canonical_shape, distinct_axes
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.families import MOVED, Structural
-from fxflow.lax.keys import check, is_words, on_words
+from fxflow.lax.keys import check, is_key_type, map_key_data
 from fxflow.lax.reshaping import Reshape, reshape
 from fxflow.lax.transfer import laid_out
 
@@ -172,11 +172,11 @@ def broadcast_in_dim(
         order = sorted(range(len(dims)), key=dims.__getitem__)
         operand, dims = transpose(operand, order), tuple(sorted(dims))
         aval = typeof(operand)
-    if is_words(aval):
+    if is_key_type(aval):
         inner = aval.dtype.suffix
         last = tuple(range(len(wanted), len(wanted) + len(inner)))
         check(BroadcastInDim, aval, shape=wanted, broadcast_dimensions=dims)
-        keys: Array = on_words(
+        keys: Array = map_key_data(
             lambda w: BroadcastInDim.bind(
                 w, shape=wanted + inner, broadcast_dimensions=dims + last
             ),

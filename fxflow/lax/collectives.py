@@ -48,7 +48,7 @@ from fxflow.lax.collective_movement import (
 from fxflow.lax.collective_reductions import PBroadcast, PMax, PMin, PSum
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.elementwise import div
-from fxflow.lax.keys import is_words, on_words
+from fxflow.lax.keys import is_key_type, map_key_data
 from fxflow.lax.reshaping import reshape
 
 IndexGroups = Sequence[Sequence[int]] | None
@@ -68,10 +68,10 @@ def _bind(primitive: Any, x: Any, **params: Any) -> Any:
 
 
 def _move(x: Any, move: Callable[[Any], Any]) -> Any:
-    """Applies a movement to each leaf; keys move as their words."""
+    """Applies a movement to each leaf; keys move as key data."""
 
     def one(leaf: Any) -> Any:
-        return on_words(move, leaf) if is_words(typeof(leaf)) else move(leaf)
+        return map_key_data(move, leaf) if is_key_type(typeof(leaf)) else move(leaf)
 
     return tree.map(one, x)
 
@@ -609,7 +609,7 @@ def _exchanged(
         split = canonical_axis(what, split_axis, ndim)
         join = canonical_axis(what, concat_axis, ndim)
         if tiled and typeof(leaf).shape[split] % size:
-            _split(leaf, split, size, what)  # tells of keys, not of their words
+            _split(leaf, split, size, what)  # names keys, not key data
 
         def exchanged(value: Any) -> Any:
             if tiled:

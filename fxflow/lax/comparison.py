@@ -179,7 +179,7 @@ def _of_keys(x: Any) -> bool:
 
 
 def _compared_keys(primitive: Any, joined: str, x: Any, y: Any) -> Array:
-    """Returns a comparison of keys: of all their words."""
+    """Returns a comparison of keys: of all their data."""
     name = primitive.name
     x_aval, y_aval = typeof(x), typeof(y)
     if x_aval.dtype != y_aval.dtype:

@@ -19,8 +19,8 @@ from fxflow.lax.axes import canonical_axis, canonical_shape
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.conversion import convert
 from fxflow.lax.families import MOVED, NUMERIC, require_kind
-from fxflow.lax.keys import is_words
-from fxflow.lax.transfer import laid_out, place_like, with_sharding_constraint
+from fxflow.lax.keys import is_key_type
+from fxflow.lax.transfer import laid_out, sharding_like, with_sharding_constraint
 
 
 @register
@@ -163,10 +163,10 @@ def _scalar(name: str, value: Any, dtype: Any, weak_type: bool = False) -> Any:
     aval = typeof(value)
     if aval.ndim:
         raise _not_0d(name, value)
-    if is_words(aval) or dtypes.is_key(wanted):
+    if is_key_type(aval) or dtypes.is_key(wanted):
         if aval.dtype == wanted:
             return value
-        if is_words(aval) or not dtypes.is_integer(aval.dtype):
+        if is_key_type(aval) or not dtypes.is_integer(aval.dtype):
             raise DtypeError(f"{name}: fill_value {aval} cannot become {wanted}")
         word = _scalar(name, value, wanted.base)
         words = broadcast_in_dim(word, wanted.suffix, ())
@@ -217,7 +217,7 @@ def full_like(
     wanted = aval.shape if shape is None else canonical_shape("full_like", shape)
     out = broadcast_in_dim(scalar, wanted, ())
     if sharding is None:
-        sharding = place_like(x, wanted)
+        sharding = sharding_like(x, wanted)
     return out if sharding is None else with_sharding_constraint(out, sharding)
 
 

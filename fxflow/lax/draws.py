@@ -1,6 +1,6 @@
-"""Uniform and normal numbers from the words of keys, on which all samplers are built.
+"""Uniform and normal numbers from key data, on which all samplers are built.
 
-A key is its words u32[2]; of an array of keys u32[*keys, 2], each gives numbers of its
+A key is data u32[2]; of an array of keys u32[*keys, 2], each gives numbers of its
 own, so that results have the shape `(*keys, *shape)`.
 """
 
@@ -25,19 +25,19 @@ from fxflow.lax.slicing import index_in_dim
 UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
 
-def split(words: Any, count: int) -> list[Any]:
-    """Returns the words of `count` new keys (of each key, for an array of keys)."""
-    axis = typeof(words).ndim - 1
-    new = RandomSplit.bind(words, shape=(count,))
+def split(key_data: Any, count: int) -> list[Any]:
+    """Returns the data of `count` new keys (of each key, for an array of keys)."""
+    axis = typeof(key_data).ndim - 1
+    new = RandomSplit.bind(key_data, shape=(count,))
     return [index_in_dim(new, i, axis, keepdims=False) for i in range(count)]
 
 
-def bits(words: Any, width: int, shape: Shape) -> Any:
+def bits(key_data: Any, width: int, shape: Shape) -> Any:
     """Returns random bits of shape `(*keys, *shape)`."""
-    return RandomBits.bind(words, shape=shape, bit_width=width)
+    return RandomBits.bind(key_data, shape=shape, bit_width=width)
 
 
-def unit(words: Any, shape: Shape, dtype: Any) -> Any:
+def unit(key_data: Any, shape: Shape, dtype: Any) -> Any:
     """Returns uniform numbers in [0, 1): the multiples of 2 to the minus mantissa bits.
 
     Random bits fill the mantissa of a number in [1, 2), from which 1 is subtracted.
@@ -46,7 +46,7 @@ def unit(words: Any, shape: Shape, dtype: Any) -> Any:
     width, mantissa = int(info.bits), int(info.nmant)
     # Eight bits are enough for bfloat16's seven.
     drawn = 8 if mantissa < 8 else width
-    number = bits(words, drawn, shape)
+    number = bits(key_data, drawn, shape)
     if drawn != width:
         number = convert_element_type(number, UNSIGNED[width])
     one = int(np.ones((), dtype).view(UNSIGNED[width]))
@@ -54,38 +54,40 @@ def unit(words: Any, shape: Shape, dtype: Any) -> Any:
     return sub(bitcast_convert_type(number, dtype), 1.0)
 
 
-def between(words: Any, shape: Shape, dtype: Any, low: Any, high: Any) -> Any:
+def between(key_data: Any, shape: Shape, dtype: Any, low: Any, high: Any) -> Any:
     """Returns uniform numbers in [low, high), bounds of `dtype` that fit `shape`."""
     constant = type(low) is np.ndarray and type(high) is np.ndarray
     scale = high - low if constant else sub(high, low)
-    moved = add(mul(unit(words, shape, dtype), scale), low)
+    moved = add(mul(unit(key_data, shape, dtype), scale), low)
     return max(low, moved)  # rounding may have gone below
 
 
-def open_unit(words: Any, shape: Shape, dtype: Any) -> Any:
+def open_unit(key_data: Any, shape: Shape, dtype: Any) -> Any:
     """Returns uniform numbers in (-1, 1)."""
     below_one = np.nextafter(np.array(-1, dtype), np.array(0, dtype))
     low, high = arith.constant(below_one, dtype), arith.constant(1, dtype)
-    return between(words, shape, dtype, low, high)
+    return between(key_data, shape, dtype, low, high)
 
 
-def positive_unit(words: Any, shape: Shape, dtype: Any) -> Any:
+def positive_unit(key_data: Any, shape: Shape, dtype: Any) -> Any:
     """Returns uniform numbers in (0, 1), from the smallest normal number on."""
     low = arith.constant(dtypes.finfo(dtype).tiny, dtype)
-    return between(words, shape, dtype, low, arith.constant(1, dtype))
+    return between(key_data, shape, dtype, low, arith.constant(1, dtype))
 
 
-def normal(words: Any, shape: Shape, dtype: Any) -> Any:
+def normal(key_data: Any, shape: Shape, dtype: Any) -> Any:
     """Returns standard normal numbers, by the inverse of the distribution function."""
-    return mul(table["erf_inv"].bind(open_unit(words, shape, dtype)), float(np.sqrt(2)))
+    return mul(
+        table["erf_inv"].bind(open_unit(key_data, shape, dtype)), float(np.sqrt(2))
+    )
 
 
-def exponential(words: Any, shape: Shape, dtype: Any) -> Any:
+def exponential(key_data: Any, shape: Shape, dtype: Any) -> Any:
     """Returns standard exponential numbers, by the inverse distribution function."""
-    return neg(log1p(neg(unit(words, shape, dtype))))
+    return neg(log1p(neg(unit(key_data, shape, dtype))))
 
 
-def signs(words: Any, shape: Shape, dtype: Any) -> Any:
+def signs(key_data: Any, shape: Shape, dtype: Any) -> Any:
     """Returns -1 and 1, each with probability one half."""
-    positive = lt(unit(words, shape, dtypes.default_float()), 0.5)
+    positive = lt(unit(key_data, shape, dtypes.default_float()), 0.5)
     return sub(mul(convert_element_type(positive, dtype), 2), 1)

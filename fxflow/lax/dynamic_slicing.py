@@ -34,7 +34,7 @@ from fxflow.lax.gather_scatter.dimension_numbers import (
 from fxflow.lax.gather_scatter.gather import Gather
 from fxflow.lax.gather_scatter.scatter import Scatter
 from fxflow.lax.joining import concatenate
-from fxflow.lax.keys import check, is_words, on_words
+from fxflow.lax.keys import check, is_key_type, map_key_data
 from fxflow.lax.reshaping import reshape, squeeze
 from fxflow.lax.select import select
 from fxflow.lax.slicing import index_in_dim
@@ -404,9 +404,9 @@ def dynamic_slice(
     aval = typeof(operand)
     sizes = canonical_shape("dynamic_slice", slice_sizes, "slice_sizes")
     starts = _starts("dynamic_slice", aval.shape, start_indices, allow_negative_indices)
-    if is_words(aval):
+    if is_key_type(aval):
         inner = aval.dtype.suffix
-        keys: Array = on_words(
+        keys: Array = map_key_data(
             lambda w: DynamicSlice.bind(
                 w, *starts, *_no_starts(starts, inner), slice_sizes=sizes + inner
             ),
@@ -461,10 +461,10 @@ def dynamic_update_slice(
     starts = _starts(
         "dynamic_update_slice", aval.shape, start_indices, allow_negative_indices
     )
-    if is_words(aval):
+    if is_key_type(aval):
         check(DynamicUpdateSlice, aval, typeof(update), *map(typeof, starts))
         zeros = _no_starts(starts, aval.dtype.suffix)
-        keys: Array = on_words(
+        keys: Array = map_key_data(
             lambda w, u: DynamicUpdateSlice.bind(w, u, *starts, *zeros), operand, update
         )
         return keys

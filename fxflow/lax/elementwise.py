@@ -191,6 +191,7 @@ def _host_sign(x: Any) -> Any:
     if kind(x.dtype) != "f":
         return np.sign(x)
     one = np.array(1).astype(x.dtype)
+    # NumPy's sign of -0.0 is 0.0, XLA's is -0.0.
     return np.where((x == 0) | np.isnan(x), x, np.copysign(one, x))
 
 

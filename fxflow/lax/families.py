@@ -88,7 +88,7 @@ def require_kind(name: str, aval: Aval, kinds: Kinds) -> None:
         accepted = ", ".join(word for letter, word in _WORDS.items() if letter in kinds)
         hint = "convert it with .astype(...) first"
         if dtypes.is_key(aval.dtype):
-            hint = "fxflow.random.key_data gives the words of keys"
+            hint = "fxflow.random.key_data gives key data"
         raise DtypeError(f"{name}: takes {accepted} arrays, got {aval}: {hint}")
 
 

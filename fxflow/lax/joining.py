@@ -17,7 +17,7 @@ from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis, canonical_shape
 from fxflow.lax.families import MOVED, Linear
-from fxflow.lax.keys import check, is_words, on_words
+from fxflow.lax.keys import check, is_key_type, map_key_data
 from fxflow.lax.reshaping import expand_dims, squeeze
 
 
@@ -114,9 +114,11 @@ def concatenate(operands: Values, dimension: int) -> Array:
     axis = canonical_axis("concatenate", dimension, aval.ndim, "dimension")
     if len(values) == 1 and isinstance(values[0], Array):
         return values[0]
-    if is_words(aval):
+    if is_key_type(aval):
         check(Concatenate, *map(typeof, values), dimension=axis)
-        keys: Array = on_words(lambda *w: Concatenate.bind(*w, dimension=axis), *values)
+        keys: Array = map_key_data(
+            lambda *w: Concatenate.bind(*w, dimension=axis), *values
+        )
         return keys
     return Concatenate.bind(*values, dimension=axis)
 
@@ -250,9 +252,9 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     aval = typeof(operand)
     at = canonical_axis("split", axis, aval.ndim)
     lengths = canonical_shape("split", sizes, "sizes")
-    if is_words(aval):
+    if is_key_type(aval):
         check(Split, aval, sizes=lengths, axis=at)
-        pieces = on_words(lambda w: Split.bind(w, sizes=lengths, axis=at), operand)
+        pieces = map_key_data(lambda w: Split.bind(w, sizes=lengths, axis=at), operand)
     else:
         pieces = Split.bind(operand, sizes=lengths, axis=at)
     return list(pieces)

@@ -1,4 +1,4 @@
-"""Random keys as operands: what moves elements moves the words of keys."""
+"""Random keys as operands: what moves elements moves the key data."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from fxflow.core.arrays import Aval, dtypes, typeof
 from fxflow.core.ir.primitive import table
 
 
-def is_words(aval: Aval) -> bool:
-    """Returns whether a type is of keys, which operations see as words."""
+def is_key_type(aval: Aval) -> bool:
+    """Returns whether a type is of keys, which operations see as key data."""
     return dtypes.is_key(aval.dtype)
 
 
-def on_words(function: Callable[..., Any], *keys: Any) -> Any:
-    """Returns keys made by an operation on the words of keys.
+def map_key_data(function: Callable[..., Any], *keys: Any) -> Any:
+    """Returns keys made by an operation on key data.
 
     Args:
-      function: from the words `u32[..., 2]` of each operand to those of the result (or
-        a list of results).
+      function: from the key data `u32[..., 2]` of each operand to that of the result
+        (or of a list of results).
       *keys: of one key dtype.
 
     Raises:
@@ -36,6 +36,6 @@ def on_words(function: Callable[..., Any], *keys: Any) -> Any:
 def check(primitive: Any, *avals: Aval, **params: Any) -> Any:
     """Returns the type an operation would give, having checked the operands' types.
 
-    Keys go through this, since their words would make an error hard to understand.
+    Keys go through this: types of key data would make an error hard to understand.
     """
     return primitive.abstract(*avals, **params)

@@ -18,7 +18,7 @@ from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import int_tuple
 from fxflow.lax.broadcasting import BroadcastInDim
 from fxflow.lax.families import MOVED, Linear
-from fxflow.lax.keys import check, is_words, on_words
+from fxflow.lax.keys import check, is_key_type, map_key_data
 
 Padding = tuple[tuple[int, int, int], ...]
 
@@ -202,9 +202,9 @@ def pad(
             "pad: padding_config must be a sequence of (low, high, interior), one for "
             f"each axis of {aval}, got {padding_config!r}"
         ) from None
-    if is_words(aval):
+    if is_key_type(aval):
         check(Pad, aval, typeof(padding_value), padding_config=triples)
-        return _pad_words(operand, padding_value, triples)
+        return _pad_keys(operand, padding_value, triples)
     if isinstance(padding_value, bool | int | float | complex) and not isinstance(
         padding_value, np.generic
     ):
@@ -212,7 +212,7 @@ def pad(
     return Pad.bind(operand, padding_value, padding_config=triples)
 
 
-def _pad_words(operand: Any, value: Any, config: Padding) -> Array:
+def _pad_keys(operand: Any, value: Any, config: Padding) -> Array:
     def chosen(words: Any, fill: Any) -> Any:
         inner = typeof(fill).shape
         padded = Pad.bind(
@@ -239,5 +239,5 @@ def _pad_words(operand: Any, value: Any, config: Padding) -> Array:
         )
         return table["select_n"].bind(mask, around, padded)
 
-    result: Array = on_words(chosen, operand, value)
+    result: Array = map_key_data(chosen, operand, value)
     return result

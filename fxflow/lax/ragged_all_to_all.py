@@ -43,7 +43,7 @@ from fxflow.lax.gather_scatter.dimension_numbers import (
     ScatterDimensionNumbers,
 )
 from fxflow.lax.gather_scatter.scatter import scatter_add
-from fxflow.lax.keys import check, is_words, on_words
+from fxflow.lax.keys import check, is_key_type, map_key_data
 from fxflow.lax.reduction import reduce_max, reduce_or
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.select import clamp, select
@@ -316,8 +316,8 @@ def ragged_all_to_all(
     def exchange(x: Any, y: Any) -> Any:
         return RaggedAllToAll.bind(x, y, *tables, axes=axes, groups=groups)
 
-    if is_words(typeof(operand)):
-        out: Array = on_words(exchange, operand, output)
+    if is_key_type(typeof(operand)):
+        out: Array = map_key_data(exchange, operand, output)
         return out
     result: Array = exchange(operand, output)
     return result

@@ -68,8 +68,8 @@ class _Draw(Discrete):
         """Returns the shape of the array of keys."""
         if data.dtype != WORD or data.shape[-1:] != (2,):
             raise ShapeError(
-                f"{self.name}: takes the words of keys, u32[..., 2], got {data}: "
-                "random_unwrap gives the words of typed keys"
+                f"{self.name}: takes key data, u32[..., 2], got {data}: "
+                "random_unwrap gives the data of typed keys"
             )
         return data.shape[:-1]
 
@@ -80,7 +80,7 @@ class _Draw(Discrete):
 
 @register
 class RandomBits(_Draw):
-    """Random bits from the words of keys. dtypes: u32 to u8, u16, u32, u64.
+    """Random bits from key data. dtypes: u32 to u8, u16, u32, u64.
 
     Params:
       shape: of what each key gives.
@@ -121,7 +121,7 @@ class RandomBits(_Draw):
 
 @register
 class RandomSplit(_Draw):
-    """New keys from the words of keys. dtypes: u32.
+    """New keys from key data. dtypes: u32.
 
     Params:
       shape: of the new keys that each key gives.
@@ -145,7 +145,7 @@ class RandomSplit(_Draw):
 
 @register
 class RandomFoldIn(_Draw):
-    """A new key from the words of a key and an integer. dtypes: u32.
+    """A new key from key data and an integer. dtypes: u32.
 
     Operands: the words u32[*keys, 2] of keys, and integers u32[*keys].
     """
@@ -186,7 +186,7 @@ class RandomFoldIn(_Draw):
 
 @register
 class RandomWrap(Discrete):
-    """Typed keys from their words. dtypes: u32 to key. StableHLO: nothing.
+    """Typed keys from key data. dtypes: u32 to key. StableHLO: nothing.
 
     Params:
       dtype: the key dtype.
@@ -204,17 +204,17 @@ class RandomWrap(Discrete):
         if data.dtype != dtype.base or data.shape[split:] != suffix or split < 0:
             words = ",".join(map(str, suffix))
             raise ShapeError(
-                f"wrap_key_data: the words of {dtype} keys are "
+                f"wrap_key_data: the data of {dtype} keys is "
                 f"{dtypes.short_name(dtype.base)}[...,{words}], got {data}"
             )
         return Aval(data.shape[:split], dtype)
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
-        """Keys are their words in memory."""
+        """Keys are their data in memory."""
         return operands[0]
 
     def evaluate(self, *values: Any, **params: Any) -> Any:
-        """Keys are their words in memory."""
+        """Keys are their data in memory."""
         return values[0]
 
     def host_function(self, **params: Any) -> Callable[..., Any]:
@@ -228,7 +228,7 @@ class RandomWrap(Discrete):
 
 @register
 class RandomUnwrap(Discrete):
-    """The words of typed keys. dtypes: key to u32. StableHLO: nothing."""
+    """The data of typed keys. dtypes: key to u32. StableHLO: nothing."""
 
     name = "random_unwrap"
     nondifferentiable = "keys are no numbers"
@@ -242,11 +242,11 @@ class RandomUnwrap(Discrete):
         return keys.physical
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
-        """Keys are their words in memory."""
+        """Keys are their data in memory."""
         return operands[0]
 
     def evaluate(self, *values: Any, **params: Any) -> Any:
-        """Keys are their words in memory."""
+        """Keys are their data in memory."""
         return values[0]
 
     def host_function(self, **params: Any) -> Callable[..., Any]:
@@ -266,7 +266,7 @@ def _same(value: Any) -> Any:
 
 
 def random_wrap(data: Any, /, *, dtype: dtypes.KeyDtype = dtypes.key_fry) -> Array:
-    """Returns typed keys made of their words.
+    """Returns typed keys made of key data.
 
     Args:
       data: u32[..., 2].
@@ -276,19 +276,19 @@ def random_wrap(data: Any, /, *, dtype: dtypes.KeyDtype = dtypes.key_fry) -> Arr
       Keys of shape `data.shape[:-1]`.
 
     Raises:
-      ShapeError: `data` is not the words of keys.
+      ShapeError: `data` is not key data.
 
     Example:
       >>> random_wrap(np.zeros((3, 2), np.uint32)).shape
       (3,)
 
-    Source: none; keys are their words in memory.
+    Source: none; keys are their data in memory.
     """
     return RandomWrap.bind(data, dtype=dtype)
 
 
 def random_unwrap(keys: Any, /) -> Array:
-    """Returns the words of typed keys.
+    """Returns the data of typed keys.
 
     Args:
       keys: typed keys of any shape.
@@ -303,7 +303,7 @@ def random_unwrap(keys: Any, /) -> Array:
       >>> random_unwrap(random_seed(7))
       Array([0, 7], dtype=uint32)
 
-    Source: none; keys are their words in memory.
+    Source: none; keys are their data in memory.
     """
     return RandomUnwrap.bind(keys)
 

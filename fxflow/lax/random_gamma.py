@@ -44,14 +44,14 @@ class RandomGamma(Primitive):
 
     def abstract(self, *avals: Aval, log_space: bool) -> Aval:
         """The parameters' type."""
-        words, alpha = avals
+        key_data, alpha = avals
         require_kind(self.name, alpha, FLOAT)
-        if words.dtype != dtypes.uint32:
-            raise DtypeError(f"random_gamma: keys are words u32[..., 2], got {words}")
-        if words.shape != (*alpha.shape, 2):
+        if key_data.dtype != dtypes.uint32:
+            raise DtypeError(f"random_gamma: keys are data u32[..., 2], got {key_data}")
+        if key_data.shape != (*alpha.shape, 2):
             raise ShapeError(
-                f"random_gamma: takes one key for each parameter, got words {words} "
-                f"for {alpha}"
+                f"random_gamma: takes one key for each parameter, got {key_data} of "
+                f"keys for {alpha}"
             )
         return alpha.strong()
 
@@ -68,8 +68,8 @@ class RandomGamma(Primitive):
 
     def jvp(self, primals: Values, tangents: Values, *, log_space: bool) -> Dual:
         """The derivative of the quantile at the number drawn."""
-        words, alpha = primals
-        out = self.bind(words, alpha, log_space=log_space)
+        key_data, alpha = primals
+        out = self.bind(key_data, alpha, log_space=log_space)
         tangent = tangents[1]
         if type(tangent) is Zero:
             return out, Zero(typeof(out).tangent())
@@ -101,7 +101,7 @@ def _choose(which: Any, new: Any, old: Any) -> Any:
     return select(which, new, old)
 
 
-def _sample(words: Any, alpha: Any, log_space: bool) -> Any:
+def _sample(key_data: Any, alpha: Any, log_space: bool) -> Any:
     """Draws gamma numbers: u32[*shape, 2] keys and float[*shape] parameters.
 
     For a < 1 a number of parameter a + 1 is multiplied by u^(1/a) (Stuart 1962).
@@ -111,21 +111,21 @@ def _sample(words: Any, alpha: Any, log_space: bool) -> Any:
     # Below 1 by Γ(a) ~ Γ(a + 1) U^(1/a).
     d = sub(select(large, alpha, add(alpha, 1.0)), 1 / 3)
     c = div(1 / 3, sqrt(d))
-    loop_words, boost_words = draws.split(words, 2)
-    v = _accepted(loop_words, c, d)
+    loop_key, boost_key = draws.split(key_data, 2)
+    v = _accepted(loop_key, c, d)
     if log_space:
-        log_u = neg(draws.exponential(boost_words, (), dtype))
+        log_u = neg(draws.exponential(boost_key, (), dtype))
         none = bitwise_or(large, eq(log_u, 0.0))
         boost = mul(log_u, div(1.0, alpha))
         boost = select(none, full_like(boost, 0), boost)
         return add(add(log(d), log(v)), boost)
     # In (0, 1]: a zero would make the number zero.
-    u = sub(1.0, draws.unit(boost_words, (), dtype))
+    u = sub(1.0, draws.unit(boost_key, (), dtype))
     boost = pow(u, div(1.0, alpha))
     return mul(mul(d, v), select(large, full_like(boost, 1), boost))
 
 
-def _accepted(words: Any, c: Any, d: Any) -> Any:
+def _accepted(key_data: Any, c: Any, d: Any) -> Any:
     """Returns v such that d·v has the gamma distribution of parameter d + 1/3.
 
     Marsaglia and Tsang 2000, "A simple method for generating gamma variables": v is
@@ -146,24 +146,24 @@ def _accepted(words: Any, c: Any, d: Any) -> Any:
         return reduce_or(wrong(x2, v, u), axes)
 
     def again(state: Any) -> Any:
-        words, x2, v, u = state
-        next_words, normal_words, unit_words = draws.split(words, 3)
-        x, root = _positive(normal_words, c)
+        key_data, x2, v, u = state
+        next_key, normal_key, unit_key = draws.split(key_data, 3)
+        x, root = _positive(normal_key, c)
         new = (
-            next_words,
+            next_key,
             square(x),
             mul(square(root), root),
-            draws.unit(unit_words, (), dtype),
+            draws.unit(unit_key, (), dtype),
         )
         active = wrong(x2, v, u)
         return tuple(_choose(active, n, o) for n, o in zip(new, state, strict=True))
 
     # A state that is not accepted.
-    start = (words, full_like(d, 0), full_like(d, 1), full_like(d, 2))
+    start = (key_data, full_like(d, 0), full_like(d, 1), full_like(d, 2))
     return while_loop(going, again, start)[2]
 
 
-def _positive(words: Any, c: Any) -> tuple[Any, Any]:
+def _positive(key_data: Any, c: Any) -> tuple[Any, Any]:
     """Returns normal numbers x for which 1 + c x is positive, and that."""
     dtype = typeof(c).dtype
     axes = tuple(range(typeof(c).ndim))
@@ -172,13 +172,13 @@ def _positive(words: Any, c: Any) -> tuple[Any, Any]:
         return reduce_or(le(state[2], 0.0), axes)
 
     def again(state: Any) -> Any:
-        next_words, normal_words = draws.split(state[0], 2)
-        x = draws.normal(normal_words, (), dtype)
-        new = (next_words, x, add(1.0, mul(x, c)))
+        next_key, normal_key = draws.split(state[0], 2)
+        x = draws.normal(normal_key, (), dtype)
+        new = (next_key, x, add(1.0, mul(x, c)))
         active = le(state[2], 0.0)
         return tuple(_choose(active, n, o) for n, o in zip(new, state, strict=True))
 
-    _, x, root = while_loop(going, again, (words, full_like(c, 0), full_like(c, -1)))
+    _, x, root = while_loop(going, again, (key_data, full_like(c, 0), full_like(c, -1)))
     return x, root
 
 
@@ -205,6 +205,6 @@ def random_gamma(key: Any, a: Any, /, *, log_space: bool = False) -> Array:
     "Implicit reparameterization gradients".
     """
     shape = typeof(a).shape
-    words = table["random_unwrap"].bind(key)
-    each = table["random_split"].bind(words, shape=shape)
+    key_data = table["random_unwrap"].bind(key)
+    each = table["random_split"].bind(key_data, shape=shape)
     return RandomGamma.bind(each, a, log_space=log_space)

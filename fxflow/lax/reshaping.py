@@ -1,7 +1,7 @@
 """Reshaping: the same elements in the same order under other axes.
 
-On the host a view, so it costs the same for any size. Arrays of keys are moved as their
-words.
+On the host a view, so it costs the same for any size. Arrays of keys are moved as key
+data.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fxflow.errors import AxisError, ShapeError
 from fxflow.lax.axes import canonical_axis, distinct_axes, int_tuple
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.families import MOVED, Structural
-from fxflow.lax.keys import check, is_words, on_words
+from fxflow.lax.keys import check, is_key_type, map_key_data
 from fxflow.lax.transfer import laid_out
 
 
@@ -132,10 +132,10 @@ def reshape(
         aval = typeof(operand)
     if wanted == aval.shape and isinstance(operand, Array):
         return operand
-    if is_words(aval):
+    if is_key_type(aval):
         check(Reshape, aval, new_sizes=wanted)
         inner = aval.dtype.suffix
-        keys: Array = on_words(
+        keys: Array = map_key_data(
             lambda w: Reshape.bind(w, new_sizes=wanted + inner), operand
         )
         return keys

@@ -17,7 +17,7 @@ from fxflow.core.spmd.memories import part
 from fxflow.errors import ShapeError
 from fxflow.lax.axes import canonical_axis, int_tuple, integer
 from fxflow.lax.families import MOVED, Structural
-from fxflow.lax.keys import check, is_words, on_words
+from fxflow.lax.keys import check, is_key_type, map_key_data
 from fxflow.lax.padding import Pad
 from fxflow.lax.reshaping import squeeze
 
@@ -167,10 +167,10 @@ def slice(
     if steps is not None and all(s == 1 for s in steps) and len(steps) == len(starts):
         steps = None
     aval = typeof(operand)
-    if is_words(aval):
+    if is_key_type(aval):
         check(Slice, aval, start_indices=starts, limit_indices=limits, strides=steps)
         inner = aval.dtype.suffix
-        keys: Array = on_words(
+        keys: Array = map_key_data(
             lambda w: Slice.bind(
                 w,
                 start_indices=starts + (0,) * len(inner),

@@ -25,7 +25,7 @@ from fxflow.lax.comparison import total_order_key
 from fxflow.lax.creation import broadcasted_iota
 from fxflow.lax.families import ANY, MOVED, ORDERED, kind, require_kind
 from fxflow.lax.gather_scatter.gather import take_along
-from fxflow.lax.keys import is_words, on_words
+from fxflow.lax.keys import is_key_type, map_key_data
 
 _COMPARE = {"b": "UNSIGNED", "u": "UNSIGNED", "i": "SIGNED", "f": "TOTALORDER"}
 
@@ -230,16 +230,16 @@ def sort(
             f"{num_keys}"
         )
     axis = canonical_axis("sort", dimension, typeof(values[0]).ndim, "dimension")
-    moved = [i for i in range(num_keys, len(values)) if is_words(typeof(values[i]))]
+    moved = [i for i in range(num_keys, len(values)) if is_key_type(typeof(values[i]))]
     if moved:
-        return _with_words(values, moved, axis, is_stable, num_keys)
+        return _with_keys(values, moved, axis, is_stable, num_keys)
     outs = Sort.bind(
         *values, dimension=axis, is_stable=bool(is_stable), num_keys=int(num_keys)
     )
     return tuple(outs) if several else outs[0]
 
 
-def _with_words(
+def _with_keys(
     values: Values, moved: Sequence[int], axis: int, stable: bool, num_keys: int
 ) -> tuple[Any, ...]:
     """Returns sorted arrays, of which those at positions `moved` are of random keys."""
@@ -250,7 +250,9 @@ def _with_words(
     for i in moved:
         suffix = typeof(values[i]).dtype.suffix
         wide = broadcast_in_dim(order, shape + suffix, tuple(range(len(shape))))
-        outs.insert(i, on_words(lambda w, at=wide: take_along(w, at, axis), values[i]))
+        outs.insert(
+            i, map_key_data(lambda w, at=wide: take_along(w, at, axis), values[i])
+        )
     return tuple(outs)
 
 

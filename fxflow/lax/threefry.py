@@ -210,7 +210,7 @@ def call(
 
     Args:
       ctx: a `lowering.Context`.
-      operands: names of the words of keys and counters.
+      operands: names of key data and counters.
       shape: theirs.
       makes_keys: whether the results are words of keys. XLA's CPU compiler fuses all
         rounds into each use of a word, and the rounds that follow use each key word

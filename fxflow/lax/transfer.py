@@ -372,7 +372,7 @@ def require_fit(where: Sharding, aval: Aval, what: str) -> None:
         raise PlacementError(f"{what}: {error}") from None
 
 
-def place_like(x: Any, shape: Sequence[int]) -> Sharding | None:
+def sharding_like(x: Any, shape: Sequence[int]) -> Sharding | None:
     """Returns where an array like another one belongs.
 
     Args:
@@ -392,7 +392,7 @@ def place_like(x: Any, shape: Sequence[int]) -> Sharding | None:
     return sharding if tuple(shape) == x.shape else None
 
 
-def is_place(value: Any) -> bool:
+def is_sharding_leaf(value: Any) -> bool:
     """Returns whether a node of a tree of shardings is one (specs are tuples)."""
     return value is None or isinstance(value, PartitionSpec | Sharding)
 
@@ -437,7 +437,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """
     leaves, treedef = tree.flatten(x)
     wanted = tree.broadcast_prefix(
-        shardings, x, is_leaf=is_place, name="with_sharding_constraint"
+        shardings, x, is_leaf=is_sharding_leaf, name="with_sharding_constraint"
     )
     return treedef.unflatten(
         [

@@ -184,6 +184,8 @@ def primitive_binary(
 
     def function(x1: Any, x2: Any) -> Any:
         aval: Any = getattr(x1, "aval", None)
+        # Types are interned: operands of one type need neither promotion nor
+        # broadcasting.
         if aval is None or aval is not getattr(x2, "aval", None) or float_only:
             x1, x2 = promotion(name, x1, x2)
             aval = x1.aval

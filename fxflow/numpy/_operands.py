@@ -94,6 +94,7 @@ def convert(value: Array, dtype: Any, weak: bool = False) -> Array:
     aval = value.aval
     if aval.dtype == dtype and aval.weak_type == weak:
         return value
+    # Only the weakness differs: the number is wrapped again, and nothing runs.
     if aval.dtype == dtype and not aval.ndim and type(value) is Array:
         return put_host(np.asarray(value), Aval((), dtype, weak))
     return table["convert_element_type"].bind(value, new_dtype=dtype, weak_type=weak)

@@ -122,6 +122,7 @@ def floor_divide(x: Array, y: Array) -> Array:
         return lax.div(x, y)
     if dtypes.is_integer(dtype):
         quotient = lax.div(x, y)
+        # XLA's division rounds towards zero.
         down = lax.bitwise_and(
             lax.ne(lax.sign(x), lax.sign(y)), lax.ne(lax.rem(x, y), 0)
         )
@@ -135,6 +136,7 @@ def _float_divmod(x: Array, y: Array) -> tuple[Array, Array]:
     quotient = lax.div(lax.sub(x, rest), y)
     wrong = lax.bitwise_and(lax.ne(rest, 0), _differs_in_sign(rest, y))
     rest = lax.select(wrong, lax.add(rest, y), rest)
+    # (x - rest) / y is whole but for the rounding of the division.
     quotient = lax.round(lax.select(wrong, lax.sub(quotient, 1), quotient))
     # x / 0 is infinite, though x mod 0 is nan.
     zero = lax.eq(y, 0)
@@ -142,13 +144,14 @@ def _float_divmod(x: Array, y: Array) -> tuple[Array, Array]:
 
 
 @binary(
-    "Rest of `floor_divide`; it has the sign of `x2`.",
+    "Remainder of `floor_divide`; it has the sign of `x2`.",
     special="an integer modulo 0 is 0; x mod 0.0 → nan; x mod ±inf is x or ±inf.",
     promotion=_real_numbers,
 )
 def remainder(x: Array, y: Array) -> Array:
-    """Rest of the division that rounds down."""
+    """Remainder of the division that rounds down."""
     if dtypes.is_integer(x.aval.dtype):
+        # NumPy's remainder of a division by 0 is 0, XLA's is x.
         y = lax.select(lax.eq(y, 0), 1, y)
     rest = lax.rem(x, y)
     if dtypes.is_unsigned(x.aval.dtype):
@@ -158,12 +161,12 @@ def remainder(x: Array, y: Array) -> Array:
 
 
 @binary(
-    "Rest of the division that rounds towards zero; it has the sign of `x1`.",
+    "Remainder of the division that rounds towards zero; it has the sign of `x1`.",
     special="an integer modulo 0 is 0; x mod 0.0 → nan.",
     promotion=_real_numbers,
 )
 def fmod(x: Array, y: Array) -> Array:
-    """Rest of the division that rounds towards zero."""
+    """Remainder of the division that rounds towards zero."""
     if dtypes.is_integer(x.aval.dtype):
         y = lax.select(lax.eq(y, 0), 1, y)
     return lax.rem(x, y)
@@ -175,7 +178,7 @@ def fmod(x: Array, y: Array) -> Array:
     promotion=_real_numbers,
 )
 def divmod(x: Array, y: Array) -> tuple[Array, Array]:
-    """Quotient and rest."""
+    """Quotient and remainder."""
     if dtypes.is_floating(x.aval.dtype):
         return _float_divmod(x, y)
     return floor_divide.function(x, y), remainder.function(x, y)
@@ -375,6 +378,7 @@ def gcd(x: Array, y: Array) -> Array:
 
     def step(pair: Any) -> Any:
         big, small = pair
+        # The loop runs until the last element is done: others keep what they have.
         done = lax.eq(small, 0)
         rest = lax.rem(big, lax.select(done, 1, small))
         return lax.select(done, big, small), lax.select(done, 0, rest)
@@ -395,4 +399,5 @@ def lcm(x: Array, y: Array) -> Array:
         x, y = lax.abs(x), lax.abs(y)
     divisor = gcd.function(x, y)
     none = lax.eq(divisor, 0)
+    # Divided first, so that the product overflows only if the result does.
     return lax.select(none, 0, lax.mul(x, lax.div(y, lax.select(none, 1, divisor))))

@@ -351,5 +351,6 @@ def _roll_dynamic(x: Any, by: Any, axis: int) -> Any:
     by = convert(array_of(by, "roll"), dtypes.int32)
     rest = lax.rem(by, length)
     rest = lax.select(lax.lt(rest, 0), lax.add(rest, length), rest)
+    # One slice of static length, where two pieces would have computed ones.
     twice = lax.concatenate([x, x], axis)
     return lax.dynamic_slice_in_dim(twice, lax.sub(length, rest), length, axis)

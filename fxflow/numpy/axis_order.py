@@ -141,6 +141,7 @@ def _moveaxis(a: Any, source: Any, destination: Any) -> Array:
             "axes"
         )
     order = [d for d in range(ndim) if d not in old]
+    # By destination, so that no later insertion moves an earlier one.
     for to, axis in sorted(zip(new, old, strict=True)):
         order.insert(to, axis)
     return lax.transpose(a, order)

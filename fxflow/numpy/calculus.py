@@ -208,6 +208,7 @@ def _derivative(f: Any, step: Any, axis: int, second: bool) -> Any:
     elif n > 2:
         a, b = gap(0, n - 2), gap(1, n - 1)
         left, middle, right = at(0, n - 2), at(1, n - 1), at(2, n)
+        # Differences of second order for gaps a and b, as `numpy.gradient` has them.
         inner = (
             left * (-b / (a * (a + b)))
             + middle * ((b - a) / (a * b))
@@ -353,6 +354,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Arr
         coords, points = remainder(coords, width), remainder(points, width)
         order = lax.argsort(points)
         points, values = take(points, order), take(values, order)
+        # One more sample on either side, a period away.
         points = lax.concatenate([points[-1:] - width, points, points[:1] + width], 0)
         values = lax.concatenate([values[-1:], values, values[:1]], 0)
         n += 2
@@ -360,9 +362,12 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Arr
         out = 0 * convert(coords, dtype) + values[0]
     else:
         i = searchsorted(points, coords, "right")
+        # Beyond the samples the first and the last interval are extended.
         i = lax.min(lax.max(i, lax.full_like(i, 1)), lax.full_like(i, n - 1))
         x0, x1 = take(points, i - 1, mode="clip"), take(points, i, mode="clip")
         y0, y1 = take(values, i - 1, mode="clip"), take(values, i, mode="clip")
+        # Nothing may be divided by an interval of no length, which would make
+        # derivatives nan.
         flat = x1 - x0 == 0
         zero = lax.full_like(x0, 0)
         x, x0 = choose_between(flat, zero, coords), choose_between(flat, zero, x0)

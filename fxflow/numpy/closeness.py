@@ -65,6 +65,7 @@ def isclose(
         *broadcast("isclose", (isfinite.function(x), isfinite.function(y)))
     )
     near = lax.bitwise_and(*broadcast("isclose", (near, finite)))
+    # Equal infinities are close, though their difference is nan.
     near = lax.bitwise_or(*broadcast("isclose", (near, lax.eq(x, y))))
     if equal_nan:
         both = lax.bitwise_and(*broadcast("isclose", (lax.ne(x, x), lax.ne(y, y))))

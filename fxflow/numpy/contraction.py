@@ -82,6 +82,7 @@ def product(
     if not contracted and not (left and right):
         # Element by element: nothing to gain from a product of matrices.
         return scaled(x, xs, y, ys, preferred)
+    # With the operands exchanged the result needs no transposition.
     if right and tuple(n for n in keep if n in left or n in right) == right + left:
         x, xs, left, y, ys, right = y, ys, right, x, xs, left
     numbers = (

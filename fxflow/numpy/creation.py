@@ -195,7 +195,7 @@ def array(
     if order not in ("K", "A", "C", "F", None):
         raise ArgumentError(f"array: order must be 'K', 'A', 'C' or 'F', got {order!r}")
     if out_sharding is not None:
-        device = place_of("array", device, out_sharding)
+        device = sharding_of("array", device, out_sharding)
     return _array(object, dtype, copy, ndmin, device)
 
 
@@ -236,6 +236,7 @@ def asarray(
     Source: `numpy.asarray`.
     """
     kind = type(a)
+    # The calls that are made most, past all the checks below.
     if dtype is None and copy is device is out_sharding is None and state.trace is EVAL:
         if kind is Array:
             same: Array = a
@@ -257,7 +258,7 @@ def asarray(
             f"asarray: order must be 'K', 'A', 'C' or 'F', got {order!r}"
         )
     if out_sharding is not None:
-        device = place_of("asarray", device, out_sharding)
+        device = sharding_of("asarray", device, out_sharding)
     return _array(a, dtype, copy, 0, device)
 
 
@@ -330,7 +331,7 @@ def _copied(a: Array) -> Array:
     return lax.copy(a)
 
 
-def place_of(name: str, device: Any, out_sharding: Any) -> Any:
+def sharding_of(name: str, device: Any, out_sharding: Any) -> Any:
     """Returns where a result is to be, from the two arguments that can say it.
 
     Args:

@@ -352,7 +352,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     rows = _length("tril_indices", "n", n)
     columns = rows if m is None else _length("tril_indices", "m", m)
     require_room((rows, columns), dtypes.int32)
-    return _places(np.tri(rows, columns, k, dtype=np.bool_))
+    return _indices_of(np.tri(rows, columns, k, dtype=np.bool_))
 
 
 @_index_docs
@@ -365,10 +365,10 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     rows = _length("triu_indices", "n", n)
     columns = rows if m is None else _length("triu_indices", "m", m)
     require_room((rows, columns), dtypes.int32)
-    return _places(~np.tri(rows, columns, k - 1, dtype=np.bool_))
+    return _indices_of(~np.tri(rows, columns, k - 1, dtype=np.bool_))
 
 
-def _places(mask: np.ndarray[Any, Any]) -> tuple[Array, Array]:
+def _indices_of(mask: np.ndarray[Any, Any]) -> tuple[Array, Array]:
     rows, columns = mask.nonzero()
     return as_array(rows.astype(np.int32)), as_array(columns.astype(np.int32))
 

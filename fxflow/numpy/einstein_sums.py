@@ -161,6 +161,7 @@ def _parsed(text: str, ndims: tuple[int, ...]) -> tuple[tuple[Labels, ...], Labe
                 "'...' there, or sum over them first"
             )
         return tuple(inputs), (*before, *middle, *after)
+    # Without an arrow: the labels that come once, in alphabetical order.
     once = sorted(n for n in set(head) - {",", "."} if head.count(n) == 1)
     return tuple(inputs), (*range(-wide, 0), *once)
 
@@ -317,6 +318,7 @@ def einsum_path(
     for labels in (*inputs, result):
         for n in labels:
             names.setdefault(n, n if isinstance(n, str) else "")
+    # For axes of "...": letters beyond ASCII, as opt_einsum takes them.
     free = (c for c in map(chr, range(192, 1024)) if c not in names)
     for n, name in names.items():
         names[n] = name or next(free)

@@ -98,15 +98,15 @@ arctan2 = primitive_binary(
 )
 
 
-@unary("Degrees made radians: `x * π / 180`.", kind="float")
+@unary("Converts degrees to radians: `x * π / 180`.", kind="float")
 def deg2rad(x: Array) -> Array:
-    """Degrees made radians."""
+    """Degrees to radians."""
     return lax.mul(_floats("deg2rad", x), math.pi / 180)
 
 
-@unary("Radians made degrees: `x * 180 / π`.", kind="float")
+@unary("Converts radians to degrees: `x * 180 / π`.", kind="float")
 def rad2deg(x: Array) -> Array:
-    """Radians made degrees."""
+    """Radians to degrees."""
     return lax.mul(_floats("rad2deg", x), 180 / math.pi)
 
 
@@ -121,6 +121,7 @@ def sinc(x: Array) -> Array:
     series = lax.full_like(t, 1 / math.factorial(19))
     for k in range(17, 0, -2):
         series = lax.sub(1 / math.factorial(k), lax.mul(series, t))
+    # The side that is not taken must be finite, or its derivative times 0 is nan.
     safe = lax.select(near, 1, turned)
     return lax.select(near, series, lax.div(lax.sin(safe), safe))
 
@@ -164,6 +165,7 @@ def _hypot(x: Any, y: Any) -> Array:
     infinite = lax.bitwise_or(_is_inf(x), _is_inf(y))
     big, small = lax.max(x, y), lax.min(x, y)
     zero = lax.eq(big, 0)
+    # Divided by the larger: its square alone could overflow.
     ratio = lax.div(small, lax.select(zero, 1, big))
     length = lax.mul(big, lax.sqrt(lax.add(lax.square(ratio), 1)))
     length = lax.select(zero, big, length)

@@ -26,7 +26,7 @@ from fxflow.core.runtime.eager import EVAL
 from fxflow.devices.meshes import PartitionSpec
 from fxflow.devices.shardings import Sharding
 from fxflow.lax.axes import shape_or_length
-from fxflow.lax.transfer import as_sharding, place_like
+from fxflow.lax.transfer import as_sharding, sharding_like
 from fxflow.numpy._operands import (
     ArrayLike,
     DTypeLike,
@@ -34,7 +34,7 @@ from fxflow.numpy._operands import (
     convert,
 )
 from fxflow.numpy.broadcasting import require_broadcasts
-from fxflow.numpy.creation import asarray, place_of, to_device, wrap_host
+from fxflow.numpy.creation import asarray, sharding_of, to_device, wrap_host
 from fxflow.transforms.global_arrays import make_array_from_callback
 
 
@@ -68,7 +68,7 @@ def _repeated(name: str, value: Array, shape: Shape, device: Any) -> Array:
         concrete = state.trace is EVAL and not isinstance(value, Tracer)
         numbers = not dtypes.is_key(value.dtype)
         if concrete and numbers and not value.ndim and len(where.device_set) > 1:
-            # Nobody holds the whole.
+            # Each device makes its own part: nothing is as large as the whole.
             part = np.broadcast_to(host_of(value), where.shard_shape(shape))
             made = make_array_from_callback(
                 shape, where, lambda index: part, dtype=value.dtype
@@ -86,7 +86,7 @@ def _new(
     name: str, shape: Any, value: Any, dtype: Any, device: Any, out_sharding: Any
 ) -> Array:
     if out_sharding is not None:
-        device = place_of(name, device, out_sharding)
+        device = sharding_of(name, device, out_sharding)
     dtype = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
     return _filled(name, shape, value, dtype, device)
 
@@ -176,7 +176,7 @@ def full(
       Array([7, 7], dtype=int8)
     """
     if out_sharding is not None:
-        device = place_of("full", device, out_sharding)
+        device = sharding_of("full", device, out_sharding)
     lengths = shape_or_length("full", shape)
     chosen = None if dtype is None else dtypes.dtype(dtype)
     made = (
@@ -210,10 +210,10 @@ def _full_like(
     out_sharding: Any = None,
 ) -> Array:
     if out_sharding is not None:
-        device = place_of(name, device, out_sharding)
+        device = sharding_of(name, device, out_sharding)
     lengths, chosen, weak = _like(name, a, dtype, shape)
     if device is None:
-        device = place_like(a, lengths)
+        device = sharding_like(a, lengths)
     if type(value) is int and value in (0, 1) and not weak:
         return _filled(name, lengths, value, chosen, device)
     if dtypes.is_key(chosen):

@@ -91,11 +91,13 @@ def _last_place(x: Array) -> Array:
     word = lax.bitcast_convert_type(x, np.dtype(f"int{bits}"))
     mask = (1 << (bits - 1 - mantissa_bits)) - 1
     exponent = lax.bitwise_and(lax.shift_right_logical(word, mantissa_bits), mask)
+    # 2 to the exponent less the mantissa's bits, as the bits of a float.
     normal = lax.shift_left(lax.sub(exponent, mantissa_bits), mantissa_bits)
     one = lax.full_like(exponent, 1)
     subnormal = lax.shift_left(one, lax.max(lax.sub(exponent, 1), 0))
     step = lax.select(lax.gt(exponent, mantissa_bits), normal, subnormal)
     out = lax.bitcast_convert_type(step, dtype)
+    # Its next float is infinite.
     largest = lax.eq(lax.abs(x), float(dtypes.finfo(dtype).max))
     return lax.select(largest, math.inf, out)
 

@@ -90,6 +90,7 @@ def bincount(
 
 @library("length")
 def _bincount(x: Any, weights: Any, length: int) -> Array:
+    # As in JAX, negative numbers count as 0.
     bins = clip(convert(x, dtypes.int32), 0)
     if weights is None:
         start = lax.full((length,), 0, dtypes.default_int())
@@ -170,6 +171,7 @@ def _edges(data: Any, bins: int, range: Any) -> Array:
     else:
         low, high = min(data), max(data)
     same = low == high
+    # As NumPy: one value alone is in the middle of bins of total length 1.
     low = choose_between(same, low - 0.5, low)
     high = choose_between(same, high + 0.5, high)
     return linspace(low, high, bins + 1, dtype=dtype)
@@ -235,6 +237,7 @@ def _histogram(a: Any, edges: Any, weights: Any, density: bool) -> tuple[Array, 
     if not n:
         return lax.full((0,), 0, scale.aval.dtype), edges
     counts = lax.full((n,), 0, scale.aval.dtype)
+    # Index 0 takes what lies below the first edge; what lies above the last is dropped.
     counts = At(counts)[ravel(_cells(data, edges))].add(ravel(scale), mode="drop")[1:]
     if density:
         counts = counts / diff(edges) / sum(counts)

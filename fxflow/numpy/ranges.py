@@ -27,7 +27,7 @@ from fxflow.numpy._operands import (
     promote_inexact,
 )
 from fxflow.numpy.axis_order import moveaxis
-from fxflow.numpy.creation import astype_array, place_of, to_device, wrap_host
+from fxflow.numpy.creation import astype_array, sharding_of, to_device, wrap_host
 
 # -- ranges ----------------------------------------------------------------------------
 
@@ -91,7 +91,7 @@ def arange(
     if type(start) is int and stop is step is dtype is device is out_sharding is None:
         return _counted(dtypes.default_int(), 0, 1, max(start, 0))
     if out_sharding is not None:
-        device = place_of("arange", device, out_sharding)
+        device = sharding_of("arange", device, out_sharding)
     first = _concrete("arange", "stop" if stop is None else "start", start)
     if stop is None:
         first, last = 0, first

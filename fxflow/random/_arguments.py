@@ -1,6 +1,6 @@
 """What users pass to the samplers: keys, shapes, dtypes, parameters.
 
-Inside, a key is its words u32[2] (or u32[n,2], one key for each element).
+Inside, a key is its data u32[2] (or u32[n,2], one key for each element).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAKE_ONE = "make one of a seed with fxflow.random.key(0)"
 
 
 def typed_keys(name: str, key: Any) -> tuple[Any, bool]:
-    """Returns typed keys, and whether they came as plain words u32[..., 2].
+    """Returns typed keys, and whether they came as plain data u32[..., 2].
 
     Args:
       name: of the function, for messages.
@@ -43,7 +43,7 @@ def typed_keys(name: str, key: Any) -> tuple[Any, bool]:
 
 
 def one_key(name: str, key: Any) -> tuple[Any, bool]:
-    """Returns one typed key, and whether it came as plain words.
+    """Returns one typed key, and whether it came as plain data.
 
     Raises:
       ArgumentError: it is no key.
@@ -59,8 +59,8 @@ def one_key(name: str, key: Any) -> tuple[Any, bool]:
     return typed, raw
 
 
-def words_of(name: str, key: Any) -> Any:
-    """Returns the words u32[2] of one key.
+def key_data_of(name: str, key: Any) -> Any:
+    """Returns the data u32[2] of one key.
 
     Raises:
       ArgumentError: it is no key.
@@ -167,7 +167,7 @@ def arguments(name: str, key: Any, shape: Any, dtype: Any, *parameters: Any) -> 
       *parameters: array-likes, which broadcast to the shape.
 
     Returns:
-      The words of the key, the shape, the dtype, and the parameters in that dtype.
+      The key data, the shape, the dtype, and the parameters in that dtype.
 
     Raises:
       ArgumentError: `key` is no key, or a parameter no array.
@@ -177,7 +177,7 @@ def arguments(name: str, key: Any, shape: Any, dtype: Any, *parameters: Any) -> 
     chosen = float_dtype(name, dtype)
     given = [parameter(name, p, chosen) for p in parameters]
     full = result_shape(name, shape, *given) if given else shape_or_length(name, shape)
-    return words_of(name, key), full, chosen, *given
+    return key_data_of(name, key), full, chosen, *given
 
 
 def real_aval(name: str, value: Any) -> Aval:

@@ -17,10 +17,10 @@ from fxflow.random._arguments import (
     arguments,
     fit,
     int_dtype,
+    key_data_of,
     parameter,
     real_aval,
     result_shape,
-    words_of,
 )
 from fxflow.random._layout import sampler
 
@@ -56,9 +56,9 @@ def bits(
             "bits: dtype must be uint8, uint16, uint32 or uint64, got "
             f"{dtypes.short_name(chosen)}"
         )
-    words = words_of("bits", key)
+    key_data = key_data_of("bits", key)
     drawn: Array = draws.bits(
-        words, dtypes.bits(chosen), shape_or_length("bits", shape)
+        key_data, dtypes.bits(chosen), shape_or_length("bits", shape)
     )
     return drawn
 
@@ -92,13 +92,15 @@ def uniform(
 
     Source: random bits as the mantissa of a number in [1, 2).
     """
-    words, full, chosen = arguments("uniform", key, shape, dtype)
+    key_data, full, chosen = arguments("uniform", key, shape, dtype)
     if type(minval) is float is type(maxval) and (minval, maxval) == (0.0, 1.0):
-        plain: Array = draws.unit(words, full, chosen)
+        plain: Array = draws.unit(key_data, full, chosen)
         return plain
     low, high = (parameter("uniform", p, chosen) for p in (minval, maxval))
     full = result_shape("uniform", shape, low, high)
-    drawn: Array = draws.between(words, full, chosen, fit(low, full), fit(high, full))
+    drawn: Array = draws.between(
+        key_data, full, chosen, fit(low, full), fit(high, full)
+    )
     return drawn
 
 
@@ -201,11 +203,11 @@ def _modular(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    words = words_of("randint", key)
+    key_data = key_data_of("randint", key)
     full = result_shape("randint", shape, low, span)
     work, unsigned = _working(dtype)
     width = dtypes.bits(unsigned)
-    first, second = (draws.bits(w, width, full) for w in draws.split(words, 2))
+    first, second = (draws.bits(w, width, full) for w in draws.split(key_data, 2))
     low, span, factor = (fit(p, full) for p in (low, span, factor))
     high_part = lax.mul(lax.rem(first, span), factor)
     offset = lax.rem(lax.add(high_part, lax.rem(second, span)), span)

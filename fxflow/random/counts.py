@@ -17,9 +17,9 @@ from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
     float_dtype,
     int_dtype,
+    key_data_of,
     parameter,
     result_shape,
-    words_of,
 )
 from fxflow.random._layout import sampler
 
@@ -29,7 +29,7 @@ def _any(flags: Any) -> Any:
 
 
 def _repeated(
-    words: Any,
+    key_data: Any,
     shape: Shape,
     dtype: Any,
     roles: tuple[int, ...],
@@ -48,7 +48,7 @@ def _repeated(
     generator was no faster to compile, and slower to run.)
 
     Args:
-      words: of one key.
+      key_data: of one key.
       shape: of the numbers.
       dtype: of the numbers.
       roles: positions in a split of the key: of that which goes on, and of those of the
@@ -70,20 +70,20 @@ def _repeated(
         numbers = tuple([draws.unit(of[i], shape, dtype) for i in used])
         return lax.add(turn, 1), _keys(of[rest], count), numbers, tuple(kept)
 
-    keys = lax.broadcast_in_dim(words, (count, 2), (1,))
+    keys = lax.broadcast_in_dim(key_data, (count, 2), (1,))
     nothing = (lax.full(shape, 0.5, dtype),) * len(used)
     state = (lax.full((), 0, dtypes.int32), keys, nothing, start)
     last = lax.while_loop(lambda state: _any(going(*state[3])), again, state)
     return tuple(last[3])
 
 
-def _keys(words: Any, count: int) -> Any:
-    """Returns the words u32[count, 2] of new keys."""
-    return RandomSplit.bind(words, shape=(count,))
+def _keys(key_data: Any, count: int) -> Any:
+    """Returns the data u32[count, 2] of new keys."""
+    return RandomSplit.bind(key_data, shape=(count,))
 
 
 def _summed(
-    words: Any,
+    key_data: Any,
     shape: Shape,
     dtype: Any,
     going: Callable[[Any], Any],
@@ -93,7 +93,7 @@ def _summed(
     """Adds random steps until no sum is `going`; returns the number of steps of each.
 
     Args:
-      words: of one key.
+      key_data: of one key.
       shape: of the result.
       dtype: of the sums.
       going: says of each sum whether it goes on.
@@ -110,11 +110,11 @@ def _summed(
 
     start = (lax.full(shape, 0, dtypes.int32), lax.full(shape, 0, dtype))
     roles = (0, 1) if key_first else (1, 0)
-    return _repeated(words, shape, dtype, roles, further, unfinished, start)[0]
+    return _repeated(key_data, shape, dtype, roles, further, unfinished, start)[0]
 
 
 def _rejected(
-    words: Any,
+    key_data: Any,
     shape: Shape,
     dtype: Any,
     propose: Callable[[Any, Any], tuple[Any, Any]],
@@ -122,7 +122,7 @@ def _rejected(
     """Proposes until every element is accepted; returns what was accepted last.
 
     Args:
-      words: of one key.
+      key_data: of one key.
       shape: of the result.
       dtype: of the uniform numbers and of the result.
       propose: takes uniform numbers in [-½, ½) and [0, 1), returns proposals and
@@ -137,7 +137,7 @@ def _rejected(
         return lax.bitwise_not(done)
 
     start = (lax.full(shape, -1, dtype), lax.full(shape, False))
-    return _repeated(words, shape, dtype, (0, 1, 2), further, unfinished, start)[0]
+    return _repeated(key_data, shape, dtype, (0, 1, 2), further, unfinished, start)[0]
 
 
 # -- Poisson ---------------------------------------------------------------------------
@@ -177,17 +177,19 @@ def poisson(
     rate = parameter("poisson", lam, dtypes.float32)
     full = result_shape("poisson", shape, rate)
     rate = arith.repeated(rate, full)
-    words = words_of("poisson", key)
+    key_data = key_data_of("poisson", key)
     few = lax.bitwise_or(lax.ne(rate, rate), lax.lt(rate, 10.0))
-    small = _few_events(words, lax.select(few, rate, lax.full_like(rate, 0)), full)
-    large = _many_events(words, lax.select(few, lax.full_like(rate, 1e5), rate), full)
+    small = _few_events(key_data, lax.select(few, rate, lax.full_like(rate, 0)), full)
+    large = _many_events(
+        key_data, lax.select(few, lax.full_like(rate, 1e5), rate), full
+    )
     large = lax.convert_element_type(large, chosen)
     small = lax.convert_element_type(small, chosen)
     count = lax.select(few, small, large)
     return lax.select(lax.eq(rate, 0.0), lax.full_like(count, 0), count)
 
 
-def _few_events(words: Any, rate: Any, shape: Shape) -> Any:
+def _few_events(key_data: Any, rate: Any, shape: Shape) -> Any:
     """Knuth: how many uniforms can be multiplied before the product is below e^-λ."""
     least = lax.neg(rate)
     dtype = typeof(rate).dtype
@@ -195,11 +197,11 @@ def _few_events(words: Any, rate: Any, shape: Shape) -> Any:
     def going(total: Any) -> Any:
         return lax.gt(total, least)
 
-    steps = _summed(words, shape, dtype, going, lax.log, True)
+    steps = _summed(key_data, shape, dtype, going, lax.log, True)
     return lax.sub(steps, 1)
 
 
-def _many_events(words: Any, rate: Any, shape: Shape) -> Any:
+def _many_events(key_data: Any, rate: Any, shape: Shape) -> Any:
     """Hörmann's PTRS, his constants."""
     log_rate = lax.log(rate)
     b = lax.add(lax.mul(lax.sqrt(rate), 2.53), 0.931)
@@ -221,7 +223,7 @@ def _many_events(words: Any, rate: Any, shape: Shape) -> Any:
         exact = lax.bitwise_and(lax.bitwise_not(never), lax.le(s, t))
         return k, lax.bitwise_or(squeezed, exact)
 
-    return _rejected(words, shape, typeof(rate).dtype, propose)
+    return _rejected(key_data, shape, typeof(rate).dtype, propose)
 
 
 # -- binomial --------------------------------------------------------------------------
@@ -261,9 +263,9 @@ def binomial(
     chosen = float_dtype("binomial", dtype)
     trials, chance = (parameter("binomial", x, chosen) for x in (n, p))
     full = result_shape("binomial", shape, trials, chance)
-    words = words_of("binomial", key)
+    key_data = key_data_of("binomial", key)
     return _binomial(
-        words, arith.repeated(trials, full), arith.repeated(chance, full), full
+        key_data, arith.repeated(trials, full), arith.repeated(chance, full), full
     )
 
 
@@ -271,7 +273,7 @@ def _is_nan(x: Any) -> Any:
     return lax.ne(x, x)
 
 
-def _binomial(words: Any, n: Any, p: Any, shape: Shape) -> Array:
+def _binomial(key_data: Any, n: Any, p: Any, shape: Shape) -> Array:
     either = lax.bitwise_or
     swapped = lax.bitwise_not(lax.lt(p, 0.5))
     q = lax.select(swapped, lax.sub(1.0, p), p)
@@ -282,10 +284,10 @@ def _binomial(words: Any, n: Any, p: Any, shape: Shape) -> Array:
     few = either(bad_n, lax.le(lax.mul(n, safe), 10.0))
     whole = lax.floor(n)
     small = _few_successes(
-        words, lax.select(few, whole, lax.full_like(n, 0)), safe, shape
+        key_data, lax.select(few, whole, lax.full_like(n, 0)), safe, shape
     )
     large = _many_successes(
-        words,
+        key_data,
         lax.select(few, lax.full_like(n, 1e4), whole),
         lax.select(few, lax.full_like(n, 0.5), safe),
         shape,
@@ -299,7 +301,7 @@ def _binomial(words: Any, n: Any, p: Any, shape: Shape) -> Array:
     return lax.select(keep, count, lax.sub(whole, count))
 
 
-def _few_successes(words: Any, n: Any, p: Any, shape: Shape) -> Any:
+def _few_successes(key_data: Any, n: Any, p: Any, shape: Shape) -> Any:
     """How many waiting times for a success fit into n trials."""
     scale = lax.log1p(lax.neg(p))
 
@@ -310,11 +312,11 @@ def _few_successes(words: Any, n: Any, p: Any, shape: Shape) -> Any:
         return lax.le(total, n)
 
     dtype = typeof(n).dtype
-    steps = _summed(words, shape, dtype, going, step, False)
+    steps = _summed(key_data, shape, dtype, going, step, False)
     return lax.convert_element_type(lax.sub(steps, 1), dtype)
 
 
-def _many_successes(words: Any, n: Any, p: Any, shape: Shape) -> Any:
+def _many_successes(key_data: Any, n: Any, p: Any, shape: Shape) -> Any:
     """Hörmann's BTRS, his constants."""
     deviation = lax.sqrt(lax.mul(lax.mul(n, p), lax.sub(1.0, p)))
     b = lax.add(lax.mul(deviation, 2.53), 1.15)
@@ -349,7 +351,7 @@ def _many_successes(words: Any, n: Any, p: Any, shape: Shape) -> Any:
         exact = lax.bitwise_and(lax.bitwise_not(outside), lax.le(s, t))
         return k, lax.bitwise_or(squeezed, exact)
 
-    return _rejected(words, shape, typeof(n).dtype, propose)
+    return _rejected(key_data, shape, typeof(n).dtype, propose)
 
 
 def _tail(k: int) -> float:
@@ -431,8 +433,8 @@ def multinomial(
     rest = lax.cumsum(ahead, 0, reverse=True)
     rest = lax.select(lax.eq(rest, 0.0), lax.full_like(rest, 1), rest)
     ratios = lax.clamp(0.0, lax.div(ahead, rest), 1.0)
-    words = words_of("multinomial", key)
-    each = RandomSplit.bind(words, shape=(full[-1],))
+    key_data = key_data_of("multinomial", key)
+    each = RandomSplit.bind(key_data, shape=(full[-1],))
 
     def step(remaining: Any, category: Any) -> tuple[Any, Any]:
         ratio, own_words = category

@@ -15,10 +15,10 @@ from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
     fit,
     int_dtype,
+    key_data_of,
     parameter,
     real_aval,
     result_shape,
-    words_of,
 )
 from fxflow.random._layout import sampler
 from fxflow.random.inverse import gumbel_of
@@ -65,11 +65,11 @@ def bernoulli(
         raise DtypeError(f"bernoulli: the probability p must be a float, got {aval}")
     probability = parameter("bernoulli", p, aval.dtype)
     full = result_shape("bernoulli", shape, probability)
-    words = words_of("bernoulli", key)
+    key_data = key_data_of("bernoulli", key)
     probability = fit(probability, full)
     if mode == "low":
-        return lax.lt(draws.unit(words, full, aval.dtype), probability)
-    both = draws.unit(words, (2, *full), aval.dtype)
+        return lax.lt(draws.unit(key_data, full, aval.dtype), probability)
+    both = draws.unit(key_data, (2, *full), aval.dtype)
     first, second = (lax.index_in_dim(both, i, 0, keepdims=False) for i in (0, 1))
     # The second draw decides within the last bit of the first.
     eps = float(dtypes.finfo(aval.dtype).eps)
@@ -105,8 +105,8 @@ def rademacher(
             "rademacher: dtype must be a signed, float or complex dtype, got "
             f"{dtypes.short_name(chosen)}"
         )
-    words = words_of("rademacher", key)
-    drawn: Array = draws.signs(words, shape_or_length("rademacher", shape), chosen)
+    key_data = key_data_of("rademacher", key)
+    drawn: Array = draws.signs(key_data, shape_or_length("rademacher", shape), chosen)
     return drawn
 
 
@@ -141,7 +141,7 @@ def geometric(
     probability = parameter("geometric", p, dtypes.to_inexact(own))
     full = result_shape("geometric", shape, probability)
     dtype = typeof(probability).dtype
-    u = draws.unit(words_of("geometric", key), full, dtype)
+    u = draws.unit(key_data_of("geometric", key), full, dtype)
     u = lax.select(lax.eq(u, 0.0), lax.full_like(u, 1), u)
     scale = fit(lax.log1p(lax.neg(probability)), full)
     trials = lax.add(lax.floor(lax.div(lax.log(u), scale)), 1.0)
@@ -218,12 +218,12 @@ def categorical(
             f"categorical: shape {full} must end in {batch}, the shape of the logits "
             f"{aval} without axis {axis}"
         )
-    words = words_of("categorical", key)
+    key_data = key_data_of("categorical", key)
     index = dtypes.default_int()
     if replace:
         inner = (*tail[:axis], count, *tail[axis:])
         noise = gumbel_of(
-            words, (*full[:split], *inner), aval.dtype, mode, "categorical"
+            key_data, (*full[:split], *inner), aval.dtype, mode, "categorical"
         )
         noisy = lax.add(noise, arith.repeated(logits, (*full[:split], *inner)))
         return lax.argmax(noisy, split + axis, index)
@@ -232,7 +232,7 @@ def categorical(
         raise ShapeError(
             f"categorical: {wanted} distinct categories of {count} cannot be drawn"
         )
-    noise = gumbel_of(words, aval.shape, aval.dtype, mode, "categorical")
+    noise = gumbel_of(key_data, aval.shape, aval.dtype, mode, "categorical")
     _, top = lax.top_k(lax.add(logits, noise), wanted, axis=axis)
     order = (axis, *(a for a in range(aval.ndim) if a != axis))
     first = lax.reshape(lax.transpose(top, order), full)

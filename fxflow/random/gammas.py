@@ -18,16 +18,16 @@ from fxflow.random._arguments import (
     arguments,
     fit,
     float_dtype,
+    key_data_of,
     parameter,
     result_shape,
-    words_of,
 )
 from fxflow.random._layout import sampler
 
 
-def _gamma(words: Any, a: Any, shape: Any, log_space: bool) -> Array:
-    """Returns gamma numbers from the words of one key."""
-    each = RandomSplit.bind(words, shape=shape)
+def _gamma(key_data: Any, a: Any, shape: Any, log_space: bool) -> Array:
+    """Returns gamma numbers from the data of one key."""
+    each = RandomSplit.bind(key_data, shape=shape)
     return RandomGamma.bind(each, arith.repeated(a, shape), log_space=log_space)
 
 
@@ -58,8 +58,8 @@ def gamma(
 
     Source: Marsaglia and Tsang 2000, "A simple method for generating gamma variables".
     """
-    words, full, _, alpha = arguments("gamma", key, shape, dtype, a)
-    return _gamma(words, alpha, full, False)
+    key_data, full, _, alpha = arguments("gamma", key, shape, dtype, a)
+    return _gamma(key_data, alpha, full, False)
 
 
 @sampler("shape", "dtype")
@@ -89,8 +89,8 @@ def loggamma(
 
     Source: Marsaglia and Tsang 2000, "A simple method for generating gamma variables".
     """
-    words, full, _, alpha = arguments("loggamma", key, shape, dtype, a)
-    return _gamma(words, alpha, full, True)
+    key_data, full, _, alpha = arguments("loggamma", key, shape, dtype, a)
+    return _gamma(key_data, alpha, full, True)
 
 
 @sampler("shape", "dtype")
@@ -119,8 +119,8 @@ def beta(
 
     Source: x / (x + y) of gamma numbers x and y, from their logarithms.
     """
-    words, full, _, *pair = arguments("beta", key, shape, dtype, a, b)
-    both = draws.split(words, 2)
+    key_data, full, _, *pair = arguments("beta", key, shape, dtype, a, b)
+    both = draws.split(key_data, 2)
     x, y = (_gamma(w, p, full, True) for w, p in zip(both, pair, strict=True))
     most = lax.max(x, y)
     x, y = (lax.exp(lax.sub(g, most)) for g in (x, y))
@@ -162,7 +162,7 @@ def dirichlet(
         raise ShapeError(f"dirichlet: alpha must have an axis, got {typeof(a)}")
     front = own[:-1] if shape is None else shape_or_length("dirichlet", shape)
     full = result_shape("dirichlet", (*front, own[-1]), a)
-    logs = _gamma(words_of("dirichlet", key), a, full, True)
+    logs = _gamma(key_data_of("dirichlet", key), a, full, True)
     axis = len(front)
     kept = tuple(range(axis))
 
@@ -174,8 +174,8 @@ def dirichlet(
     return lax.div(weights, repeated(lax.reduce_sum(weights, (axis,))))
 
 
-def _chisquare(words: Any, df: Any, shape: Any) -> Array:
-    logs = _gamma(words, lax.div(df, 2.0), shape, True)
+def _chisquare(key_data: Any, df: Any, shape: Any) -> Array:
+    logs = _gamma(key_data, lax.div(df, 2.0), shape, True)
     return lax.mul(lax.exp(logs), 2.0)
 
 
@@ -203,8 +203,8 @@ def chisquare(
 
     Source: twice a gamma number of parameter d / 2.
     """
-    words, full, _, d = arguments("chisquare", key, shape, dtype, df)
-    return _chisquare(words, d, full)
+    key_data, full, _, d = arguments("chisquare", key, shape, dtype, df)
+    return _chisquare(key_data, d, full)
 
 
 @sampler("shape", "dtype")
@@ -233,8 +233,8 @@ def f(
 
     Source: (x / dfnum) / (y / dfden) of chi-square numbers x and y.
     """
-    words, full, _, *pair = arguments("f", key, shape, dtype, dfnum, dfden)
-    second, first = draws.split(words, 2)
+    key_data, full, _, *pair = arguments("f", key, shape, dtype, dfnum, dfden)
+    second, first = draws.split(key_data, 2)
     above, below = (
         lax.div(_chisquare(w, d, full), fit(d, full))
         for w, d in zip((first, second), pair, strict=True)
@@ -266,8 +266,8 @@ def t(
 
     Source: x √(h / g) of a normal x and a gamma number g of parameter h = d / 2.
     """
-    words, full, chosen, d = arguments("t", key, shape, dtype, df)
-    first, second = draws.split(words, 2)
+    key_data, full, chosen, d = arguments("t", key, shape, dtype, df)
+    first, second = draws.split(key_data, 2)
     x = draws.normal(first, full, chosen)
     half = lax.div(d, 2.0)
     g = _gamma(second, half, full, False)
@@ -295,12 +295,14 @@ def generalized_normal(
 
     Source: a random sign times g^(1/p) of a gamma number g of parameter 1/p.
     """
-    words, full, chosen, power = arguments("generalized_normal", key, shape, dtype, p)
-    return _generalized_normal(words, power, full, chosen)
+    key_data, full, chosen, power = arguments(
+        "generalized_normal", key, shape, dtype, p
+    )
+    return _generalized_normal(key_data, power, full, chosen)
 
 
-def _generalized_normal(words: Any, p: Any, shape: Any, dtype: Any) -> Array:
-    first, second = draws.split(words, 2)
+def _generalized_normal(key_data: Any, p: Any, shape: Any, dtype: Any) -> Array:
+    first, second = draws.split(key_data, 2)
     inverse = lax.div(1.0, p)
     g = _gamma(first, inverse, shape, False)
     size = lax.pow(g, fit(inverse, shape))
@@ -337,7 +339,7 @@ def ball(
     chosen = float_dtype("ball", dtype)
     front = shape_or_length("ball", shape)
     full = (*front, int(d))
-    first, second = draws.split(words_of("ball", key), 2)
+    first, second = draws.split(key_data_of("ball", key), 2)
     power = parameter("ball", p, chosen)
     g = _generalized_normal(first, power, full, chosen)
     e = draws.exponential(second, front, chosen)

@@ -16,7 +16,7 @@ from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
     arguments,
     fit,
-    words_of,
+    key_data_of,
 )
 from fxflow.random._layout import sampler
 
@@ -49,7 +49,7 @@ def normal(
 
     Source: √2 erf⁻¹(u) of u uniform in (-1, 1).
     """
-    words = words_of("normal", key)
+    key_data = key_data_of("normal", key)
     shape = shape_or_length("normal", shape)
     if dtype is None:
         chosen = dtypes.default_float()
@@ -61,10 +61,10 @@ def normal(
                 f"{dtypes.short_name(chosen)}"
             )
     if not dtypes.is_complex(chosen):
-        drawn: Array = draws.normal(words, shape, chosen)
+        drawn: Array = draws.normal(key_data, shape, chosen)
         return drawn
     part = dtypes.to_real(chosen)
-    real, imag = (draws.normal(w, shape, part) for w in draws.split(words, 2))
+    real, imag = (draws.normal(w, shape, part) for w in draws.split(key_data, 2))
     return lax.complex(lax.div(real, SQRT2), lax.div(imag, SQRT2))
 
 
@@ -98,11 +98,11 @@ def truncated_normal(
 
     Source: √2 erf⁻¹(u) of u uniform between the bounds' values of erf(x / √2).
     """
-    words, full, chosen, low, high = arguments(
+    key_data, full, chosen, low, high = arguments(
         "truncated_normal", key, shape, dtype, lower, upper
     )
     bounds = [fit(lax.erf(lax.div(p, SQRT2)), full) for p in (low, high)]
-    u = draws.between(words, full, chosen, *bounds)
+    u = draws.between(key_data, full, chosen, *bounds)
     drawn = lax.mul(lax.erf_inv(u), SQRT2)
     least, most = (
         lax.nextafter(stop_gradient(p), arith.constant(to, chosen))
@@ -137,8 +137,8 @@ def lognormal(
 
     Source: exp(σ x) of a normal x.
     """
-    words, full, chosen, s = arguments("lognormal", key, shape, dtype, sigma)
-    x = draws.normal(words, full, chosen)
+    key_data, full, chosen, s = arguments("lognormal", key, shape, dtype, sigma)
+    x = draws.normal(key_data, full, chosen)
     return lax.exp(lax.mul(x, fit(s, full)))
 
 
@@ -161,12 +161,12 @@ def maxwell(
 
     Source: the length of a normal vector of three components.
     """
-    words, full, chosen = arguments("maxwell", key, shape, dtype)
-    return _maxwell(words, full, chosen)
+    key_data, full, chosen = arguments("maxwell", key, shape, dtype)
+    return _maxwell(key_data, full, chosen)
 
 
-def _maxwell(words: Any, shape: Any, dtype: Any) -> Array:
-    x = draws.normal(words, (*shape, 3), dtype)
+def _maxwell(key_data: Any, shape: Any, dtype: Any) -> Array:
+    x = draws.normal(key_data, (*shape, 3), dtype)
     return lax.sqrt(lax.reduce_sum(lax.mul(x, x), (len(shape),)))
 
 
@@ -199,8 +199,10 @@ def double_sided_maxwell(
     Source: a Maxwell number times a random sign.
     """
     name = "double_sided_maxwell"
-    words, full, chosen, centre, width = arguments(name, key, shape, dtype, loc, scale)
-    first, second = draws.split(words, 2)
+    key_data, full, chosen, centre, width = arguments(
+        name, key, shape, dtype, loc, scale
+    )
+    first, second = draws.split(key_data, 2)
     x = lax.mul(draws.signs(second, full, chosen), _maxwell(first, full, chosen))
     return lax.add(lax.mul(x, fit(width, full)), fit(centre, full))
 
@@ -232,9 +234,9 @@ def wald(
     Source: Michael, Schucany, Haas 1976: one root of a quadratic equation in a squared
     normal, or the other.
     """
-    words, full, chosen, mu = arguments("wald", key, shape, dtype, mean)
+    key_data, full, chosen, mu = arguments("wald", key, shape, dtype, mean)
     mu = arith.repeated(mu, full)
-    first, second = draws.split(words, 2)
+    first, second = draws.split(key_data, 2)
     x = draws.normal(first, full, chosen)
     u = draws.unit(second, full, chosen)
     y, mu2 = lax.square(x), lax.square(mu)

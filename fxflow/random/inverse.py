@@ -36,8 +36,8 @@ def exponential(
 
     Source: -log(1 - u) of a uniform u.
     """
-    words, full, chosen = arguments("exponential", key, shape, dtype)
-    drawn: Array = draws.exponential(words, full, chosen)
+    key_data, full, chosen = arguments("exponential", key, shape, dtype)
+    drawn: Array = draws.exponential(key_data, full, chosen)
     return drawn
 
 
@@ -66,19 +66,19 @@ def gumbel(
 
     Source: -log(-log u) of a uniform u.
     """
-    words, full, chosen = arguments("gumbel", key, shape, dtype)
-    drawn: Array = gumbel_of(words, full, chosen, mode, "gumbel")
+    key_data, full, chosen = arguments("gumbel", key, shape, dtype)
+    drawn: Array = gumbel_of(key_data, full, chosen, mode, "gumbel")
     return drawn
 
 
-def gumbel_of(words: Any, shape: Any, dtype: Any, mode: Any, name: str) -> Any:
-    """Returns standard Gumbel numbers from the words of a key."""
+def gumbel_of(key_data: Any, shape: Any, dtype: Any, mode: Any, name: str) -> Any:
+    """Returns standard Gumbel numbers from key data."""
     if mode in (None, "low"):
-        drawn = draws.positive_unit(words, shape, dtype)
+        drawn = draws.positive_unit(key_data, shape, dtype)
         return lax.neg(lax.log(lax.neg(lax.log(drawn))))
     if mode != "high":
         raise ArgumentError(f'{name}: mode must be "low" or "high", got {mode!r}')
-    high, low = _two_draws(words, shape, dtype)
+    high, low = _two_draws(key_data, shape, dtype)
     # Near 1 the second draw falls below the last bit, and 1 must not be reached; near 0
     # it matters, and 0 must not be reached.
     info = dtypes.finfo(dtype)
@@ -87,9 +87,9 @@ def gumbel_of(words: Any, shape: Any, dtype: Any, mode: Any, name: str) -> Any:
     return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(drawn)))))
 
 
-def _two_draws(words: Any, shape: Any, dtype: Any) -> tuple[Any, Any]:
+def _two_draws(key_data: Any, shape: Any, dtype: Any) -> tuple[Any, Any]:
     """Returns two arrays of uniform numbers: leading and following bits."""
-    both = draws.unit(words, (2, *shape), dtype)
+    both = draws.unit(key_data, (2, *shape), dtype)
     first, second = (lax.index_in_dim(both, i, 0, keepdims=False) for i in (0, 1))
     return first, second
 
@@ -113,8 +113,8 @@ def laplace(
 
     Source: sign(u) log(1 - |u|) of u uniform in (-1, 1).
     """
-    words, full, chosen = arguments("laplace", key, shape, dtype)
-    u = draws.open_unit(words, full, chosen)
+    key_data, full, chosen = arguments("laplace", key, shape, dtype)
+    u = draws.open_unit(key_data, full, chosen)
     return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
 
 
@@ -137,8 +137,8 @@ def logistic(
 
     Source: log(u / (1 - u)) of a uniform u.
     """
-    words, full, chosen = arguments("logistic", key, shape, dtype)
-    u = draws.positive_unit(words, full, chosen)
+    key_data, full, chosen = arguments("logistic", key, shape, dtype)
+    u = draws.positive_unit(key_data, full, chosen)
     return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
 
 
@@ -161,10 +161,10 @@ def cauchy(
 
     Source: tan π(u - ½) of a uniform u.
     """
-    words, full, chosen = arguments("cauchy", key, shape, dtype)
+    key_data, full, chosen = arguments("cauchy", key, shape, dtype)
     eps = arith.constant(dtypes.finfo(chosen).eps, chosen)
     one = arith.constant(1, chosen)
-    u = draws.between(words, full, chosen, eps, one)
+    u = draws.between(key_data, full, chosen, eps, one)
     return lax.tan(lax.mul(lax.sub(u, 0.5), 3.141592653589793))
 
 
@@ -192,8 +192,8 @@ def rayleigh(
 
     Source: s √(-2 log u) of a uniform u.
     """
-    words, full, chosen, s = arguments("rayleigh", key, shape, dtype, scale)
-    u = draws.unit(words, full, chosen)
+    key_data, full, chosen, s = arguments("rayleigh", key, shape, dtype, scale)
+    u = draws.unit(key_data, full, chosen)
     return lax.mul(fit(s, full), lax.sqrt(lax.mul(lax.log(u), -2.0)))
 
 
@@ -225,10 +225,10 @@ def weibull_min(
 
     Source: s (-log(1 - u))^(1/c) of a uniform u.
     """
-    words, full, chosen, s, c = arguments(
+    key_data, full, chosen, s, c = arguments(
         "weibull_min", key, shape, dtype, scale, concentration
     )
-    base = draws.exponential(words, full, chosen)
+    base = draws.exponential(key_data, full, chosen)
     power = lax.pow(base, fit(lax.div(1.0, c), full))
     return lax.mul(power, fit(s, full))
 
@@ -257,8 +257,8 @@ def pareto(
 
     Source: exp(e / b) of a standard exponential e.
     """
-    words, full, chosen, exponent = arguments("pareto", key, shape, dtype, b)
-    e = draws.exponential(words, full, chosen)
+    key_data, full, chosen, exponent = arguments("pareto", key, shape, dtype, b)
+    e = draws.exponential(key_data, full, chosen)
     return lax.exp(lax.div(e, fit(exponent, full)))
 
 
@@ -290,13 +290,13 @@ def triangular(
 
     Source: the inverse of the distribution function, which is quadratic on each side.
     """
-    words, full, chosen, *given = arguments(
+    key_data, full, chosen, *given = arguments(
         "triangular", key, shape, dtype, left, mode, right
     )
     low, middle, high = (arith.repeated(p, full) for p in given)
     width = lax.sub(high, low)
     turn = lax.div(lax.sub(middle, low), width)
-    u = draws.unit(words, full, chosen)
+    u = draws.unit(key_data, full, chosen)
     rising = lax.sqrt(lax.mul(lax.mul(u, width), lax.sub(middle, low)))
     rest = lax.mul(lax.sub(1.0, u), width)
     falling = lax.sqrt(lax.mul(rest, lax.sub(high, middle)))

@@ -85,7 +85,7 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Array:
       num: how many new ones; or the shape of the array of new ones.
 
     Returns:
-      Keys of shape `(num,)` or `num`; words u32[..., 2] if `key` came as words.
+      Keys of shape `(num,)` or `num`; data u32[..., 2] if `key` came as data.
 
     Raises:
       ArgumentError: `key` is no key, or `num` no integers.
@@ -113,7 +113,7 @@ def fold_in(key: Any, data: Any) -> Array:
         make one key.
 
     Returns:
-      One key; words u32[2] if `key` came as words.
+      One key; data u32[2] if `key` came as data.
 
     Raises:
       ArgumentError: `key` is no key.
@@ -132,7 +132,7 @@ def fold_in(key: Any, data: Any) -> Array:
 
 
 def key_data(keys: Any) -> Array:
-    """Returns the words of keys.
+    """Returns key data.
 
     Args:
       keys: keys of any shape.
@@ -153,7 +153,7 @@ def key_data(keys: Any) -> Array:
 def wrap_key_data(
     data: Any, *, impl: Any = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Returns keys made of their words.
+    """Returns keys made of key data.
 
     Args:
       data: u32[..., 2].
@@ -164,7 +164,7 @@ def wrap_key_data(
       Keys of shape `data.shape[:-1]`.
 
     Raises:
-      ShapeError: `data` is not the words of keys.
+      ShapeError: `data` is not key data.
       ArgumentError: both `impl` and `dtype` are given.
 
     Example:

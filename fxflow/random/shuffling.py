@@ -14,7 +14,7 @@ from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax import draws
 from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import ShapeLike
-from fxflow.random._arguments import parameter, words_of
+from fxflow.random._arguments import key_data_of, parameter
 from fxflow.random._layout import sampler
 from fxflow.random.basic import randint
 from fxflow.random.inverse import gumbel_of
@@ -28,11 +28,11 @@ def _rounds(size: int) -> int:
     return math.ceil(_EXPONENT * math.log(max(1, size)) / math.log(2**32 - 1))
 
 
-def _shuffled(words: Any, x: Any, axis: int) -> Any:
+def _shuffled(key_data: Any, x: Any, axis: int) -> Any:
     """Sorts by random numbers, several times if there are many elements."""
     aval = typeof(x)
     for _ in range(_rounds(aval.size)):
-        words, used = draws.split(words, 2)
+        key_data, used = draws.split(key_data, 2)
         _, x = lax.sort_key_val(draws.bits(used, 32, aval.shape), x, axis)
     return x
 
@@ -118,9 +118,9 @@ def permutation(
 
 @sampler("count")
 def _order(key: Any, count: int, *, out_sharding: Any = None) -> Array:
-    words = words_of("permutation", key)
+    key_data = key_data_of("permutation", key)
     index = lax.iota(dtypes.default_int(), count)
-    drawn: Array = _shuffled(words, index, 0)
+    drawn: Array = _shuffled(key_data, index, 0)
     return drawn
 
 
@@ -128,17 +128,17 @@ def _order(key: Any, count: int, *, out_sharding: Any = None) -> Array:
 def _permutation(
     key: Any, x: Any, axis: int, independent: bool, *, out_sharding: Any = None
 ) -> Array:
-    words = words_of("permutation", key)
+    key_data = key_data_of("permutation", key)
     aval = typeof(x)
     # Keys and numbers of less than a byte are moved by their indices.
     plain = not dtypes.is_key(aval.dtype)
     if plain and (independent or aval.ndim == 1):
-        drawn: Array = _shuffled(words, x, axis)
+        drawn: Array = _shuffled(key_data, x, axis)
         return drawn
     if independent:
         raise DtypeError(f"permutation: independent=True takes numbers, got {aval}")
     index = lax.iota(dtypes.default_int(), aval.shape[axis])
-    moved: Array = _take(x, _shuffled(words, index, 0), axis)
+    moved: Array = _take(x, _shuffled(key_data, index, 0), axis)
     return moved
 
 
@@ -237,7 +237,7 @@ def _choice(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    words = words_of("choice", key)
+    key_data = key_data_of("choice", key)
     drawn = math.prod(shape)
     default = dtypes.default_int()
     if not drawn:
@@ -252,26 +252,26 @@ def _choice(
             # An array of one axis is shuffled itself.
             order, a = a, None
         index = lax.reshape(
-            lax.slice_in_dim(_shuffled(words, order, 0), 0, drawn), shape
+            lax.slice_in_dim(_shuffled(key_data, order, 0), 0, drawn), shape
         )
     else:
         dtype = dtypes.to_inexact(typeof(p).dtype)
         chance = parameter("choice", p, dtype)
         if replace:
-            index = _by_probability(words, chance, shape, default)
+            index = _by_probability(key_data, chance, shape, default)
         else:
-            noise = gumbel_of(words, (count,), dtype, mode, "choice")
+            noise = gumbel_of(key_data, (count,), dtype, mode, "choice")
             _, top = lax.top_k(lax.add(noise, lax.log(chance)), drawn)
             index = lax.convert_element_type(lax.reshape(top, shape), default)
     return index if a is None else _take(a, index, axis)
 
 
-def _by_probability(words: Any, p: Any, shape: Any, dtype: Any) -> Any:
+def _by_probability(key_data: Any, p: Any, shape: Any, dtype: Any) -> Any:
     """Returns indices, each with its probability."""
     total = lax.cumsum(p, 0)
     count = typeof(p).shape[0]
     last = lax.index_in_dim(total, count - 1, 0, keepdims=False)
-    u = lax.sub(1.0, draws.unit(words, shape, typeof(p).dtype))
+    u = lax.sub(1.0, draws.unit(key_data, shape, typeof(p).dtype))
     return _first_not_less(total, lax.mul(u, last), dtype)
 
 

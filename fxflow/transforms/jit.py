@@ -32,7 +32,7 @@ from fxflow.core.runtime.execute import check_finite
 from fxflow.devices.meshes import current_mesh, mesh_reads, note_mesh_read
 from fxflow.errors import ArgumentError, NonFiniteError, NonHashableStaticError
 from fxflow.lax.calls import JitCall
-from fxflow.lax.transfer import as_sharding, is_place, put_traced, require_fit
+from fxflow.lax.transfer import as_sharding, is_sharding_leaf, put_traced, require_fit
 from fxflow.transforms.arguments import (
     as_indices,
     as_names,
@@ -421,7 +421,7 @@ class _Bound:
 
 
 def _frozen(shardings: Any) -> Any:
-    leaves, treedef = tree.flatten(shardings, is_place)
+    leaves, treedef = tree.flatten(shardings, is_sharding_leaf)
     try:
         hash(tuple(leaves))
     except TypeError:
@@ -449,7 +449,7 @@ def _prefixed(
         return [None] * count
     label = f"jit({name}): {what}"
     full = structure.unflatten(range(count))
-    given = tree.broadcast_prefix(wanted, full, is_leaf=is_place, name=label)
+    given = tree.broadcast_prefix(wanted, full, is_leaf=is_sharding_leaf, name=label)
     places = [None if w is None else as_sharding(w, label) for w in given]
     for where, aval in zip(places, avals, strict=True):
         if where is not None:

@@ -13,7 +13,7 @@ from fxflow.core.spmd.memories import Going
 from fxflow.devices import buffers
 from fxflow.devices.memory_kinds import HOST, Space, kind_of
 from fxflow.devices.shardings import Sharding
-from fxflow.lax.transfer import DevicePut, as_sharding, copied, is_place
+from fxflow.lax.transfer import DevicePut, as_sharding, copied, is_sharding_leaf
 
 HERE = Going(None)
 
@@ -58,13 +58,17 @@ def device_put(
       1.0
     """
     leaves, treedef = tree.flatten(x)
-    places = tree.broadcast_prefix(device, x, is_leaf=is_place, name="device_put")
+    places = tree.broadcast_prefix(
+        device, x, is_leaf=is_sharding_leaf, name="device_put"
+    )
     if src is None and donate is False and may_alias is None:
         return treedef.unflatten(map(_put, leaves, places))
-    sources = tree.broadcast_prefix(src, x, is_leaf=is_place, name="device_put: src")
+    sources = tree.broadcast_prefix(
+        src, x, is_leaf=is_sharding_leaf, name="device_put: src"
+    )
     gives = tree.broadcast_prefix(donate, x, name="device_put: donate")
     aliases = tree.broadcast_prefix(
-        may_alias, x, is_leaf=is_place, name="device_put: may_alias"
+        may_alias, x, is_leaf=is_sharding_leaf, name="device_put: may_alias"
     )
     outs = list(map(_put, leaves, places, sources))
     return treedef.unflatten(map(_owned, leaves, outs, gives, aliases))

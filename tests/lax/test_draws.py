@@ -1,4 +1,4 @@
-"""Numbers from the words of keys."""
+"""Numbers from key data."""
 
 import numpy as np
 import pytest

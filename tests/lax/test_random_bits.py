@@ -64,5 +64,5 @@ def test_errors() -> None:
         lax.random_unwrap(np.zeros(2, np.float32))
     with pytest.raises(ShapeError, match=r"are u32\[...,2\], got u32\[3\]"):
         lax.random_wrap(np.zeros(3, np.uint32))
-    with pytest.raises(ShapeError, match=r"takes the words of keys, u32\[..., 2\]"):
+    with pytest.raises(ShapeError, match=r"takes key data, u32\[..., 2\]"):
         RandomBits.bind(np.zeros(3, np.uint32), shape=(), bit_width=32)

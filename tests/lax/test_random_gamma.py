@@ -25,7 +25,7 @@ def test_errors() -> None:
     words = np.zeros((2, 2), np.uint32)
     with pytest.raises(ShapeError, match="takes one key for each parameter"):
         RandomGamma.bind(words, np.ones(3, np.float32), log_space=False)
-    with pytest.raises(DtypeError, match=r"keys are words u32\[..., 2\], got f32"):
+    with pytest.raises(DtypeError, match=r"keys are data u32\[..., 2\], got f32"):
         RandomGamma.bind(
             np.ones((3, 2), np.float32), np.ones(3, np.float32), log_space=False
         )

@@ -1,4 +1,4 @@
-"""Keys: their words, splitting, folding, and their use under transformations."""
+"""Keys: their data, splitting, folding, and their use under transformations."""
 
 import pickle
 
@@ -66,9 +66,7 @@ def test_what_is_no_key() -> None:
         ShapeError, match=r"split: expected one random key, got key<fry"
     ):
         random.split(random.split(random.key(0)))
-    with pytest.raises(
-        ShapeError, match=r"the words of key<fry> keys are u32\[...,2\]"
-    ):
+    with pytest.raises(ShapeError, match=r"the data of key<fry> keys is u32\[...,2\]"):
         random.wrap_key_data(np.zeros(3, np.uint32))
 
 

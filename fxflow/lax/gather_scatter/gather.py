@@ -28,7 +28,7 @@ from fxflow.lax.gather_scatter.dimension_numbers import (
     require_axes,
 )
 from fxflow.lax.gather_scatter.slices import Window, inside_text, wide_indices
-from fxflow.lax.keys import check, is_words, on_words
+from fxflow.lax.keys import check, is_key_type, map_key_data
 
 
 @register
@@ -344,7 +344,7 @@ def gather(
         "mode": chosen,
         "fill_value": fill_param(fill_value, aval, chosen),
     }
-    if is_words(aval):
+    if is_key_type(aval):
         out = check(Gather, aval, typeof(start_indices), **params)
         inner = aval.dtype.suffix
         last = tuple(range(out.ndim, out.ndim + len(inner)))
@@ -352,7 +352,7 @@ def gather(
         params["dimension_numbers"] = replace(
             dimension_numbers, offset_dims=dimension_numbers.offset_dims + last
         )
-        keys: Array = on_words(
+        keys: Array = map_key_data(
             lambda w: Gather.bind(w, start_indices, **params), operand
         )
         return keys
@@ -363,7 +363,7 @@ def fill_param(fill_value: Any, aval: Aval, mode: GatherScatterMode) -> Any:
     """Returns a fill value that hashes and equals itself, or None for the default."""
     if fill_value is None or mode is not GatherScatterMode.FILL_OR_DROP:
         return None
-    dtype = aval.dtype.base if is_words(aval) else aval.dtype
+    dtype = aval.dtype.base if is_key_type(aval) else aval.dtype
     try:
         number = np.asarray(fill_value).astype(dtype)
         if number.ndim:

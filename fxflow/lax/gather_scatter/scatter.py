@@ -39,7 +39,7 @@ from fxflow.lax.gather_scatter.scatter_family import (
     scatter_text,
     scattered_on_host,
 )
-from fxflow.lax.keys import check, is_words, on_words
+from fxflow.lax.keys import check, is_key_type, map_key_data
 from fxflow.lax.recurrence import linear_recurrence, shifted
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.sort import Sort
@@ -338,7 +338,7 @@ def scatter(
         "scatter", dimension_numbers, indices_are_sorted, unique_indices, mode
     )
     aval = typeof(operand)
-    if is_words(aval):
+    if is_key_type(aval):
         numbers: ScatterDimensionNumbers = dimension_numbers
         check(Scatter, aval, typeof(scatter_indices), typeof(updates), **params)
         ndim = typeof(updates).ndim
@@ -346,7 +346,7 @@ def scatter(
         params["dimension_numbers"] = replace(
             numbers, update_window_dims=(*numbers.update_window_dims, *last)
         )
-        keys: Array = on_words(
+        keys: Array = map_key_data(
             lambda w, u: Scatter.bind(w, scatter_indices, u, **params), operand, updates
         )
         return keys

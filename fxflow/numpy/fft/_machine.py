@@ -89,6 +89,8 @@ def _lengths(
     if s is None:
         lengths = [shape[i] for i in dims]
         if half:
+            # Half a spectrum does not tell an even length from an odd one: NumPy's
+            # choice.
             lengths[-1] = 2 * (lengths[-1] - 1)
     else:
         if len(s) != len(dims):
