@@ -345,6 +345,7 @@ def put(
         indices = indices % x.size
     how = "drop" if mode == "drop" else "clip"
     if how == "clip" and mode != "wrap" and dtypes.is_signed(indices.dtype):
+        # Beyond the first element it is clipped to that, and not counted from the end.
         indices = choose_between(indices < -x.size, constant(0, indices.dtype), indices)
     flat = At(ravel(x))[indices].set(values, mode=how)
     return reshape(flat, x.shape)
@@ -379,6 +380,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: Any, *, inplace: bool = True) -
             return x
         raise ArgumentError("place: needs at least one value")
     flat = ravel(chosen)
+    # The k-th true element takes the k-th value.
     order = lax.sub(lax.cumsum(lax.convert_element_type(flat, dtypes.int32), 0), 1)
     turn = lax.rem(lax.max(order, 0), values.size)
     new = convert(values, x.aval.dtype, x.aval.weak_type)[turn]
@@ -462,6 +464,7 @@ def fill_diagonal(
     if x.ndim == 2 and wrap:
         step, end = x.shape[1] + 1, x.size
     else:
+        # One further along every axis, in row-major order.
         step = 1 + sum(math.prod(x.shape[d:]) for d in range(1, x.ndim))
         end = step * n
     index = np.arange(0, min(end, x.size), step)

@@ -320,6 +320,7 @@ def _plan(
             layout.append(axis)
         taken += 1
     if advanced:
+        # As in NumPy: the axes of arrays that do not stand together come first.
         layout.insert(first if runs == 1 else 0, ADVANCED)
     return Plan(
         tuple(shape),

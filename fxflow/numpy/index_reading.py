@@ -57,6 +57,7 @@ def get(
     if not plan.advanced and not any(a.kind == "scalar" for a in plan.axes):
         x = _sliced(x, plan)
         return _laid_out(x, plan, ())
+    # A dynamic slice is clamped, which is not to be told from an index in bounds.
     if not plan.advanced and mode is not GatherScatterMode.FILL_OR_DROP:
         x = _dynamically_sliced(x, arrays, plan, wrap)
         return _laid_out(x, plan, ())
@@ -170,6 +171,7 @@ def index_operand(value: Any, length: int, wrap: bool = True) -> Any:
 def _dynamically_sliced(x: Any, arrays: Sequence[Any], plan: Plan, wrap: bool) -> Array:
     """Returns `x` cut by slices, ints and traced integers, which are clamped."""
     strided = any(a.kind == "slice" and a.step != 1 and a.length > 1 for a in plan.axes)
+    # A dynamic slice has no strides: what is static is cut off before.
     if strided:
         x = _sliced(x, plan)
     starts: list[Any] = []
@@ -199,7 +201,7 @@ def _refuse_empty(aval: Aval, plan: Plan) -> None:
     for d, axis in enumerate(plan.axes):
         if axis.kind != "slice" and not plan.shape[d]:
             raise OutOfRangeError(
-                f"index: axis {d} of {aval} is empty, so it has nothing to pick from"
+                f"index: cannot index axis {d} of {aval}: its length is 0"
             )
 
 
@@ -294,6 +296,7 @@ def _gathered(
             start_index_map=tuple(picked),
         ),
         sizes,
+        # Nothing need be written: XLA's gather clamps by itself.
         mode=GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else mode,
         fill_value=fill_value,
         unique_indices=unique,

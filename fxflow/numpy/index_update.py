@@ -214,6 +214,7 @@ class IndexedArray:
         counter = IndexedArray(np.zeros(x.aval.shape, np.int32), self.index)
         if index_plans.ARRAY not in static or options.get("unique_indices"):
             return changed(x, lax.gt(counter._update("set", 1, options), 0))
+        # An element that is named k times is changed k times.
         most: Any
         if any(isinstance(a, Tracer) for a in arrays):
             times = counter._update("add", 1, options)
@@ -407,6 +408,7 @@ def _write_block(
     if not all(sizes):
         return x
     values = _squeezed_to(values, shape)
+    # Everything is replaced: x is not read at all.
     if sizes == x.aval.shape and kind == "set":
         whole = _to_axes(repeated(values, shape), sizes)
         return convert(whole, x.aval.dtype, x.aval.weak_type)
@@ -541,6 +543,7 @@ def _scattered(
             scatter_dims_to_operand_dims=tuple(component_axes),
         ),
         indices_are_sorted=sorted_,
+        # Slices and integers name no element twice.
         unique_indices=unique or not any(a.kind == "array" for a in plan.axes),
         mode=mode,
     )

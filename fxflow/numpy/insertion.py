@@ -150,6 +150,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     count = len(indices)
     order = np.argsort(indices, kind="stable")
     slots = indices.copy()
+    # What is inserted before moves the later ones; equal indices keep their order.
     slots[order] += np.arange(count)
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     fits = new.ndim <= len(shape) and all(

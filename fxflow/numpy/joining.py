@@ -289,6 +289,7 @@ def _cuts(name: str, length: int, sections: Any, even: bool) -> list[int]:
     if isinstance(sections, Array | np.ndarray) and np.ndim(sections):
         sections = [int(i) for i in np.asarray(sections)]
     if isinstance(sections, list | tuple):
+        # As bounds of slices: negative from the end, cut off beyond it.
         inner = [range(length)[slice(None, int(i))].stop for i in sections]
         return [0, *inner, length]
     count = int(sections)

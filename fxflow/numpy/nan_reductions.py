@@ -179,7 +179,7 @@ def nanmin(
 # -- argmin, argmax --------------------------------------------------------------------
 
 
-def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
+def _arg_extremum(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
     find = reductions.argmax if name == "nanargmax" else reductions.argmin
     array = array_of(a, name)
     if not dtypes.is_inexact(array.aval.dtype):
@@ -217,7 +217,7 @@ def nanargmax(
       >>> nanargmax(np.array([2.0, np.nan, 3.0]))
       Array(2, dtype=int32)
     """
-    return _place("nanargmax", a, axis, out, keepdims)
+    return _arg_extremum("nanargmax", a, axis, out, keepdims)
 
 
 @library("axis", "out", "keepdims")
@@ -235,7 +235,7 @@ def nanargmin(
       >>> nanargmin(np.array([2.0, np.nan, 3.0]))
       Array(0, dtype=int32)
     """
-    return _place("nanargmin", a, axis, out, keepdims)
+    return _arg_extremum("nanargmin", a, axis, out, keepdims)
 
 
 # -- moments ---------------------------------------------------------------------------

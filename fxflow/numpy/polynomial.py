@@ -376,6 +376,7 @@ def _roots(p: Any, zeros: int) -> Array:
     n = p.aval.shape[0]
     out = lax.full((0,), 0, dtype)
     if n > 1:
+        # The zeros are the eigenvalues of the companion matrix.
         top = -lax.slice_in_dim(p, 1, n) / lax.slice_in_dim(p, 0, 1)
         below = np.eye(n - 2, n - 1).astype(p.aval.dtype)
         matrix = lax.concatenate([lax.expand_dims(top, (0,)), wrap_host(below)], 0)

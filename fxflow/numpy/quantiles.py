@@ -45,7 +45,7 @@ _STEPS = ("inverted_cdf", "averaged_inverted_cdf", "closest_observation")
 METHODS = (*_CONTINUOUS, *_ROUNDED, *_STEPS)
 
 
-def _places(method: str, q: Any, n: Any) -> tuple[Any, Any]:
+def _positions(method: str, q: Any, n: Any) -> tuple[Any, Any]:
     """Returns the whole part and the fraction of the index of each probability.
 
     Args:
@@ -54,6 +54,7 @@ def _places(method: str, q: Any, n: Any) -> tuple[Any, Any]:
       n: float array or number: how many elements there are.
     """
     if method in _CONTINUOUS or method in _ROUNDED:
+        # Hyndman and Fan's n q + m, less 1: here elements are counted from 0.
         alpha, beta = _CONTINUOUS.get(method, (1.0, 1.0))
         index = q * n + (q * (1 - alpha - beta) + (alpha - 1))
     else:
@@ -153,7 +154,7 @@ def _of_rows(rows: Any, q: Any, method: str, skip_nan: bool) -> Any:
         last = repeated(convert(found, dtypes.int32), (*kept, count)) - 1
     else:
         total, last = n, n - 1
-    low, part = _places(method, wanted, total)
+    low, part = _positions(method, wanted, total)
     first = convert(low, dtypes.int32)
     below, above = (
         take_along_axis(ordered, _within(i, last), axis=-1, mode="clip")

@@ -352,6 +352,7 @@ def _geomspace(
     )[0]
     out = lax.mul(lax.exp(exponents), repeated(sign, (num, *shape)))
     if num:
+        # The ends exactly as given: the way through logarithms rounds.
         rows = [lax.reshape(start, (1, *shape))]
         if endpoint and num > 1:
             rows += [

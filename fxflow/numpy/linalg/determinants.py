@@ -170,6 +170,7 @@ def _cofactors(x: Any) -> Array:
     Second derivatives are differences of large numbers if a matrix is nearly singular.
     """
     along = lax.abs(_by_lu(lax.stop_gradient(x))[1])
+    # Nearer to singular, the inverse has lost half of its digits.
     bound = float(dtypes.finfo(along.aval.dtype).eps) ** 0.5
     far = min(along, axis=-1) > bound * max(along, axis=-1)
     regular = lax.reduce_and(far, tuple(range(far.aval.ndim)))

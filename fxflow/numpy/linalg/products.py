@@ -121,6 +121,7 @@ def _multi_dot(precision: Any, *arrays: Any) -> Array:
 def _splits(lengths: tuple[int, ...]) -> dict[tuple[int, int], int]:
     """Returns where to split each part of a chain of matrices."""
     count = len(lengths) - 1
+    # Dynamic programming over all parts (Cormen et al., 15.2).
     cost = {(i, i): 0 for i in range(count)}
     split: dict[tuple[int, int], int] = {}
     for span in range(1, count):

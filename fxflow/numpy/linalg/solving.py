@@ -79,6 +79,8 @@ def solve_factored(factors: Any, permutation: Any, b: Any, trans: int = 0) -> An
 
 def _solved(a: Any, b: Any) -> Array:
     """Solves a x = b for matrices b, with a derivative that needs one decomposition."""
+    # One decomposition for the solution, its derivative and its transpose: what is
+    # differentiated is `matvec`.
     factors, _, permutation = lax.linalg.lu(stop_gradient(a))
     found: Array = lax.custom_linear_solve(
         lambda x: matmul(a, x),
@@ -198,6 +200,7 @@ def pinv(
     m, n = x.aval.shape[-2:]
     real = dtypes.to_real(x.aval.dtype)
     if rtol is None:
+        # JAX's default.
         rtol = 10.0 * (m if m > n else n) * precision_of(x)
     if not m or not n:
         return lax.full((*x.aval.shape[:-2], n, m), 0, x.aval.dtype)
@@ -221,6 +224,7 @@ def _pinv(hermitian: bool) -> Callable[[Array, Array], Array]:
         da, _ = tangents
         p = pseudo_inverse(a, rtol)
         ph, dh = adjoint(p), adjoint(da)
+        # Golub and Pereyra (1973).
         out = -(p @ da @ p)
         first = p @ (ph @ dh)
         second = (dh @ ph) @ p
