@@ -62,7 +62,7 @@ def test_errors() -> None:
         DtypeError, match=r"random_unwrap: takes typed keys, got f32\[2"
     ):
         lax.random_unwrap(np.zeros(2, np.float32))
-    with pytest.raises(ShapeError, match=r"are u32\[...,2\], got u32\[3\]"):
+    with pytest.raises(ShapeError, match=r"is u32\[...,2\], got u32\[3\]"):
         lax.random_wrap(np.zeros(3, np.uint32))
     with pytest.raises(ShapeError, match=r"takes key data, u32\[..., 2\]"):
         RandomBits.bind(np.zeros(3, np.uint32), shape=(), bit_width=32)
