@@ -213,9 +213,9 @@ class Collective(Primitive):
     def lower(self, ctx: Context, *operands: str, **params: Any) -> Any:
         """A collective of StableHLO between the devices of a `shard_map`."""
         devices = Groups(ctx.module, params["axes"], self.name, params.get("groups"))
-        return self.across(ctx, devices, *operands, **params)
+        return self.lower_across(ctx, devices, *operands, **params)
 
-    def across(
+    def lower_across(
         self, ctx: Context, devices: Groups, *operands: str, **params: Any
     ) -> Any:
         """Writes the collective between the devices of each group."""
@@ -237,9 +237,9 @@ class Collective(Primitive):
 
     def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Over another axis, which comes along in front."""
-        return self.bind(*args, **self.behind(params)), True
+        return self.bind(*args, **self.shifted_params(params)), True
 
-    def behind(self, params: dict[str, Any]) -> dict[str, Any]:
+    def shifted_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """Returns the parameters for operands with one more axis in front."""
         return params
 
@@ -248,12 +248,12 @@ class Collective(Primitive):
     ) -> Batched:
         """Along an array axis; groups, and several axes, by simpler collectives."""
         if params.get("groups") is not None:
-            simpler = self.by_gathering
+            simpler = self.via_all_gather
         elif len(params["axes"]) > 1:
-            simpler = self.axis_by_axis
+            simpler = self.per_named_axis
         else:
             x = materialize(args[0], size, mapped[0])
-            return self.along(x, **params)
+            return self.batch_along(x, **params)
 
         def composed(*slices: Any) -> list[Any]:
             return [simpler(*slices, **params)]
@@ -261,15 +261,15 @@ class Collective(Primitive):
         (out,), (is_mapped,) = batch_flat(composed, size, args, mapped, axis_name)
         return out, is_mapped
 
-    def along(self, x: Any, **params: Any) -> tuple[Any, bool]:
+    def batch_along(self, x: Any, **params: Any) -> tuple[Any, bool]:
         """Returns the result for slices along axis 0, and whether it is mapped."""
         raise NotImplementedError
 
-    def by_gathering(self, *operands: Any, **params: Any) -> Any:
+    def via_all_gather(self, *operands: Any, **params: Any) -> Any:
         """Computes a slice's result, with groups, from what all slices have."""
         raise NotImplementedError
 
-    def axis_by_axis(self, *operands: Any, **params: Any) -> Any:
+    def per_named_axis(self, *operands: Any, **params: Any) -> Any:
         """Computes a slice's result by collectives over one axis each."""
         raise NotImplementedError
 

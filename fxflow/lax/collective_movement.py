@@ -83,7 +83,7 @@ class Movement(Linear, Collective):
 
     dim_params: ClassVar[tuple[str, ...]] = ()
 
-    def behind(self, params: dict[str, Any]) -> dict[str, Any]:
+    def shifted_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """The array axes one further back."""
         further = {name: params[name] + 1 for name in self.dim_params}
         return {**params, **further}
@@ -108,7 +108,7 @@ class AxisIndex(Collective):
         """It is the index."""
         return True
 
-    def across(self, ctx: Context, devices: Groups, *, axes: Names) -> str:
+    def lower_across(self, ctx: Context, devices: Groups, *, axes: Names) -> str:
         """From the number of the device, by a table."""
         (out,) = ctx.avals_out
         given = devices.module.indices.get(axes[0])
@@ -185,7 +185,7 @@ class AllGather(Movement):
         size = group_length(axes, groups)
         return Aval((*x.shape[:dim], size, *x.shape[dim:]), x.dtype)
 
-    def across(
+    def lower_across(
         self,
         ctx: Context,
         devices: Groups,
@@ -208,18 +208,18 @@ class AllGather(Movement):
         every = super().vma(given, params)
         return every.difference(params["axes"]) if params.get("shared") else every
 
-    def along(self, x: Any, *, dim: int, **params: Any) -> tuple[Any, bool]:
+    def batch_along(self, x: Any, *, dim: int, **params: Any) -> tuple[Any, bool]:
         """The mapped axis itself, moved."""
         return moved(x, 0, dim), False
 
-    def axis_by_axis(self, x: Any, *, axes: Names, dim: int, **params: Any) -> Any:
+    def per_named_axis(self, x: Any, *, axes: Names, dim: int, **params: Any) -> Any:
         """The last axis first."""
         shape = typeof(x).shape
         for name in reversed(axes):
             x = AllGather.bind(x, axes=(name,), dim=0)
         return moved(reshape(x, (length(axes), *shape)), 0, dim)
 
-    def by_gathering(
+    def via_all_gather(
         self,
         x: Any,
         *,
@@ -279,7 +279,7 @@ class PSumScatter(Movement):
         _require_length(self.name, x, dim, axes, groups)
         return Aval((*x.shape[:dim], *x.shape[dim + 1 :]), x.dtype)
 
-    def across(
+    def lower_across(
         self, ctx: Context, devices: Groups, x: str, *, dim: int, **params: Any
     ) -> str:
         """`stablehlo.reduce_scatter`, without the axis of one that is left."""
@@ -292,11 +292,11 @@ class PSumScatter(Movement):
         )
         return ctx.emit(f"stablehlo.reshape {part} : ({one.mlir}) -> {out.mlir}")
 
-    def along(self, x: Any, *, dim: int, **params: Any) -> tuple[Any, bool]:
+    def batch_along(self, x: Any, *, dim: int, **params: Any) -> tuple[Any, bool]:
         """A sum over the mapped axis; axis `dim` becomes the mapped one."""
         return moved(reduce_sum(x, (0,)), dim, 0), True
 
-    def axis_by_axis(
+    def per_named_axis(
         self, x: Any, *, axes: Names, dim: int, groups: Partition = None
     ) -> Any:
         """Axis `dim` as one axis for each named one, and one after the other."""
@@ -308,7 +308,7 @@ class PSumScatter(Movement):
         shape = typeof(x).shape
         return reshape(x, (*shape[:dim], *shape[dim + 1 :]))
 
-    def by_gathering(
+    def via_all_gather(
         self, x: Any, *, axes: Names, dim: int, groups: Partition = None
     ) -> Any:
         """The own group's sum, and of it the own part."""
@@ -372,7 +372,7 @@ class PPermute(Movement):
                 )
         return x.strong()
 
-    def across(
+    def lower_across(
         self, ctx: Context, devices: Groups, x: str, *, axes: Names, perm: Pairs
     ) -> str:
         """`stablehlo.collective_permute`."""
@@ -467,7 +467,7 @@ class AllToAll(Movement):
         rest.insert(join, x.shape[split])
         return Aval(tuple(rest), x.dtype)
 
-    def across(
+    def lower_across(
         self,
         ctx: Context,
         devices: Groups,
@@ -494,7 +494,7 @@ class AllToAll(Movement):
             f" : ({out.mlir}) -> {out.mlir}"
         )
 
-    def along(
+    def batch_along(
         self, x: Any, *, split: int, join: int, **params: Any
     ) -> tuple[Any, bool]:
         """The mapped axis and axis `split` are exchanged."""
@@ -502,7 +502,7 @@ class AllToAll(Movement):
         order.insert(join, 0)
         return transpose(x, [split + 1, *order]), True
 
-    def axis_by_axis(
+    def per_named_axis(
         self,
         x: Any,
         *,
@@ -519,7 +519,7 @@ class AllToAll(Movement):
             x = AllToAll.bind(x, axes=(name,), split=i, join=i)
         return moved(reshape(x, shape), 0, join)
 
-    def by_gathering(
+    def via_all_gather(
         self,
         x: Any,
         *,

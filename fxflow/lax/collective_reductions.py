@@ -81,7 +81,7 @@ class Reduction(Collective):
         """The results of groups may be looked up."""
         return params.get("groups") is not None
 
-    def across(self, ctx: Context, devices: Groups, x: str, **params: Any) -> str:
+    def lower_across(self, ctx: Context, devices: Groups, x: str, **params: Any) -> str:
         """`stablehlo.all_reduce`, or by gathering what runtimes cannot reduce.
 
         None orders complex numbers; GPUs' and TPUs' take groups of one length only.
@@ -91,7 +91,7 @@ class Reduction(Collective):
         ordered = self.operation != "add" and dtypes.is_complex(aval.dtype)
         if ordered or len({len(group) for group in groups}) > 1:
             with devices.scope():
-                (out,) = ctx.compose(lambda v: self.by_gathering(v, **params), [x])
+                (out,) = ctx.compose(lambda v: self.via_all_gather(v, **params), [x])
             return out
         return ctx.emit(
             f'"stablehlo.all_reduce"({x}) <{{{devices.attributes}}}> '
@@ -124,7 +124,7 @@ class Reduction(Collective):
         rest = tuple(name for name in axes if name != axis_name)
         return (self.bind(out, axes=rest) if rest else out), False
 
-    def by_gathering(self, x: Any, *, axes: Names, groups: Partition = None) -> Any:
+    def via_all_gather(self, x: Any, *, axes: Names, groups: Partition = None) -> Any:
         """Of the results of all groups the own one."""
         every = AllGather.bind(x, axes=axes, dim=0)
         if groups is None:
@@ -279,11 +279,11 @@ class _Extremum(Reduction):
     among: ClassVar[Callable[..., Any]]
     worst: ClassVar[float]
 
-    def across(self, ctx: Context, devices: Groups, x: str, **params: Any) -> str:
+    def lower_across(self, ctx: Context, devices: Groups, x: str, **params: Any) -> str:
         """As any reduction; of floats on CPUs, as integers of the same order."""
         (aval,) = ctx.avals_in
         if not ordered_bits.applies(ctx, aval.dtype):
-            return super().across(ctx, devices, x, **params)
+            return super().lower_across(ctx, devices, x, **params)
 
         def by_bits(x: Any) -> Any:
             bits = ordered_bits.to_ordered_bits(x, copysign(nan, -self.worst))
@@ -347,7 +347,7 @@ class PBroadcast(Movement):
         """The source is told from the others."""
         return True
 
-    def across(
+    def lower_across(
         self, ctx: Context, devices: Groups, x: str, *, axes: Names, source: int
     ) -> str:
         """`stablehlo.collective_broadcast` on GPUs; elsewhere a sum with zeros.
@@ -367,11 +367,11 @@ class PBroadcast(Movement):
             f"({aval.mlir}) -> {aval.mlir}"
         )
 
-    def along(self, x: Any, *, source: int, **params: Any) -> tuple[Any, bool]:
+    def batch_along(self, x: Any, *, source: int, **params: Any) -> tuple[Any, bool]:
         """One of the slices."""
         return reshape(rows(x, [source]), typeof(x).shape[1:]), False
 
-    def axis_by_axis(self, x: Any, *, axes: Names, source: int) -> Any:
+    def per_named_axis(self, x: Any, *, axes: Names, source: int) -> Any:
         """From the source's index on each axis in turn."""
         for name in reversed(axes):
             size = length((name,))

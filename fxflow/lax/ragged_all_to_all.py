@@ -96,7 +96,7 @@ class RaggedAllToAll(Collective):
                 )
         return output.strong()
 
-    def across(
+    def lower_across(
         self, ctx: Context, devices: Groups, *operands: str, **params: Any
     ) -> str:
         """The custom call, or the exchange at full length on a CPU."""
