@@ -14,17 +14,14 @@ from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.lax.families import ORDERED, require_kind
 from fxflow.lax.pairwise import without
-from fxflow.lax.reduction import NATIVE, highest, lowest
+from fxflow.lax.reduction import NATIVE, Maximum, Minimum
 
 
 class ArgExtremum(Primitive):
     """Index of an extremum along one axis."""
 
     better: ClassVar[str]
-
-    def identity(self, dtype: Any) -> Any:
-        """Returns a value that is never better."""
-        raise NotImplementedError
+    identity: ClassVar[Any]  # gives a value of a dtype that is never better
 
     def abstract(self, operand: Aval, *, axis: int, index_dtype: Any) -> Aval:
         """The operand's shape without the axis."""
@@ -130,10 +127,7 @@ class ArgMax(ArgExtremum):
 
     name = "argmax"
     better = "GT"
-
-    def identity(self, dtype: Any) -> Any:
-        """The least value."""
-        return lowest(dtype)
+    identity = Maximum.identity
 
 
 @register
@@ -145,10 +139,7 @@ class ArgMin(ArgExtremum):
 
     name = "argmin"
     better = "LT"
-
-    def identity(self, dtype: Any) -> Any:
-        """The greatest value."""
-        return highest(dtype)
+    identity = Minimum.identity
 
 
 # -- public ----------------------------------------------------------------------------

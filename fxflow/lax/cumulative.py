@@ -47,7 +47,7 @@ from fxflow.lax.recurrence import (
     shifted,
     tree_scan,
 )
-from fxflow.lax.reduction import NATIVE, highest, lowest
+from fxflow.lax.reduction import NATIVE, Maximum, Minimum, Monoid, Product, Sum, lowest
 from fxflow.lax.select import select
 
 # Above this length a windowed reduction, quadratic unless XLA rewrites it, loses to a
@@ -55,26 +55,14 @@ from fxflow.lax.select import select
 _GPU_WINDOW = 32
 
 
-class Cumulative(Primitive):
+class Cumulative(Monoid, Primitive):
     """Running reduction along one axis.
 
     Attributes:
       kinds: dtypes it takes.
-      hlo: the StableHLO operation that combines, or "" if it is a composition.
-      ufunc: NumPy's operation.
     """
 
     kinds: ClassVar[Kinds] = NUMERIC
-    hlo: ClassVar[str] = ""
-    ufunc: ClassVar[np.ufunc]
-
-    def identity(self, dtype: Any) -> Any:
-        """Returns what changes nothing when combined."""
-        raise NotImplementedError
-
-    def combine(self, x: Any, y: Any) -> Any:
-        """Returns two values combined, by operations of `lax`."""
-        raise NotImplementedError
 
     def combiner(self, aval: Aval) -> str:
         """Returns the StableHLO operation that does it, or "" if there is none."""
@@ -192,22 +180,12 @@ class Cumulative(Primitive):
 
 
 @register
-class CumSum(Cumulative, Linear):
+class CumSum(Sum, Cumulative, Linear):
     """Running sum along an axis. dtypes: numeric. 16-bit floats: in 32 bits."""
 
     name = "cumsum"
     host_kinds = ADDED
-    hlo = "stablehlo.add"
-    ufunc = np.add
     jvp = Linear.jvp
-
-    def identity(self, dtype: Any) -> Any:
-        """Zero."""
-        return np.zeros((), dtype)[()]
-
-    def combine(self, x: Any, y: Any) -> Any:
-        """The sum."""
-        return add(x, y)
 
     def transpose(self, cotangent: Any, *args: Any, axis: int, reverse: bool) -> Values:
         """The running sum from the other end."""
@@ -215,20 +193,10 @@ class CumSum(Cumulative, Linear):
 
 
 @register
-class CumProd(Cumulative):
+class CumProd(Product, Cumulative):
     """Running product along an axis. dtypes: numeric. 16-bit floats: in 32 bits."""
 
     name = "cumprod"
-    hlo = "stablehlo.multiply"
-    ufunc = np.multiply
-
-    def identity(self, dtype: Any) -> Any:
-        """One."""
-        return np.ones((), dtype)[()]
-
-    def combine(self, x: Any, y: Any) -> Any:
-        """The product."""
-        return mul(x, y)
 
     def partials(self, before: Any, x: Any, out: Any) -> tuple[Any, Any]:
         """The other factor."""
@@ -273,37 +241,17 @@ class CumExtremum(Cumulative):
 
 
 @register
-class CumMax(CumExtremum):
+class CumMax(Maximum, CumExtremum):
     """Running maximum along an axis. dtypes: any. From a NaN on: NaN."""
 
     name = "cummax"
-    hlo = "stablehlo.maximum"
-    ufunc = np.maximum
-
-    def identity(self, dtype: Any) -> Any:
-        """The least value."""
-        return lowest(dtype)
-
-    def combine(self, x: Any, y: Any) -> Any:
-        """The greater."""
-        return max(x, y)
 
 
 @register
-class CumMin(CumExtremum):
+class CumMin(Minimum, CumExtremum):
     """Running minimum along an axis. dtypes: any. From a NaN on: NaN."""
 
     name = "cummin"
-    hlo = "stablehlo.minimum"
-    ufunc = np.minimum
-
-    def identity(self, dtype: Any) -> Any:
-        """The greatest value."""
-        return highest(dtype)
-
-    def combine(self, x: Any, y: Any) -> Any:
-        """The less."""
-        return min(x, y)
 
 
 @register

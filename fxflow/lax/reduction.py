@@ -23,7 +23,7 @@ from fxflow.lax.axes import distinct_axes
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq
 from fxflow.lax.conversion import convert_element_type
-from fxflow.lax.elementwise import div, mul
+from fxflow.lax.elementwise import add, div, max, min, mul
 from fxflow.lax.families import (
     ADDED,
     ANY,
@@ -73,24 +73,102 @@ def has_infinity(dtype: Any) -> bool:
     return bool(np.isinf(np.asarray(np.inf, np.float32).astype(dtype).astype("f4")))
 
 
-class Reduction(Primitive):
+# -- what is combined ------------------------------------------------------------------
+
+
+class Monoid:
+    """An associative operation: of reductions, running and windowed ones.
+
+    Attributes:
+      hlo: the StableHLO operation on two elements, or "" if it is a composition.
+      ufunc: NumPy's.
+    """
+
+    hlo: ClassVar[str] = ""
+    ufunc: ClassVar[np.ufunc]
+
+    def identity(self, dtype: Any) -> Any:
+        """Returns what changes nothing when combined."""
+        raise NotImplementedError
+
+    def combine(self, x: Any, y: Any) -> Any:
+        """Returns two values combined, by operations of `lax`."""
+        raise NotImplementedError
+
+
+class Sum(Monoid):
+    """x + y."""
+
+    hlo = "stablehlo.add"
+    ufunc = np.add
+
+    def identity(self, dtype: Any) -> Any:
+        """Zero."""
+        return np.zeros((), dtype)[()]
+
+    def combine(self, x: Any, y: Any) -> Any:
+        """The sum."""
+        return add(x, y)
+
+
+class Product(Monoid):
+    """x y."""
+
+    hlo = "stablehlo.multiply"
+    ufunc = np.multiply
+
+    def identity(self, dtype: Any) -> Any:
+        """One."""
+        return np.ones((), dtype)[()]
+
+    def combine(self, x: Any, y: Any) -> Any:
+        """The product."""
+        return mul(x, y)
+
+
+class Maximum(Monoid):
+    """The greater of two."""
+
+    hlo = "stablehlo.maximum"
+    ufunc = np.maximum
+
+    def identity(self, dtype: Any) -> Any:
+        """The least value."""
+        return lowest(dtype)
+
+    def combine(self, x: Any, y: Any) -> Any:
+        """The greater."""
+        return max(x, y)
+
+
+class Minimum(Monoid):
+    """The less of two."""
+
+    hlo = "stablehlo.minimum"
+    ufunc = np.minimum
+
+    def identity(self, dtype: Any) -> Any:
+        """The greatest value."""
+        return highest(dtype)
+
+    def combine(self, x: Any, y: Any) -> Any:
+        """The less."""
+        return min(x, y)
+
+
+# -- reductions ------------------------------------------------------------------------
+
+
+class Reduction(Monoid, Primitive):
     """Combines the elements along some axes.
 
     Attributes:
       kinds: dtypes it takes.
-      hlo: the StableHLO operation that combines two elements.
-      ufunc: NumPy's.
       between_devices: kinds of dtype of which XLA combines what devices have.
     """
 
     kinds: ClassVar[Kinds] = NUMERIC
     between_devices: ClassVar[Kinds] = ANY
-    hlo: ClassVar[str]
-    ufunc: ClassVar[np.ufunc]
-
-    def identity(self, dtype: Any) -> Any:
-        """Returns what a reduction of nothing gives."""
-        raise NotImplementedError
 
     def abstract(self, operand: Aval, *, axes: tuple[int, ...]) -> Aval:
         """The operand's type without the axes."""
@@ -151,17 +229,11 @@ class Reduction(Primitive):
 
 
 @register
-class ReduceSum(Reduction, Linear):
+class ReduceSum(Sum, Reduction, Linear):
     """Sum along axes. dtypes: numeric. StableHLO: reduce, add. Of nothing: 0."""
 
     name = "reduce_sum"
     host_kinds = ADDED
-    hlo = "stablehlo.add"
-    ufunc = np.add
-
-    def identity(self, dtype: Any) -> Any:
-        """Zero."""
-        return np.zeros((), dtype)[()]
 
     def transpose(self, cotangent: Any, *args: Any, axes: tuple[int, ...]) -> Values:
         """The cotangent, repeated along the axes."""
@@ -170,16 +242,10 @@ class ReduceSum(Reduction, Linear):
 
 
 @register
-class ReduceProd(Reduction):
+class ReduceProd(Product, Reduction):
     """Product along axes. dtypes: numeric. StableHLO: reduce. Of nothing: 1."""
 
     name = "reduce_prod"
-    hlo = "stablehlo.multiply"
-    ufunc = np.multiply
-
-    def identity(self, dtype: Any) -> Any:
-        """One."""
-        return np.ones((), dtype)[()]
 
     def jvp(self, primals: Values, tangents: Values, *, axes: tuple[int, ...]) -> Dual:
         """Derivative of a tree of products: right at zeros, and O(n)."""
@@ -255,7 +321,7 @@ class Extremum(Reduction):
 
 
 @register
-class ReduceMax(Extremum):
+class ReduceMax(Maximum, Extremum):
     """Greatest element along axes. dtypes: all. StableHLO: reduce, maximum.
 
     Of nothing: -inf or the least integer. NaN, if there is one. Complex numbers are
@@ -263,17 +329,11 @@ class ReduceMax(Extremum):
     """
 
     name = "reduce_max"
-    hlo = "stablehlo.maximum"
-    ufunc = np.maximum
     nan = np.nan
-
-    def identity(self, dtype: Any) -> Any:
-        """The least value."""
-        return lowest(dtype)
 
 
 @register
-class ReduceMin(Extremum):
+class ReduceMin(Minimum, Extremum):
     """Least element along axes. dtypes: all. StableHLO: reduce, minimum.
 
     Of nothing: inf or the greatest integer. NaN, if there is one. Complex numbers are
@@ -281,14 +341,8 @@ class ReduceMin(Extremum):
     """
 
     name = "reduce_min"
-    hlo = "stablehlo.minimum"
-    ufunc = np.minimum
     # Negative: as ordered bits it lies below everything.
     nan = -np.nan
-
-    def identity(self, dtype: Any) -> Any:
-        """The greatest value."""
-        return highest(dtype)
 
 
 class Bitwise(Reduction):
@@ -297,6 +351,10 @@ class Bitwise(Reduction):
     kinds = BITS
     between_devices = frozenset("b")
     nondifferentiable = "its operands are integers or booleans"
+
+    def identity(self, dtype: Any) -> Any:
+        """No bit set."""
+        return np.zeros((), dtype)[()]
 
 
 @register
@@ -323,10 +381,6 @@ class ReduceOr(Bitwise):
     hlo = "stablehlo.or"
     ufunc = np.bitwise_or
 
-    def identity(self, dtype: Any) -> Any:
-        """No bit set."""
-        return np.zeros((), dtype)[()]
-
 
 @register
 class ReduceXor(Bitwise):
@@ -336,10 +390,6 @@ class ReduceXor(Bitwise):
     between_devices = frozenset()
     hlo = "stablehlo.xor"
     ufunc = np.bitwise_xor
-
-    def identity(self, dtype: Any) -> Any:
-        """No bit set."""
-        return np.zeros((), dtype)[()]
 
 
 def repeat(value: Any, shape: Shape, axes: Sequence[int]) -> Any:

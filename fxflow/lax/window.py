@@ -24,17 +24,18 @@ from fxflow.lax.custom_reduction import (
     named_operation,
     scalar_graph,
 )
-from fxflow.lax.elementwise import add, max, min
 from fxflow.lax.families import ANY, NUMERIC, Kinds, Linear, kind, require_kind
 from fxflow.lax.padding import pad
 from fxflow.lax.pairwise import apply_elements
 from fxflow.lax.reduction import (
     NATIVE,
+    Maximum,
+    Minimum,
+    Monoid,
     ReduceMax,
     ReduceMin,
     ReduceSum,
-    highest,
-    lowest,
+    Sum,
 )
 from fxflow.lax.select import select
 from fxflow.lax.window_selection import SelectAndGatherAdd
@@ -48,27 +49,15 @@ from fxflow.lax.windows import (
 )
 
 
-class WindowReduction(Primitive):
+class WindowReduction(Monoid, Primitive):
     """Combines the elements of each window.
 
     Attributes:
       kinds: dtypes it takes.
-      hlo: the StableHLO operation that combines two elements.
-      ufunc: NumPy's.
     """
 
     kinds: ClassVar[Kinds] = ANY
-    hlo: ClassVar[str]
-    ufunc: ClassVar[np.ufunc]
     host_kinds = frozenset()
-
-    def identity(self, dtype: Any) -> Any:
-        """Returns what padding is made of."""
-        raise NotImplementedError
-
-    def combine(self, x: Any, y: Any) -> Any:
-        """Returns two values combined, by operations of `lax`."""
-        raise NotImplementedError
 
     def abstract(self, operand: Aval, *, window: Window) -> Aval:
         """As many elements as windows."""
@@ -131,21 +120,11 @@ class WindowReduction(Primitive):
 
 
 @register
-class ReduceWindowSum(WindowReduction, Linear):
+class ReduceWindowSum(Sum, WindowReduction, Linear):
     """Sum of each window. dtypes: numeric. StableHLO: reduce_window, add."""
 
     name = "reduce_window_sum"
     kinds = NUMERIC
-    hlo = "stablehlo.add"
-    ufunc = np.add
-
-    def identity(self, dtype: Any) -> Any:
-        """Zero."""
-        return np.zeros((), dtype)[()]
-
-    def combine(self, x: Any, y: Any) -> Any:
-        """The sum."""
-        return add(x, y)
 
     def transpose(self, cotangent: Any, *args: Any, window: Window) -> Values:
         """Window sums of the cotangent spread out by the strides."""
@@ -186,39 +165,19 @@ class WindowExtremum(WindowReduction):
 
 
 @register
-class ReduceWindowMax(WindowExtremum):
+class ReduceWindowMax(Maximum, WindowExtremum):
     """Maximum of each window. dtypes: all. StableHLO: reduce_window, maximum."""
 
     name = "reduce_window_max"
-    hlo = "stablehlo.maximum"
-    ufunc = np.maximum
     greatest = True
-
-    def identity(self, dtype: Any) -> Any:
-        """The least value."""
-        return lowest(dtype)
-
-    def combine(self, x: Any, y: Any) -> Any:
-        """The greater."""
-        return max(x, y)
 
 
 @register
-class ReduceWindowMin(WindowExtremum):
+class ReduceWindowMin(Minimum, WindowExtremum):
     """Minimum of each window. dtypes: all. StableHLO: reduce_window, minimum."""
 
     name = "reduce_window_min"
-    hlo = "stablehlo.minimum"
-    ufunc = np.minimum
     greatest = False
-
-    def identity(self, dtype: Any) -> Any:
-        """The greatest value."""
-        return highest(dtype)
-
-    def combine(self, x: Any, y: Any) -> Any:
-        """The less."""
-        return min(x, y)
 
 
 # -- any associative computation -------------------------------------------------------
