@@ -3,7 +3,9 @@
 import copy
 import functools
 import pickle
+import sys
 import threading
+import traceback
 
 import numpy as np
 import pytest
@@ -393,7 +395,8 @@ def race(count, function):
         thread.start()
     for thread in threads:
         thread.join(60)
-        assert not thread.is_alive()
+        frame = sys._current_frames().get(thread.ident)
+        assert not thread.is_alive(), "".join(traceback.format_stack(frame))
     return found
 
 
