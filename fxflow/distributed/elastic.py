@@ -30,14 +30,14 @@ from fxflow.core.arrays import Array, as_array
 from fxflow.devices import clients
 from fxflow.devices.cluster import Client, Collectives, RuntimeFailure, set_failure
 from fxflow.devices.meshes import Mesh, make_mesh
-from fxflow.distributed import session, values
+from fxflow.distributed import serialization, session
 from fxflow.distributed.clusters import Membership as ClusterMembership
 from fxflow.distributed.clusters import detect
 from fxflow.distributed.coordination import Connection, Coordination
 from fxflow.distributed.multihost import gathered, is_global
-from fxflow.distributed.notices import Notice
+from fxflow.distributed.preemption import Notice
+from fxflow.distributed.serialization import HostLeaf, from_host, to_host
 from fxflow.distributed.snapshots import Snapshot, StateServer, assemble, fetch
-from fxflow.distributed.values import HostLeaf, from_host, to_host
 from fxflow.distributed.wire import Message, dial
 from fxflow.errors import ArgumentError, DistributedError
 
@@ -204,17 +204,17 @@ class _Checkpoints:
         """Returns the newest step whose file can be read."""
         for step in self.steps():
             with contextlib.suppress(OSError, ValueError):
-                values.load(self._path(step))
+                serialization.load(self._path(step))
                 return step
         return None
 
     def load(self, step: int) -> list[HostLeaf]:
         """Returns the state of a step."""
-        return values.load(self._path(step))[0]
+        return serialization.load(self._path(step))[0]
 
     def save(self, step: int, leaves: Sequence[HostLeaf]) -> None:
         """Writes the state of a step; drops files that are too old."""
-        values.save(self._path(step), leaves, step=step)
+        serialization.save(self._path(step), leaves, step=step)
         # Only older ones: a worker that was stopped must not harm its successors.
         for old in [s for s in self.steps() if s < step][self.keep - 1 :]:
             with contextlib.suppress(OSError):

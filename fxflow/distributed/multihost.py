@@ -26,7 +26,13 @@ from fxflow.devices.shardings import NamedSharding
 from fxflow.distributed import session
 from fxflow.distributed.coordination import Coordination
 from fxflow.distributed.coordinator import listing
-from fxflow.distributed.values import HostLeaf, decode, encode, from_host, to_host
+from fxflow.distributed.serialization import (
+    HostLeaf,
+    decode,
+    encode,
+    from_host,
+    to_host,
+)
 from fxflow.errors import ArgumentError, DistributedError
 from fxflow.transforms.transfer import device_put
 

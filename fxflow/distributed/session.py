@@ -35,7 +35,7 @@ from fxflow.distributed.clusters import Membership, detect
 from fxflow.distributed.clusters.fxflow import Environment
 from fxflow.distributed.coordination import Coordination
 from fxflow.distributed.coordinator import Coordinator, host_of
-from fxflow.distributed.notices import Agreement
+from fxflow.distributed.preemption import Agreement
 from fxflow.distributed.wire import Message, is_loopback, parse_address
 from fxflow.errors import DistributedError
 

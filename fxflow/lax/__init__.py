@@ -68,7 +68,7 @@ from fxflow.lax.incomplete_beta import betainc
 from fxflow.lax.incomplete_gamma import (
     igamma, igamma_grad_a, igammac, random_gamma_grad,
 )
-from fxflow.lax.joining import concatenate, split, stack, unstack
+from fxflow.lax.concatenation import concatenate, split, stack, unstack
 from fxflow.lax.linear_solve import custom_linear_solve, custom_root
 from fxflow.lax.padding import pad
 from fxflow.lax.point_to_point import precv, psend

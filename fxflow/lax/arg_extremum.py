@@ -13,8 +13,8 @@ from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.lax.families import ORDERED, require_kind
-from fxflow.lax.pairwise import without
 from fxflow.lax.reduction import NATIVE, Maximum, Minimum
+from fxflow.lax.tree_reduction import without
 
 
 class ArgExtremum(Primitive):

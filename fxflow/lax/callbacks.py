@@ -35,8 +35,8 @@ from fxflow.devices import Device
 from fxflow.devices.callbacks import HostCallback, custom_call
 from fxflow.devices.meshes import Mesh
 from fxflow.errors import ArgumentError
+from fxflow.lax.concatenation import concatenate
 from fxflow.lax.control_flow.scan import scan
-from fxflow.lax.joining import concatenate
 from fxflow.lax.reshaping import expand_dims, squeeze
 from fxflow.lax.slicing import index_in_dim
 from fxflow.lax.transfer import as_sharding

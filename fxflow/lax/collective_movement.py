@@ -31,6 +31,7 @@ from fxflow.lax.collective_groups import (
     reducer,
     shown,
 )
+from fxflow.lax.concatenation import concatenate
 from fxflow.lax.creation import broadcasted_iota, full
 from fxflow.lax.dynamic_slicing import dynamic_index_in_dim
 from fxflow.lax.elementwise import add, mul
@@ -40,7 +41,6 @@ from fxflow.lax.gather_scatter.dimension_numbers import (
     GatherScatterMode,
 )
 from fxflow.lax.gather_scatter.gather import gather
-from fxflow.lax.joining import concatenate
 from fxflow.lax.reduction import reduce_sum
 from fxflow.lax.reshaping import reshape
 

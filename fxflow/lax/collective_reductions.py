@@ -44,11 +44,11 @@ from fxflow.lax.collective_movement import (
 from fxflow.lax.comparison import eq, ne
 from fxflow.lax.complex import complex as complex_of
 from fxflow.lax.complex import imag, real
+from fxflow.lax.concatenation import concatenate
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import mul
 from fxflow.lax.families import ANY, MOVED, NUMERIC, Kinds, Linear, require_kind
-from fxflow.lax.joining import concatenate
 from fxflow.lax.reduction import reduce_max, reduce_min, reduce_sum
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.select import select

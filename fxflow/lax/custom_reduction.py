@@ -34,7 +34,6 @@ from fxflow.core.spmd.partition import whole_along
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import distinct_axes
 from fxflow.lax.families import ANY, require_kind
-from fxflow.lax.pairwise import kept_axes, tree_reduce, without
 from fxflow.lax.reduction import (
     ReduceAnd,
     ReduceMax,
@@ -46,6 +45,7 @@ from fxflow.lax.reduction import (
     Reduction,
 )
 from fxflow.lax.transfer import with_sharding_constraint
+from fxflow.lax.tree_reduction import kept_axes, tree_reduce, without
 
 _PYTHON = (bool, int, float, complex)
 

@@ -23,6 +23,7 @@ from fxflow.core.spmd.memories import part, written
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis, canonical_shape, integer
 from fxflow.lax.comparison import lt
+from fxflow.lax.concatenation import concatenate
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.elementwise import add
 from fxflow.lax.families import MOVED
@@ -33,7 +34,6 @@ from fxflow.lax.gather_scatter.dimension_numbers import (
 )
 from fxflow.lax.gather_scatter.gather import Gather
 from fxflow.lax.gather_scatter.scatter import Scatter
-from fxflow.lax.joining import concatenate
 from fxflow.lax.keys import check, is_key_type, map_key_data
 from fxflow.lax.reshaping import reshape, squeeze
 from fxflow.lax.select import select

@@ -28,6 +28,7 @@ from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis, int_tuple
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.broadcasting import broadcast_in_dim
+from fxflow.lax.concatenation import concatenate
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.cumulative import cumsum
 from fxflow.lax.dot import (
@@ -42,7 +43,6 @@ from fxflow.lax.dot import (
 )
 from fxflow.lax.dynamic_slicing import dynamic_slice_in_dim
 from fxflow.lax.elementwise import sub
-from fxflow.lax.joining import concatenate
 from fxflow.lax.padding import pad
 from fxflow.lax.product_precision import (
     PrecisionPair,

@@ -35,8 +35,8 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.bitwise import shift_right_logical
+from fxflow.lax.concatenation import concatenate
 from fxflow.lax.conversion import convert_element_type
-from fxflow.lax.joining import concatenate
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.threefry import (
     HOST_BYTES,

@@ -13,7 +13,7 @@ from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
-from fxflow.lax import draws
+from fxflow.lax import sampling
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq, ge, le
@@ -111,16 +111,16 @@ def _sample(key_data: Any, alpha: Any, log_space: bool) -> Any:
     # Below 1 by Γ(a) ~ Γ(a + 1) U^(1/a).
     d = sub(select(large, alpha, add(alpha, 1.0)), 1 / 3)
     c = div(1 / 3, sqrt(d))
-    loop_key, boost_key = draws.split(key_data, 2)
+    loop_key, boost_key = sampling.split(key_data, 2)
     v = _accepted(loop_key, c, d)
     if log_space:
-        log_u = neg(draws.exponential(boost_key, (), dtype))
+        log_u = neg(sampling.exponential(boost_key, (), dtype))
         none = bitwise_or(large, eq(log_u, 0.0))
         boost = mul(log_u, div(1.0, alpha))
         boost = select(none, full_like(boost, 0), boost)
         return add(add(log(d), log(v)), boost)
     # In (0, 1]: a zero would make the number zero.
-    u = sub(1.0, draws.unit(boost_key, (), dtype))
+    u = sub(1.0, sampling.uniform(boost_key, (), dtype))
     boost = pow(u, div(1.0, alpha))
     return mul(mul(d, v), select(large, full_like(boost, 1), boost))
 
@@ -147,13 +147,13 @@ def _accepted(key_data: Any, c: Any, d: Any) -> Any:
 
     def again(state: Any) -> Any:
         key_data, x2, v, u = state
-        next_key, normal_key, unit_key = draws.split(key_data, 3)
+        next_key, normal_key, unit_key = sampling.split(key_data, 3)
         x, root = _positive(normal_key, c)
         new = (
             next_key,
             square(x),
             mul(square(root), root),
-            draws.unit(unit_key, (), dtype),
+            sampling.uniform(unit_key, (), dtype),
         )
         active = wrong(x2, v, u)
         return tuple(_choose(active, n, o) for n, o in zip(new, state, strict=True))
@@ -172,8 +172,8 @@ def _positive(key_data: Any, c: Any) -> tuple[Any, Any]:
         return reduce_or(le(state[2], 0.0), axes)
 
     def again(state: Any) -> Any:
-        next_key, normal_key = draws.split(state[0], 2)
-        x = draws.normal(normal_key, (), dtype)
+        next_key, normal_key = sampling.split(state[0], 2)
+        x = sampling.normal(normal_key, (), dtype)
         new = (next_key, x, add(1.0, mul(x, c)))
         active = le(state[2], 0.0)
         return tuple(_choose(active, n, o) for n, o in zip(new, state, strict=True))

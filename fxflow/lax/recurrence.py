@@ -21,9 +21,9 @@ from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.lax.axis_order import rev
+from fxflow.lax.concatenation import concatenate
 from fxflow.lax.elementwise import add, mul
 from fxflow.lax.families import INEXACT, require_kind
-from fxflow.lax.joining import concatenate
 from fxflow.lax.padding import pad
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.slicing import slice_in_dim

@@ -34,9 +34,9 @@ from fxflow.lax.families import (
     kind,
     require_kind,
 )
-from fxflow.lax.pairwise import halve, kept_axes, rows_of, without
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.transfer import laid_out
+from fxflow.lax.tree_reduction import combine_pairs, kept_axes, rows_of, without
 
 # NumPy reduces these itself, in their own precision.
 NATIVE = frozenset("?bhilqBHILQfdFD")
@@ -253,7 +253,7 @@ class ReduceProd(Product, Reduction):
 
         def product(x: Any) -> list[Any]:
             rows = rows_of([x], axes)
-            (row,) = halve(rows, lambda a, b: [mul(a[0], b[0])])
+            (row,) = combine_pairs(rows, lambda a, b: [mul(a[0], b[0])])
             return [reshape(row, typeof(out).shape)]
 
         if not all(typeof(primals[0]).shape[a] for a in axes):

@@ -26,7 +26,6 @@ from fxflow.lax.custom_reduction import (
 )
 from fxflow.lax.families import ANY, NUMERIC, Kinds, Linear, kind, require_kind
 from fxflow.lax.padding import pad
-from fxflow.lax.pairwise import apply_elements
 from fxflow.lax.reduction import (
     NATIVE,
     Maximum,
@@ -38,6 +37,7 @@ from fxflow.lax.reduction import (
     Sum,
 )
 from fxflow.lax.select import select
+from fxflow.lax.tree_reduction import apply_elements
 from fxflow.lax.window_selection import SelectAndGatherAdd
 from fxflow.lax.windows import (
     Window,

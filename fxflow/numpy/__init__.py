@@ -47,14 +47,14 @@ from fxflow.numpy.elementary import (
     deg2rad, exp, exp2, expm1, heaviside, hypot, log, log1p, log2, log10, logaddexp,
     logaddexp2, rad2deg, sin, sinc, sinh, sqrt, tan, tanh,
 )
-from fxflow.numpy.exchange import (
+from fxflow.numpy.io import (
     array_repr, array_str, from_dlpack, frombuffer, fromfile, fromiter, fromstring,
     get_printoptions, load, printoptions, save, savez, set_printoptions,
 )
 from fxflow.numpy.filling import (
     empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like,
 )
-from fxflow.numpy.finding import argwhere, flatnonzero, nonzero, where
+from fxflow.numpy.searching import argwhere, flatnonzero, nonzero, where
 from fxflow.numpy.floats import copysign, fabs, frexp, ldexp, modf, nextafter, spacing
 from fxflow.numpy.grids import c_, fromfunction, indices, meshgrid, mgrid, ogrid, r_
 from fxflow.numpy.histograms import (
@@ -65,7 +65,7 @@ from fxflow.numpy.index_functions import (
     take, take_along_axis,
 )
 from fxflow.numpy.insertion import delete, insert, trim_zeros
-from fxflow.numpy.joining import (
+from fxflow.numpy.concatenation import (
     append, array_split, block, column_stack, concatenate, dsplit, dstack, hsplit,
     hstack, split, stack, unstack, vsplit, vstack,
 )
@@ -77,7 +77,7 @@ from fxflow.numpy.nan_reductions import (
 from fxflow.numpy.number_kinds import (
     iscomplex, isfinite, isinf, isnan, isneginf, isposinf, isreal, signbit,
 )
-from fxflow.numpy.numbering import ravel_multi_index, unravel_index
+from fxflow.numpy.index_conversion import ravel_multi_index, unravel_index
 from fxflow.numpy.outer_products import cross, kron, outer
 from fxflow.numpy.padding import pad
 from fxflow.numpy.polynomial import (

@@ -19,18 +19,18 @@ from fxflow.numpy import (
     bits,
     comparisons,
     complex_parts,
+    concatenation,
     creation,
     cumulative,
     diagonals,
-    finding,
     index_functions,
     index_update,
     indexing,
-    joining,
     means,
     products,
     reductions,
     rounding,
+    searching,
     selection,
     shapes,
     sorting,
@@ -172,7 +172,7 @@ def _view(self: Array, dtype: Any = None) -> Array:
             raise ShapeError(f"view: {old} has no pairs to be read as complex numbers")
         return lax.complex(parts[..., ::2], parts[..., 1::2])
     if dtypes.is_complex(old.dtype):
-        pairs = joining.stack([lax.real(self), lax.imag(self)], -1)
+        pairs = concatenation.stack([lax.real(self), lax.imag(self)], -1)
         flat = shapes.reshape(pairs, (*old.shape[:-1], -1)) if old.ndim else pairs
         return _view(flat, wanted)
     have, want = dtypes.bits(old.dtype), dtypes.bits(wanted)
@@ -254,7 +254,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "var": means.var,
     "diagonal": diagonals.diagonal,
     "flatten": _flatten,
-    "nonzero": finding.nonzero,
+    "nonzero": searching.nonzero,
     "ravel": shapes.ravel,
     "repeat": arranging.repeat,
     "reshape": _reshape,

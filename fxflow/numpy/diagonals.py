@@ -19,8 +19,8 @@ from fxflow.errors import AxisError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer
 from fxflow.numpy._operands import ArrayLike, DTypeLike, array_of, convert
 from fxflow.numpy.creation import asarray, to_device, wrap_host
-from fxflow.numpy.finding import nonzero
 from fxflow.numpy.reductions import sum
+from fxflow.numpy.searching import nonzero
 from fxflow.numpy.selection import choose_between
 from fxflow.numpy.shapes import ravel
 

@@ -12,8 +12,8 @@ from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import DTypeLike, ShapeLike, array_of
+from fxflow.numpy.concatenation import concatenate, stack
 from fxflow.numpy.creation import asarray
-from fxflow.numpy.joining import concatenate, stack
 from fxflow.numpy.ranges import arange, linspace
 from fxflow.numpy.shapes import atleast_1d, reshape
 from fxflow.transforms.vmap import vmap

@@ -18,8 +18,8 @@ from fxflow.numpy import index_plans, index_reading
 from fxflow.numpy._operands import ArrayLike, array_of, convert, no_out
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.creation import asarray
-from fxflow.numpy.finding import nonzero, nonzero_mask
 from fxflow.numpy.index_update import At
+from fxflow.numpy.searching import nonzero, nonzero_mask
 from fxflow.numpy.selection import choose_between
 from fxflow.numpy.shapes import ravel, reshape
 

@@ -20,9 +20,9 @@ from fxflow.errors import (
 from fxflow.lax.axes import canonical_axes, canonical_axis
 from fxflow.numpy._operands import array_of, convert
 from fxflow.numpy.axis_order import moveaxis
+from fxflow.numpy.concatenation import concatenate
 from fxflow.numpy.creation import asarray
 from fxflow.numpy.index_functions import take
-from fxflow.numpy.joining import concatenate
 from fxflow.numpy.selection import choose_between
 from fxflow.numpy.shapes import ravel, reshape
 

@@ -18,11 +18,11 @@ from fxflow.errors import ArgumentError
 from fxflow.lax.axes import canonical_axis, integer
 from fxflow.numpy._operands import ArrayLike, array_of, convert, promote_dtypes, size_of
 from fxflow.numpy.axis_order import moveaxis
-from fxflow.numpy.finding import nonzero
+from fxflow.numpy.concatenation import concatenate
 from fxflow.numpy.index_functions import take
-from fxflow.numpy.joining import concatenate
 from fxflow.numpy.number_kinds import isnan
 from fxflow.numpy.reductions import any, sum
+from fxflow.numpy.searching import nonzero
 from fxflow.numpy.selection import choose_between
 from fxflow.numpy.shapes import ravel, reshape
 from fxflow.numpy.sorting import searchsorted

@@ -18,7 +18,7 @@ from fxflow.numpy._operands import (
     promote_inexact,
 )
 from fxflow.numpy.complex_parts import conjugate, real
-from fxflow.numpy.joining import concatenate
+from fxflow.numpy.concatenation import concatenate
 from fxflow.numpy.means import average
 from fxflow.numpy.outer_products import outer
 from fxflow.numpy.products import dot

@@ -10,7 +10,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir import arith
 from fxflow.errors import DtypeError
-from fxflow.lax import draws
+from fxflow.lax import sampling
 from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
@@ -51,13 +51,13 @@ def bits(
     combined by exclusive or.
     """
     chosen = dtypes.default_uint() if dtype is None else dtypes.dtype(dtype)
-    if chosen not in draws.UNSIGNED.values():
+    if chosen not in sampling.UNSIGNED.values():
         raise DtypeError(
             "bits: dtype must be uint8, uint16, uint32 or uint64, got "
             f"{dtypes.short_name(chosen)}"
         )
     key_data = key_data_of("bits", key)
-    drawn: Array = draws.bits(
+    drawn: Array = sampling.bits(
         key_data, dtypes.bits(chosen), shape_or_length("bits", shape)
     )
     return drawn
@@ -94,11 +94,11 @@ def uniform(
     """
     key_data, full, chosen = arguments("uniform", key, shape, dtype)
     if type(minval) is float is type(maxval) and (minval, maxval) == (0.0, 1.0):
-        plain: Array = draws.unit(key_data, full, chosen)
+        plain: Array = sampling.uniform(key_data, full, chosen)
         return plain
     low, high = (parameter("uniform", p, chosen) for p in (minval, maxval))
     full = result_shape("uniform", shape, low, high)
-    drawn: Array = draws.between(
+    drawn: Array = sampling.uniform_between(
         key_data, full, chosen, fit(low, full), fit(high, full)
     )
     return drawn
@@ -161,7 +161,7 @@ def _working(dtype: Any) -> tuple[Any, Any]:
     """Returns the dtype to compute in and its unsigned counterpart."""
     width = dtypes.bits(dtype)
     if width >= 32:
-        return dtype, draws.UNSIGNED[width]
+        return dtype, sampling.UNSIGNED[width]
     return dtypes.int32, dtypes.uint32
 
 
@@ -207,7 +207,7 @@ def _modular(
     full = result_shape("randint", shape, low, span)
     work, unsigned = _working(dtype)
     width = dtypes.bits(unsigned)
-    first, second = (draws.bits(w, width, full) for w in draws.split(key_data, 2))
+    first, second = (sampling.bits(w, width, full) for w in sampling.split(key_data, 2))
     low, span, factor = (fit(p, full) for p in (low, span, factor))
     high_part = lax.mul(lax.rem(first, span), factor)
     offset = lax.rem(lax.add(high_part, lax.rem(second, span)), span)

@@ -10,7 +10,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, Shape, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.errors import ShapeError
-from fxflow.lax import draws
+from fxflow.lax import sampling
 from fxflow.lax.axes import shape_or_length
 from fxflow.lax.random_bits import RandomSplit
 from fxflow.numpy._operands import DTypeLike, ShapeLike
@@ -67,7 +67,7 @@ def _repeated(
         stepped = step(*numbers, *kept)
         kept = [lax.select(ready, a, b) for a, b in zip(stepped, kept, strict=True)]
         of = [lax.index_in_dim(keys, i, 0, keepdims=False) for i in range(count)]
-        numbers = tuple([draws.unit(of[i], shape, dtype) for i in used])
+        numbers = tuple([sampling.uniform(of[i], shape, dtype) for i in used])
         return lax.add(turn, 1), _keys(of[rest], count), numbers, tuple(kept)
 
     keys = lax.broadcast_in_dim(key_data, (count, 2), (1,))

@@ -9,7 +9,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes, is_arraylike, not_an_array, typeof
 from fxflow.core.ir import arith
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
-from fxflow.lax import draws
+from fxflow.lax import sampling
 from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
@@ -68,8 +68,8 @@ def bernoulli(
     key_data = key_data_of("bernoulli", key)
     probability = fit(probability, full)
     if mode == "low":
-        return lax.lt(draws.unit(key_data, full, aval.dtype), probability)
-    both = draws.unit(key_data, (2, *full), aval.dtype)
+        return lax.lt(sampling.uniform(key_data, full, aval.dtype), probability)
+    both = sampling.uniform(key_data, (2, *full), aval.dtype)
     first, second = (lax.index_in_dim(both, i, 0, keepdims=False) for i in (0, 1))
     # The second draw decides within the last bit of the first.
     eps = float(dtypes.finfo(aval.dtype).eps)
@@ -106,7 +106,9 @@ def rademacher(
             f"{dtypes.short_name(chosen)}"
         )
     key_data = key_data_of("rademacher", key)
-    drawn: Array = draws.signs(key_data, shape_or_length("rademacher", shape), chosen)
+    drawn: Array = sampling.signs(
+        key_data, shape_or_length("rademacher", shape), chosen
+    )
     return drawn
 
 
@@ -141,7 +143,7 @@ def geometric(
     probability = parameter("geometric", p, dtypes.to_inexact(own))
     full = result_shape("geometric", shape, probability)
     dtype = typeof(probability).dtype
-    u = draws.unit(key_data_of("geometric", key), full, dtype)
+    u = sampling.uniform(key_data_of("geometric", key), full, dtype)
     u = lax.select(lax.eq(u, 0.0), lax.full_like(u, 1), u)
     scale = fit(lax.log1p(lax.neg(probability)), full)
     trials = lax.add(lax.floor(lax.div(lax.log(u), scale)), 1.0)

@@ -8,7 +8,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, typeof
 from fxflow.core.ir import arith
 from fxflow.errors import ShapeError
-from fxflow.lax import draws
+from fxflow.lax import sampling
 from fxflow.lax.axes import shape_or_length
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.lax.random_bits import RandomSplit
@@ -120,7 +120,7 @@ def beta(
     Source: x / (x + y) of gamma numbers x and y, from their logarithms.
     """
     key_data, full, _, *pair = arguments("beta", key, shape, dtype, a, b)
-    both = draws.split(key_data, 2)
+    both = sampling.split(key_data, 2)
     x, y = (_gamma(w, p, full, True) for w, p in zip(both, pair, strict=True))
     most = lax.max(x, y)
     x, y = (lax.exp(lax.sub(g, most)) for g in (x, y))
@@ -234,7 +234,7 @@ def f(
     Source: (x / dfnum) / (y / dfden) of chi-square numbers x and y.
     """
     key_data, full, _, *pair = arguments("f", key, shape, dtype, dfnum, dfden)
-    second, first = draws.split(key_data, 2)
+    second, first = sampling.split(key_data, 2)
     above, below = (
         lax.div(_chisquare(w, d, full), fit(d, full))
         for w, d in zip((first, second), pair, strict=True)
@@ -267,8 +267,8 @@ def t(
     Source: x √(h / g) of a normal x and a gamma number g of parameter h = d / 2.
     """
     key_data, full, chosen, d = arguments("t", key, shape, dtype, df)
-    first, second = draws.split(key_data, 2)
-    x = draws.normal(first, full, chosen)
+    first, second = sampling.split(key_data, 2)
+    x = sampling.normal(first, full, chosen)
     half = lax.div(d, 2.0)
     g = _gamma(second, half, full, False)
     return lax.mul(x, lax.sqrt(lax.div(fit(half, full), g)))
@@ -302,11 +302,11 @@ def generalized_normal(
 
 
 def _generalized_normal(key_data: Any, p: Any, shape: Any, dtype: Any) -> Array:
-    first, second = draws.split(key_data, 2)
+    first, second = sampling.split(key_data, 2)
     inverse = lax.div(1.0, p)
     g = _gamma(first, inverse, shape, False)
     size = lax.pow(g, fit(inverse, shape))
-    return lax.mul(draws.signs(second, shape, dtype), size)
+    return lax.mul(sampling.signs(second, shape, dtype), size)
 
 
 @sampler("d", "shape", "dtype")
@@ -339,10 +339,10 @@ def ball(
     chosen = float_dtype("ball", dtype)
     front = shape_or_length("ball", shape)
     full = (*front, int(d))
-    first, second = draws.split(key_data_of("ball", key), 2)
+    first, second = sampling.split(key_data_of("ball", key), 2)
     power = parameter("ball", p, chosen)
     g = _generalized_normal(first, power, full, chosen)
-    e = draws.exponential(second, front, chosen)
+    e = sampling.exponential(second, front, chosen)
     powers = lax.pow(lax.abs(g), fit(power, full))
     total = lax.add(lax.reduce_sum(powers, (len(front),)), e)
     norm = lax.pow(total, fit(lax.div(1.0, power), front))

@@ -9,7 +9,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir import arith
 from fxflow.errors import DtypeError
-from fxflow.lax import draws
+from fxflow.lax import sampling
 from fxflow.lax.axes import shape_or_length
 from fxflow.lax.gradient_control import stop_gradient
 from fxflow.numpy._operands import DTypeLike, ShapeLike
@@ -61,10 +61,10 @@ def normal(
                 f"{dtypes.short_name(chosen)}"
             )
     if not dtypes.is_complex(chosen):
-        drawn: Array = draws.normal(key_data, shape, chosen)
+        drawn: Array = sampling.normal(key_data, shape, chosen)
         return drawn
     part = dtypes.to_real(chosen)
-    real, imag = (draws.normal(w, shape, part) for w in draws.split(key_data, 2))
+    real, imag = (sampling.normal(w, shape, part) for w in sampling.split(key_data, 2))
     return lax.complex(lax.div(real, SQRT2), lax.div(imag, SQRT2))
 
 
@@ -102,7 +102,7 @@ def truncated_normal(
         "truncated_normal", key, shape, dtype, lower, upper
     )
     bounds = [fit(lax.erf(lax.div(p, SQRT2)), full) for p in (low, high)]
-    u = draws.between(key_data, full, chosen, *bounds)
+    u = sampling.uniform_between(key_data, full, chosen, *bounds)
     drawn = lax.mul(lax.erf_inv(u), SQRT2)
     least, most = (
         lax.nextafter(stop_gradient(p), arith.constant(to, chosen))
@@ -138,7 +138,7 @@ def lognormal(
     Source: exp(σ x) of a normal x.
     """
     key_data, full, chosen, s = arguments("lognormal", key, shape, dtype, sigma)
-    x = draws.normal(key_data, full, chosen)
+    x = sampling.normal(key_data, full, chosen)
     return lax.exp(lax.mul(x, fit(s, full)))
 
 
@@ -166,7 +166,7 @@ def maxwell(
 
 
 def _maxwell(key_data: Any, shape: Any, dtype: Any) -> Array:
-    x = draws.normal(key_data, (*shape, 3), dtype)
+    x = sampling.normal(key_data, (*shape, 3), dtype)
     return lax.sqrt(lax.reduce_sum(lax.mul(x, x), (len(shape),)))
 
 
@@ -202,8 +202,8 @@ def double_sided_maxwell(
     key_data, full, chosen, centre, width = arguments(
         name, key, shape, dtype, loc, scale
     )
-    first, second = draws.split(key_data, 2)
-    x = lax.mul(draws.signs(second, full, chosen), _maxwell(first, full, chosen))
+    first, second = sampling.split(key_data, 2)
+    x = lax.mul(sampling.signs(second, full, chosen), _maxwell(first, full, chosen))
     return lax.add(lax.mul(x, fit(width, full)), fit(centre, full))
 
 
@@ -236,9 +236,9 @@ def wald(
     """
     key_data, full, chosen, mu = arguments("wald", key, shape, dtype, mean)
     mu = arith.repeated(mu, full)
-    first, second = draws.split(key_data, 2)
-    x = draws.normal(first, full, chosen)
-    u = draws.unit(second, full, chosen)
+    first, second = sampling.split(key_data, 2)
+    x = sampling.normal(first, full, chosen)
+    u = sampling.uniform(second, full, chosen)
     y, mu2 = lax.square(x), lax.square(mu)
     inside = lax.add(lax.mul(lax.mul(mu, 4.0), y), lax.mul(mu2, lax.square(y)))
     root = lax.sub(

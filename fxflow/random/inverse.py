@@ -8,7 +8,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir import arith
 from fxflow.errors import ArgumentError
-from fxflow.lax import draws
+from fxflow.lax import sampling
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
     arguments,
@@ -37,7 +37,7 @@ def exponential(
     Source: -log(1 - u) of a uniform u.
     """
     key_data, full, chosen = arguments("exponential", key, shape, dtype)
-    drawn: Array = draws.exponential(key_data, full, chosen)
+    drawn: Array = sampling.exponential(key_data, full, chosen)
     return drawn
 
 
@@ -74,7 +74,7 @@ def gumbel(
 def gumbel_of(key_data: Any, shape: Any, dtype: Any, mode: Any, name: str) -> Any:
     """Returns standard Gumbel numbers from key data."""
     if mode in (None, "low"):
-        drawn = draws.positive_unit(key_data, shape, dtype)
+        drawn = sampling.positive_uniform(key_data, shape, dtype)
         return lax.neg(lax.log(lax.neg(lax.log(drawn))))
     if mode != "high":
         raise ArgumentError(f'{name}: mode must be "low" or "high", got {mode!r}')
@@ -89,7 +89,7 @@ def gumbel_of(key_data: Any, shape: Any, dtype: Any, mode: Any, name: str) -> An
 
 def _two_draws(key_data: Any, shape: Any, dtype: Any) -> tuple[Any, Any]:
     """Returns two arrays of uniform numbers: leading and following bits."""
-    both = draws.unit(key_data, (2, *shape), dtype)
+    both = sampling.uniform(key_data, (2, *shape), dtype)
     first, second = (lax.index_in_dim(both, i, 0, keepdims=False) for i in (0, 1))
     return first, second
 
@@ -114,7 +114,7 @@ def laplace(
     Source: sign(u) log(1 - |u|) of u uniform in (-1, 1).
     """
     key_data, full, chosen = arguments("laplace", key, shape, dtype)
-    u = draws.open_unit(key_data, full, chosen)
+    u = sampling.open_uniform(key_data, full, chosen)
     return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
 
 
@@ -138,7 +138,7 @@ def logistic(
     Source: log(u / (1 - u)) of a uniform u.
     """
     key_data, full, chosen = arguments("logistic", key, shape, dtype)
-    u = draws.positive_unit(key_data, full, chosen)
+    u = sampling.positive_uniform(key_data, full, chosen)
     return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
 
 
@@ -164,7 +164,7 @@ def cauchy(
     key_data, full, chosen = arguments("cauchy", key, shape, dtype)
     eps = arith.constant(dtypes.finfo(chosen).eps, chosen)
     one = arith.constant(1, chosen)
-    u = draws.between(key_data, full, chosen, eps, one)
+    u = sampling.uniform_between(key_data, full, chosen, eps, one)
     return lax.tan(lax.mul(lax.sub(u, 0.5), 3.141592653589793))
 
 
@@ -193,7 +193,7 @@ def rayleigh(
     Source: s √(-2 log u) of a uniform u.
     """
     key_data, full, chosen, s = arguments("rayleigh", key, shape, dtype, scale)
-    u = draws.unit(key_data, full, chosen)
+    u = sampling.uniform(key_data, full, chosen)
     return lax.mul(fit(s, full), lax.sqrt(lax.mul(lax.log(u), -2.0)))
 
 
@@ -228,7 +228,7 @@ def weibull_min(
     key_data, full, chosen, s, c = arguments(
         "weibull_min", key, shape, dtype, scale, concentration
     )
-    base = draws.exponential(key_data, full, chosen)
+    base = sampling.exponential(key_data, full, chosen)
     power = lax.pow(base, fit(lax.div(1.0, c), full))
     return lax.mul(power, fit(s, full))
 
@@ -258,7 +258,7 @@ def pareto(
     Source: exp(e / b) of a standard exponential e.
     """
     key_data, full, chosen, exponent = arguments("pareto", key, shape, dtype, b)
-    e = draws.exponential(key_data, full, chosen)
+    e = sampling.exponential(key_data, full, chosen)
     return lax.exp(lax.div(e, fit(exponent, full)))
 
 
@@ -296,7 +296,7 @@ def triangular(
     low, middle, high = (arith.repeated(p, full) for p in given)
     width = lax.sub(high, low)
     turn = lax.div(lax.sub(middle, low), width)
-    u = draws.unit(key_data, full, chosen)
+    u = sampling.uniform(key_data, full, chosen)
     rising = lax.sqrt(lax.mul(lax.mul(u, width), lax.sub(middle, low)))
     rest = lax.mul(lax.sub(1.0, u), width)
     falling = lax.sqrt(lax.mul(rest, lax.sub(high, middle)))

@@ -8,7 +8,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax import draws, linalg
+from fxflow.lax import linalg, sampling
 from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import float_dtype, key_data_of, parameter
@@ -73,7 +73,7 @@ def multivariate_normal(
             f"{name}: the leading axes {batch} of mean and cov do not broadcast to the "
             f"shape {full} asked for"
         )
-    x = draws.normal(key_data_of(name, key), (*full, size), chosen)
+    x = sampling.normal(key_data_of(name, key), (*full, size), chosen)
     root = arith.repeated(_square_root(sigma, method), (*full, size, size))
     axes = tuple(range(len(full)))
     numbers = (((len(full),), (len(full) + 1,)), (axes, axes))

@@ -11,7 +11,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, Aval, dtypes, is_arraylike, not_an_array, typeof
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
-from fxflow.lax import draws
+from fxflow.lax import sampling
 from fxflow.lax.axes import shape_or_length
 from fxflow.numpy._operands import ShapeLike
 from fxflow.random._arguments import key_data_of, parameter
@@ -32,8 +32,8 @@ def _shuffled(key_data: Any, x: Any, axis: int) -> Any:
     """Sorts by random numbers, several times if there are many elements."""
     aval = typeof(x)
     for _ in range(_rounds(aval.size)):
-        key_data, used = draws.split(key_data, 2)
-        _, x = lax.sort_key_val(draws.bits(used, 32, aval.shape), x, axis)
+        key_data, used = sampling.split(key_data, 2)
+        _, x = lax.sort_key_val(sampling.bits(used, 32, aval.shape), x, axis)
     return x
 
 
@@ -271,7 +271,7 @@ def _by_probability(key_data: Any, p: Any, shape: Any, dtype: Any) -> Any:
     total = lax.cumsum(p, 0)
     count = typeof(p).shape[0]
     last = lax.index_in_dim(total, count - 1, 0, keepdims=False)
-    u = lax.sub(1.0, draws.unit(key_data, shape, typeof(p).dtype))
+    u = lax.sub(1.0, sampling.uniform(key_data, shape, typeof(p).dtype))
     return _first_not_less(total, lax.mul(u, last), dtype)
 
 

@@ -3,8 +3,8 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
+from fxflow.distributed.serialization import HostLeaf, to_host
 from fxflow.distributed.snapshots import Parts, Snapshot, StateServer, assemble, fetch
-from fxflow.distributed.values import HostLeaf, to_host
 from fxflow.errors import DistributedError
 
 

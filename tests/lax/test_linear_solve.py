@@ -68,9 +68,9 @@ def test_reverse_needs_the_transposed_solver():
 
 
 def test_symmetric_with_its_own_transposed_solver():
-    halve = lambda m, b: lax.div(b, m(1.0))
+    combine_pairs = lambda m, b: lax.div(b, m(1.0))
     solve = lambda b: lax.custom_linear_solve(
-        lambda x: lax.mul(x, 2.0), b, halve, halve, symmetric=True
+        lambda x: lax.mul(x, 2.0), b, combine_pairs, combine_pairs, symmetric=True
     )
     assert float(fxflow.grad(solve)(1.0)) == 0.5
 

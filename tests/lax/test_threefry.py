@@ -9,7 +9,7 @@ from fxflow import config, lax
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.lowering import lower_graph
 from fxflow.errors import DtypeError, ShapeError
-from fxflow.lax import draws, random_seed
+from fxflow.lax import random_seed, sampling
 from fxflow.lax.threefry import FEW_KEYS, PACKED, block, blocks
 
 # Random123 1.14, tests/kat_vectors, lines "threefry2x32 20": counter, key, result.
@@ -40,15 +40,15 @@ def test_host_paths_agree(count: int, keys: int) -> None:
     # Few blocks are lanes of long Python integers, many are NumPy arrays.
     data = np.arange(2**32 - 3, 2**32 - 3 + 2 * keys, dtype=np.uint64).astype(np.uint32)
     data = data.reshape(keys, 2)
-    words = draws.RandomSplit.evaluate(data, shape=(count,))
+    words = sampling.RandomSplit.evaluate(data, shape=(count,))
     want = [[block(int(a), int(b), 0, i) for i in range(count)] for a, b in data]
     np.testing.assert_array_equal(words, np.array(want).reshape(keys, count, 2))
 
 
 def test_one_function_for_each_shape() -> None:
     def program(words: object) -> list[object]:
-        first, second, third = draws.split(words, 3)
-        return [draws.bits(first, 32, (7,)), draws.bits(second, 32, (7,)), third]
+        first, second, third = sampling.split(words, 3)
+        return [sampling.bits(first, 32, (7,)), sampling.bits(second, 32, (7,)), third]
 
     graph, _ = trace_flat(program, [lax.random_unwrap(random_seed(0)).aval])
     text, _ = lower_graph(graph, name="program", platform="cpu")

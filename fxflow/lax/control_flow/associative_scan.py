@@ -11,8 +11,8 @@ from fxflow.core.boundary import boundary
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.lax.axis_order import rev
+from fxflow.lax.concatenation import concatenate
 from fxflow.lax.control_flow.carry import leaves_of, require_callable, require_structure
-from fxflow.lax.joining import concatenate
 from fxflow.lax.reshaping import expand_dims, reshape
 from fxflow.lax.slicing import slice_in_dim
 

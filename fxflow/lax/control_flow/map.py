@@ -10,9 +10,9 @@ from fxflow.core.arrays import typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_flat, materialize
 from fxflow.errors import ArgumentError
+from fxflow.lax.concatenation import concatenate
 from fxflow.lax.control_flow.carry import leaves_of, require_callable
 from fxflow.lax.control_flow.scan import scan
-from fxflow.lax.joining import concatenate
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.slicing import slice_in_dim
 

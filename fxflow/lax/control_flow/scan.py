@@ -39,6 +39,7 @@ from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import Part, Rewritten, settled
 from fxflow.core.spmd.varying import with_outputs_varying
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.concatenation import concatenate
 from fxflow.lax.control_flow.carry import (
     as_type,
     leaves_of,
@@ -60,7 +61,6 @@ from fxflow.lax.control_flow.scan_derivatives import (
     typeof_linear,
 )
 from fxflow.lax.control_flow.scan_lowering import ScanLowering
-from fxflow.lax.joining import concatenate
 from fxflow.lax.reshaping import expand_dims
 from fxflow.lax.slicing import index_in_dim
 

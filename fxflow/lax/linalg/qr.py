@@ -14,10 +14,10 @@ from fxflow.errors import NotDifferentiableError
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.complex import complex as complex_
 from fxflow.lax.complex import imag
+from fxflow.lax.concatenation import concatenate
 from fxflow.lax.creation import full_like
 from fxflow.lax.elementwise import add, sub
 from fxflow.lax.gather_scatter.gather import take_along
-from fxflow.lax.joining import concatenate
 from fxflow.lax.linalg.householder import Geqp3, Geqrf, HouseholderProduct
 from fxflow.lax.linalg.library import (
     adjoint,

@@ -18,13 +18,13 @@ from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
 from fxflow.lax.comparison import eq, gt, lt, ne
+from fxflow.lax.concatenation import concatenate
 from fxflow.lax.control_flow.scan import scan
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.creation import full, full_like
 from fxflow.lax.elementwise import abs, add, div, mul, neg, sub
 from fxflow.lax.elementwise import max as maximum
 from fxflow.lax.gradient_control import stop_gradient
-from fxflow.lax.joining import concatenate
 from fxflow.lax.keys import check
 from fxflow.lax.linalg.hessenberg import Condensed
 from fxflow.lax.linalg.library import (

@@ -1,4 +1,4 @@
-"""Samples of the primitives of `fxflow.lax.joining`."""
+"""Samples of the primitives of `fxflow.lax.concatenation`."""
 
 import ml_dtypes
 import numpy as np

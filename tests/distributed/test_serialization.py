@@ -6,7 +6,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import random
-from fxflow.distributed.values import (
+from fxflow.distributed.serialization import (
     HostLeaf,
     decode,
     encode,

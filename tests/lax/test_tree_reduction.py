@@ -6,9 +6,9 @@ import pytest
 from fxflow import lax
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.ir.staging import trace_flat
-from fxflow.lax.pairwise import (
+from fxflow.lax.tree_reduction import (
     apply_elements,
-    halve,
+    combine_pairs,
     kept_axes,
     rows_of,
     tree_reduce,
@@ -30,7 +30,7 @@ def test_the_order_of_elements_is_kept(length: int) -> None:
     def then(x, y):
         return [lax.mul(x[0], y[0]), lax.add(lax.mul(y[0], x[1]), y[1])]
 
-    got = halve(rows_of([a, b], (0,)), then)
+    got = combine_pairs(rows_of([a, b], (0,)), then)
     slope, offset = a[0], b[0]
     for k in range(1, length):
         slope, offset = slope * a[k], a[k] * offset + b[k]

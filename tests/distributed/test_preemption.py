@@ -8,7 +8,7 @@ import pytest
 
 from fxflow import config
 from fxflow.devices.cluster import set_failure
-from fxflow.distributed.notices import Agreement, Notice
+from fxflow.distributed.preemption import Agreement, Notice
 from fxflow.errors import DistributedError
 
 

@@ -16,7 +16,7 @@ from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.ir.graph import Graph
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.broadcasting import broadcast_in_dim
-from fxflow.lax.joining import concatenate
+from fxflow.lax.concatenation import concatenate
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.slicing import slice as slice_
 
@@ -58,7 +58,7 @@ def rows_of(values: Sequence[Any], axes: Sequence[int]) -> list[Any]:
     return rows
 
 
-def halve(
+def combine_pairs(
     rows: list[Any], combine: Callable[[list[Any], list[Any]], list[Any]]
 ) -> list[Any]:
     """Combines neighbours until one row is left."""
@@ -93,5 +93,7 @@ def tree_reduce(graph: Graph, values: Sequence[Any], axes: Sequence[int]) -> lis
     outs = [broadcast_in_dim(i, out_shape, ()) for i in inits]
     if not all(shape[a] for a in axes):
         return outs
-    rows = halve(rows_of(arrays, axes), lambda a, b: apply_elements(graph, [*a, *b]))
+    rows = combine_pairs(
+        rows_of(arrays, axes), lambda a, b: apply_elements(graph, [*a, *b])
+    )
     return apply_elements(graph, [*outs, *(reshape(r, out_shape) for r in rows)])

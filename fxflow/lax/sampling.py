@@ -37,7 +37,7 @@ def bits(key_data: Any, width: int, shape: Shape) -> Any:
     return RandomBits.bind(key_data, shape=shape, bit_width=width)
 
 
-def unit(key_data: Any, shape: Shape, dtype: Any) -> Any:
+def uniform(key_data: Any, shape: Shape, dtype: Any) -> Any:
     """Returns uniform numbers in [0, 1): the multiples of 2 to the minus mantissa bits.
 
     Random bits fill the mantissa of a number in [1, 2), from which 1 is subtracted.
@@ -54,40 +54,42 @@ def unit(key_data: Any, shape: Shape, dtype: Any) -> Any:
     return sub(bitcast_convert_type(number, dtype), 1.0)
 
 
-def between(key_data: Any, shape: Shape, dtype: Any, low: Any, high: Any) -> Any:
+def uniform_between(
+    key_data: Any, shape: Shape, dtype: Any, low: Any, high: Any
+) -> Any:
     """Returns uniform numbers in [low, high), bounds of `dtype` that fit `shape`."""
     constant = type(low) is np.ndarray and type(high) is np.ndarray
     scale = high - low if constant else sub(high, low)
-    moved = add(mul(unit(key_data, shape, dtype), scale), low)
+    moved = add(mul(uniform(key_data, shape, dtype), scale), low)
     return max(low, moved)  # rounding may have gone below
 
 
-def open_unit(key_data: Any, shape: Shape, dtype: Any) -> Any:
+def open_uniform(key_data: Any, shape: Shape, dtype: Any) -> Any:
     """Returns uniform numbers in (-1, 1)."""
     below_one = np.nextafter(np.array(-1, dtype), np.array(0, dtype))
     low, high = arith.constant(below_one, dtype), arith.constant(1, dtype)
-    return between(key_data, shape, dtype, low, high)
+    return uniform_between(key_data, shape, dtype, low, high)
 
 
-def positive_unit(key_data: Any, shape: Shape, dtype: Any) -> Any:
+def positive_uniform(key_data: Any, shape: Shape, dtype: Any) -> Any:
     """Returns uniform numbers in (0, 1), from the smallest normal number on."""
     low = arith.constant(dtypes.finfo(dtype).tiny, dtype)
-    return between(key_data, shape, dtype, low, arith.constant(1, dtype))
+    return uniform_between(key_data, shape, dtype, low, arith.constant(1, dtype))
 
 
 def normal(key_data: Any, shape: Shape, dtype: Any) -> Any:
     """Returns standard normal numbers, by the inverse of the distribution function."""
     return mul(
-        table["erf_inv"].bind(open_unit(key_data, shape, dtype)), float(np.sqrt(2))
+        table["erf_inv"].bind(open_uniform(key_data, shape, dtype)), float(np.sqrt(2))
     )
 
 
 def exponential(key_data: Any, shape: Shape, dtype: Any) -> Any:
     """Returns standard exponential numbers, by the inverse distribution function."""
-    return neg(log1p(neg(unit(key_data, shape, dtype))))
+    return neg(log1p(neg(uniform(key_data, shape, dtype))))
 
 
 def signs(key_data: Any, shape: Shape, dtype: Any) -> Any:
     """Returns -1 and 1, each with probability one half."""
-    positive = lt(unit(key_data, shape, dtypes.default_float()), 0.5)
+    positive = lt(uniform(key_data, shape, dtypes.default_float()), 0.5)
     return sub(mul(convert_element_type(positive, dtype), 2), 1)
