@@ -111,6 +111,7 @@ def aligned(name: str, *args: Any) -> list[Any]:
 
 def stretched(args: Sequence[Any], shape: Shape) -> list[Any]:
     """Returns arrays broadcast to a shape; 0-d constants stay as they are."""
+    # A traced 0-d operand could be differentiated or mapped, unless the trace is final.
     final = state.trace.final
     return [
         a

@@ -120,6 +120,7 @@ class PythonCallback(MultipleResults):
 
         def on_host(*values: Any) -> Any:
             arrays = [
+                # A device may see a part only; keys come with the axes of their data.
                 put_host(np.array(v), a.update(shape=v.shape[: a.ndim]))
                 for v, a in zip(values, in_avals, strict=False)
             ]
@@ -140,6 +141,7 @@ class PythonCallback(MultipleResults):
         results = [a.mlir for a in out_avals]
         ordered = effect == ORDERED
         if ordered:
+            # Its place among all ordered effects.
             names.append(ctx.token)
             types.append(TOKEN)
             results.append(TOKEN)

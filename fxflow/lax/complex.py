@@ -79,6 +79,7 @@ class Imag(_Part):
 def _host_complex(re: Any, im: Any) -> Any:
     re, im = np.broadcast_arrays(re, im)
     out = np.empty(re.shape, dtypes.to_complex(re.dtype))
+    # Not re + 1j * im, which is nan where im is infinite.
     out.real, out.imag = re, im
     return out
 

@@ -112,6 +112,7 @@ def concatenate(operands: Values, dimension: int) -> Array:
         raise ArgumentError("concatenate: needs at least one array, got none")
     aval = typeof(values[0])
     axis = canonical_axis("concatenate", dimension, aval.ndim, "dimension")
+    # Arrays are immutable: there is nothing to copy.
     if len(values) == 1 and isinstance(values[0], Array):
         return values[0]
     if is_key_type(aval):
@@ -281,5 +282,6 @@ def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
     """
     aval = typeof(x)
     at = canonical_axis("unstack", axis, aval.ndim)
+    # One node for all slices, whose transpose is one concatenation.
     pieces = split(x, (1,) * aval.shape[at], at)
     return tuple(squeeze(piece, (at,)) for piece in pieces)

@@ -94,6 +94,7 @@ class OptimizationBarrier(MultipleResults):
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """A barrier for the values, and one for the tangents."""
         outs = self.bind(*primals)
+        # A barrier for zeros would give them elements.
         live = [t for t in tangents if type(t) is not Zero]
         kept = iter(self.bind(*live)) if live else iter(())
         return outs, [t if type(t) is Zero else next(kept) for t in tangents]

@@ -126,6 +126,7 @@ class CustomCall(HigherOrder):
                 p.rule, size, mapped[p.num_consts :], axis_name, have
             )
             avals = [typeof(a) for a in args[p.num_consts :]]
+            # Within a rule that calls its own function the answer is not final.
             if batched.settle(graph, avals, p.num_rule_consts):
                 graph.memo[key] = batched
         out_mapped = batched.out_mapped
@@ -173,6 +174,7 @@ class CustomJVPCall(CustomCall):
         _, captured, arguments = p.split(primals)
         const_tangents, _, arg_tangents = p.split(tangents)
         self.require_constants(p.graph, const_tangents)
+        # Nothing is differentiated: the rule need not run.
         if not any(live_flags(arg_tangents)):
             outs = self.bind(*primals, **params)
             return outs, [Zero(a.tangent()) for a in p.graph.out_avals]

@@ -220,6 +220,7 @@ def scalar_graph(
         return leaves
 
     graph, consts = trace_flat(flat, [*avals, *avals], name=f"{name}_computation")
+    # The region of a StableHLO reduction sees nothing from outside.
     if consts:
         raise ArgumentError(
             f"{name}: the computation may not capture arrays "

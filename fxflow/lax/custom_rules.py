@@ -100,6 +100,8 @@ class BatchedJVPRule:
             return True
         identity = getattr(_innermost(self.rule), "key", self.rule)
         key = identity, self.size, self.mapped, self.axis_name, list(avals)
+        # The rule calls its own function: what the outer call has found so far holds
+        # there.
         for known, rule in _settling.rules:
             if known == key:
                 self.out_mapped = rule.out_mapped
@@ -393,6 +395,7 @@ class TracedJVPRule:
         self, consts: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
         """See `JVPRule`."""
+        # The graph was traced with every tangent: zeros need elements.
         live = [arith.instantiate(t) for t in chosen(tangents, self.active)]
         results = self.graph.evaluate(*consts, *primals, *live)
         count = len(self.has_tangent)

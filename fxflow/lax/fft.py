@@ -151,6 +151,8 @@ class Fft(Linear):
             return [self.bind(cotangent, fft_type=fft_type, fft_lengths=fft_lengths)]
         total = math.prod(fft_lengths)
         if fft_type is FftType.RFFT:
+            # The inverse divides by n, and takes a coefficient twice where it stands
+            # for two.
             weights = total / _multiplicity(fft_lengths[-1])
             weighted = mul(conj(cotangent), _along_last(weights, typeof(cotangent)))
             out = self.bind(weighted, fft_type=FftType.IRFFT, fft_lengths=fft_lengths)

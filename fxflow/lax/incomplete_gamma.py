@@ -134,6 +134,7 @@ def _log_density(a: Any, x: Any) -> Any:
     bound = arith.constant(LARGE, dtype)
     one = arith.constant(1, dtype)
     large = gt(a, bound)
+    # Both sides are computed: harmless values where the other one is taken.
     wide = select(large, a, bound)
     shift = div(sub(x, wide), wide)
     stirling = sub(

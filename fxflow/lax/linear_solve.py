@@ -267,6 +267,7 @@ def custom_linear_solve(
             name, "transpose_solve", treedef, avals, back.out_tree, back.graph, has_aux
         )
         bodies.append(back)
+    # What several graphs captured is passed once.
     consts = list({id(c): c for part in bodies for c in part.consts}.values())
     graphs = [with_consts(part.graph, part.consts, consts) for part in bodies]
     outs = LinearSolve.bind(

@@ -197,6 +197,7 @@ def tree_scan(
 def _interleave(even: Any, odd: Any, axis: int) -> Any:
     shape = typeof(even).shape
     length = shape[axis] + typeof(odd).shape[axis]
+    # One element more, cut off again: both must be equally long.
     if length % 2:
         config = [(0, 0, 0)] * len(shape)
         config[axis] = (0, 1, 0)

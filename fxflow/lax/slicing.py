@@ -164,6 +164,7 @@ def slice(
     starts = int_tuple("slice", "start_indices", start_indices)
     limits = int_tuple("slice", "limit_indices", limit_indices)
     steps = None if strides is None else int_tuple("slice", "strides", strides)
+    # One spelling of unit strides: equal slices have equal parameters.
     if steps is not None and all(s == 1 for s in steps) and len(steps) == len(starts):
         steps = None
     aval = typeof(operand)

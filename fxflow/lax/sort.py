@@ -167,6 +167,7 @@ class Sort(MultipleResults):
         axis = params["dimension"]
         aval = typeof(primals[0])
         dtype = np.int32 if aval.size < 2**31 else np.int64
+        # Sorted along, they become the order that the tangents need.
         positions = broadcasted_iota(dtype, aval.shape, axis)
         *outs, order = self.bind(*primals, positions, **params)
         moved = [

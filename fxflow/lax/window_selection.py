@@ -287,6 +287,7 @@ def give_back(source: Any, x: Any, greatest: bool, window: Window) -> Any:
         limit = [c + span for c, span in zip(corner, spans, strict=True)]
         value = slice_(wide, corner, limit, window.strides)
         if best is None:
+            # Eight bits are enough for `_POSITIONS`.
             best, winner = value, full(lengths, 0, np.int8)
             continue
         wins = _better(greatest, value, best)

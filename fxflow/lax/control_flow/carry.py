@@ -52,6 +52,7 @@ def leaves_of(value: Any, what: str) -> tuple[list[Any], Any]:
     leaves, treedef = tree.flatten(value)
     for i, leaf in enumerate(leaves):
         if not is_arraylike(leaf):
+            # Not before there is a mistake: paths cost more than leaves.
             path = tree.keystr(tree.leaves_with_path(value)[i][0])
             raise not_an_array(leaf, f"{what}{path} is")
     return leaves, treedef
@@ -100,6 +101,7 @@ def promoted(ins: Sequence[Aval], outs: Sequence[Aval]) -> list[Aval]:
             try:
                 dtype, weak = promotion.lub((a.dtype, out.dtype), (True, out.weak_type))
             except DtypeError:
+                # `require_carry` says it in words.
                 pass
             else:
                 aval = a.update(dtype=dtype, weak_type=weak)

@@ -545,6 +545,7 @@ def _bound(value: Any, what: str) -> Aval:
 
 def _yields(a: Aval, b: Aval) -> bool:
     """Returns whether a bound takes the dtype of the other."""
+    # A weak float does not become an integer: it would lose its fraction.
     return a.weak_type and not (
         dtypes.is_floating(a.dtype) and dtypes.is_integer(b.dtype)
     )

@@ -100,6 +100,7 @@ class ScatterApply(Primitive):
         columns = [np.broadcast_to(i, values.shape).ravel() for i in index]
         for position in zip(*columns, strict=True) if columns else [()]:
             element = put_host(np.array(out[position]), Aval((), x.dtype))
+            # Eagerly, whatever is being traced around this.
             (new,) = under(interpreter(), graph.evaluate, element)
             out[position] = host_of(as_array(new))
         return out

@@ -258,6 +258,7 @@ def _one_by_one(a: Any, taus: Any, c: Any, left: bool, turned: bool) -> Any:
     count = typeof(taus).shape[-1]
     ndim = len(shape)
     a = corner(a, shape[-2], count)
+    # The 1 of each reflector is not stored: R has its diagonal there.
     columns = add(lower_part(a, strict=True), identity(typeof(a).shape, a.dtype))
     first = (ndim - 1, *range(ndim - 1))
     columns = transpose(columns, first)

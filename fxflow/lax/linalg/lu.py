@@ -130,6 +130,7 @@ class Lu(MultipleResults):
         low = lower_part(corner(factors, m, k), strict=True)
         low = add(corner(low, m, m), identity((*front, m, m), aval.dtype))
         up = corner(upper_part(corner(factors, k, n)), n, n)
+        # A wide U becomes square by unit rows.
         if n > k:
             ones = identity((*front, n, n), aval.dtype)
             inner = corner(identity((*front, k, k), aval.dtype), n, n)

@@ -358,6 +358,7 @@ def triangular_solve(
     if vector:
         b = expand_dims(b, (-1 if left_side else -2,))
     conjugate_a = conjugate_a and dtypes.is_complex(typeof(a).dtype)
+    # BLAS and StableHLO conjugate only what they transpose.
     if conjugate_a and not transpose_a:
         a, conjugate_a = conj(a), False
     out: Array = TriangularSolve.bind(
