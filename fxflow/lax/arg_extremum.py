@@ -108,10 +108,10 @@ class ArgExtremum(Primitive):
         return out, Zero(typeof(out).tangent())
 
     def batch(
-        self, size: int, args: Values, mapped: Flags, *, axis: int, index_dtype: Any
+        self, size: int, args: Values, mapped: Flags, *, axis: int, **params: Any
     ) -> Batched:
         """The axis moves up by one."""
-        return self.bind(args[0], axis=axis + 1, index_dtype=index_dtype), True
+        return self.bind(args[0], axis=axis + 1, **params), True
 
     def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:
         """One comparison an element."""

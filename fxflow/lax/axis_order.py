@@ -122,10 +122,6 @@ class Rev(Structural):
             f"{ctx.avals_out[0].mlir}"
         )
 
-    def evaluate(self, x: Any, *, dimensions: tuple[int, ...]) -> Any:
-        """A view of negative strides."""
-        return self.host_function(dimensions=dimensions)(x)
-
     def host_function(self, **params: Any) -> Callable[..., Any]:
         """Indexing by `::-1`."""
         dims = params["dimensions"]
@@ -137,11 +133,9 @@ class Rev(Structural):
             )
         )
 
-    def transpose(
-        self, cotangent: Any, x: Any, *, dimensions: tuple[int, ...]
-    ) -> Values:
+    def transpose(self, cotangent: Any, x: Any, **params: Any) -> Values:
         """The same reversal."""
-        return [Rev.bind(cotangent, dimensions=dimensions)]
+        return [Rev.bind(cotangent, **params)]
 
     def batched_params(self, value: Any, size: int, **params: Any) -> dict[str, Any]:
         """Axis 0 stays in front."""

@@ -63,12 +63,7 @@ class BroadcastInDim(Structural):
         return Aval(shape, x.dtype, x.weak_type)
 
     def lower(
-        self,
-        ctx: Context,
-        x: str,
-        *,
-        shape: Shape,
-        broadcast_dimensions: tuple[int, ...],
+        self, ctx: Context, x: str, *, broadcast_dimensions: tuple[int, ...], **_: Any
     ) -> str:
         """`broadcast_in_dim`."""
         return ctx.emit(
@@ -76,14 +71,6 @@ class BroadcastInDim(Structural):
             f"dims = {list(broadcast_dimensions)} : "
             f"({ctx.avals_in[0].mlir}) -> {ctx.avals_out[0].mlir}"
         )
-
-    def evaluate(
-        self, x: Any, *, shape: Shape, broadcast_dimensions: tuple[int, ...]
-    ) -> Any:
-        """A view of stride 0."""
-        return self.host_function(
-            shape=shape, broadcast_dimensions=broadcast_dimensions
-        )(x)
 
     def host_function(self, **params: Any) -> Callable[..., Any]:
         """`np.broadcast_to`, after new axes of length 1 were put in."""

@@ -130,7 +130,7 @@ class AxisIndex(Collective):
         return ctx.emit(f"stablehlo.reshape {part} : ({one.mlir}) -> {out.mlir}")
 
     def batch_named(
-        self, axis_name: Any, size: int, args: Values, mapped: Flags, *, axes: Names
+        self, axis_name: Any, size: int, args: Values, mapped: Flags, **_: Any
     ) -> Batched:
         """0, 1, 2, … along the mapped axis."""
         return broadcasted_iota(INDEX, (size,), 0), True
@@ -173,13 +173,7 @@ class AllGather(Movement):
     dim_params = ("dim",)
 
     def abstract(
-        self,
-        x: Aval,
-        *,
-        axes: Names,
-        dim: int,
-        groups: Partition = None,
-        shared: bool = False,
+        self, x: Aval, *, axes: Names, dim: int, groups: Partition = None, **_: Any
     ) -> Aval:
         """One more axis, as long as the group."""
         size = group_length(axes, groups)
@@ -220,13 +214,7 @@ class AllGather(Movement):
         return moved(reshape(x, (length(axes), *shape)), 0, dim)
 
     def via_all_gather(
-        self,
-        x: Any,
-        *,
-        axes: Names,
-        dim: int,
-        groups: Partition = None,
-        shared: bool = False,
+        self, x: Any, *, axes: Names, dim: int, groups: Partition = None, **_: Any
     ) -> Any:
         """The slices of the own group."""
         return moved(of_own_group(x, axes, groups), 0, dim)
@@ -237,13 +225,13 @@ class AllGather(Movement):
         *args: Any,
         axes: Names,
         dim: int,
-        groups: Partition = None,
         shared: bool = False,
+        **params: Any,
     ) -> Values:
         """The scattered sum, or the own part of what is shared."""
         if shared:
             return [_entry(cotangent, index_along(axes), dim)]
-        return [PSumScatter.bind(cotangent, axes=axes, dim=dim, groups=groups)]
+        return [PSumScatter.bind(cotangent, axes=axes, dim=dim, **params)]
 
 
 def by_groups(x: Any, axes: Names, groups: Partition) -> Any:
@@ -296,9 +284,7 @@ class PSumScatter(Movement):
         """A sum over the mapped axis; axis `dim` becomes the mapped one."""
         return moved(reduce_sum(x, (0,)), dim, 0), True
 
-    def per_named_axis(
-        self, x: Any, *, axes: Names, dim: int, groups: Partition = None
-    ) -> Any:
+    def per_named_axis(self, x: Any, *, axes: Names, dim: int, **_: Any) -> Any:
         """Axis `dim` as one axis for each named one, and one after the other."""
         for name in axes:
             shape = typeof(x).shape
@@ -319,16 +305,9 @@ class PSumScatter(Movement):
         here = at_index(index_in_group(groups), axes)
         return _entry(total, here, dim)
 
-    def transpose(
-        self,
-        cotangent: Any,
-        *args: Any,
-        axes: Names,
-        dim: int,
-        groups: Partition = None,
-    ) -> Values:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """A gather."""
-        return [AllGather.bind(cotangent, axes=axes, dim=dim, groups=groups)]
+        return [AllGather.bind(cotangent, **params)]
 
 
 def _require_length(
@@ -373,7 +352,7 @@ class PPermute(Movement):
         return x.strong()
 
     def lower_across(
-        self, ctx: Context, devices: Groups, x: str, *, axes: Names, perm: Pairs
+        self, ctx: Context, devices: Groups, x: str, *, perm: Pairs, **_: Any
     ) -> str:
         """`stablehlo.collective_permute`."""
         (aval,) = ctx.avals_in
@@ -503,13 +482,7 @@ class AllToAll(Movement):
         return transpose(x, [split + 1, *order]), True
 
     def per_named_axis(
-        self,
-        x: Any,
-        *,
-        axes: Names,
-        split: int,
-        join: int,
-        groups: Partition = None,
+        self, x: Any, *, axes: Names, split: int, join: int, **_: Any
     ) -> Any:
         """Axis `split` as one axis for each named one, which exchange in turn."""
         x = moved(x, split, 0)
@@ -536,15 +509,7 @@ class AllToAll(Movement):
         return moved(part, 0, join)
 
     def transpose(
-        self,
-        cotangent: Any,
-        *args: Any,
-        axes: Names,
-        split: int,
-        join: int,
-        groups: Partition = None,
+        self, cotangent: Any, *args: Any, split: int, join: int, **params: Any
     ) -> Values:
         """The way back."""
-        return [
-            AllToAll.bind(cotangent, axes=axes, split=join, join=split, groups=groups)
-        ]
+        return [AllToAll.bind(cotangent, split=join, join=split, **params)]

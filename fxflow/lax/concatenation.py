@@ -197,11 +197,6 @@ class Split(Linear, MultipleResults):
             )
         return names
 
-    def evaluate(self, x: Any, *, sizes: tuple[int, ...], axis: int) -> list[Any]:
-        """Views."""
-        pieces: list[Any] = self.host_function(sizes=sizes, axis=axis)(x)
-        return pieces
-
     def host_function(self, **params: Any) -> Callable[..., Any]:
         """Indexing by prepared slices."""
         whole = (slice(None),) * params["axis"]
@@ -212,9 +207,7 @@ class Split(Linear, MultipleResults):
             start += n
         return lambda x: [x[index] for index in indices]
 
-    def transpose(
-        self, cotangent: Any, x: Any, *, sizes: tuple[int, ...], axis: int
-    ) -> Values:
+    def transpose(self, cotangent: Any, x: Any, *, axis: int, **_: Any) -> Values:
         """The pieces joined."""
         return [
             Concatenate.bind(*map(arith.instantiate, cotangent), dimension=axis)

@@ -134,10 +134,6 @@ class Cumulative(Monoid, Primitive):
             f"({aval.mlir}, {scalar.mlir}) -> {aval.mlir}"
         )
 
-    def evaluate(self, operand: Any, *, axis: int, reverse: bool) -> Any:
-        """The ufunc's `accumulate`; 16-bit floats accumulate in 32 bits."""
-        return self.host_function(axis=axis, reverse=reverse)(operand)
-
     def host_function(self, *, axis: int, reverse: bool) -> Callable[..., Any]:
         """The ufunc's `accumulate`, on a reversed view if need be."""
         accumulate = self.ufunc.accumulate
@@ -173,10 +169,10 @@ class Cumulative(Monoid, Primitive):
         )
 
     def batch(
-        self, size: int, args: Values, mapped: Flags, *, axis: int, reverse: bool
+        self, size: int, args: Values, mapped: Flags, *, axis: int, **params: Any
     ) -> Batched:
         """The axis moves up by one."""
-        return self.bind(args[0], axis=axis + 1, reverse=reverse), True
+        return self.bind(args[0], axis=axis + 1, **params), True
 
 
 @register

@@ -92,10 +92,6 @@ class DotGeneral(Bilinear):
             f"({ins}) -> {ctx.avals_out[0].mlir}"
         )
 
-    def evaluate(self, *values: Any, **params: Any) -> Any:
-        """`numpy.matmul`."""
-        return self.host_function(**params)(*values)
-
     def host_function(self, **params: Any) -> Callable[..., Any]:
         """`numpy.matmul` of the operands with their axes in its order."""
         dims: Dims = params["dimension_numbers"]

@@ -123,10 +123,6 @@ class DynamicSlice(Primitive):
             f"{list(slice_sizes)} : ({types}) -> {ctx.avals_out[0].mlir}"
         )
 
-    def evaluate(self, x: Any, *starts: Any, slice_sizes: Shape) -> Any:
-        """A view."""
-        return self.host_function(slice_sizes=slice_sizes)(x, *starts)
-
     def host_function(self, **params: Any) -> Callable[..., Any]:
         """Indexing by slices whose start was clamped."""
         sizes = params["slice_sizes"]
@@ -153,9 +149,7 @@ class DynamicSlice(Primitive):
         """Only the part is read."""
         return part(node, kinds)
 
-    def transpose(
-        self, cotangent: Any, x: Any, *starts: Any, slice_sizes: Shape
-    ) -> Values:
+    def transpose(self, cotangent: Any, x: Any, *starts: Any, **_: Any) -> Values:
         """Zeros with the cotangent put in."""
         zeros = arith.zeros(x.aval)
         return [

@@ -112,12 +112,6 @@ class Fft(Linear):
             f"length = {list(fft_lengths)} : ({x.mlir}) -> {out.mlir}"
         )
 
-    def evaluate(
-        self, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]
-    ) -> Any:
-        """`numpy.fft`, which keeps 32 bits."""
-        return self.host_function(fft_type=fft_type, fft_lengths=fft_lengths)(x)
-
     def host_function(
         self, *, fft_type: FftType, fft_lengths: tuple[int, ...]
     ) -> Callable[..., Any]:

@@ -84,12 +84,10 @@ class RandomGamma(Primitive):
             slope = div(slope, sample)
         return out, arith.mul(tangent, slope)
 
-    def batch(
-        self, size: int, args: Values, mapped: Flags, *, log_space: bool
-    ) -> Batched:
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
         """Elementwise."""
         both = [materialize(a, size, m) for a, m in zip(args, mapped, strict=True)]
-        return self.bind(*both, log_space=log_space), True
+        return self.bind(*both, **params), True
 
 
 def _choose(which: Any, new: Any, old: Any) -> Any:

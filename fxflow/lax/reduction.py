@@ -192,10 +192,6 @@ class Reduction(Monoid, Primitive):
             f"({operand.mlir}, {scalar.mlir}) -> {ctx.avals_out[0].mlir}"
         )
 
-    def evaluate(self, operand: Any, *, axes: tuple[int, ...]) -> Any:
-        """The ufunc's `reduce`; 16-bit floats accumulate in 32 bits."""
-        return self.host_function(axes=axes)(operand)
-
     def host_function(self, *, axes: tuple[int, ...]) -> Callable[..., Any]:
         """The ufunc's `reduce` with the axes filled in."""
         if not axes:

@@ -87,12 +87,8 @@ class Slice(Structural):
             f"{ctx.avals_out[0].mlir}"
         )
 
-    def evaluate(self, x: Any, **params: Any) -> Any:
-        """A view."""
-        return self.host_function(**params)(x)
-
     def host_function(self, **params: Any) -> Callable[..., Any]:
-        """Indexing by prepared slices."""
+        """A view: indexing by prepared slices."""
         starts, limits = params["start_indices"], params["limit_indices"]
         strides = params["strides"] or (None,) * len(starts)
         return itemgetter(tuple(map(builtins.slice, starts, limits, strides)))

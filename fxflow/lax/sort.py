@@ -82,9 +82,7 @@ class Sort(MultipleResults):
     name = "sort"
     host_kinds = MOVED
 
-    def abstract(
-        self, *avals: Aval, dimension: int, is_stable: bool, num_keys: int
-    ) -> list[Aval]:
+    def abstract(self, *avals: Aval, num_keys: int, **_: Any) -> list[Aval]:
         """Unchanged."""
         first = avals[0]
         for aval in avals:
@@ -146,7 +144,7 @@ class Sort(MultipleResults):
         )
 
     def evaluate(
-        self, *values: Any, dimension: int, is_stable: bool, num_keys: int
+        self, *values: Any, dimension: int, num_keys: int, **_: Any
     ) -> list[Any]:
         """`np.sort`, or `np.lexsort` and picking."""
         first = values[0]

@@ -53,11 +53,11 @@ class _Selection(Primitive):
         return out, self.bind(tangents[0], deciding, **params)
 
     def batch(
-        self, size: int, args: Values, mapped: Flags, *, greatest: bool, window: Window
+        self, size: int, args: Values, mapped: Flags, *, window: Window, **params: Any
     ) -> Batched:
         """One more axis, over which the window does not extend."""
         both = [materialize(a, size, m) for a, m in zip(args, mapped, strict=True)]
-        return self.bind(*both, greatest=greatest, window=window.batched()), True
+        return self.bind(*both, window=window.batched(), **params), True
 
 
 def _never(greatest: bool, dtype: Any) -> Any:
@@ -89,7 +89,7 @@ class SelectAndGatherAdd(_Selection):
     host_kinds = frozenset()
 
     def abstract(
-        self, tangents: Aval, operand: Aval, *, greatest: bool, window: Window
+        self, tangents: Aval, operand: Aval, *, window: Window, **_: Any
     ) -> Aval:
         """One element for each window."""
         require_kind(self.name, operand, FLOAT)
@@ -147,16 +147,12 @@ class SelectAndGatherAdd(_Selection):
         taken = np.take_along_axis(t.reshape(*shape, size), at[..., None], -1)
         return np.array(taken[..., 0])
 
-    def transpose(
-        self, cotangent: Any, *args: Any, greatest: bool, window: Window
-    ) -> Values:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """Gives each window's cotangent to the position of its extremum."""
         tangents, operand = args
         if type(tangents) is not Var:
             return super().transpose(cotangent, *args)
-        out = SelectAndScatterAdd.bind(
-            cotangent, operand, greatest=greatest, window=window
-        )
+        out = SelectAndScatterAdd.bind(cotangent, operand, **params)
         return [out, None]
 
 
@@ -171,7 +167,7 @@ class SelectAndScatterAdd(_Selection):
     host_kinds = frozenset()
 
     def abstract(
-        self, source: Aval, operand: Aval, *, greatest: bool, window: Window
+        self, source: Aval, operand: Aval, *, window: Window, **_: Any
     ) -> Aval:
         """The operand's shape."""
         require_kind(self.name, operand, FLOAT)
@@ -257,16 +253,12 @@ class SelectAndScatterAdd(_Selection):
         np.add.at(out, hit[inside], source.astype(np.float64)[inside])
         return out.reshape(operand.shape).astype(source.dtype)
 
-    def transpose(
-        self, cotangent: Any, *args: Any, greatest: bool, window: Window
-    ) -> Values:
+    def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """Takes each window's cotangent from the position of its extremum."""
         source, operand = args
         if type(source) is not Var:
             return super().transpose(cotangent, *args)
-        out = SelectAndGatherAdd.bind(
-            cotangent, operand, greatest=greatest, window=window
-        )
+        out = SelectAndGatherAdd.bind(cotangent, operand, **params)
         return [out, None]
 
 

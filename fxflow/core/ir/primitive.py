@@ -132,7 +132,7 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
           *values: NumPy arrays.
           **params: as bound.
         """
-        raise NotImplementedError
+        return self.host_function(**params)(*values)
 
     # -- derivatives -------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ P = TypeVar("P", bound=Primitive)
 table: dict[str, Primitive] = {}
 """Every primitive by name: the only table there is."""
 
-_REQUIRED = ("abstract", "lower", "evaluate", "batch")
+_REQUIRED = ("abstract", "lower", "batch")
 
 
 def register(cls: type[P]) -> P:
@@ -212,6 +212,9 @@ def register(cls: type[P]) -> P:
       TypeError: the class lacks a rule, or its name is taken.
     """
     missing = [r for r in _REQUIRED if getattr(cls, r) is getattr(Primitive, r)]
+    values = cls.evaluate, cls.host_function
+    if values == (Primitive.evaluate, Primitive.host_function):
+        missing.append("evaluate (or host_function)")
     if not cls.nondifferentiable:
         if cls.jvp is Primitive.jvp:
             missing.append("jvp (or nondifferentiable)")

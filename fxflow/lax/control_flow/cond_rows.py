@@ -61,9 +61,7 @@ class CondRows(HigherOrder):
         """The graph's own types."""
         return graph.out_avals
 
-    def lower(
-        self, ctx: Context, *operands: str, graph: Graph, guarded: Graph
-    ) -> list[str]:
+    def lower(self, ctx: Context, *operands: str, graph: Graph, **_: Any) -> list[str]:
         """The graph, in place."""
         return ctx.graph(graph, operands)
 
@@ -98,7 +96,7 @@ class CondRows(HigherOrder):
         return with_tangents(outs, graph.out_avals, split.has_tangent)
 
     def transpose(
-        self, cotangent: Values, *args: Any, graph: Graph, guarded: Graph
+        self, cotangent: Values, *args: Any, graph: Graph, **_: Any
     ) -> Values:
         """The graph's transpose, in place: what is linear needs no guard."""
         linear = [type(a) is Var for a in args]

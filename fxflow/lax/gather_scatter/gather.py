@@ -132,10 +132,6 @@ class Gather(Primitive):
             f"stablehlo.select {mask}, {gathered}, {fill} : {wide.mlir}, {out.mlir}"
         )
 
-    def evaluate(self, x: Any, indices: Any, **params: Any) -> Any:
-        """NumPy's indexing by arrays."""
-        return self.host_function(**params)(x, indices)
-
     def host_function(self, **params: Any) -> Callable[..., Any]:
         """Indexing prepared as far as the parameters allow."""
         numbers, sizes = params["dimension_numbers"], params["slice_sizes"]

@@ -70,10 +70,6 @@ class Scattering(Primitive):
         combine = combine_text(self.combiner, ctx.avals_in[0].dtype)
         return scatter_text(ctx, operands, ctx.avals_in, combine, **params)
 
-    def evaluate(self, x: Any, indices: Any, updates: Any, **params: Any) -> Any:
-        """NumPy's assignment at, or `ufunc.at`."""
-        return self.host_function(**params)(x, indices, updates)
-
     def host_function(self, **params: Any) -> Callable[..., Any]:
         """A copy of the array, changed at the positions of the updates."""
         return scattered_on_host(self.ufunc, **params)
