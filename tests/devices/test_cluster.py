@@ -109,14 +109,21 @@ def test_gloos_thread_takes_no_processor_from_others(run_python: Run) -> None:
     if sys.platform != "linux":
         pytest.skip("reads /proc/self/task")
     code = """
-import os
+import contextlib, os
+def policies():
+    found = {}
+    for thread in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError):  # it has ended
+            found[thread] = os.sched_getscheduler(int(thread))
+    return found
 stand_in = cluster.StandIn(service, 1)
 only = client(0)
-before = cluster._threads()
+before = policies()
 collectives = cluster.Collectives(only, hostname="127.0.0.1")
-policies = [os.sched_getscheduler(t) for t in cluster._threads() - before]
-assert os.sched_getscheduler(0) == os.SCHED_OTHER
-assert policies and set(policies) == {os.SCHED_BATCH}, policies
+after = policies()
+assert {after[t] for t in after.keys() & before.keys()} == {os.SCHED_OTHER}, after
+# The runtime may have started threads of its own besides, before or after gloo's.
+assert os.SCHED_BATCH in [after[t] for t in after.keys() - before.keys()], after
 print("waits")
 """
     assert run_both(run_python, code) == "waits\n"

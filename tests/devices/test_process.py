@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from fxflow.devices import process
+from tests.sweeps.sampling import sample
 
 from .conftest import ROOT
 from .endings import KINDS
@@ -91,7 +92,7 @@ def test_many_rounds_of_interrupts(seed: int) -> None:
 # -- the end ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sample([*KINDS], 4, of="endings"))
 def test_ends_quietly(kind: str) -> None:
     assert run_module("endings", kind, 1, 3) == (3, "end\n")
 

@@ -12,6 +12,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from tests.sweeps.sampling import sample
+
 pytest.importorskip("tqdm", reason="pip install fxflow[examples]")
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples"
@@ -132,13 +134,17 @@ def launched(script: str, *arguments: str, processes: int = 1) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "processes", "options"),
-    [
-        ("mnist_pmap.py", 1, []),
-        ("mnist_ps.py", 1, []),
-        ("mnist_ps.py", 1, ["--exchange", "int8"]),
-        ("mnist_ps.py", 2, ["--devices", "2"]),
-        ("mnist_multihost.py", 2, []),
-    ],
+    sample(
+        [
+            ("mnist_pmap.py", 1, []),
+            ("mnist_ps.py", 1, []),
+            ("mnist_ps.py", 1, ["--exchange", "int8"]),
+            ("mnist_ps.py", 2, ["--devices", "2"]),
+            ("mnist_multihost.py", 2, []),
+        ],
+        2,
+        of="mnist on many devices",
+    ),
 )
 def test_accuracy_on_the_complete_mnist(
     script: str, processes: int, options: list[str]
@@ -151,7 +157,12 @@ def test_accuracy_on_the_complete_mnist(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "script", ["tensor_parallel.py", "pipeline_parallel.py", "sharded_transformer.py"]
+    "script",
+    sample(
+        ["tensor_parallel.py", "pipeline_parallel.py", "sharded_transformer.py"],
+        1,
+        of="model parallel",
+    ),
 )
 def test_model_parallel_examples_run(script: str) -> None:
     (text,) = launched(script)

@@ -1,14 +1,19 @@
 """Tiles of ragged products: any number of rows, groups and tile boundaries."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from fxflow import jit, lax
 from fxflow.lax.ragged_tiles import loop_axes
+from tests.sweeps.sampling import sample
 
 
-@pytest.mark.parametrize("rows", [1, 7, 8, 9, 64, 100])
-@pytest.mark.parametrize("groups", [1, 3, 20])
+@pytest.mark.parametrize(
+    ("rows", "groups"),
+    sample(list(itertools.product([1, 7, 8, 9, 64, 100], [1, 3, 20])), 8, of="tiles"),
+)
 def test_every_boundary(rows: int, groups: int) -> None:
     rng = np.random.default_rng(rows * groups)
     x = rng.integers(-4, 5, (rows, 2)).astype("f4")

@@ -11,6 +11,7 @@ from fxflow.errors import (
     ShapeError,
 )
 from tests.numpy.oracle import check, same
+from tests.sweeps.sampling import sample
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=50).astype(np.float32)
@@ -43,10 +44,11 @@ def test_covariance() -> None:
         fnp.cov(np.ones((2, 2, 2)))
 
 
+SIZES = [(7, 3), (7, 4), (3, 7), (4, 7), (5, 5), (1, 4), (4, 1)]
+
+
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
-@pytest.mark.parametrize(
-    ("n", "m"), [(7, 3), (7, 4), (3, 7), (4, 7), (5, 5), (1, 4), (4, 1)]
-)
+@pytest.mark.parametrize(("n", "m"), sample(SIZES, 3, of="convolution"))
 def test_convolution(mode: str, n: int, m: int) -> None:
     for name in ("convolve", "correlate"):
         check(name, X[:n], W[:m], mode, tol=1e-4)

@@ -1,5 +1,6 @@
 """The gamma distribution and what is made of it."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import fxflow
 from fxflow import random
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from tests.random import golden
+from tests.sweeps.sampling import sample
 
 KEY = random.key(13)
 COUNT = 1500
@@ -18,16 +20,20 @@ COUNT = 1500
 
 @pytest.mark.parametrize(
     "name",
-    golden.names(
-        "gamma",
-        "loggamma",
-        "beta",
-        "dirichlet",
-        "chisquare",
-        "f",
-        "t",
-        "generalized_normal",
-        "ball",
+    sample(
+        golden.names(
+            "gamma",
+            "loggamma",
+            "beta",
+            "dirichlet",
+            "chisquare",
+            "f",
+            "t",
+            "generalized_normal",
+            "ball",
+        ),
+        5,
+        of="gammas as JAX",
     ),
 )
 def test_as_jax(name: str) -> None:
@@ -52,7 +58,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", sample([*CASES], 4, of="gammas"))
 def test_distribution(name: str) -> None:
     draw, law = CASES[name]
     drawn = np.asarray(draw())
@@ -81,8 +87,14 @@ def test_vectors_on_the_simplex_and_in_the_ball() -> None:
         assert scipy.stats.kstest(norms**3, "uniform").pvalue > 1e-3
 
 
-@pytest.mark.parametrize("a", [0.4, 1.0, 6.0])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("dtype", "a"),
+    sample(
+        list(itertools.product(["float32", "float64"], [0.4, 1.0, 6.0])),
+        3,
+        of="slopes of gamma",
+    ),
+)
 def test_slope_is_that_of_the_quantile(a: float, dtype: str) -> None:
     a = fxflow.numpy.asarray(a, dtype)
     sample = float(random.gamma(KEY, a, dtype=dtype))

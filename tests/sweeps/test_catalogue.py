@@ -41,7 +41,7 @@ def same(got: object, want: object) -> bool:
     return np.allclose(got.astype(wide), want.astype(wide), **tolerance)
 
 
-@pytest.mark.parametrize("call", sample(CALLS, 300, of="ordinary"), ids=str)
+@pytest.mark.parametrize("call", sample(CALLS, 200, of="ordinary"), ids=str)
 def test_ordinary_call(call: Call) -> None:
     """A call with ordinary arrays works, and gives what NumPy or SciPy gives."""
     arrays = call.draw()

@@ -54,7 +54,7 @@ def label(case: Any) -> str:
     return f"{call}-{name}"
 
 
-@pytest.mark.parametrize("case", sample(CASES, 120, "eager"), ids=label)
+@pytest.mark.parametrize("case", sample(CASES, 80, "eager"), ids=label)
 def test_eager_is_compiled(case: tuple[Call, str]) -> None:
     call, name = case
     dtype = dtypes.dtype(name)

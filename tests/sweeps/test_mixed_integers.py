@@ -154,7 +154,7 @@ def close(x: Any, y: Any, what: str) -> None:
     ("call", "one", "other", "values"),
     [
         pytest.param(*c, id="-".join(map(str, c)))
-        for c in sample(CASES, 300, "mixed integers")
+        for c in sample(CASES, 160, "mixed integers")
     ],
 )
 def test_mixed_integers(call: Call, one: str, other: str, values: str) -> None:

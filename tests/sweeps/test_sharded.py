@@ -70,7 +70,7 @@ def run(cases: list[Case]) -> list[str]:
     return found
 
 
-DRAWN = sampling.sample(CASES, 180, of="sharded")
+DRAWN = sampling.sample(CASES, 90, of="sharded")
 
 
 @pytest.mark.parametrize("start", range(0, len(DRAWN), BATCH))

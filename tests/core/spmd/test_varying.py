@@ -9,6 +9,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import P, lax, shard_map
 from fxflow.errors import ArgumentError
+from tests.sweeps.sampling import sample
 
 MESH = fxflow.make_mesh((2, 4), ("a", "b"))
 BOTH = ("a", "b")
@@ -125,7 +126,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", sample([*FUNCTIONS], 10, of="varying"))
 def test_the_gradient_by_what_is_shared_is_summed(name):
     f = FUNCTIONS[name]
     inside = mapped(fxflow.grad(f, (0, 1)), out_specs=(SHARED, OWN))

@@ -16,6 +16,7 @@ import fxflow.numpy as fnp
 from fxflow import lax, optim
 from fxflow.distributed.parameter_server import Sharded, parameter_server
 from fxflow.errors import ArgumentError, ShapeError
+from tests.sweeps.sampling import sample
 
 RNG = np.random.default_rng(0)
 PARAMS = {
@@ -128,7 +129,7 @@ def test_optimizer_sees_the_whole(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MORE)
+@pytest.mark.parametrize("name", sample([*MORE], 3, of="optimizers"))
 def test_other_optimizers_see_the_whole(name: str) -> None:
     expected, _ = alone(MORE[name], 4)
     found, _ = served(parameter_server(loss, MORE[name], mesh=mesh(4)), 4)

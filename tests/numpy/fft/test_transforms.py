@@ -16,21 +16,23 @@ Z = (X + 1j * RNG.normal(size=X.shape)).astype(np.complex64)
 NORMS = [None, "backward", "ortho", "forward"]
 
 
-def check(name: str, x: Any, **kwargs: Any) -> None:
-    want = getattr(np.fft, name)(x, **kwargs)
+def check(name: str, x: Any, *options: dict[str, Any], **kwargs: Any) -> None:
+    """As NumPy's, eagerly and compiled: once for each of the options beside others."""
+    given = [{**kwargs, **one} for one in options or ({},)]
     function = getattr(fnp.fft, name)
-    assert same(want, function(x, **kwargs), 1e-4), (name, kwargs)
-    assert same(want, fxflow.jit(lambda x: function(x, **kwargs))(x), 1e-4)
+    compiled = fxflow.jit(lambda x: [function(x, **one) for one in given])(x)
+    for one, found in zip(given, compiled, strict=True):
+        want = getattr(np.fft, name)(x, **one)
+        assert same(want, function(x, **one), 1e-4), (name, one)
+        assert same(want, found, 1e-4), (name, one)
 
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
 def test_one_axis(name: str, norm: Any) -> None:
     x = X if name in ("rfft", "ihfft") else Z
-    check(name, x, norm=norm)
-    check(name, x, norm=norm, axis=0)
-    for n in (1, 3, 6, 7):
-        check(name, x, n=n, axis=1, norm=norm)
+    cut = [{"axis": 1, "n": n} for n in (1, 3, 6, 7)]
+    check(name, x, {}, {"axis": 0}, *cut, norm=norm)
 
 
 def test_dtypes() -> None:
