@@ -117,7 +117,6 @@ def test_defaults_say_what_is_missing():
     for call in (
         base.abstract,
         lambda: base.lower(None),
-        base.evaluate,
         lambda: base.batch(1, [], []),
     ):
         with pytest.raises(NotImplementedError):
