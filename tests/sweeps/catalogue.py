@@ -362,6 +362,8 @@ MODULES = (
     "nn",
     "nn.initializers",
     "random",
+    "image",
+    "ops",
     "scipy.special",
     "scipy.linalg",
 )
