@@ -22,9 +22,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import is_arraylike, text_of
+from fxflow.core.arrays import Array, dtypes, is_arraylike
+from fxflow.core.arrays.convert import text_of
 from fxflow.core.source import interrupted, is_internal, without_own_frames
 from fxflow.errors import ArgumentError, ConcretizationError, FxflowError
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import typeof
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.tree.paths import describe

@@ -9,10 +9,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import (
+    Array,
+    Aval,
+    as_array,
+    dtypes,
+    is_arraylike,
+    not_an_array,
+    typeof,
+)
 from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import Body, trace_body

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Aval, typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero

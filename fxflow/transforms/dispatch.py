@@ -15,9 +15,8 @@ from operator import attrgetter
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays.array import Array, buffer_of, require_alive
-from fxflow.core.arrays.array_type import Placed
-from fxflow.core.arrays.convert import as_array, is_arraylike
+from fxflow.core.arrays import Array, Placed, as_array, buffer_of, is_arraylike
+from fxflow.core.arrays.array import require_alive
 from fxflow.core.caches import Cache, on_clear
 from fxflow.core.ir.trace import state
 from fxflow.core.once import Turn

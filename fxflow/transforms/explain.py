@@ -8,7 +8,7 @@ from typing import Any
 
 from fxflow._config import config
 from fxflow.core import source, tree
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays import Aval
 from fxflow.errors import RetraceWarning
 
 # From this many traces of one function on, silence would cost the user more.

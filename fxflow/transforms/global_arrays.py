@@ -11,11 +11,16 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array, buffer_of, host_of
-from fxflow.core.arrays.array_type import placed_on
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import as_array, is_arraylike
+from fxflow.core.arrays import (
+    Array,
+    Aval,
+    as_array,
+    buffer_of,
+    dtypes,
+    host_of,
+    is_arraylike,
+    placed_on,
+)
 from fxflow.devices import buffers
 from fxflow.devices.shardings import Sharding
 from fxflow.errors import ArgumentError, DtypeError, ShapeError

@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import put_host
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import (
+    Aval,
+    as_array,
+    dtypes,
+    is_arraylike,
+    not_an_array,
+    put_host,
+    typeof,
+)
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.linearize import linearize_flat
 from fxflow.core.interpreters.transpose import backward

@@ -8,8 +8,7 @@ from contextlib import ContextDecorator
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays.aval import ShapeDtypeStruct
-from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import ShapeDtypeStruct, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.graph import Graph, format_graph
 from fxflow.core.ir.staging import trace_flat

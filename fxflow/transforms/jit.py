@@ -13,16 +13,17 @@ from typing import Any
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.arrays.array import Array, forget
-from fxflow.core.arrays.array_type import Placed
-from fxflow.core.arrays.aval import ShapeDtypeStruct
-from fxflow.core.arrays.convert import (
+from fxflow.core.arrays import (
+    Array,
+    Placed,
+    ShapeDtypeStruct,
     as_array,
     is_arraylike,
     not_an_array,
     read_only,
     typeof,
 )
+from fxflow.core.arrays.array import forget
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer, state

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import dtypes, typeof
 from fxflow.core.interpreters.calls import GraphCall
 from fxflow.core.ir.graph import Graph, Node, bound, interpret
 from fxflow.core.ir.higher_order import HigherOrder

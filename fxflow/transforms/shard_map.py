@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import Aval, as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.ir import trace
 from fxflow.core.ir.staging import trace_flat

@@ -12,10 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import put_host
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import (
+    Aval,
+    dtypes,
+    is_arraylike,
+    not_an_array,
+    put_host,
+    typeof,
+)
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
 from fxflow.errors import DtypeError, ShapeError

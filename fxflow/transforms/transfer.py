@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.arrays import Array, as_array, dtypes, is_arraylike, not_an_array
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.spmd.memories import Going
 from fxflow.devices import buffers

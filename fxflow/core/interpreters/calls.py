@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays import Aval
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.interpreters.transpose import transpose_graph

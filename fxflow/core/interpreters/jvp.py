@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import typeof
 from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Primitive, Zero

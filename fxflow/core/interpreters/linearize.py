@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import source
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Array, Aval, typeof
 from fxflow.core.interpreters.jvp import DualTracer, cast_tangents
 from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Graph, Literal, Node, Var, live_nodes

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fxflow.core.arrays.aval import Axes
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Axes, typeof
 from fxflow.core.ir.arith import add, instantiate
 from fxflow.core.ir.graph import Graph, Literal, Node, Var
 from fxflow.core.ir.primitive import Zero

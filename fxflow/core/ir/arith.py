@@ -10,10 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array, put_host
-from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.arrays.convert import as_array, typeof
+from fxflow.core.arrays import Array, Aval, Shape, as_array, dtypes, put_host, typeof
 from fxflow.core.caches import Cache
 from fxflow.core.ir.primitive import Zero, table
 from fxflow.core.source import at_fault

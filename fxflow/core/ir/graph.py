@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fxflow.core import source
-from fxflow.core.arrays.array import put_host
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays import Aval, put_host
 from fxflow.errors import GraphError
 
 if TYPE_CHECKING:

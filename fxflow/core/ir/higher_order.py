@@ -12,9 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.aval import Aval
-from fxflow.core.arrays.convert import typeof
+from fxflow.core.arrays import Aval, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph, Node, Var, interpret, subgraphs
 from fxflow.core.ir.primitive import MultipleResults, Zero, table

@@ -20,8 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays import Array, Aval
 from fxflow.core.ir.rules import Batched, Dual, Flags, GraphRules, HostRules, Values
 from fxflow.core.ir.trace import state
 from fxflow.core.spmd.rules import AxisRules, MemoryRules

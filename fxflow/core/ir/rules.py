@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays import Aval, dtypes
 
 if TYPE_CHECKING:
     from fxflow.core.ir.graph import Node

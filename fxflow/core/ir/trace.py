@@ -14,8 +14,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays import Array, Aval
 from fxflow.errors import (
     ConcretizationError,
     LeakedTracerError,

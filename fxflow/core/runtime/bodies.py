@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import source, tree
-from fxflow.core.arrays.array import Array
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays import Array, Aval
 from fxflow.core.caches import Cache
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Primitive

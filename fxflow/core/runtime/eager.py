@@ -24,11 +24,17 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow.core import caches, source, tree
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array, host_of, put_host
-from fxflow.core.arrays.array_type import Placed, placed_on
-from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.arrays.convert import as_array
+from fxflow.core.arrays import (
+    Array,
+    Aval,
+    Placed,
+    Shape,
+    as_array,
+    dtypes,
+    host_of,
+    placed_on,
+    put_host,
+)
 from fxflow.core.caches import Cache
 from fxflow.core.ir.graph import Graph, Literal, Node, Var
 from fxflow.core.ir.primitive import Primitive

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from fxflow._config import config
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array import Array, buffer_of, host_of, require_alive
-from fxflow.core.arrays.array_type import Placed, placed_on
+from fxflow.core.arrays import Array, Placed, buffer_of, dtypes, host_of, placed_on
+from fxflow.core.arrays.array import require_alive
 from fxflow.core.ir.graph import Graph, Node, Var
 from fxflow.core.ir.primitive import table
 from fxflow.core.runtime.lowering import lower_graph

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays import Aval, dtypes
 from fxflow.core.ir.effects import ORDERED, TOKEN
 from fxflow.core.ir.graph import Graph, Literal, Var
 from fxflow.core.ir.staging import trace_flat

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core.arrays.array_type import Placed
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays import Aval, Placed
 from fxflow.core.ir.graph import Graph, subgraphs
 from fxflow.devices import buffers
 from fxflow.devices.meshes import Mesh, PartitionSpec, names_of

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fxflow.core.arrays.aval import NOWHERE, Axes
+from fxflow.core.arrays import Axes
+from fxflow.core.arrays.aval import NOWHERE
 
 if TYPE_CHECKING:
     from fxflow.core.ir.graph import Node
