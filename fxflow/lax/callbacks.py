@@ -13,17 +13,8 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.arrays import (
-    Array,
-    Aval,
-    ShapeDtypeStruct,
-    as_array,
-    dtypes,
-    host_of,
-    is_arraylike,
-    not_an_array,
-    put_host,
-)
+from fxflow.core.arrays import Array, Aval, ShapeDtypeStruct, dtypes, host_of, put_host
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.effects import DEBUG, IO, ORDERED, TOKEN
 from fxflow.core.ir.primitive import MultipleResults, Zero, register

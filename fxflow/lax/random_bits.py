@@ -17,17 +17,8 @@ from typing import Any
 import numpy as np
 
 from fxflow._config import config
-from fxflow.core.arrays import (
-    Array,
-    Aval,
-    Shape,
-    as_array,
-    dtypes,
-    is_arraylike,
-    not_an_array,
-    put_host,
-    typeof,
-)
+from fxflow.core.arrays import Array, Aval, Shape, dtypes, put_host, typeof
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import register
 from fxflow.core.ir.rules import Batched, Flags, Values

@@ -8,17 +8,9 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.arrays import (
-    Array,
-    Aval,
-    ShapeDtypeStruct,
-    as_array,
-    buffer_of,
-    from_host,
-    host_of,
-    placed_on,
-    typeof,
-)
+from fxflow.core.arrays import Array, Aval, ShapeDtypeStruct, as_array, typeof
+from fxflow.core.arrays.array import buffer_of, from_host, host_of
+from fxflow.core.arrays.array_type import placed_on
 from fxflow.core.interpreters.batching import BatchTracer
 from fxflow.core.interpreters.jvp import JVPTracer
 from fxflow.core.interpreters.linearize import LinearizeTracer

@@ -13,16 +13,8 @@ from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
 
-from fxflow.core.arrays import (
-    Array,
-    Aval,
-    Shape,
-    as_array,
-    dtypes,
-    not_an_array,
-    put_host,
-    typeof,
-)
+from fxflow.core.arrays import Array, Aval, Shape, dtypes, put_host, typeof
+from fxflow.core.arrays.convert import as_array, not_an_array
 from fxflow.core.arrays.promotion import lub
 from fxflow.core.ir.arith import constant
 from fxflow.core.ir.primitive import table

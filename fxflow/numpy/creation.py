@@ -8,19 +8,9 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import (
-    Array,
-    Aval,
-    as_array,
-    dtypes,
-    from_host,
-    host_of,
-    is_arraylike,
-    not_an_array,
-    placed_on,
-    promotion,
-    put_host,
-)
+from fxflow.core.arrays import Array, Aval, dtypes, placed_on, promotion
+from fxflow.core.arrays.array import from_host, host_of, put_host
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, quiet
 from fxflow.errors import ArgumentError, DtypeError, ShapeError

@@ -7,18 +7,9 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import (
-    Array,
-    Aval,
-    Shape,
-    buffer_of,
-    dtypes,
-    from_host,
-    host_of,
-    not_an_array,
-    placed_on,
-    typeof,
-)
+from fxflow.core.arrays import Array, Aval, Shape, dtypes, not_an_array, typeof
+from fxflow.core.arrays.array import buffer_of, from_host, host_of
+from fxflow.core.arrays.array_type import placed_on
 from fxflow.core.arrays.convert import like_type
 from fxflow.core.docs import shared
 from fxflow.core.ir.trace import Tracer, state

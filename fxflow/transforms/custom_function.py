@@ -9,15 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays import (
-    Array,
-    Aval,
-    as_array,
-    dtypes,
-    is_arraylike,
-    not_an_array,
-    typeof,
-)
+from fxflow.core.arrays import Array, Aval, dtypes, typeof
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import Body, trace_body

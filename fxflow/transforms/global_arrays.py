@@ -11,16 +11,8 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.arrays import (
-    Array,
-    Aval,
-    as_array,
-    buffer_of,
-    dtypes,
-    host_of,
-    is_arraylike,
-    placed_on,
-)
+from fxflow.core.arrays import Array, Aval, as_array, dtypes, is_arraylike, placed_on
+from fxflow.core.arrays.array import buffer_of, host_of
 from fxflow.devices import buffers
 from fxflow.devices.shardings import Sharding
 from fxflow.errors import ArgumentError, DtypeError, ShapeError

@@ -8,15 +8,8 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.arrays import (
-    Aval,
-    as_array,
-    dtypes,
-    is_arraylike,
-    not_an_array,
-    put_host,
-    typeof,
-)
+from fxflow.core.arrays import Aval, dtypes, put_host, typeof
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.linearize import linearize_flat
 from fxflow.core.interpreters.transpose import backward

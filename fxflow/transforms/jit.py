@@ -13,17 +13,9 @@ from typing import Any
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.arrays import (
-    Array,
-    Placed,
-    ShapeDtypeStruct,
-    as_array,
-    is_arraylike,
-    not_an_array,
-    read_only,
-    typeof,
-)
+from fxflow.core.arrays import Array, Placed, ShapeDtypeStruct, typeof
 from fxflow.core.arrays.array import forget
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, read_only
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer, state

@@ -24,15 +24,8 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.arrays import (
-    Placed,
-    ShapeDtypeStruct,
-    as_array,
-    is_arraylike,
-    not_an_array,
-    placed_on,
-    typeof,
-)
+from fxflow.core.arrays import Placed, ShapeDtypeStruct, placed_on, typeof
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.boundary import boundary
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import Tracer

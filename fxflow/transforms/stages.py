@@ -7,17 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays import (
-    Array,
-    Aval,
-    Placed,
-    ShapeDtypeStruct,
-    as_array,
-    is_arraylike,
-    not_an_array,
-    placed_on,
-)
+from fxflow.core.arrays import Array, Aval, Placed, ShapeDtypeStruct, placed_on
 from fxflow.core.arrays.array import forget, release
+from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.ir.graph import Graph, used_inputs
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.execute import LoweredProgram, Program

@@ -12,14 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import (
-    Aval,
-    dtypes,
-    is_arraylike,
-    not_an_array,
-    put_host,
-    typeof,
-)
+from fxflow.core.arrays import Aval, dtypes, is_arraylike, not_an_array, typeof
+from fxflow.core.arrays.array import put_host
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
 from fxflow.errors import DtypeError, ShapeError

@@ -13,15 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fxflow._config import config
 from fxflow.core import source
-from fxflow.core.arrays import (
-    Array,
-    Aval,
-    as_array,
-    dtypes,
-    host_of,
-    is_arraylike,
-    not_an_array,
-)
+from fxflow.core.arrays import Array, Aval, as_array, dtypes, is_arraylike, not_an_array
+from fxflow.core.arrays.array import host_of
 from fxflow.core.ir.graph import Graph, Literal, Node, Var, live_nodes
 from fxflow.core.ir.trace import Trace, Tracer, leaked, state
 from fxflow.errors import LeakedTracerError

@@ -24,17 +24,8 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow.core import caches, source, tree
-from fxflow.core.arrays import (
-    Array,
-    Aval,
-    Placed,
-    Shape,
-    as_array,
-    dtypes,
-    host_of,
-    placed_on,
-    put_host,
-)
+from fxflow.core.arrays import Array, Aval, Placed, Shape, as_array, dtypes, placed_on
+from fxflow.core.arrays.array import host_of, put_host
 from fxflow.core.caches import Cache
 from fxflow.core.ir.graph import Graph, Literal, Node, Var
 from fxflow.core.ir.primitive import Primitive

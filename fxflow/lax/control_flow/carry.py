@@ -6,14 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays import (
-    Aval,
-    dtypes,
-    is_arraylike,
-    not_an_array,
-    promotion,
-    typeof,
-)
+from fxflow.core.arrays import Aval, dtypes, promotion, typeof
+from fxflow.core.arrays.convert import is_arraylike, not_an_array
 from fxflow.core.ir.primitive import table
 from fxflow.core.spmd.varying import cast
 from fxflow.core.tree.paths import difference

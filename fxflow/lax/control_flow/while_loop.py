@@ -11,15 +11,8 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.arrays import (
-    Aval,
-    dtypes,
-    is_arraylike,
-    not_an_array,
-    read_only,
-    typeof,
-    unwrapped,
-)
+from fxflow.core.arrays import Aval, dtypes, typeof
+from fxflow.core.arrays.convert import is_arraylike, not_an_array, read_only, unwrapped
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.jvp import jvp_graph
