@@ -12,7 +12,7 @@ a temporary name and renamed, so that another process sees a whole entry or none
 An entry is machine code. So neither the directory nor an entry may be writable to other
 users, nor belong to one (but to root, who may write anywhere): such a directory is not
 used, with one warning, and such an entry counts as missing. Files of other names are
-somebody else's and stay.
+never touched.
 
 The size is bounded (``config.cache_max_bytes``); the least recently used entries go
 first. The directory is counted once a process and again after each eviction; a hit
@@ -268,7 +268,7 @@ def load(key: bytes) -> bytes | None:
         return None
     state.hits += 1
     if time.time() - found.st_mtime > _REFRESH:
-        # In somebody else's directory the order of use is theirs.
+        # The directory may be another user's (root's): a failed utime is ignored.
         with contextlib.suppress(OSError):
             os.utime(path)
     return payload

@@ -1,4 +1,4 @@
-"""Who is let in at a port: whoever knows the run's secret.
+"""Authentication of connections to a port, by the run's secret.
 
 A connection begins with a proof of fixed size (`wire.proof`). Until that has come a
 peer is a stranger, and gets what a stranger should: no thread, no memory but for those

@@ -152,7 +152,7 @@ class Child:
                 line, stdin=subprocess.PIPE, start_new_session=True, **pipes
             )
             self._tell(json.dumps(inspect.getsource(remote)))
-            # Not on the command line, where everybody could read the secret.
+            # Not on the command line: `ps` would show the secret to every user.
             order = {
                 "command": list(command),
                 "environment": dict(environment),

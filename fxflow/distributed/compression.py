@@ -299,7 +299,7 @@ def psum(x: Any, axis_name: Any, code: str | Code = "int8", *, key: Any = None) 
         exactly.
       axis_name: a name or a tuple of names.
       code: `"bf16"`, `"int8"` or a `Code`.
-      key: a random key, for a code that rounds at random; the same at all devices.
+      key: a PRNG key, for a code that rounds stochastically; the same at all devices.
 
     Returns:
       The same structure, shapes and dtypes; the same value at all devices.
@@ -324,7 +324,7 @@ def pmean(x: Any, axis_name: Any, code: str | Code = "int8", *, key: Any = None)
         exactly.
       axis_name: a name or a tuple of names.
       code: `"bf16"`, `"int8"` or a `Code`.
-      key: a random key, for a code that rounds at random; the same at all devices.
+      key: a PRNG key, for a code that rounds stochastically; the same at all devices.
 
     Returns:
       The same structure and shapes; the same value at all devices.

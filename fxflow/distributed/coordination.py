@@ -1,7 +1,7 @@
-"""A process's connection to the coordinator: store, barriers, who is alive.
+"""A process's connection to the coordinator: store, barriers, liveness.
 
 Every wait has a deadline and every error names the processes it is about. When the
-coordinator or a process is gone, whoever waits learns it at once.
+coordinator or a process is gone, every pending wait fails at once.
 """
 
 from __future__ import annotations
@@ -317,7 +317,7 @@ class Coordination:
 
         Raises:
           DistributedError: nobody answers, the coordinator refuses, or a process has
-            not come; the message names it.
+            not arrived; the message names it.
         """
         end = time.monotonic() + timeout
         line = dial(address, timeout, token)
@@ -416,7 +416,7 @@ class Coordination:
           timeout: seconds.
 
         Raises:
-          DistributedError: nobody did in time, or the coordinator is gone.
+          DistributedError: it was not set in time, or the coordinator is gone.
         """
         try:
             answer, payload = self.request("get", timeout=timeout, key=key, wait=True)
@@ -502,20 +502,20 @@ class Coordination:
         timeout: float = _DEFAULT_TIMEOUT,
         processes: Sequence[int] | None = None,
     ) -> list[bytes]:
-        """Gives bytes to all processes and returns what each gave.
+        """All-gathers bytes: every process gives its own and gets them all.
 
         Args:
           name: the same in all; it may be used again.
           payload: this process's bytes.
           timeout: seconds.
-          processes: who takes part; None is everybody.
+          processes: who takes part; None is all processes.
 
         Returns:
           The bytes in the order of the processes' numbers.
 
         Raises:
-          DistributedError: somebody did not come in time or never will; the message
-            and `DistributedError.processes` name them.
+          DistributedError: a process did not arrive in time or never will; the
+            message and `DistributedError.processes` name it.
         """
         among = sorted(range(self.num_processes) if processes is None else processes)
         shown = name if processes is None else f"{name}@{','.join(map(str, among))}"
@@ -555,16 +555,16 @@ class Coordination:
         timeout: float = _DEFAULT_TIMEOUT,
         processes: Sequence[int] | None = None,
     ) -> None:
-        """Waits until all processes have come to the barrier of this name.
+        """Waits until all processes have reached the barrier of this name.
 
         Args:
           name: the same in all; it may be used again.
           timeout: seconds.
-          processes: who must come; None is everybody.
+          processes: who takes part; None is all processes.
 
         Raises:
-          DistributedError: somebody did not come in time or never will; the message
-            and `DistributedError.processes` name them.
+          DistributedError: a process did not arrive in time or never will; the
+            message and `DistributedError.processes` name it.
         """
         self.exchange(f"barrier {name!r}", b"", timeout, processes)
 

@@ -65,7 +65,7 @@ def listen(address: str) -> socket.socket:
 
 
 class Group:
-    """A store and meetings of processes 0 to `size` - 1.
+    """A key-value store and the barriers of processes 0 to `size` - 1.
 
     Not safe by itself: the server holds its lock.
     """
@@ -73,13 +73,13 @@ class Group:
     def __init__(self, size: int) -> None:
         self.size = size
         self.lines: dict[int, Line] = {}
-        #: Who is not there any more, and why.
+        #: Rank of each process that has left or died → why.
         self.gone: dict[int, str] = {}
         self._store: dict[str, Any] = {}
-        #: key → who waits for it: (line, request).
-        self._wanted: dict[str, list[tuple[Line, int]]] = {}
-        #: name → (who must come, who has come → line, request and bytes).
-        self._meetings: dict[
+        #: key → the requests that wait for it: (line, request).
+        self._getters: dict[str, list[tuple[Line, int]]] = {}
+        #: name → (members, rank of each that arrived → line, request, bytes).
+        self._barriers: dict[
             str, tuple[frozenset[int], dict[int, tuple[Line, int, Any]]]
         ] = {}
         #: After a notice to end: process → the step it was in, None before its first.
@@ -103,7 +103,7 @@ class Group:
             return
         self._store[key] = payload
         line.post({"re": message["id"]})
-        for other, request in self._wanted.pop(key, ()):
+        for other, request in self._getters.pop(key, ()):
             other.post({"re": request}, payload)
 
     def _get(self, rank: int, line: Line, message: Message, payload: Any) -> None:
@@ -111,7 +111,7 @@ class Group:
         if key in self._store:
             line.post({"re": message["id"]}, self._store[key])
         elif message.get("wait"):
-            self._wanted.setdefault(key, []).append((line, message["id"]))
+            self._getters.setdefault(key, []).append((line, message["id"]))
         else:
             line.post({"re": message["id"], "error": "missing"})
 
@@ -145,36 +145,36 @@ class Group:
             b"".join(bytes(self._store[k]) for k in found),
         )
 
-    # -- meetings: barriers at which bytes may be left for all -------------------------
+    # -- barriers, which may carry bytes: an all-gather over TCP -----------------------
 
     def _meet(self, rank: int, line: Line, message: Message, payload: Any) -> None:
         name = message["key"]
         wanted = frozenset(message.get("processes") or range(self.size))
-        needed, come = self._meetings.setdefault(name, (wanted, {}))
+        needed, arrived = self._barriers.setdefault(name, (wanted, {}))
         if needed != wanted:
             line.post(
                 {"re": message["id"], "error": "other", "processes": sorted(needed)}
             )
             return
-        come[rank] = (line, message["id"], payload)
-        if needed <= come.keys():
-            del self._meetings[name]
-            left = [come[r][2] for r in sorted(come)]
+        arrived[rank] = (line, message["id"], payload)
+        if needed <= arrived.keys():
+            del self._barriers[name]
+            left = [arrived[r][2] for r in sorted(arrived)]
             sizes, together = [len(p) for p in left], b"".join(left)
-            for other, request, _ in come.values():
+            for other, request, _ in arrived.values():
                 other.post({"re": request, "sizes": sizes}, together)
         else:
             self._check(name)
 
     def _check(self, name: str) -> None:
-        """Ends a meeting to which somebody who is gone will not come."""
-        needed, come = self._meetings[name]
-        lost = {r: self.gone[r] for r in needed - come.keys() if r in self.gone}
+        """Fails a barrier that a process which is gone will never reach."""
+        needed, arrived = self._barriers[name]
+        lost = {r: self.gone[r] for r in needed - arrived.keys() if r in self.gone}
         if lost:
-            # Those who left because of a loss are not what it is about.
+            # A process that left because of a loss is a consequence, not the cause.
             lost = {r: why for r, why in lost.items() if why != _LEFT} or lost
-            del self._meetings[name]
-            for other, request, _ in come.values():
+            del self._barriers[name]
+            for other, request, _ in arrived.values():
                 other.post(
                     {
                         "re": request,
@@ -185,25 +185,25 @@ class Group:
                 )
 
     def _cancel(self, rank: int, line: Line, message: Message, payload: Any) -> None:
-        """Withdraws a request whose deadline passed; tells who did not come."""
+        """Withdraws a request that timed out; answers with who has not arrived."""
         name, request = message["key"], message["request"]
-        waiting = self._wanted.get(name, [])
+        waiting = self._getters.get(name, [])
         if (line, request) in waiting:
             waiting.remove((line, request))
         absent: list[int] = []
-        if name in self._meetings:
-            needed, come = self._meetings[name]
-            absent = sorted(needed - come.keys())
-            if rank in come and come[rank][1] == request:
-                del come[rank]
-                if not come:
-                    del self._meetings[name]
+        if name in self._barriers:
+            needed, arrived = self._barriers[name]
+            absent = sorted(needed - arrived.keys())
+            if rank in arrived and arrived[rank][1] == request:
+                del arrived[rank]
+                if not arrived:
+                    del self._barriers[name]
         line.post({"re": message["id"], "processes": absent})
 
     # -- one step at which all stop ----------------------------------------------------
 
     def _notice(self, rank: int, line: Line, message: Message, payload: Any) -> None:
-        """A process was told to end: have all say where they are, and wait there."""
+        """A process was told to end: all report their step and wait in it."""
         if self._steps is None:
             self._steps = {}
             self.tell({"event": "hold", "process": rank})
@@ -215,49 +215,49 @@ class Group:
             self._agree()
 
     def _agree(self) -> None:
-        """Says which step it is, once everybody who is there has said where it is."""
+        """Announces the last step, once every live process has reported its own."""
         there = self.lines.keys() - self.gone.keys()
         if self._steps is None or not there or not there <= self._steps.keys():
             return
         begun = [step for step in self._steps.values() if step is not None]
         self.tell({"event": "until", "step": max(begun, default=-1) + 1})
 
-    # -- who is there ------------------------------------------------------------------
+    # -- liveness ----------------------------------------------------------------------
 
     def _live(self, rank: int, line: Line, message: Message, payload: Any) -> None:
         alive = sorted(self.lines.keys() - self.gone.keys())
         line.post({"re": message["id"], "processes": alive})
 
     def _where(self, rank: int, line: Line, message: Message, payload: Any) -> None:
-        """Has everybody who waits in a collective say so."""
+        """Asks each process to report the collective it is blocked in, if any."""
         self.tell({"event": "where"})
 
     def _judge(self, rank: int, line: Line, message: Message, payload: Any) -> None:
-        """Tells all who was late for a collective."""
+        """Tells all processes which of them were late for a collective."""
         late = {"processes": message["processes"], "why": message["why"]}
         self.tell({"event": "late", **late})
 
     def leave(self, rank: int, why: str) -> None:
-        """Notes that a process is gone; who waits for it learns so."""
+        """Records that a process is gone, and fails the barriers that need it."""
         self.gone[rank] = why
-        for name in list(self._meetings):
+        for name in list(self._barriers):
             self._check(name)
         self._agree()
 
     def end(self, why: str) -> None:
-        """Answers all who wait: there will be nothing to wait for."""
+        """Fails every pending request: the run is over."""
         answer = {"error": "gone", "processes": sorted(self.gone), "why": why}
-        for _, come in self._meetings.values():
-            for line, request, _ in come.values():
+        for _, arrived in self._barriers.values():
+            for line, request, _ in arrived.values():
                 line.post({"re": request, **answer})
-        for waiting in self._wanted.values():
+        for waiting in self._getters.values():
             for line, request in waiting:
                 line.post({"re": request, **answer})
-        self._meetings.clear()
-        self._wanted.clear()
+        self._barriers.clear()
+        self._getters.clear()
 
     def tell(self, message: Message, payload: Any = b"") -> None:
-        """Sends an event to all who are there."""
+        """Sends an event to every live process."""
         for rank, line in self.lines.items():
             if rank not in self.gone:
                 line.post(message, payload)

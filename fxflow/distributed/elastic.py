@@ -103,7 +103,7 @@ def elastic(
     checkpoint_every: int = 0,
     keep_checkpoints: int = 2,
 ) -> Outcome:
-    """Applies `step` so many times, whoever comes and goes in the meantime.
+    """Applies `step` `num_steps` times while workers join and leave.
 
     Start the program with ``fxflow launch --elastic MIN:MAX``. When a worker dies or
     stops, or a new one comes, the workers that are there form a new *epoch* (in well
@@ -315,12 +315,12 @@ class _Epoch:
         self.client: Client | None = None
         self.collectives: Collectives | None = None
         self.ports: list[int] = []
-        #: Whether the program's thread waits for nobody of the epoch any more.
+        #: Set once the program's thread is blocked in no collective of the epoch.
         self.back = threading.Event()
 
 
 def _own_number() -> int:
-    """Returns this worker's number: the manager's, or one that nobody else has.
+    """Returns this worker's number: the cluster manager's, or a random one.
 
     Without ``FXFLOW_PROCESS_ID`` or a cluster manager it is drawn, so that a worker may
     come to a run by knowing its address and secret alone.

@@ -326,7 +326,7 @@ class _Launcher:
         how = f"signal {-code}" if code < 0 else f"status {code}"
         if isinstance(self.server, Membership):
             if self.server.outcome:
-                # One that was killed for its silence has failed nobody.
+                # One killed for its missing heartbeats does not fail the run.
                 if code and number not in self._killed and not self._status:
                     self._status = status_of(code)
             elif code:

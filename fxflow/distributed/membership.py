@@ -3,7 +3,7 @@
 The run is a row of *epochs*. In an epoch the members are fixed and have ranks 0 to
 n - 1, a store, and a service for the runtime. It ends when a member is lost or fails
 (at once), or when all have come to a step they agreed on (to let a new worker in, or to
-stop). Then whoever is ready forms the next one:
+stop). Then the processes that are ready form the next one:
 
     ready → form (who is in it, which step it starts from, who has the state)
           → fetch the state → prepared (all) → go (the service is up) → steps → …

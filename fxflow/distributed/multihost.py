@@ -63,8 +63,8 @@ def sync_global_devices(name: str, timeout: float | None = None) -> None:
       timeout: seconds; None is `config.collective_timeout`.
 
     Raises:
-      DistributedError: somebody did not come in time or is lost; the message names
-        them.
+      DistributedError: a process did not arrive in time or is lost; the message
+        names it.
     """
     coordination = _coordination()
     if coordination is not None:
@@ -86,7 +86,8 @@ def broadcast_one_to_all(
       The source's tree, of NumPy arrays (keys stay keys).
 
     Raises:
-      DistributedError: there is not one source, or somebody did not come.
+      DistributedError: there is not exactly one source, or a process did not
+        arrive.
       TreeError: the source's tree has another structure.
     """
     coordination = _coordination()
@@ -131,7 +132,7 @@ def process_allgather(
       processes its own shape.
 
     Raises:
-      DistributedError: somebody did not come in time or is lost.
+      DistributedError: a process did not arrive in time or is lost.
       ArgumentError: shapes or dtypes differ between processes.
     """
     leaves, structure = trees.flatten(in_tree)
@@ -211,7 +212,7 @@ def assert_equal(in_tree: Any, message: str = "", timeout: float | None = None) 
     Raises:
       AssertionError: they do not; in every process, naming the leaf and who differs
         from process 0.
-      DistributedError: somebody did not come in time or is lost.
+      DistributedError: a process did not arrive in time or is lost.
     """
     coordination = _coordination()
     if coordination is None:
@@ -265,11 +266,11 @@ def check_same_program(
       name: of the function, for people.
       text_hash: of the program's text.
       deadline: seconds; None is `config.collective_timeout`.
-      processes: who runs it; None is everybody.
+      processes: who runs it; None is all processes.
 
     Raises:
       DistributedError: they are not, and which process runs which function; or
-        somebody runs none.
+        one runs none.
     """
     coordination = _coordination()
     if coordination is None:

@@ -2,7 +2,7 @@
 
 The first process that is told to end tells the coordinator; all processes are then told
 to hold. Each answers with the step it is in, and begins no other before it hears which
-is the last. Steps that nobody is told to end cost a lock.
+is the last. Without a notice a step costs one lock.
 
 The runtime has a manager for the same. It is not used: it keeps Python's lock while it
 waits for the other processes, and what it waits for comes through Python (`Relay`).

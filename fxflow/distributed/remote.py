@@ -19,7 +19,7 @@ import threading
 from typing import TextIO
 
 #: Asks the kernel to kill this process when its parent ends, then becomes the command.
-#: If the parent has ended already, nobody would be told: then it ends too.
+#: If the parent ended before the request there is no signal: then it ends too.
 PRELUDE = (
     "import ctypes, os, sys\n"
     "try: ctypes.CDLL(None).prctl(1, 9)\n"

@@ -108,7 +108,7 @@ def local_process_id() -> int:
     """Returns this process's number among those of its machine.
 
     Returns:
-      What the launcher or the cluster manager says; 0 if nobody does.
+      What the launcher or the cluster manager says; 0 if neither does.
     """
     session = _state.session
     known = session and session.membership.local_process_id
@@ -163,7 +163,7 @@ def initialize(
     Raises:
       RuntimeError: the process has joined already, or has used its devices.
       ValueError: an argument is missing, or cannot be.
-      DistributedError: the port is in use, nobody answers, or a process did not come;
+      DistributedError: the port is in use, nobody answers, or a process did not arrive;
         the message names it.
 
     Example:
@@ -286,7 +286,7 @@ def _join(
     coordinator = None
     if rank == 0 and not membership.hosted:
         host, port = host_of(address), address.rpartition(":")[2]
-        # With port 0 the process is alone and nobody need reach it.
+        # Port 0: the process is alone, so no other has to know the port.
         coordinator = Coordinator(
             bind or (address if is_loopback(host) else f"0.0.0.0:{port}"),
             size,
@@ -367,7 +367,7 @@ def _configure(
     return collectives
 
 
-# -- when somebody is lost -------------------------------------------------------------
+# -- when a process is lost ------------------------------------------------------------
 
 
 def _say(text: str) -> None:
@@ -376,7 +376,7 @@ def _say(text: str) -> None:
 
 
 def _fail(error: DistributedError) -> None:
-    """Lets what waits for others fail now, with a reason."""
+    """Fails whatever waits for other processes, with a reason."""
     if failure() is not None:
         return
     set_failure(error)
@@ -398,7 +398,7 @@ def _fail(error: DistributedError) -> None:
 
 
 def _release(session: Session) -> None:
-    """Lets go whoever only now begins to connect with those that are gone."""
+    """Unblocks threads that are still connecting to lost peers."""
     pause = 0.05
     while _state.session is session and session.collectives is not None:
         session.collectives.release(session.peers)

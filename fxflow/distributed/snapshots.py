@@ -1,7 +1,7 @@
 """The state of an elastic run as its workers hold it and pass it on.
 
 A `Snapshot` is the state after a step. It keeps the arrays themselves, without a copy,
-until somebody asks for their elements; a worker may hold all of an array or only the
+until their elements are requested; a worker may hold all of an array or only the
 parts on its own devices. A `StateServer` answers other workers that ask.
 """
 

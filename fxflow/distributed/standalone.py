@@ -10,7 +10,7 @@ run breaks, because a process is lost, the next one may begin at once: the manag
 starts the processes anew, and they meet here again.
 
 It holds no device and no state of the program. ``FXFLOW_TOKEN`` is the run's secret:
-whoever does not know it is turned away, and without one no other machine is let in. The
+a connection without it is refused, and without one no other machine is let in. The
 exit status is 0 when a run has ended as it should, 1 when that cannot be expected any
 more, 2 for a wrong command line.
 """

@@ -1,6 +1,6 @@
 """Messages over TCP: a small dictionary as JSON, and bytes.
 
-No pickle: what arrives is data, whoever sent it. A connection begins with a proof that
+No pickle: what arrives is data, never code. A connection begins with a proof that
 its maker knows the run's secret (`admission` reads it). Frames follow: a mark, the two
 lengths, the JSON and the bytes. The first frame says what the connection is for.
 """
@@ -207,7 +207,7 @@ def is_loopback(host: str) -> bool:
 
 
 def dial(address: str, seconds: float, token: str, what: str = "coordinator") -> Line:
-    """Connects, trying again until somebody listens.
+    """Connects, retrying until the port is open.
 
     Args:
       address: ``host:port``.
@@ -216,7 +216,7 @@ def dial(address: str, seconds: float, token: str, what: str = "coordinator") ->
       what: for the message.
 
     Raises:
-      DistributedError: nobody did.
+      DistributedError: it was not open in time.
     """
     host, port = parse_address(address)
     end = time.monotonic() + seconds
@@ -226,7 +226,7 @@ def dial(address: str, seconds: float, token: str, what: str = "coordinator") ->
         try:
             connection = socket.create_connection((host, port), max(0.1, left))
             if connection.getsockname() == connection.getpeername():
-                # The system joined the attempt to itself: nobody listens.
+                # A TCP self-connection: the kernel chose the target as source port.
                 connection.close()
                 raise ConnectionRefusedError("connection refused")
             connection.settimeout(None)

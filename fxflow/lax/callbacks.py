@@ -384,7 +384,7 @@ def pure_callback(
 ) -> Any:
     """Calls a pure Python function of arrays, also from compiled programs.
 
-    It may be called any number of times, or never if nobody uses its results.
+    It may be called any number of times, or never if its results are unused.
 
     Args:
       callback: takes arrays in the structure of the arguments; returns array-likes of

@@ -62,7 +62,7 @@ def _some(axis_name: Any, what: str) -> Names:
 
 
 def _bind(primitive: Any, x: Any, **params: Any) -> Any:
-    """Binds a collective whose types nobody else checks: under `vmap` it disappears."""
+    """Binds a collective after checking its types: `vmap` removes it unchecked."""
     primitive.abstract(typeof(x), **params)
     return primitive.bind(x, **params)
 

@@ -1,7 +1,7 @@
 """Floats as integers of the same order, which keep a NaN where runtimes drop it.
 
 XLA's maximum of two floats is NaN if one is; the runtime of CPUs, which takes the
-maximum over devices, drops it instead. Integers it compares as anybody does.
+maximum over devices, drops it instead. Integers it compares as usual.
 """
 
 from __future__ import annotations

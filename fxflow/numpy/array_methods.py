@@ -182,6 +182,7 @@ def _view(self: Array, dtype: Any = None) -> Array:
         raise ShapeError(f"view: a 0-d array keeps its bits, got {old}")
     n = old.shape[-1]
     if have > want:
+        # A narrower dtype comes with an axis of its own; merged into the last one.
         out = lax.bitcast_convert_type(self, wanted)
         return shapes.reshape(out, (*old.shape[:-1], n * (have // want)))
     ratio = want // have
@@ -217,6 +218,7 @@ def _namespace(self: Array, *, api_version: str | None = None) -> Any:
 _API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
+# Late: `fxflow.numpy` imports this module while it is being made.
 def _module() -> Any:
     import sys
 

@@ -68,6 +68,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
     config = [(0, 0, 0)] * len(lead) + [(0, count * 8 - n, 0)]
     rows = lax.pad(rows, lax.full((), 0, dtypes.uint8), config)
     bits = lax.reshape(rows, (*lead, count, 8))
+    # The eight bits are disjoint: their sum is their bitwise or, without a carry.
     out = sum(bits << shifts, axis=-1, dtype=dtypes.uint8)
     return moveaxis(out, -1, axis)
 
@@ -165,6 +166,7 @@ def bitwise_left_shift(x: Array, y: Array) -> Array:
 )
 def bitwise_right_shift(x: Array, y: Array) -> Array:
     """Bits shifted down."""
+    # Bools count as signed: `_shift` makes them the default int.
     if dtypes.is_signed(x.aval.dtype) or dtypes.is_bool(x.aval.dtype):
         return _shift(lax.shift_right_arithmetic, x, y)
     return _shift(lax.shift_right_logical, x, y)
@@ -186,5 +188,6 @@ def bitwise_count(x: Array) -> Array:
         raise DtypeError(f"bitwise_count: takes integers and bools, got {x.aval}")
     if dtypes.is_bool(x.aval.dtype):
         return convert(x, np.dtype(np.uint8))
+    # NumPy counts the bits of the magnitude, not those of two's complement.
     magnitude = lax.abs(x) if dtypes.is_signed(x.aval.dtype) else x
     return convert(lax.population_count(magnitude), np.dtype(np.uint8))

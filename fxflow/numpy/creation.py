@@ -24,7 +24,7 @@ _PLAIN = frozenset((bool, int, float, complex))
 
 
 def wrap_host(host: np.ndarray[Any, Any]) -> Array:
-    """Returns a NumPy array, which nobody else writes to, as an array of its dtype."""
+    """Makes an array of a NumPy array that nothing writes to; the CPU shares it."""
     placed = placed_on(Aval(host.shape, host.dtype))
     if placed.placement.is_host:
         return from_host(host, placed)

@@ -152,6 +152,7 @@ def _with_initial(
             raise ArgumentError(f"{name}: axis is needed for {array.aval}")
         axis = 0
     axis = canonical_axis(name, axis, array.aval.ndim)
+    # The array API widens narrow integers; `cumsum` above keeps them, as JAX.
     _, result = accumulated(array, dtype)
     array = convert(array, result)
     out = _cumulated(name, array, axis)

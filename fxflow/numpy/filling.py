@@ -31,6 +31,7 @@ from fxflow.transforms.global_arrays import make_array_from_callback
 
 def _filled(name: str, shape: Any, value: Any, dtype: Any, device: Any) -> Array:
     lengths = shape_or_length(name, shape)
+    # Eagerly on the CPU NumPy makes it; there is no program to compile.
     if state.trace is EVAL and device is None and not dtypes.is_key(dtype):
         placed = placed_on(Aval(lengths, dtype))
         if placed.placement.is_host:

@@ -29,6 +29,7 @@ def _meshgrid(arrays: Sequence[Any], sparse: bool, indexing: str) -> Any:
     lengths = [a.aval.size for a in given]
     order = list(range(count))
     if indexing == "xy" and count > 1:
+        # Cartesian indexing: x runs along columns, y along rows.
         order[0], order[1] = 1, 0
     shape = tuple(lengths[order[d]] for d in range(count))
     out = []
@@ -125,6 +126,7 @@ def fromfunction(
     """
     lengths = shape_or_length("fromfunction", shape)
     mapped: Callable[..., Any] = lambda *at: function(*at, **kwargs)
+    # vmap puts its axis in front, so the last axis is mapped first.
     for d in reversed(range(len(lengths))):
         axes = tuple(0 if i == d else None for i in range(len(lengths)))
         mapped = vmap(mapped, in_axes=axes)

@@ -74,6 +74,8 @@ def mean(
     array = array_of(a, "mean", dtype)
     axes = canonical_axes("mean", axis, array.aval.ndim)
     chosen = dtypes.to_inexact(array.aval.dtype) if dtype is None else dtype
+    # float16 and bfloat16 are summed in float32: their sums overflow or stop growing
+    # long before the mean does.
     wide, result = accumulated(array, chosen)
     total = sum(wide, axis=axes, keepdims=keepdims, where=where)
     average = _divided(total, _count("mean", array, axes, where, keepdims))
@@ -103,6 +105,7 @@ def weights_of(name: str, array: Any, weights: ArrayLike, axis: Any) -> Any:
             f"{name}: weights {scale.aval} must have the shape of the array, "
             f"{array.aval}, or the lengths of its axes {axis}"
         )
+    # broadcast_in_dim wants increasing axes, the user may give them in any order.
     order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
     return lax.broadcast_in_dim(lax.transpose(scale, order), shape, tuple(sorted(axes)))
 
@@ -257,15 +260,17 @@ def var(
     count = _count("var", array, axes, where, keepdims)
     if isinstance(count, int) and not isinstance(less, Tracer):
         count = count - less
-        spread = _divided(total, count) if count > 0 else lax.full_like(total, np.nan)
+        variance = _divided(total, count) if count > 0 else lax.full_like(total, np.nan)
     else:
         both = promote_inexact("var", count, less)
         divisor = lax.sub(*(convert(number, total.aval.dtype) for number in both))
+        # A traced ddof or mask: whether any degree of freedom is left is known at run
+        # time only.
         valid = lax.gt(divisor, lax.full_like(divisor, 0))
-        spread = lax.select(
+        variance = lax.select(
             valid, lax.div(total, divisor), lax.full_like(total, np.nan)
         )
-    return convert(spread, result)
+    return convert(variance, result)
 
 
 @library("axis", "dtype", "out", "ddof", "keepdims", "correction")
@@ -295,7 +300,7 @@ def std(
       >>> std(np.array([1.0, 3.0]))
       Array(1., dtype=float32)
     """
-    spread = var(
+    variance = var(
         a,
         axis=axis,
         dtype=dtype,
@@ -306,4 +311,4 @@ def std(
         mean=mean,
         correction=correction,
     )
-    return flat_at_zero(lax.sqrt, spread)
+    return flat_at_zero(lax.sqrt, variance)

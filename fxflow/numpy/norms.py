@@ -16,13 +16,9 @@ from fxflow.numpy.elementary import flat_at_zero
 from fxflow.numpy.reductions import max, min, sum
 
 
-def _lengths(x: Array) -> Array:
-    """Returns absolute values; of real numbers by a sign, whose derivative is that."""
-    return lax.abs(x)
-
-
 def _squares(x: Array) -> Array:
     if dtypes.is_complex(x.aval.dtype):
+        # Not the square of abs, which takes a root first and has no derivative at 0.
         return lax.real(x * lax.conj(x))
     return lax.square(x)
 
@@ -41,20 +37,21 @@ def _vector(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) -> Arra
     if order is None or order == 2:
         return flat_at_zero(lax.sqrt, sum(_squares(x), axis=axes, keepdims=keepdims))
     if order == math.inf:
-        return _greatest(_lengths(x), axes, keepdims)
+        return _greatest(lax.abs(x), axes, keepdims)
     if order == -math.inf:
-        return min(_lengths(x), axis=axes, keepdims=keepdims)
+        return min(lax.abs(x), axis=axes, keepdims=keepdims)
     if order == 0:
         counts = lax.ne(x, lax.full_like(x, 0))
         dtype = dtypes.to_real(x.aval.dtype)
         return sum(convert(counts, dtype), axis=axes, keepdims=keepdims)
     if order == 1:
-        return sum(_lengths(x), axis=axes, keepdims=keepdims)
-    total = sum(_lengths(x) ** order, axis=axes, keepdims=keepdims)
+        return sum(lax.abs(x), axis=axes, keepdims=keepdims)
+    total = sum(lax.abs(x) ** order, axis=axes, keepdims=keepdims)
 
     def root(x: Any) -> Any:
         return x ** (1 / order)
 
+    # The p-th root is infinitely steep at 0, where the norm has 0 as a subgradient.
     return flat_at_zero(root, total) if order > 0 else root(total)
 
 
@@ -64,7 +61,8 @@ def _matrix(x: Array, order: Any, rows: int, columns: int, keepdims: bool) -> Ar
     if order in (1, -1, math.inf, -math.inf):
         inner, outer = (rows, columns) if abs(order) == 1 else (columns, rows)
         pick: Callable[..., Array] = _greatest if order > 0 else _least
-        total = sum(_lengths(x), axis=inner, keepdims=True)
+        # With keepdims, `outer` still names the right axis.
+        total = sum(lax.abs(x), axis=inner, keepdims=True)
         out = pick(total, (outer,), True)
     elif order in (2, -2, "nuc"):
         rest = tuple(i for i in range(x.aval.ndim) if i not in (rows, columns))

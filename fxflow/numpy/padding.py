@@ -186,8 +186,7 @@ def _require_some(x: Any, axis: int, mode: str) -> None:
     if not x.aval.shape[axis]:
         raise ArgumentError(
             f"pad: axis {axis} of {x.aval} is empty, so mode {mode!r} has nothing to "
-            "take "
-            "values from"
+            "take values from"
         )
 
 
@@ -213,6 +212,7 @@ def _ramp(x: Array, widths: Pairs, ends: Pairs) -> Array:
             ramp = linspace(
                 end, edge, count, endpoint=False, axis=axis, dtype=_wide(dtype)
             )
+            # As NumPy's `linspace` does when asked for integers.
             if not dtypes.is_inexact(dtype):
                 ramp = lax.floor(ramp)
             ramp = convert(ramp, dtype)
@@ -265,6 +265,7 @@ def _summary(x: Any, axis: int, mode: str) -> Any:
             low = lax.index_in_dim(ordered, (n - 1) // 2, axis, keepdims=False)
             high = lax.index_in_dim(ordered, n // 2, axis, keepdims=False)
             out = lax.div(lax.add(low, high), 2.0)
+        # NumPy rounds statistics of integers to even.
         if dtypes.is_integer(dtype):  # of booleans any True counts, as in NumPy
             out = lax.round(out, lax.RoundingMethod.TO_NEAREST_EVEN)
     return convert(lax.reshape(out, shape), dtype)
@@ -287,9 +288,11 @@ def _copies(x: Array, widths: Pairs, mode: str, kind: str) -> Array:
         elif mode == "wrap":
             indices = indices % length
         elif mode == "symmetric":
+            # Each edge comes twice, so the period is 2n.
             indices = indices % (2 * length)
             indices = np.where(indices < length, indices, 2 * length - 1 - indices)
         else:
+            # The edges are not repeated, so the period is 2n - 2.
             period = 2 * (length - 1)
             indices = indices % period
             indices = np.where(indices < length, indices, period - indices)

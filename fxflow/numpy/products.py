@@ -88,6 +88,7 @@ def _matmul(
     x, y = promote_dtypes("matmul", a, b)
     m, n = x.aval.ndim, y.aval.ndim
     preferred = preferred_dtype(preferred_element_type)
+    # The common case, without the alignment of batch axes.
     if m == n == 2 and x.aval.shape[1] == y.aval.shape[0]:
         return lax.dot_general(x, y, _MATRICES, precision, preferred)
     if not m or not n:

@@ -28,6 +28,7 @@ class _Scalar(type):
         """Returns `x` as an array of this dtype."""
         return asarray(x, dtype=cls.dtype)
 
+    # Equal to NumPy's scalar type, so it must hash like it.
     def __hash__(cls) -> int:
         return hash(cls.dtype.type)
 

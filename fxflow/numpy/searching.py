@@ -78,8 +78,7 @@ def nonzero(
     if len(fills) != mask.ndim:
         raise ArgumentError(
             f"nonzero: fill_value must be one number or one for each of {mask.ndim} "
-            "axes,"
-            f" got {len(fills)}"
+            f"axes, got {len(fills)}"
         )
     fills = tuple(0 if f is None else f for f in fills)
     return _nonzero(mask, fills, count)
@@ -97,6 +96,8 @@ def _nonzero(mask: Any, fills: Sequence[Any], size: int) -> tuple[Array, ...]:
     # The i-th index is where the count of true elements first exceeds i.
     starts = lax.broadcast_in_dim(constant(0, dtype), (size,), ())
     slots = lax.select(flat, lax.sub(ranks, 1), constant(size, dtype))
+    # The i-th true element writes its index to slot i; false ones write beyond the end
+    # and are dropped.
     indices = lax.scatter(
         starts,
         lax.reshape(slots, (total, 1)),

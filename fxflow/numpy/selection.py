@@ -55,10 +55,10 @@ def choose_between(condition: Array, x: Array, y: Array) -> Array:
         final = state.trace.final
         if condition.aval.ndim:
             condition = repeated(condition, shape)
-        words = dtypes.is_key(x.aval.dtype)
+        is_key = dtypes.is_key(x.aval.dtype)
         x, y = (
             repeated(a, shape)
-            if a.aval.ndim or words or not (final or not isinstance(a, Tracer))
+            if a.aval.ndim or is_key or not (final or not isinstance(a, Tracer))
             else a
             for a in (x, y)
         )
@@ -106,6 +106,7 @@ def _select(conditions: Sequence[Any], choices: Sequence[Any], default: Any) -> 
         if not dtypes.is_bool(mask.aval.dtype):
             raise DtypeError(f"select: conditions must be boolean, got {mask.aval}")
     *values, out = promote_dtypes("select", *choices, default)
+    # From the last to the first, so that the first true condition wins.
     for mask, value in zip(masks[::-1], values[::-1], strict=True):
         out = choose_between(mask, value, out)
     return out

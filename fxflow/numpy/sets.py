@@ -77,6 +77,8 @@ def _grouped(rows: Any, equal_nan: bool) -> Any:
         # Rows of nothing are all equal.
         return numbers, lax.eq(numbers, lax.full_like(numbers, 0))
     columns = [_nan_last(column) for column in columns]
+    # Lexicographic over all columns. The row numbers ride along and become the
+    # permutation; the sort is stable, so each group begins with its lowest index.
     *ordered, perm = lax.sort((*columns, numbers), 0, True, len(columns))
     differs = lax.full((max(n - 1, 0),), False, dtypes.bool_)
     for column in ordered:
@@ -174,9 +176,12 @@ def unique(
     if return_index:
         index = take(perm, starts, mode="clip") if n else starts
         if size is not None and n:
+            # Filled up like the values: with the least element's index.
             index = choose_between(starts < n, index, perm[0] + 0 * index)
         out.append(index)
     if return_inverse:
+        # Starts of groups counted up to a row: its group's number. Scattering through
+        # the permutation undoes the sort.
         kinds = lax.cumsum(convert(mask, dtypes.int32)) - 1
         inverse = lax.full((n,), 0, dtypes.int32)
         inverse = inverse.at[perm].set(kinds) if n else inverse

@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any, overload
 
-import numpy as np
-
 from fxflow import lax
 from fxflow.core.arrays import Array, Aval, Placed, Shape
 from fxflow.core.caches import Cache
@@ -60,6 +58,9 @@ def reshape(
     """
     if out_sharding is not None:
         return laid_out("reshape", reshape(a, shape, order), out_sharding)
+    # Repeated eager reshapes of host arrays: the result's type comes from a cache and
+    # only NumPy's view is new. Anything that is not cached or not on the host takes the
+    # general path.
     if type(a) is Array and order == "C" and state.trace is EVAL:
         try:
             wanted, placed = _reshaped[a._placed, shape]
@@ -76,6 +77,7 @@ def reshape(
         raise ArgumentError(f"reshape: order must be 'C' or 'F', got {order!r}")
     a = array_of(a, "reshape")
     wanted = inferred("reshape", shape, a.aval)
+    # Order F is order C of the reversed axes.
     flipped = lax.reshape(transpose(a), wanted[::-1])
     return transpose(flipped)
 
@@ -113,8 +115,7 @@ def inferred(name: str, shape: ShapeLike, aval: Aval) -> Shape:
         if known == 0 or aval.size % known:
             raise ShapeError(
                 f"{name}: cannot reshape {aval} to {tuple(given)}: {aval.size} "
-                "elements "
-                f"do not divide by {known}"
+                f"elements do not divide by {known}"
             )
         wanted = shape_or_length(
             name, tuple(aval.size // known if n == -1 else n for n in given)
@@ -147,15 +148,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     """
     if out_sharding is not None:
         return laid_out("ravel", ravel(a, order), out_sharding)
-    return reshape(a, -1, order) if np.size(_length_hint(a)) else _empty_ravel(a)
-
-
-def _length_hint(a: Any) -> Any:
-    return 1 if getattr(a, "size", 1) else ()
-
-
-def _empty_ravel(a: Any) -> Any:
-    return reshape(a, (0,))
+    return reshape(a, -1, order)
 
 
 def expand_dims(a: ArrayLike, axis: Any) -> Array:

@@ -124,6 +124,8 @@ def cov(
         total = sum(weights)
         less: Any = ddof
         if aweights is not None and ddof != 0:
+            # NumPy's correction under reliability weights: ddof observations of mean
+            # weight.
             less = ddof * sum(weights * scale) / total
         factor = clip(total - less, 0)
     apart = data - reshape(center, (-1, 1))
@@ -154,14 +156,16 @@ def corrcoef(
     """
     out = cov(x, y, rowvar, dtype=dtype)
     if not out.aval.ndim:
+        # 1, or nan where the variance is 0.
         return out / out
     n = out.aval.shape[0]
-    wide = lax.broadcasted_iota(dtypes.int32, (n, n), 0)
-    tall = lax.broadcasted_iota(dtypes.int32, (n, n), 1)
-    spread = lax.sqrt(
-        sum(choose_between(wide == tall, real(out), 0 * real(out)), axis=1)
+    row = lax.broadcasted_iota(dtypes.int32, (n, n), 0)
+    column = lax.broadcasted_iota(dtypes.int32, (n, n), 1)
+    deviations = lax.sqrt(
+        sum(choose_between(row == column, real(out), 0 * real(out)), axis=1)
     )
-    out = out / convert(outer(spread, spread), out.aval.dtype)
+    out = out / convert(outer(deviations, deviations), out.aval.dtype)
+    # Rounding can take them slightly beyond 1.
     if dtypes.is_complex(out.aval.dtype):
         return lax.complex(clip(lax.real(out), -1, 1), clip(lax.imag(out), -1, 1))
     return clip(out, -1, 1)
@@ -189,11 +193,13 @@ def _convolution(
         x, y = convert(x, dtypes.int32), convert(y, dtypes.int32)
         return convert(_convolution(name, x, y, mode, precision, None), dtypes.bool_)
     n, m = x.aval.size, y.aval.size
+    # Convolution commutes, and the window must not be longer than what it slides over.
     if m > n:
         x, y, n, m = y, x, m, n
     pad = {"full": (m - 1, m - 1), "valid": (0, 0)}.get(mode, (m // 2, m - m // 2 - 1))
     out = lax.conv_general_dilated(
         lax.reshape(x, (1, 1, n)),
+        # XLA's convolution is a cross-correlation: it does not reverse the kernel.
         lax.reshape(lax.rev(y, (0,)), (1, 1, m)),
         (1,),
         (pad,),

@@ -172,6 +172,7 @@ def _folded(
     rows = _in_front(x, axes)
     shape = rows.aval.shape[1:]
     if start is None:
+        # Without an identity the first row is the start.
         carry = lax.index_in_dim(rows, 0, 0, keepdims=False)
         rows = lax.slice_in_dim(rows, 1, rows.aval.shape[0])
     else:
@@ -355,6 +356,7 @@ def reduceat(
     rows = moveaxis(x, axis, 0)
     length, count = rows.shape[0], starts.size
     stops = lax.concatenate([starts[1:], lax.full((1,), length, dtypes.int32)], 0)
+    # As in NumPy: where an index is not below the next one, the piece is that element.
     stops = lax.max(stops, lax.add(starts, 1))
     shape = (count, *rows.shape[1:])
     wide = (count,) + (1,) * (rows.ndim - 1)
@@ -365,6 +367,7 @@ def reduceat(
         index, row = item
         row = repeated(row, shape)
         new = convert(self.function(total, row), total.aval.dtype, total.aval.weak_type)
+        # Pieces may overlap, so each row is offered to all of them.
         inside = (index > first) & (index < last)
         total = choose_between(inside, new, total)
         return choose_between(index == first, row, total), None

@@ -1,7 +1,7 @@
 """Where samples are made: the argument `out_sharding` of the samplers.
 
 Numbers depend on the key and their position only, so that a device can make its own
-part of an array and nobody has to hold the whole.
+part of an array and none has to hold the whole.
 """
 
 from __future__ import annotations

@@ -329,7 +329,7 @@ print("RESULT", result.state.tolist() == [2.0**10] * 12, result.step, flush=True
     assert "from step 6" in run.text
 
 
-# -- rounds at random ------------------------------------------------------------------
+# -- random faults ---------------------------------------------------------------------
 
 
 @pytest.mark.slow

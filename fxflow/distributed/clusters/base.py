@@ -16,7 +16,7 @@ class Membership(NamedTuple):
       num_processes: how many there are.
       process_id: this one's number.
       local_process_id: this one's number among those of its machine.
-      hosted: whether somebody else (a launcher) runs the coordinator.
+      hosted: whether another process (a launcher) runs the coordinator.
       token: the run's secret.
       source: who says so, for messages.
     """

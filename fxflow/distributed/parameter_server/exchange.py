@@ -32,7 +32,7 @@ def code_of(exchange: str | Code) -> Code | None:
       exchange: "f32", "bf16", "int8" or a `Code`.
 
     Raises:
-      ArgumentError: it is none of these, or rounds at random.
+      ArgumentError: it is none of these, or rounds stochastically.
     """
     if exchange == "f32":
         return None
@@ -44,8 +44,8 @@ def code_of(exchange: str | Code) -> Code | None:
     code = as_code(exchange)
     if code.stochastic:
         raise ArgumentError(
-            "parameter_server: exchange rounds at random, for which a step has no key: "
-            "take one that rounds to nearest, whose errors the next step makes up for"
+            "parameter_server: stochastic rounding needs a PRNG key, which a step has "
+            "none of: round to nearest (error feedback corrects it in the next step)"
         )
     return code
 

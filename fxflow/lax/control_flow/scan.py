@@ -341,7 +341,7 @@ def _live(
 def pruned_body(
     graph: Graph, wanted: Flags, num_consts: int, num_carry: int
 ) -> tuple[Graph, list[bool], list[bool]]:
-    """Returns the body without what nobody wants, and which inputs and outputs stay."""
+    """Removes dead code from the body; says which inputs and outputs stay."""
     keep_out = list(wanted)
     # To a fixed point: a part of the carry that is kept may need others.
     while True:

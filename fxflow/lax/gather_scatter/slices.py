@@ -96,15 +96,15 @@ class Window:
     def positions(
         self, shape: Shape, indices: Any, clip: bool
     ) -> tuple[tuple[Any, ...], Any]:
-        """Returns an index for each axis of the operand, and which slices lie inside.
+        """Returns an index for each axis of the operand, and the in-bounds mask.
 
-        The indices broadcast to (batch axes, kept axes of the slice). Slices that do
-        not lie inside are moved inside.
+        The indices broadcast to (batch axes, kept axes of the slice). Out-of-bounds
+        slices are clamped.
 
         Args:
           shape: of the operand.
           indices: index vectors.
-          clip: whether nobody wants to know which slices lie inside (then None).
+          clip: skip the in-bounds mask and return None for it.
         """
         batch = indices.shape[:-1]
         inner = (1,) * len(self.kept)
