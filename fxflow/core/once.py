@@ -39,10 +39,10 @@ class Turn:
         before = None
         while not self.done.wait(PATIENCE):
             frame = sys._current_frames().get(self.thread)
-            place = None if frame is None else (id(frame), frame.f_lasti)
-            if frame is None or (place == before and not patient):
+            position = None if frame is None else (id(frame), frame.f_lasti)
+            if frame is None or (position == before and not patient):
                 return False
-            before = place
+            before = position
         return True
 
 

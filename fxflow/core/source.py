@@ -1,4 +1,4 @@
-"""Whose line was it: the user's place in the program, remembered cheaply.
+"""Whose line was it: the user's line in the program, remembered cheaply.
 
 A graph node keeps `(code, instruction offset)` of the innermost frame outside fxflow.
 Text is made only when an error, a printed graph or a picture asks for it, because
@@ -48,7 +48,7 @@ def user_frame(depth: int = 1) -> FrameType | None:
 
 
 def here() -> Source | None:
-    """Returns the user's place as `(code, instruction offset)`, not formatted."""
+    """Returns the user's position as `(code, instruction offset)`, not formatted."""
     frame: FrameType | None = sys._getframe(1)
     internal = _internal
     while frame is not None:
@@ -64,7 +64,7 @@ def here() -> Source | None:
 
 
 def line_number(source: Source) -> int:
-    """Returns the line number of a remembered place."""
+    """Returns the line number of a remembered position."""
     code, offset = source
     line = code.co_firstlineno
     for start, end, number in code.co_lines():
@@ -74,7 +74,7 @@ def line_number(source: Source) -> int:
 
 
 def describe(source: Source | None) -> str:
-    """Returns `file.py:12 (function)` for a remembered place, or `unknown line`."""
+    """Returns `file.py:12 (function)` for a remembered position, or `unknown line`."""
     if source is None:
         return "unknown line"
     code = source[0]

@@ -73,7 +73,7 @@ class PythonCallback(MultipleResults):
         ]
 
     def plan(
-        self, placeds: Values, params: dict[str, Any]
+        self, arg_types: Values, params: dict[str, Any]
     ) -> Callable[..., list[Array]]:
         """Calls the function at once."""
         return lambda *arrays: self._call(list(arrays), **params)

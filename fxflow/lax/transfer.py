@@ -10,7 +10,7 @@ import numpy as np
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, ShapeDtypeStruct, as_array, typeof
 from fxflow.core.arrays.array import buffer_of, from_host, host_of
-from fxflow.core.arrays.array_type import placed_on
+from fxflow.core.arrays.array_type import type_on
 from fxflow.core.interpreters.batching import BatchTracer
 from fxflow.core.interpreters.jvp import JVPTracer
 from fxflow.core.interpreters.linearize import LinearizeTracer
@@ -48,27 +48,30 @@ def put_array(array: Array, placement: Any, committed: bool = True) -> Array:
       placement: where to.
       committed: whether it has to stay there.
     """
-    placed = placed_on(array.aval, placement, committed)
-    if array._placed.placement is placement:
+    array_type = type_on(array.aval, placement, committed)
+    if array._type.placement is placement:
         if hasattr(array, "_buffer"):
-            return Array(array._buffer, placed)
-        return from_host(host_of(array), placed)
-    if placement.is_host and array._placed.placement.is_host:
+            return Array(array._buffer, array_type)
+        return from_host(host_of(array), array_type)
+    if placement.is_host and array._type.placement.is_host:
         if not hasattr(array, "_buffer"):
-            return from_host(host_of(array), placed)
+            return from_host(host_of(array), array_type)
         return Array(
-            buffers.copy_to(array.aval.physical, buffer_of(array), placement), placed
+            buffers.copy_to(array.aval.physical, buffer_of(array), placement),
+            array_type,
         )
-    return Array(buffer_at(array, placement), placed)
+    return Array(buffer_at(array, placement), array_type)
 
 
 def copied(array: Array) -> Array:
     """Returns a concrete array with the same values in new memory."""
-    placed = array._placed
+    array_type = array._type
     if not hasattr(array, "_buffer"):
-        return from_host(np.array(host_of(array)), placed)
-    where = placed.placement
-    return Array(buffers.move(array.aval.physical, array._buffer, where, where), placed)
+        return from_host(np.array(host_of(array)), array_type)
+    where = array_type.placement
+    return Array(
+        buffers.move(array.aval.physical, array._buffer, where, where), array_type
+    )
 
 
 @register
@@ -122,17 +125,17 @@ class DevicePut(Structural):
         """The operand."""
         return x
 
-    def plan(self, placeds: Values, params: dict[str, Any]) -> Any:
+    def plan(self, arg_types: Values, params: dict[str, Any]) -> Any:
         """Copies when run eagerly."""
-        (placed,) = placeds
+        (array_type,) = arg_types
         to, memory = params["to"], params["memory"]
-        committed = to is not None or placed.committed
+        committed = to is not None or array_type.committed
         if type(to) is Home:
             to, committed = to
-        to = to or placed.placement.sharding
+        to = to or array_type.placement.sharding
         if memory is not None:
             to = to.with_memory_kind(None if type(memory.to) is Back else memory.to)
-        to.shard_shape(placed.aval.shape)
+        to.shard_shape(array_type.aval.shape)
         placement = buffers.placement_for(_decided(to))
         return lambda array: put_array(array, placement, committed)
 
@@ -256,15 +259,15 @@ def _home(x: Any) -> Home | None:
             x, behind = x.value, behind + 1
         else:
             return None
-    placed = as_array(x)._placed
-    sharding = placed.placement.sharding
-    if behind and len(placed.placement.devices) > 1:
+    array_type = as_array(x)._type
+    sharding = array_type.placement.sharding
+    if behind and len(array_type.placement.devices) > 1:
         entries: Sequence[Any] = ()
         if isinstance(sharding, NamedSharding):
             entries = sharding.spec[behind:]
-        mesh, kind = mesh_of(placed.placement), sharding.offloaded
+        mesh, kind = mesh_of(array_type.placement), sharding.offloaded
         sharding = NamedSharding(mesh, PartitionSpec(*entries), memory_kind=kind)
-    return Home(sharding, placed.committed)
+    return Home(sharding, array_type.committed)
 
 
 def _turning(to: Target, memory: Memory, home: Home) -> Going:

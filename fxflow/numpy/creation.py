@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fxflow import lax
-from fxflow.core.arrays import Array, Aval, dtypes, placed_on, promotion
+from fxflow.core.arrays import Array, Aval, dtypes, promotion, type_on
 from fxflow.core.arrays.array import from_host, host_of, put_host
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.ir.trace import state
@@ -25,7 +25,7 @@ _PLAIN = frozenset((bool, int, float, complex))
 
 def wrap_host(host: np.ndarray[Any, Any]) -> Array:
     """Makes an array of a NumPy array that nothing writes to; the CPU shares it."""
-    placed = placed_on(Aval(host.shape, host.dtype))
+    placed = type_on(Aval(host.shape, host.dtype))
     if placed.placement.is_host:
         return from_host(host, placed)
     return put_host(host, placed.aval)
@@ -317,7 +317,7 @@ def _refuse_no_copy(copy: bool | None, a: Any) -> None:
 def _copied(a: Array) -> Array:
     """Returns an array with memory of its own."""
     if hasattr(a, "_host") and not hasattr(a, "_buffer"):
-        return from_host(np.array(host_of(a)), a._placed)
+        return from_host(np.array(host_of(a)), a._type)
     return lax.copy(a)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, not_an_array, typeof
 from fxflow.core.arrays.array import buffer_of, from_host, host_of
-from fxflow.core.arrays.array_type import placed_on
+from fxflow.core.arrays.array_type import type_on
 from fxflow.core.arrays.convert import like_type
 from fxflow.core.docs import shared
 from fxflow.core.ir.trace import Tracer, state
@@ -33,10 +33,10 @@ def _filled(name: str, shape: Any, value: Any, dtype: Any, device: Any) -> Array
     lengths = shape_or_length(name, shape)
     # Eagerly on the CPU NumPy makes it; there is no program to compile.
     if state.trace is EVAL and device is None and not dtypes.is_key(dtype):
-        placed = placed_on(Aval(lengths, dtype))
-        if placed.placement.is_host:
+        array_type = type_on(Aval(lengths, dtype))
+        if array_type.placement.is_host:
             make = np.ones if value else np.zeros
-            return from_host(make(lengths, dtype), placed)
+            return from_host(make(lengths, dtype), array_type)
     made = (
         _keys(value, dtype)
         if dtypes.is_key(dtype)
@@ -66,7 +66,7 @@ def _repeated(name: str, value: Array, shape: Shape, device: Any) -> Array:
                 shape, where, lambda index: part, dtype=value.dtype
             )
             aval = value.aval.update(shape=shape)
-            return Array(buffer_of(made), placed_on(aval, made._placed.placement, True))
+            return Array(buffer_of(made), type_on(aval, made._type.placement, True))
     aval = typeof(value)
     require_broadcasts(name, aval, shape)
     aligned = tuple(range(len(shape) - aval.ndim, len(shape)))

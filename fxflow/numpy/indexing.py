@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import Array, buffer_of, from_host, placed_on
+from fxflow.core.arrays import Array, buffer_of, from_host, type_on
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, HOST_BYTES, host_types, library
 from fxflow.devices import buffers
@@ -57,7 +57,7 @@ def getitem(x: Any, index: Any) -> Array:
                 view = _host_view(x, host, index)
                 if view is not None:
                     return view
-            if kind is int and not x._placed.placement.is_single:
+            if kind is int and not x._type.placement.is_single:
                 part = _device_slice(x, index)
                 if part is not None:
                     return part
@@ -84,12 +84,12 @@ def _host_view(x: Array, host: np.ndarray[Any, Any], index: Any) -> Array | None
         view = np.asarray(view, host.dtype)
     elif host.nbytes > 4096 and host.nbytes > 4 * view.nbytes:
         view = view.copy()  # it would keep the large array alive
-    placed = host_types[x._placed, view.shape]
-    if placed is None:
+    array_type = host_types[x._type, view.shape]
+    if array_type is None:
         return None
     made: Array = _new(Array)
     made._host = view
-    made._placed = placed
+    made._type = array_type
     return made
 
 
@@ -98,8 +98,8 @@ def _device_slice(x: Array, index: int) -> Array | None:
 
     So looking at the result of a `pmap` costs one part of it, and no program.
     """
-    placed = x._placed
-    aval, placement = placed.aval, placed.placement
+    array_type = x._type
+    aval, placement = array_type.aval, array_type.placement
     key = ("slices", aval.physical.shape)
     where = placement.table.get(key)
     if where is None:
@@ -112,9 +112,9 @@ def _device_slice(x: Array, index: int) -> Array | None:
     part = buffers.parts(buffer_of(x))[at]
     rest = aval.shape[1:]
     if placement.platform == "cpu" and buffers.default_placement().is_host:
-        return from_host(buffers.to_host(part)[0], placed_on(aval.update(shape=rest)))
+        return from_host(buffers.to_host(part)[0], type_on(aval.update(shape=rest)))
     there = buffers.part_placement(placement, placement.local[at])
-    return Array(part, placed_on(aval.update(shape=(1, *rest)), there))[0]
+    return Array(part, type_on(aval.update(shape=(1, *rest)), there))[0]
 
 
 def _slices(shape: tuple[int, ...], placement: Any) -> dict[int, int]:
@@ -138,14 +138,18 @@ def _host_rows(x: Array, index: Array) -> Array | None:
         return None
     if at.dtype != np.int32 or not host.ndim or not host.shape[0]:
         return None
-    if index._placed.committed:
+    if index._type.committed:
         return None
     if at.nbytes + host[0].nbytes * at.size > HOST_BYTES:
         return None
     length = host.shape[0]
     rows = host.take(at + length * (at < 0), 0, mode="clip")
-    placed = host_types[x._placed, rows.shape]
-    return None if placed is None else from_host(np.asarray(rows, host.dtype), placed)
+    array_type = host_types[x._type, rows.shape]
+    return (
+        None
+        if array_type is None
+        else from_host(np.asarray(rows, host.dtype), array_type)
+    )
 
 
 @library("static", "mode", "fill_value", "unique", "sorted_", "wrap")

@@ -10,7 +10,7 @@ from numpy import get_printoptions as get_printoptions
 from numpy import printoptions as printoptions
 from numpy import set_printoptions as set_printoptions
 
-from fxflow.core.arrays import Array, Aval, dtypes, placed_on, unwrapped
+from fxflow.core.arrays import Array, Aval, dtypes, type_on, unwrapped
 from fxflow.core.docs import shared
 from fxflow.devices import buffers, dlpack
 from fxflow.errors import ArgumentError
@@ -136,7 +136,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         kind = buffer.aval
         aval = Aval(tuple(kind.shape), dtypes.dtype(np.dtype(kind.dtype)))
         where = buffers.placement_of(buffer)
-        return Array(buffer, placed_on(aval, where, device is not None))
+        return Array(buffer, type_on(aval, where, device is not None))
     if device is None or device in out.devices():
         return out
     if copy is False:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from fxflow import lax
-from fxflow.core.arrays import Array, Aval, Placed, Shape
+from fxflow.core.arrays import Array, ArrayType, Aval, Shape
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, host_types, library
@@ -19,7 +19,7 @@ from fxflow.numpy.axis_order import transpose
 
 _new = object.__new__
 
-_reshaped: Cache[Any, tuple[Shape, Placed]] = Cache("types of reshaped arrays")
+_reshaped: Cache[Any, tuple[Shape, ArrayType]] = Cache("types of reshaped arrays")
 
 
 def reshape(
@@ -63,13 +63,13 @@ def reshape(
     # general path.
     if type(a) is Array and order == "C" and state.trace is EVAL:
         try:
-            wanted, placed = _reshaped[a._placed, shape]
+            wanted, array_type = _reshaped[a._type, shape]
             view = a._host.reshape(wanted)
         except (KeyError, TypeError, AttributeError):
             return _reshape(a, shape)
         made: Array = _new(Array)
         made._host = view
-        made._placed = placed
+        made._type = array_type
         return made
     if order == "C":
         return _reshape(a, shape)
@@ -87,9 +87,9 @@ def _reshape(a: Any, shape: Any) -> Array:
     wanted = inferred("reshape", shape, a.aval)
     if state.trace is EVAL and type(a) is Array:
         lengths = shape if type(shape) is tuple else (shape,)
-        made = host_types[a._placed, wanted]
+        made = host_types[a._type, wanted]
         if made is not None and all(type(n) is int for n in lengths):
-            _reshaped.keep((a._placed, shape), (wanted, made))
+            _reshaped.keep((a._type, shape), (wanted, made))
     return lax.reshape(a, wanted)
 
 

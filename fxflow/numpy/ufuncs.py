@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from fxflow.core.arrays import Array, Aval, Placed, dtypes, not_an_array, placed_on
+from fxflow.core.arrays import Array, ArrayType, Aval, dtypes, not_an_array, type_on
 from fxflow.core.arrays.promotion import lub
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, EvalTrace, library, plans_of
-from fxflow.core.spmd.partition import common_place
+from fxflow.core.spmd.partition import common_placement
 from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import SCALARS, host_beside
 
@@ -145,7 +145,7 @@ class Unary(ufunc[R]):
         """Applies the function to each element."""
         if state.trace is EVAL:
             try:
-                plan = self._plans[(x._placed,)]
+                plan = self._plans[(x._type,)]
             except (AttributeError, KeyError):
                 plan = self._eager
             return plan(x)
@@ -167,7 +167,7 @@ class Binary(ufunc[R]):
         super().__init__(function, **options)
         self.mixed = mixed
         # For an array and the type of a Python number: what the number becomes.
-        self._numbers: Cache[Any, tuple[Callable[..., R], Any, Placed]]
+        self._numbers: Cache[Any, tuple[Callable[..., R], Any, ArrayType]]
         self._numbers = Cache("numbers beside arrays")
 
     def __call__(self, x: Any, y: Any, /) -> R:
@@ -179,7 +179,7 @@ class Binary(ufunc[R]):
         if type(x) is Array:
             if type(y) is Array:
                 try:
-                    plan = self._plans[x._placed, y._placed]
+                    plan = self._plans[x._type, y._type]
                 except KeyError:
                     plan = self._eager
                 return plan(x, y)
@@ -200,11 +200,11 @@ class Binary(ufunc[R]):
         The number becomes a 0-d array of the dtype that it gets beside the array, so
         that all numbers of one type share a plan.
         """
-        key = (array._placed, type(number), reflected)
+        key = (array._type, type(number), reflected)
         try:
-            plan, dtype, placed = self._numbers[key]
+            plan, dtype, array_type = self._numbers[key]
         except KeyError:
-            plan, dtype, placed = self._prepare(array, number, key)
+            plan, dtype, array_type = self._prepare(array, number, key)
         try:
             host = np.array(number, dtype)
         except OverflowError:
@@ -212,19 +212,19 @@ class Binary(ufunc[R]):
             raise
         made: Array = _new(Array)
         made._host = host
-        made._placed = placed
+        made._type = array_type
         return plan(made, array) if reflected else plan(array, made)
 
     def _prepare(
         self, array: Array, number: Any, key: Any
-    ) -> tuple[Callable[..., R], Any, Placed]:
-        dtype, placed = _number_type(array, number)
-        pair = (placed, array._placed) if key[2] else (array._placed, placed)
+    ) -> tuple[Callable[..., R], Any, ArrayType]:
+        dtype, array_type = _number_type(array, number)
+        pair = (array_type, array._type) if key[2] else (array._type, array_type)
         plan = self._plans.get(pair)
         if plan is None:
             # Known from the next call on.
-            return self._eager, dtype, placed
-        return self._numbers.keep(key, (plan, dtype, placed))
+            return self._eager, dtype, array_type
+        return self._numbers.keep(key, (plan, dtype, array_type))
 
     def operators(self, symbol: str) -> tuple[Any, Any]:
         """Returns the methods for the operator: of the left and of the right operand.
@@ -240,7 +240,7 @@ class Binary(ufunc[R]):
             if state.trace is EVAL:
                 if type(other) is Array:
                     try:
-                        plan = plans[self._placed, other._placed]
+                        plan = plans[self._type, other._type]
                     except (KeyError, AttributeError):
                         plan = slow
                     return plan(self, other)
@@ -284,7 +284,7 @@ def _refused(symbol: str, other: Any) -> Any:
     return NotImplemented
 
 
-def _number_type(array: Array, number: Any) -> tuple[Any, Placed]:
+def _number_type(array: Array, number: Any) -> tuple[Any, ArrayType]:
     """Returns the dtype that a number gets beside an array, and its array type."""
     aval = array.aval
     kind = type(number)
@@ -294,5 +294,5 @@ def _number_type(array: Array, number: Any) -> tuple[Any, Placed]:
     if dtype != aval.dtype:
         dtype = own
     weak = dtype != np.bool_
-    where, _ = common_place([array._placed], "number")
-    return dtype, placed_on(Aval((), dtype, weak), where)
+    where, _ = common_placement([array._type], "number")
+    return dtype, type_on(Aval((), dtype, weak), where)

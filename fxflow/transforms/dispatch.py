@@ -1,8 +1,8 @@
 """The short path of compiled calls: from arguments to a known program.
 
 It flattens the arguments and looks the program up by structure, static arguments, and
-interned types and places; that of the last call is tried first. Whatever it does not
-know goes the long way (`CachedCall._call`), which enters what it finds.
+interned types and placements; that of the last call is tried first. Whatever it does
+not know goes the long way (`CachedCall._call`), which enters what it finds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays import Array, Placed, as_array, buffer_of, is_arraylike
+from fxflow.core.arrays import Array, ArrayType, as_array, buffer_of, is_arraylike
 from fxflow.core.arrays.array import require_alive
 from fxflow.core.caches import Cache, on_clear
 from fxflow.core.ir.trace import state
@@ -34,7 +34,7 @@ from fxflow.transforms.stages import Compiled, Traced
 # Signatures kept for a function, each with a program or more of some 200 KB.
 MAX_TRACED = 512
 
-_get_placed = attrgetter("_placed")
+_get_type = attrgetter("_type")
 _get_buffer = attrgetter("_buffer")
 
 
@@ -60,13 +60,13 @@ class _Caches:
     )
 
     def __init__(self, fast: Fast | None = None) -> None:
-        # From structure (and static arguments), types and places.
+        # From structure (and static arguments), types and placements.
         self.fast: Fast = Cache("calls of jit") if fast is None else fast
         # What the last call had: comparing is cheaper than hashing.
         self.last: tuple[Any, Any, Any] = (None, None, None)
         self.traced: Cache[Any, Traced] = Cache("traces", MAX_TRACED, by_options=True)
-        # Of a traced function and places. A program knows what it was traced from, so
-        # kept there it would be freed by the garbage collector alone.
+        # Of a traced function and placements. A program knows what it was traced from,
+        # so kept there it would be freed by the garbage collector alone.
         self.compiled: Cache[Any, Compiled] = Cache(
             "programs", MAX_TRACED, by_options=True
         )
@@ -76,11 +76,11 @@ class _Caches:
         self.traces = 0
         self.signatures: deque[Signature] = deque(maxlen=MAX_TRACED)
 
-    def find(self, key: Any, placeds: list[Placed]) -> Any:
+    def find(self, key: Any, arg_types: list[ArrayType]) -> Any:
         """Returns the runner for a signature that is not the last one, or None."""
-        runner = self.fast.get((key, *placeds))
+        runner = self.fast.get((key, *arg_types))
         if runner is not None:
-            self.last = (placeds, key, runner)
+            self.last = (arg_types, key, runner)
         return runner
 
     def keep_traced(self, key: Any, traced: Traced) -> None:
@@ -154,7 +154,7 @@ class CachedCall:
     _static_argnames: tuple[str, ...]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the function, compiled for the types and places of the arguments."""
+        """Calls the function, compiled for the types of the arguments."""
         if state.trace is EVAL:
             caches = self._caches
             if self._plain:
@@ -168,13 +168,13 @@ class CachedCall:
                 key = (treedef, statics)
             try:
                 try:
-                    placeds = [*map(_get_placed, leaves)]
+                    arg_types = [*map(_get_type, leaves)]
                 except AttributeError:  # numbers, NumPy arrays
                     leaves = _as_arrays(leaves)
-                    placeds = [*map(_get_placed, leaves)]
+                    arg_types = [*map(_get_type, leaves)]
                 known, structure, runner = caches.last
-                if placeds != known or structure != key:
-                    runner = caches.find(key, placeds)
+                if arg_types != known or structure != key:
+                    runner = caches.find(key, arg_types)
             except (AttributeError, TypeError):  # traced, not an array, not hashable
                 runner = None
             if runner is not None:
@@ -237,7 +237,7 @@ class CachedCall:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         compiled: Compiled,
-        placeds: Sequence[Placed],
+        arg_types: Sequence[ArrayType],
     ) -> None:
         """Enters the function from arrays to result into the fast table."""
         key: Any
@@ -246,7 +246,7 @@ class CachedCall:
         else:
             _, treedef, statics = self._split(args, kwargs)
             key = (treedef, statics)
-        self._caches.fast.keep((key, *placeds), _runner(compiled, placeds))
+        self._caches.fast.keep((key, *arg_types), _runner(compiled, arg_types))
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls what is not known yet."""
@@ -260,19 +260,19 @@ def _as_arrays(leaves: list[Any]) -> list[Any]:
     return leaves
 
 
-def _runner(compiled: Compiled, placeds: Sequence[Placed]) -> Runner:
+def _runner(compiled: Compiled, arg_types: Sequence[ArrayType]) -> Runner:
     """Returns the cheapest way to run a program.
 
     Args:
       compiled: the program.
-      placeds: types and places of the leaves as they are given.
+      arg_types: of the leaves as they are given.
     """
     placements = compiled.program.placements[len(compiled.constants) :]
     moving = {
         i: placement
         for i, placement in zip(compiled.lowered.kept, placements, strict=True)
-        if not placeds[i].placement.same_layout(
-            placement, len(placeds[i].aval.physical.shape)
+        if not arg_types[i].placement.same_layout(
+            placement, len(arg_types[i].aval.physical.shape)
         )
     }
     run = _run_in_place(compiled)
@@ -319,25 +319,25 @@ def _run_in_place(compiled: Compiled) -> Callable[[Sequence[Array], list[Any]], 
             return unflatten(run([*constants, *[raw[i] for i in kept]]))
 
         return run_some
-    start, results = program.executable.launch, program.out_placeds
-    handlers = [placed.handler for placed in results]
+    start, results = program.executable.launch, program.out_types
+    handlers = [array_type.handler for array_type in results]
     if program.calls_python or len(results) != 1:
 
         def run_all(leaves: Sequence[Array], raw: list[Any]) -> Any:
             return unflatten(run(raw))
 
         return run_all
-    (placed,) = results
+    (array_type,) = results
     if tree.treedef_is_leaf(out_tree):
 
         def run_leaf(leaves: Sequence[Array], raw: list[Any]) -> Any:
-            return Array(start(raw).consume_with_handlers(handlers)[0], placed)
+            return Array(start(raw).consume_with_handlers(handlers)[0], array_type)
 
         return run_leaf
 
     def run_one(leaves: Sequence[Array], raw: list[Any]) -> Any:
         return unflatten(
-            (Array(start(raw).consume_with_handlers(handlers)[0], placed),)
+            (Array(start(raw).consume_with_handlers(handlers)[0], array_type),)
         )
 
     return run_one

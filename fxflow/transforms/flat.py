@@ -79,9 +79,10 @@ class FlatFunction:
         for i, leaf in enumerate(flat):
             if not is_arraylike(leaf):
                 path = tree.leaves_with_path(out)[i][0]
-                place = tree.keystr(path)
+                where = tree.keystr(path)
                 raise not_an_array(
-                    leaf, f"{self.name} returned{f' at {place}' if place else ''}"
+                    leaf,
+                    f"{self.name} returned{f' at {where}' if where else ''}",
                 )
         if self.has_aux:
             extra, self.aux_tree = tree.flatten(aux)

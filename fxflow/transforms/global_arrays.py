@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.arrays import Array, Aval, as_array, dtypes, is_arraylike, placed_on
+from fxflow.core.arrays import Array, Aval, as_array, dtypes, is_arraylike, type_on
 from fxflow.core.arrays.array import buffer_of, host_of
 from fxflow.devices import buffers
 from fxflow.devices.shardings import Sharding
@@ -92,7 +92,7 @@ def _part(
 
 def _assembled(aval: Aval, parts: Sequence[Any], placement: Any) -> Array:
     buffer = buffers.assemble(aval.physical, parts, placement)
-    return Array(buffer, placed_on(aval, placement, True))
+    return Array(buffer, type_on(aval, placement, True))
 
 
 def make_array_from_process_local_data(
@@ -143,14 +143,14 @@ def _from_local(where: Sharding, data: Any, shape: Any) -> Array:
     array = as_array(data)
     host = host_of(array)  # of keys the words, which are axes behind those divided
     ndim = array.ndim
-    counts, places = where.tiles(ndim)
+    counts, tiles = where.tiles(ndim)
     mine = [
-        place
-        for device, place in zip(where.devices, places, strict=True)
+        tile
+        for device, tile in zip(where.devices, tiles, strict=True)
         if device.process_index == device.client.process_index()
     ]
     # Along each axis: the distinct parts that this process holds, in order.
-    held = [sorted({place[axis] for place in mine}) for axis in range(ndim)]
+    held = [sorted({tile[axis] for tile in mine}) for axis in range(ndim)]
     if shape is None:
         shape = [
             n * count // len(parts)
@@ -175,10 +175,10 @@ def _from_local(where: Sharding, data: Any, shape: Any) -> Array:
         host[
             tuple(
                 slice(start[p], start[p] + n)
-                for start, p, n in zip(starts, place, part, strict=True)
+                for start, p, n in zip(starts, tile, part, strict=True)
             )
         ].copy()
-        for place in mine
+        for tile in mine
     ]
     placement = buffers.placement_for(where)
     return _assembled(Aval(lengths, array.dtype), pieces, placement)
@@ -213,7 +213,7 @@ def make_array_from_single_device_arrays(
     placement = buffers.placement_for(where)
     by_device: dict[Any, Array] = {}
     for array in arrays:
-        if not isinstance(array, Array) or len(array._placed.placement.devices) != 1:
+        if not isinstance(array, Array) or len(array._type.placement.devices) != 1:
             raise ArgumentError(
                 f"{name}: expected arrays on one device each, got {array!r}"
             )
@@ -221,7 +221,7 @@ def make_array_from_single_device_arrays(
             raise ShapeError(
                 f"{name}: each part must have the shape {list(part)}, got {array.aval}"
             )
-        device = array._placed.placement.device
+        device = array._type.placement.device
         if device in by_device:
             raise ArgumentError(f"{name}: two parts lie on {device}")
         by_device[device] = array

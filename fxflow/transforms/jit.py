@@ -13,7 +13,7 @@ from typing import Any
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.arrays import Array, Placed, ShapeDtypeStruct, typeof
+from fxflow.core.arrays import Array, ArrayType, ShapeDtypeStruct, typeof
 from fxflow.core.arrays.array import forget
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, read_only
 from fxflow.core.boundary import boundary
@@ -143,10 +143,10 @@ class JitFunction(CachedCall):
                     f"{self._name}: argument {label} is a leaked traced value. "
                     f"{array.origin()}"
                 )
-        placeds = [a._placed for a in arrays]
-        compiled = self._compiled(traced, placeds)
+        arg_types = [a._type for a in arrays]
+        compiled = self._compiled(traced, arg_types)
         if state.trace is EVAL and not traced.reads_mesh:
-            self._keep_fast(args, kwargs, compiled, [a._placed for a in given])
+            self._keep_fast(args, kwargs, compiled, [a._type for a in given])
         outs = compiled.run(arrays)
         for array, given_one, gives in zip(arrays, given, traced.donated, strict=True):
             if gives and array is not given_one:
@@ -228,12 +228,12 @@ class JitFunction(CachedCall):
         structure = tree.structure(bound.dynamic())
         return _prefixed(wanted, structure, avals, "in_shardings", self._name)
 
-    def _compiled(self, traced: Traced, placeds: Sequence[Placed]) -> Compiled:
-        key = (traced, *placeds)
+    def _compiled(self, traced: Traced, arg_types: Sequence[ArrayType]) -> Compiled:
+        key = (traced, *arg_types)
         known = self._caches.compiled
 
         def compile() -> Compiled:
-            made = Lowered(traced, placeds).compile()
+            made = Lowered(traced, arg_types).compile()
             self._caches.keep_compiled(key, made)
             return made
 
@@ -263,7 +263,7 @@ class JitFunction(CachedCall):
         """
         bound = _Bound(self, args, kwargs)
         traced = self._traced(bound, [typeof(leaf) for leaf in bound.leaves])
-        return traced.placed([_place_of(leaf) for leaf in bound.leaves])
+        return traced.with_shardings([_sharding_of(leaf) for leaf in bound.leaves])
 
     @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -282,14 +282,16 @@ class JitFunction(CachedCall):
         self._caches.traces = 0
 
 
-def _place_of(leaf: Any) -> Any:
+def _sharding_of(leaf: Any) -> Any:
     """Returns where an argument insists on being, or lies in host memory, or None."""
     if isinstance(leaf, ShapeDtypeStruct):
         return leaf.sharding
-    placed = getattr(leaf, "_placed", None)
-    if placed is None or not (placed.committed or placed.placement.offloaded):
+    array_type = getattr(leaf, "_type", None)
+    if array_type is None or not (
+        array_type.committed or array_type.placement.offloaded
+    ):
         return None
-    return placed.placement.sharding
+    return array_type.placement.sharding
 
 
 def _hashable_instead(value: Any) -> str:
@@ -443,26 +445,26 @@ def _prefixed(
     label = f"jit({name}): {what}"
     full = structure.unflatten(range(count))
     given = tree.broadcast_prefix(wanted, full, is_leaf=is_sharding_leaf, name=label)
-    places = [None if w is None else as_sharding(w, label) for w in given]
-    for where, aval in zip(places, avals, strict=True):
+    shardings = [None if w is None else as_sharding(w, label) for w in given]
+    for where, aval in zip(shardings, avals, strict=True):
         if where is not None:
             require_fit(where, aval, label)
-    return places
+    return shardings
 
 
 def _placed_at(array: Array, where: Any, bound: _Bound, i: int) -> Array:
-    """Returns an argument at the place that `in_shardings` gives it."""
+    """Returns an argument laid out as `in_shardings` says."""
     if not isinstance(array, Tracer):
-        placed = array._placed
+        array_type = array._type
         if (
-            placed.committed
+            array_type.committed
             and not bound.jitted._moves
-            and not placed.placement.sharding.is_equivalent_to(where, array.ndim)
+            and not array_type.placement.sharding.is_equivalent_to(where, array.ndim)
         ):
             raise ArgumentError(
                 f"{bound.jitted._name}: argument {bound.labels()[i]} {array.aval} lies "
-                f"on {placed.placement}, but in_shardings says {where}; move it with "
-                "fxflow.device_put, or leave its sharding out (None)"
+                f"on {array_type.placement}, but in_shardings says {where}; move it "
+                "with fxflow.device_put, or leave its sharding out (None)"
             )
     out: Array = put_traced(array, where)
     return out

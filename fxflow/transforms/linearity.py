@@ -70,7 +70,7 @@ def _not_linear(name: str, why: str) -> NotDifferentiableError:
 def _followed(graph: Graph, values: Sequence[Any], name: str, whole: bool) -> list[Any]:
     """Returns the results of a graph: values, `_LINEAR` or `_UNKNOWN`.
 
-    Integers count (`whole`) if there are any among the arguments: else they are places.
+    Integers count (`whole`) if any is among the arguments: else they are indices.
     """
 
     def step(node: Node, operands: list[Any]) -> Sequence[Any]:

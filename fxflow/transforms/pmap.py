@@ -24,7 +24,7 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.arrays import Placed, ShapeDtypeStruct, placed_on, typeof
+from fxflow.core.arrays import ArrayType, ShapeDtypeStruct, type_on, typeof
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.boundary import boundary
 from fxflow.core.caches import Cache
@@ -580,12 +580,12 @@ class _AcrossProcesses:
             )
         arrays = [as_array(leaf) for leaf in leaves]
         compiled = self._compiled(args, kwargs)
-        placeds = [array._placed for array in arrays]
+        arg_types = [array._type for array in arrays]
         outs = compiled.run(arrays)
         if config.debug_nans or config.debug_infs:
             check_finite(self.mapped._name, outs)
         elif not compiled.lowered.traced.reads_mesh:
-            self.mapped._keep_fast(args, kwargs, compiled, placeds)
+            self.mapped._keep_fast(args, kwargs, compiled, arg_types)
         return compiled.out_tree.unflatten(outs)
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
@@ -622,28 +622,28 @@ class _AcrossProcesses:
             program = lowered.compile().program
             of_slices = Program(
                 program.executable,
-                [self._here(place) for place in program.placements],
-                [self._own(placed) for placed in program.out_placeds],
+                [self._here(where) for where in program.placements],
+                [self._own(array_type) for array_type in program.out_types],
                 program.text,
                 program.calls_python,
             )
             compiled = traced.graph.memo["own slices"] = Compiled(lowered, of_slices)
         return compiled
 
-    def _here(self, place: buffers.Placement) -> buffers.Placement:
-        """Returns where this process's slices of something placed are."""
-        far: Any = place.sharding
+    def _here(self, where: buffers.Placement) -> buffers.Placement:
+        """Returns where this process's slices are of what lies there."""
+        far: Any = where.sharding
         return buffers.placement_for(
-            NamedSharding(self.local, far.spec, memory_kind=place.offloaded)
+            NamedSharding(self.local, far.spec, memory_kind=where.offloaded)
         )
 
-    def _own(self, placed: Placed) -> Placed:
-        """Returns type and place of this process's slices."""
-        aval = placed.aval
-        far: Any = placed.placement.sharding
-        near = self._here(placed.placement)
+    def _own(self, array_type: ArrayType) -> ArrayType:
+        """Returns the type of this process's slices."""
+        aval = array_type.aval
+        far: Any = array_type.placement.sharding
+        near = self._here(array_type.placement)
         shape = global_shape(far.shard_shape(aval.shape), far.spec, self.local)
-        return placed_on(aval.update(shape=shape), near, True)
+        return type_on(aval.update(shape=shape), near, True)
 
 
 class _around_set:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays import Array, Aval, Placed, ShapeDtypeStruct, placed_on
+from fxflow.core.arrays import Array, ArrayType, Aval, ShapeDtypeStruct, type_on
 from fxflow.core.arrays.array import forget, release
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.ir.graph import Graph, used_inputs
@@ -73,7 +73,7 @@ class Traced:
         self.labels, self.donated = list(labels), tuple(donated)
         self.keep_unused, self.options = keep_unused, options
 
-    def placed(self, shardings: Sequence[Any]) -> Traced:
+    def with_shardings(self, shardings: Sequence[Any]) -> Traced:
         """Returns the same for arguments that are somewhere.
 
         Args:
@@ -117,10 +117,10 @@ class Traced:
           ArgumentError: several platforms, or a captured value is traced.
           DonationError: a donated leaf cannot be reused.
         """
-        placeds = [
-            placed_on(aval)
+        arg_types = [
+            type_on(aval)
             if where is None
-            else placed_on(aval, buffers.placement_for(where), True)
+            else type_on(aval, buffers.placement_for(where), True)
             for aval, where in zip(self.in_avals, self.in_shardings, strict=True)
         ]
         if platforms is not None:
@@ -134,8 +134,8 @@ class Traced:
                 raise ArgumentError(
                     f"unknown platform {platform!r}: use 'cpu', 'gpu' or 'tpu'"
                 )
-            return Lowered(self, placeds, "gpu" if platform == "cuda" else platform)
-        return Lowered(self, placeds)
+            return Lowered(self, arg_types, "gpu" if platform == "cuda" else platform)
+        return Lowered(self, arg_types)
 
 
 class Lowered:
@@ -143,7 +143,7 @@ class Lowered:
 
     Args:
       traced: the traced function.
-      placeds: types and places of the leaves.
+      arg_types: of the leaves.
       platform: to lower for; None is that of the arguments.
     """
 
@@ -154,7 +154,10 @@ class Lowered:
     )
 
     def __init__(
-        self, traced: Traced, placeds: Sequence[Placed], platform: str | None = None
+        self,
+        traced: Traced,
+        arg_types: Sequence[ArrayType],
+        platform: str | None = None,
     ) -> None:
         self.traced = traced
         for const in traced.consts:
@@ -171,7 +174,7 @@ class Lowered:
             if u or traced.keep_unused or traced.donated[i]
         ]
         inputs = [*graph.inputs[:count], *(graph.inputs[count + i] for i in self.kept)]
-        constants = [as_array(c)._placed for c in traced.consts]
+        constants = [as_array(c)._type for c in traced.consts]
 
         def donate(several: bool, kinds: Any, out_kinds: Any) -> list[list[str]]:
             attributes: list[list[str]] = [[] for _ in range(count)]
@@ -187,7 +190,7 @@ class Lowered:
 
         self.program = LoweredProgram(
             Graph(inputs, graph.nodes, graph.outputs, graph.name, count),
-            [*constants, *(placeds[i] for i in self.kept)],
+            [*constants, *(arg_types[i] for i in self.kept)],
             name=traced.name,
             module_name=f"jit_{traced.name}",
             platform=platform,
@@ -288,8 +291,8 @@ class Compiled:
         None for an argument that it does not use.
         """
         lowered = self.lowered
-        places = self.program.placements[len(self.constants) :]
-        where = dict(zip(lowered.kept, places, strict=True))
+        placements = self.program.placements[len(self.constants) :]
+        where = dict(zip(lowered.kept, placements, strict=True))
         return self.in_tree.unflatten(
             [
                 where[i].sharding if i in where else None
@@ -301,7 +304,7 @@ class Compiled:
     def output_shardings(self) -> Any:
         """Where the program leaves its results, in their structure."""
         return self.out_tree.unflatten(
-            [p.placement.sharding for p in self.program.out_placeds]
+            [p.placement.sharding for p in self.program.out_types]
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -406,7 +409,7 @@ def donation_attributes(
       labels: names of the arguments.
       name: of the function.
       several: whether the program is partitioned; then the compiler pairs them, since
-        it also places the results.
+        it also lays out the results.
       memories: kinds of the memories of arguments and results; None: all the same.
 
     Raises:
@@ -421,15 +424,15 @@ def donation_attributes(
         if not give:
             attributes.append([])
             continue
-        places = free.get((aval.physical.strong(), kind))
-        if not places:
+        same = free.get((aval.physical.strong(), kind))
+        if not same:
             where = f" in {kind} memory" if kind else ""
             raise DonationError(
                 f"{name}: the donated argument {label} {aval}{where} cannot be reused: "
                 f"no result of that shape and dtype{where} is left; do not donate it "
                 "(donate_argnums, donate_argnames), or return its new value"
             )
-        target = places.pop(0)
+        target = same.pop(0)
         attributes.append(
             ["jax.buffer_donor = true"]
             if several

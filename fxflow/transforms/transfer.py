@@ -56,11 +56,11 @@ def device_put(
       1.0
     """
     leaves, treedef = tree.flatten(x)
-    places = tree.broadcast_prefix(
+    shardings = tree.broadcast_prefix(
         device, x, is_leaf=is_sharding_leaf, name="device_put"
     )
     if src is None and donate is False and may_alias is None:
-        return treedef.unflatten(map(_put, leaves, places))
+        return treedef.unflatten(map(_put, leaves, shardings))
     sources = tree.broadcast_prefix(
         src, x, is_leaf=is_sharding_leaf, name="device_put: src"
     )
@@ -68,12 +68,12 @@ def device_put(
     aliases = tree.broadcast_prefix(
         may_alias, x, is_leaf=is_sharding_leaf, name="device_put: may_alias"
     )
-    outs = list(map(_put, leaves, places, sources))
+    outs = list(map(_put, leaves, shardings, sources))
     return treedef.unflatten(map(_owned, leaves, outs, gives, aliases))
 
 
 def _put(leaf: Any, where: Any, source: Any = None) -> Any:
-    """Returns a leaf at a place."""
+    """Returns a leaf put where it is wanted."""
     if not is_arraylike(leaf):
         raise not_an_array(leaf, "device_put: got")
     array = as_array(leaf)
@@ -97,7 +97,7 @@ def _owned(leaf: Any, result: Any, donate: Any, may_alias: Any) -> Any:
     """Returns what became of a leaf, not sharing its memory if that was asked for."""
     if isinstance(result, Tracer) or not isinstance(leaf, Array):
         return result
-    source, target = leaf._placed.placement, result._placed.placement
+    source, target = leaf._type.placement, result._type.placement
     stays = source.same_layout(target, len(leaf.aval.physical.shape))
     # Host memory may be taken over by the devices it is divided among.
     if may_alias is False and (stays or hasattr(leaf, "_host")):
@@ -108,12 +108,12 @@ def _owned(leaf: Any, result: Any, donate: Any, may_alias: Any) -> Any:
 
 
 def _kind(where: Any, array: Any, what: str) -> str | None:
-    """Returns the kind of memory that a place means, None for the device's own."""
+    """Returns the kind of memory that `where` names, None for the device's own."""
     if not isinstance(where, Space):
         return as_sharding(where, what).offloaded
     if isinstance(array, Tracer):
         return HOST if where is Space.Host else None
-    return kind_of(where, array._placed.placement.device)
+    return kind_of(where, array._type.placement.device)
 
 
 def device_get(x: Any) -> Any:

@@ -193,7 +193,7 @@ def vmap(
         mapped = [axis is not None for axis in axes]
         outs, out_mapped = batch_flat(flat, size, moved, mapped, axis_name, spmd)
         targets = flat_axes(out_axes, flat.out_tree, "out_axes", name)
-        placed = []
+        moved = []
         for out, is_mapped, target in zip(outs, out_mapped, targets, strict=True):
             if target is None:
                 if is_mapped:
@@ -201,12 +201,12 @@ def vmap(
                         f"vmap: out_axes is None for a result of {name} that depends "
                         "on mapped arguments: give it an axis"
                     )
-                placed.append(as_array(out))
+                moved.append(as_array(out))
                 continue
             full = materialize(out, size, is_mapped)
             aval = typeof(full)
             where = f"vmap: out_axes of {name} for a result of {aval.ndim - 1} axes"
-            placed.append(move_axis(full, 0, checked_axis(target, aval.ndim, where)))
-        return flat.out_tree.unflatten(placed)
+            moved.append(move_axis(full, 0, checked_axis(target, aval.ndim, where)))
+        return flat.out_tree.unflatten(moved)
 
     return vmapped

@@ -26,7 +26,7 @@ from fxflow.core.ir.primitive import Primitive, table
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.eager import host_plan, runs_on_host
 from fxflow.core.runtime.execute import compile_graph
-from fxflow.core.spmd.partition import common_place, mesh_in
+from fxflow.core.spmd.partition import common_placement, mesh_in
 from fxflow.lax.families import Elementwise
 from tests.conformance.harness import Sample, array
 
@@ -181,11 +181,11 @@ def prepared(graph: Graph, arrays: Sequence[Array]) -> Callable[..., list[Array]
       graph: to run.
       arrays: like those it will be called with.
     """
-    placeds = [a._placed for a in arrays]
-    placement, committed = common_place(placeds, graph.name, mesh_in(graph))
+    arg_types = [a._type for a in arrays]
+    placement, committed = common_placement(arg_types, graph.name, mesh_in(graph))
     if runs_on_host(graph, placement):
         return host_plan(graph, placement, committed)
-    program = compile_graph(graph, placeds, name=graph.name, options=QUICK)
+    program = compile_graph(graph, arg_types, name=graph.name, options=QUICK)
     return lambda *given: program(given)
 
 
@@ -197,7 +197,7 @@ def run_graph(graph: Graph, arrays: Sequence[Array]) -> list[Any]:
 
 def compiled(graph: Graph, arrays: Sequence[Array]) -> list[Any]:
     """Runs a graph with XLA."""
-    program = compile_graph(graph, [a._placed for a in arrays], name=graph.name)
+    program = compile_graph(graph, [a._type for a in arrays], name=graph.name)
     return [np.asarray(host_of(a)) for a in program(arrays)]
 
 

@@ -154,7 +154,7 @@ def _laid_out(api: Api, program: Program, arguments: Sequence[Any]) -> list[Any]
     """The arguments over eight devices, divided along axes that the seed picks."""
     rng = np.random.default_rng(program.seed)
     mesh = api.root.make_mesh((2, 4), ("a", "b"))
-    placed = []
+    array_type = []
     for argument in arguments:
         spec: list[Any] = [None] * argument.ndim
         names = {"a": 2, "b": 4}
@@ -166,8 +166,8 @@ def _laid_out(api: Api, program: Program, arguments: Sequence[Any]) -> list[Any]
         while spec and spec[-1] is None and rng.random() < 0.5:
             spec.pop()  # one layout has several spellings
         sharding = api.root.NamedSharding(mesh, api.root.P(*spec))
-        placed.append(api.root.device_put(argument, sharding))
-    return placed
+        array_type.append(api.root.device_put(argument, sharding))
+    return array_type
 
 
 def sharded(api: Api, program: Program, arguments: Sequence[Any]) -> Answer:

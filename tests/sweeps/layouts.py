@@ -23,7 +23,7 @@ def _parts(length: int) -> int:
 
 def _put(call: Call, arrays: Sequence[Any], mesh: Any, entries: Entries) -> list[Any]:
     """The operands, laid out where that is possible, else copied to all devices."""
-    placed = []
+    array_type = []
     for array in arrays:
         spec = P(*entries(array.shape))
         where = NamedSharding(mesh, spec)
@@ -31,8 +31,8 @@ def _put(call: Call, arrays: Sequence[Any], mesh: Any, entries: Entries) -> list
             where.shard_shape(array.shape)
         except ValueError:
             where = NamedSharding(mesh, P())
-        placed.append(fxflow.device_put(array, where))
-    return placed
+        array_type.append(fxflow.device_put(array, where))
+    return array_type
 
 
 def _first_axis(shape: tuple[int, ...]) -> tuple[Any, ...]:
@@ -62,15 +62,15 @@ def _shapes(arrays: Sequence[Any]) -> list[tuple[int, ...]]:
 def first(call: Call, arrays: Sequence[Any]) -> Run:
     """The first axes are divided, and specs end in None."""
     mesh = _row([s[0] for s in _shapes(arrays)])
-    placed = _put(call, arrays, mesh, _first_axis)
-    return lambda: call.run(*placed)
+    array_type = _put(call, arrays, mesh, _first_axis)
+    return lambda: call.run(*array_type)
 
 
 def last(call: Call, arrays: Sequence[Any]) -> Run:
     """The last axes are divided."""
     mesh = _row([s[-1] for s in _shapes(arrays)])
-    placed = _put(call, arrays, mesh, _last_axis)
-    return lambda: call.run(*placed)
+    array_type = _put(call, arrays, mesh, _last_axis)
+    return lambda: call.run(*array_type)
 
 
 def two(call: Call, arrays: Sequence[Any]) -> Run:
@@ -79,16 +79,16 @@ def two(call: Call, arrays: Sequence[Any]) -> Run:
     y = min(_parts(widest[0]), 4)
     x = max(n for n in range(1, 8 // y + 1) if widest[-1] % n == 0)
     mesh = fxflow.make_mesh((y, x), ("y", "x"))
-    placed = _put(call, arrays, mesh, _two_axes)
-    return lambda: call.run(*placed)
+    array_type = _put(call, arrays, mesh, _two_axes)
+    return lambda: call.run(*array_type)
 
 
 def copied(call: Call, arrays: Sequence[Any]) -> Run:
     """Each device has a copy of the first operand; the others are anywhere."""
     mesh = fxflow.make_mesh((4,), ("x",))
     one, *others = arrays
-    placed = [fxflow.device_put(one, NamedSharding(mesh, P())), *others]
-    return lambda: call.run(*placed)
+    array_type = [fxflow.device_put(one, NamedSharding(mesh, P())), *others]
+    return lambda: call.run(*array_type)
 
 
 def uneven(call: Call, arrays: Sequence[Any]) -> Run:
@@ -113,7 +113,7 @@ def manual(call: Call, arrays: Sequence[Any]) -> Run:
     """Inside a `shard_map` over one axis of a mesh; the other one divides operands."""
     parts = max(n for n in (1, 2, 3, 4) if all(s[-1] % n == 0 for s in _shapes(arrays)))
     mesh = fxflow.make_mesh((2, parts), ("y", "x"))
-    placed = _put(call, arrays, mesh, _last_axis)
+    array_type = _put(call, arrays, mesh, _last_axis)
     inside = fxflow.shard_map(
         lambda *arrays: call.run(*arrays),
         mesh=mesh,
@@ -122,7 +122,7 @@ def manual(call: Call, arrays: Sequence[Any]) -> Run:
         axis_names={"y"},
         check=False,
     )
-    return lambda: inside(*placed)
+    return lambda: inside(*array_type)
 
 
 def compiled(layout: Callable[[Call, Sequence[Any]], Run]) -> Any:

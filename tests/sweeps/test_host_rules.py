@@ -22,7 +22,7 @@ from fxflow.core.ir.graph import Graph, Node, Var
 from fxflow.core.ir.primitive import table
 from fxflow.core.runtime.eager import host_plan, runs_on_host
 from fxflow.core.runtime.execute import compile_graph
-from fxflow.core.spmd.partition import common_place, mesh_in
+from fxflow.core.spmd.partition import common_placement, mesh_in
 from fxflow.errors import DtypeError
 from fxflow.lax.families import Elementwise, kind
 from tests.conformance import cases
@@ -87,11 +87,11 @@ ELEMENTWISE = [
 
 def both_ways(graph: Graph, arrays: Any) -> list[tuple[Any, Any]]:
     """NumPy's and XLA's results of a graph."""
-    placeds = [a._placed for a in arrays]
-    placement, committed = common_place(placeds, graph.name, mesh_in(graph))
+    arg_types = [a._type for a in arrays]
+    placement, committed = common_placement(arg_types, graph.name, mesh_in(graph))
     assert runs_on_host(graph, placement)
     by_numpy = host_plan(graph, placement, committed)(*arrays)
-    by_xla = compile_graph(graph, placeds, name=graph.name)(arrays)
+    by_xla = compile_graph(graph, arg_types, name=graph.name)(arrays)
     return [
         (np.asarray(host_of(a)), np.asarray(host_of(b)))
         for a, b in zip(by_numpy, by_xla, strict=True)
@@ -185,7 +185,9 @@ def filled(value: Any, rng: np.random.Generator, integers: bool) -> Any:
 def test_others(case: cases.Case) -> None:
     made = cases.problem(case)
     graph, arrays = cases.trace(made.function, made.args)
-    placement, _ = common_place([a._placed for a in arrays], graph.name, mesh_in(graph))
+    placement, _ = common_placement(
+        [a._type for a in arrays], graph.name, mesh_in(graph)
+    )
     if not runs_on_host(graph, placement):
         return
     rng = np.random.default_rng(zlib.crc32(case.id.encode()))

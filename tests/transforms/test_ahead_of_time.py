@@ -109,15 +109,15 @@ def test_results_in_host_memory(mesh):
     away = NamedSharding(mesh, P("x"), memory_kind=HOST)
     args = like(mesh, "x"), like(mesh)
     compiled, text = compiled_for(lambda a, b: a @ b, *args, out_shardings=away)
-    (placed,) = compiled.program.out_placeds
-    assert placed.placement.sharding == away
+    (array_type,) = compiled.program.out_types
+    assert array_type.placement.sharding == away
     assert "S(5)" in text
     if mesh.flat[0].platform != "cpu":
         assert sizes_of(compiled, "output") == (0, WHOLE // 2)
         assert "copy-start" in text
     put = lambda a, b: fxflow.device_put(a @ b, memory.Space.Host)
-    (placed,) = compiled_for(put, *args)[0].program.out_placeds
-    assert placed.placement.offloaded == HOST
+    (array_type,) = compiled_for(put, *args)[0].program.out_types
+    assert array_type.placement.offloaded == HOST
 
 
 def test_arguments_in_host_memory(accelerator):
@@ -131,7 +131,7 @@ def test_arguments_in_host_memory(accelerator):
         compiled, text = compiled_for(fun, weights, like(mesh, "x"))
         assert sizes_of(compiled, "argument") == (WHOLE // 2, WHOLE // 2)
         assert "S(5)} parameter(0)" in text and "copy-start" in text
-        assert compiled.program.out_placeds[0].placement.offloaded is None
+        assert compiled.program.out_types[0].placement.offloaded is None
 
 
 def test_slices_of_arguments_in_host_memory(accelerator):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array_type import Placed, placed_on
+from fxflow.core.arrays.array_type import ArrayType, type_on
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.source import at_fault
 from fxflow.devices import DeletedBufferError, buffers, dlpack
@@ -57,29 +57,29 @@ class Array(ArrayInterface):
     DLPack. Never modified in place: `x.at[i].set(v)` returns a new array.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_host", "_placed")
+    __slots__ = ("__weakref__", "_buffer", "_host", "_type")
 
     _buffer: Any
     _host: np.ndarray[Any, Any]
-    _placed: Placed
+    _type: ArrayType
     # NumPy must leave `ndarray + Array` to us.
     __array_priority__ = 100
 
-    def __init__(self, buffer: Any, placed: Placed) -> None:
-        if type(placed) is not Placed:
+    def __init__(self, buffer: Any, array_type: ArrayType) -> None:
+        if type(array_type) is not ArrayType:
             raise ArgumentError(
                 "arrays are made of data by fxflow.numpy.array, or of a shape and a "
                 "dtype by fxflow.numpy.zeros or empty, not by the class"
             )
         self._buffer = buffer
-        self._placed = placed
+        self._type = array_type
 
     # -- type --------------------------------------------------------------------------
 
     @property
     def aval(self) -> Aval:
         """The type: shape, dtype, weakness."""
-        return self._placed.aval
+        return self._type.aval
 
     @property
     def shape(self) -> Shape:
@@ -116,18 +116,18 @@ class Array(ArrayInterface):
         """Whether the dtype yields in promotion."""
         return self.aval.weak_type
 
-    # -- place -------------------------------------------------------------------------
+    # -- devices -----------------------------------------------------------------------
 
     @property
     def device(self) -> Any:
         """The device that holds the array; its sharding, if it lies on several."""
-        placement = self._placed.placement
+        placement = self._type.placement
         return placement.device if placement.is_single else placement.sharding
 
     @property
     def sharding(self) -> Any:
         """Which device holds which part."""
-        return self._placed.placement.sharding
+        return self._type.placement.sharding
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -142,7 +142,7 @@ class Array(ArrayInterface):
     @property
     def addressable_shards(self) -> list[Shard]:
         """The parts that lie on devices of this process, in the devices' order."""
-        placement = self._placed.placement
+        placement = self._type.placement
         shape = self.aval.shape
         indices = placement.sharding.devices_indices_map(shape)
         part = Aval(placement.sharding.shard_shape(shape), self.aval.dtype)
@@ -159,7 +159,7 @@ class Array(ArrayInterface):
                 copies[device],
                 Array(
                     piece,
-                    placed_on(part, buffers.part_placement(placement, device), True),
+                    type_on(part, buffers.part_placement(placement, device), True),
                 ),
             )
             for device, piece in zip(
@@ -185,16 +185,16 @@ class Array(ArrayInterface):
 
     def devices(self) -> set[Any]:
         """Returns the set of devices that hold parts of the array."""
-        return set(self._placed.placement.devices)
+        return set(self._type.placement.devices)
 
     @property
     def committed(self) -> bool:
         """Whether the array was put on its device on request (it then stays there)."""
-        return self._placed.committed
+        return self._type.committed
 
     def platform(self) -> str:
         """Returns the name of the platform: `cpu`, `gpu` or `tpu`."""
-        return str(self._placed.placement.platform)
+        return str(self._type.placement.platform)
 
     def block_until_ready(self) -> Array:
         """Waits until the value is computed; returns the array."""
@@ -283,7 +283,7 @@ class Array(ArrayInterface):
                 f"{self.aval} holds PRNG keys, for which DLPack has no dtype: export "
                 "fxflow.random.key_data of them"
             )
-        if len(self._placed.placement.devices) > 1:
+        if len(self._type.placement.devices) > 1:
             raise BufferError(
                 f"{self.aval} lies on several devices ({self.sharding}), which DLPack "
                 "cannot describe: export the parts, x.addressable_shards[i].data, or "
@@ -363,12 +363,12 @@ class Array(ArrayInterface):
         return _restore, (np.array(self._value()), weak, None)
 
     def __deepcopy__(self, memo: Any) -> Array:
-        placed = self._placed
-        here = placed.placement
+        array_type = self._type
+        here = array_type.placement
         if here.is_host:
-            return from_host(np.array(host_of(self)), placed)
+            return from_host(np.array(host_of(self)), array_type)
         return Array(
-            buffers.move(self.aval.physical, buffer_of(self), here, here), placed
+            buffers.move(self.aval.physical, buffer_of(self), here, here), array_type
         )
 
     def __copy__(self) -> Array:
@@ -411,16 +411,16 @@ class Array(ArrayInterface):
 LARGE = 1 << 20
 
 
-def from_host(value: np.ndarray[Any, Any], placed: Placed) -> Array:
+def from_host(value: np.ndarray[Any, Any], array_type: ArrayType) -> Array:
     """Wraps a NumPy array that nobody else will write to.
 
     Args:
       value: the elements (of the physical type, for keys).
-      placed: type and place; the place is the host's.
+      array_type: its placement is the host's.
     """
     self = object.__new__(Array)
     self._host = value
-    self._placed = placed
+    self._type = array_type
     return self
 
 
@@ -437,12 +437,14 @@ def host_of(array: Array) -> np.ndarray[Any, Any]:
         buffer = array._buffer
     except AttributeError:
         raise array._deleted() from None
-    placed = array._placed
+    array_type = array._type
     try:
         value: np.ndarray[Any, Any] = (
             buffers.to_host(buffer)
-            if placed.placement.is_single
-            else buffers.gather_to_host(placed.aval.physical, buffer, placed.placement)
+            if array_type.placement.is_single
+            else buffers.gather_to_host(
+                array_type.aval.physical, buffer, array_type.placement
+            )
         )
     except DeletedBufferError:
         raise array._deleted() from None
@@ -460,13 +462,15 @@ def buffer_of(array: Array) -> Any:
         value = array._host
     except AttributeError:
         raise array._deleted() from None
-    placed = array._placed
+    array_type = array._type
     if value.nbytes >= LARGE and not buffers.can_alias(value):
         # Whole at once, so that nobody holds the host's memory any longer.
-        array._buffer = buffers.put_copy(placed.aval.physical, value, placed.placement)
+        array._buffer = buffers.put_copy(
+            array_type.aval.physical, value, array_type.placement
+        )
         del array._host
         return array._buffer
-    buffer = buffers.put(placed.aval.physical, value, placed.placement)
+    buffer = buffers.put(array_type.aval.physical, value, array_type.placement)
     array._buffer = buffer
     return buffer
 
@@ -510,10 +514,10 @@ def _restore(value: np.ndarray[Any, Any], weak_type: bool, dtype: Any) -> Array:
         aval = Aval(value.shape, dtype)
     else:
         aval = Aval(value.shape, value.dtype, weak_type)
-    placed = placed_on(aval)
-    if placed.placement.is_host:
-        return from_host(value, placed)
-    return Array(buffers.put(aval.physical, value, placed.placement), placed)
+    array_type = type_on(aval)
+    if array_type.placement.is_host:
+        return from_host(value, array_type)
+    return Array(buffers.put(aval.physical, value, array_type.placement), array_type)
 
 
 def put_host(value: np.ndarray[Any, Any], aval: Aval) -> Array:

@@ -1,4 +1,4 @@
-"""A type together with its place: what a compiled program is chosen by.
+"""A type together with its placement: what a compiled program is chosen by.
 
 Interned like types, so that the key of a call is a tuple of object identities.
 """
@@ -12,7 +12,7 @@ from fxflow.core.source import at_fault
 from fxflow.devices import OutOfMemoryError, buffers, memory
 
 
-class Placed:
+class ArrayType:
     """Type, placement and whether the user asked for that placement.
 
     Attributes:
@@ -39,7 +39,7 @@ class Placed:
 
     @property
     def handler(self) -> Any:
-        """What the runtime calls to wrap a raw result of this type and place."""
+        """What the runtime calls to wrap a raw result of this type and placement."""
         try:
             return self._handler
         except AttributeError:
@@ -52,12 +52,12 @@ class Placed:
         return f"{self.aval}@{self.placement}"
 
 
-def placed_on(aval: Aval, placement: Any = None, committed: bool = False) -> Placed:
-    """Returns the one `Placed` of these parts.
+def type_on(aval: Aval, placement: Any = None, committed: bool = False) -> ArrayType:
+    """Returns the one `ArrayType` of these parts.
 
     Args:
       aval: the type.
-      placement: the place; None is the default device.
+      placement: None is the default device's.
       committed: whether operations must stay there.
 
     Raises:
@@ -68,8 +68,8 @@ def placed_on(aval: Aval, placement: Any = None, committed: bool = False) -> Pla
     table = placement.table
     known = table.get((aval, committed))
     if known is None:
-        known = table[aval, committed] = Placed(aval, placement, committed)
-    result: Placed = known
+        known = table[aval, committed] = ArrayType(aval, placement, committed)
+    result: ArrayType = known
     return result
 
 
@@ -84,4 +84,4 @@ def require_room(shape: Shape, dtype: Any) -> None:
       ShapeError: it is larger than any memory.
       OutOfMemoryError: the machine does not have the memory for it.
     """
-    placed_on(Aval(shape, dtype))
+    type_on(Aval(shape, dtype))

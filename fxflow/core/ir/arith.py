@@ -41,7 +41,7 @@ def constant(value: Any, dtype: Any, weak_type: bool = False) -> Array:
         known = _constants.get(key)
     except TypeError:  # an array cannot be a key
         return _made(value, dtype, weak_type)
-    if known is None or known._placed.placement is not buffers.default_placement():
+    if known is None or known._type.placement is not buffers.default_placement():
         known = _constants.keep(key, _made(value, dtype, weak_type))
     return known
 

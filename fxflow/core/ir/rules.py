@@ -65,12 +65,12 @@ class HostRules:
         return call
 
     def plan(
-        self, placeds: Sequence[Any], params: dict[str, Any]
+        self, arg_types: Sequence[Any], params: dict[str, Any]
     ) -> Callable[..., Any] | None:
         """Returns an own way to run eagerly, or None for the usual one.
 
         Args:
-          placeds: types and places of the arguments.
+          arg_types: of the arguments.
           params: as bound.
 
         Returns:

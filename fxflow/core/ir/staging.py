@@ -110,15 +110,15 @@ class GraphTrace(Trace):
             for a in args
         ]
         out = primitive.types([a.aval for a in atoms], params)
-        place = source.here()
+        line = source.here()
         if primitive.multi:
             variables = [Var(aval) for aval in out]
             self.nodes.append(
-                Node(primitive, atoms, variables, params, place, state.scope)
+                Node(primitive, atoms, variables, params, line, state.scope)
             )
             return [GraphTracer(self, var) for var in variables]
         var = Var(out)
-        self.nodes.append(Node(primitive, atoms, (var,), params, place, state.scope))
+        self.nodes.append(Node(primitive, atoms, (var,), params, line, state.scope))
         return GraphTracer(self, var)
 
     def finish(

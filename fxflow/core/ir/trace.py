@@ -259,5 +259,5 @@ def leaked(tracer: Tracer) -> LeakedTracerError:
         f"a traced value {tracer.aval} is used outside the transformed function that "
         f"made it. {tracer.origin()} It was probably stored in a global, an attribute "
         "or a list: return it from the function instead (fxflow.config.check_leaks "
-        "finds the place)."
+        "finds the line)."
     )

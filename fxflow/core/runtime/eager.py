@@ -1,10 +1,9 @@
 """Running operations at once.
 
 A *plan* runs one operation, or one whole library function, on arguments of given types
-and places. On the CPU a small plan is NumPy: host memory is device memory there, and
-NumPy's rule of an operation gives what XLA gives, in a microsecond and without
-compiling. Any other plan is a compiled program. `runs_on_host` is the one place that
-decides.
+and placements. On the CPU a small plan is NumPy: host memory is device memory there,
+and NumPy's rule of an operation gives what XLA gives, in a microsecond and without
+compiling. Any other plan is a compiled program. `runs_on_host` decides.
 
 A library function (`@library`) called with concrete arrays is one plan; under any other
 interpreter it just runs, and its operations land where they belong.
@@ -24,7 +23,7 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow.core import caches, source, tree
-from fxflow.core.arrays import Array, Aval, Placed, Shape, as_array, dtypes, placed_on
+from fxflow.core.arrays import Array, ArrayType, Aval, Shape, as_array, dtypes, type_on
 from fxflow.core.arrays.array import host_of, put_host
 from fxflow.core.caches import Cache
 from fxflow.core.ir.graph import Graph, Literal, Node, Var
@@ -32,7 +31,7 @@ from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import State, Trace, Tracer, leaked, state
 from fxflow.core.runtime.execute import Program, check_finite, compile_graph
-from fxflow.core.spmd.partition import common_place, mesh_in
+from fxflow.core.spmd.partition import common_placement, mesh_in
 from fxflow.devices.buffers import default_placement
 from fxflow.devices.process import forked_error, on_fork
 from fxflow.errors import NonFiniteError
@@ -52,7 +51,7 @@ class EvalTrace(Trace):
     """Runs each operation at once.
 
     Attributes:
-      plans: how, for each operation and types and places of its arguments.
+      plans: how, for each operation and types and placements of its arguments.
     """
 
     __slots__ = ("plans",)
@@ -65,10 +64,10 @@ class EvalTrace(Trace):
     ) -> Any:
         """Runs one operation; see `Trace.process`."""
         arrays = [a if type(a) is Array else _concrete(a) for a in args]
-        key = (primitive, *[a._placed for a in arrays], *params.items())
+        key = (primitive, *[a._type for a in arrays], *params.items())
         plan = self.plans.get(key)
         if plan is None:
-            plan = _primitive_plan(primitive, [a._placed for a in arrays], params)
+            plan = _primitive_plan(primitive, [a._type for a in arrays], params)
             self.plans.keep(key, plan)
         return plan(*arrays)
 
@@ -216,17 +215,17 @@ def runs_on_host(graph: Graph, placement: Any) -> bool:
     return True
 
 
-class _HostTypes(Cache[tuple[Placed, Shape], Placed | None]):
-    """Types and places of what NumPy makes of a host array without a plan.
+class _HostTypes(Cache[tuple[ArrayType, Shape], ArrayType | None]):
+    """Types and placements of what NumPy makes of a host array without a plan.
 
-    From the type and place of the array and the new shape; None where it is not NumPy
-    that runs operations. For functions that are quicker than a plan: indexing and
-    reshaping, whose results keep the dtype.
+    From the type of the array and the new shape; None where it is not NumPy that runs
+    operations. For functions that are quicker than a plan: indexing and reshaping,
+    whose results keep the dtype.
     """
 
     __slots__ = ()
 
-    def __missing__(self, key: tuple[Placed, Shape]) -> Placed | None:
+    def __missing__(self, key: tuple[ArrayType, Shape]) -> ArrayType | None:
         source, shape = key
         aval = source.aval
         if (
@@ -236,37 +235,37 @@ class _HostTypes(Cache[tuple[Placed, Shape], Placed | None]):
         ):
             return None
         aval = Aval(shape, aval.dtype, aval.weak_type)
-        return self.keep(key, placed_on(aval, source.placement, source.committed))
+        return self.keep(key, type_on(aval, source.placement, source.committed))
 
 
 host_types = _HostTypes("types of host data")
 
 
 def _primitive_plan(
-    primitive: Primitive, placeds: Sequence[Placed], params: dict[str, Any]
+    primitive: Primitive, arg_types: Sequence[ArrayType], params: dict[str, Any]
 ) -> Plan:
-    own = primitive.plan(placeds, params)
+    own = primitive.plan(arg_types, params)
     if own is not None:
         return own
-    inputs = [Var(p.aval) for p in placeds]
-    outputs = [Var(a) for a in primitive.out_avals([p.aval for p in placeds], params)]
+    inputs = [Var(p.aval) for p in arg_types]
+    outputs = [Var(a) for a in primitive.out_avals([p.aval for p in arg_types], params)]
     node = Node(primitive, inputs, outputs, params)
     graph = Graph(inputs, [node], outputs, primitive.name)
-    return graph_plan(graph, placeds, primitive.name, single=not primitive.multi)
+    return graph_plan(graph, arg_types, primitive.name, single=not primitive.multi)
 
 
 def graph_plan(
-    graph: Graph, placeds: Sequence[Placed], name: str, single: bool = False
+    graph: Graph, arg_types: Sequence[ArrayType], name: str, single: bool = False
 ) -> Plan:
     """Returns a function from arrays (one for each input) to the list of results.
 
     Args:
       graph: to run.
-      placeds: types and places of the arguments.
+      arg_types: of the arguments.
       name: for messages and profiles.
       single: whether it returns the only result itself.
     """
-    placement, committed = common_place(placeds, name, mesh_in(graph))
+    placement, committed = common_placement(arg_types, name, mesh_in(graph))
     check = config.debug_nans or config.debug_infs
     plan: Plan
     if runs_on_host(graph, placement):
@@ -274,7 +273,7 @@ def graph_plan(
         if single and not check:
             return plan
     else:
-        plan = _CompiledPlan(graph, placeds, name)
+        plan = _CompiledPlan(graph, arg_types, name)
 
     def checked(*arrays: Array) -> Any:
         outs: list[Array] = plan(*arrays)
@@ -297,14 +296,14 @@ class _CompiledPlan:
     disk, when they are needed again.
     """
 
-    __slots__ = ("_graph", "_name", "_placeds", "_program")
+    __slots__ = ("_arg_types", "_graph", "_name", "_program")
 
-    def __init__(self, graph: Graph, placeds: Sequence[Placed], name: str) -> None:
-        self._graph, self._placeds, self._name = graph, placeds, name
+    def __init__(self, graph: Graph, arg_types: Sequence[ArrayType], name: str) -> None:
+        self._graph, self._arg_types, self._name = graph, arg_types, name
         self._program: Program | None = self._compile()
 
     def _compile(self) -> Program:
-        program = compile_graph(self._graph, self._placeds, name=self._name)
+        program = compile_graph(self._graph, self._arg_types, name=self._name)
         self._program = program
         _programs[self] = None
         while len(_programs) > MAX_PROGRAMS:
@@ -401,7 +400,7 @@ def host_plan(
             views.update(node.outputs)
     results = []
     for i, atom in enumerate(graph.outputs):
-        scope[f"p{i}"] = placed_on(atom.aval, placement, committed)
+        scope[f"p{i}"] = type_on(atom.aval, placement, committed)
         value = read(atom)
         if type(atom) is Literal or not atom.aval.ndim:
             value = f"asarray({value})"
@@ -410,7 +409,7 @@ def host_plan(
         lines += [
             f"r{i} = new(Array)",
             f"r{i}._host = {value}",
-            f"r{i}._placed = p{i}",
+            f"r{i}._type = p{i}",
         ]
         results.append(f"r{i}")
     head = ", ".join(arguments)
@@ -481,7 +480,7 @@ def library(*static: str) -> Callable[[F], F]:
                     if type(a) is not Array:
                         break
                 else:
-                    plan = plans.get(tuple([a._placed for a in args]))
+                    plan = plans.get(tuple([a._type for a in args]))
                     if plan is not None:
                         return plan(*args)
             key: list[Any] = []
@@ -490,7 +489,7 @@ def library(*static: str) -> Callable[[F], F]:
             beside = (*args, *kwargs.values()) if kwargs else args
             for i, a in enumerate(args):
                 if type(a) is Array:
-                    add(a._placed)
+                    add(a._type)
                     arrays.append(a)
                 elif i in fixed_positions:
                     add(type(a))
@@ -566,11 +565,11 @@ def _classify(
     """
     kind = type(value)
     if kind is Array:
-        key.append(value._placed)
+        key.append(value._type)
         arrays.append(value)
     elif kind in _SCALARS:
         array = _number(value, kind, bool(_wide_kinds(beside)))
-        key.append(array._placed)
+        key.append(array._type)
         if kind is int:
             # Whether it fits a narrow dtype is found out when the plan is made.
             key.append(_size_class(value))
@@ -588,7 +587,7 @@ def _classify(
         value, "__fxflow_array__"
     ):
         array = _host_data(value, _wide_kinds(beside))
-        key.append(array._placed)
+        key.append(array._type)
         arrays.append(array)
     else:
         key.append(kind)
@@ -608,7 +607,7 @@ _SIZES = tuple(
     for bits in range(65)
 )
 
-_numbers: Cache[Any, Placed] = Cache("types of Python numbers")
+_numbers: Cache[Any, ArrayType] = Cache("types of Python numbers")
 
 
 def _wide_kinds(values: Sequence[Any]) -> str:
@@ -653,22 +652,22 @@ def _host_data(value: Any, kinds: str) -> Array:
 def _number(value: Any, kind: type, wide: bool) -> Array:
     """Returns a Python number as a weak 0-d array; `as_array` without its questions."""
     where = default_placement()
-    placed = _numbers.get((kind, where, wide))
+    array_type = _numbers.get((kind, where, wide))
     try:
-        if placed is None or not where.is_host:
+        if array_type is None or not where.is_host:
             dtype = dtypes.default(kind, wide=wide or None)
             dtypes.of_python(value, dtype)
             aval = Aval((), dtype, kind is not bool)
             array = put_host(np.array(value, dtype), aval)
-            _numbers[kind, where, wide] = array._placed
+            _numbers[kind, where, wide] = array._type
             return array
-        host = np.array(value, placed.aval.dtype)
+        host = np.array(value, array_type.aval.dtype)
     except OverflowError:
         dtypes.of_python(value)  # says it in words
         raise
     made: Array = _new(Array)
     made._host = host
-    made._placed = placed
+    made._type = array_type
     return made
 
 
@@ -729,8 +728,8 @@ def _library_plan(
     constants = [as_array(c) for c in consts]
     treedef = structure[0]
     single = tree.treedef_is_leaf(treedef)
-    placeds = [a._placed for a in (*constants, *arrays)]
-    plan = graph_plan(graph, placeds, name, single)
+    arg_types = [a._type for a in (*constants, *arrays)]
+    plan = graph_plan(graph, arg_types, name, single)
     if constants:
         plan = functools.partial(plan, *constants)
     if single:

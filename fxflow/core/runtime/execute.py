@@ -1,7 +1,7 @@
 """Compiled graphs, ready to be called with arrays.
 
-A `Program` is a graph compiled for a place. Calling it moves what lies elsewhere, hands
-the runtime its buffers and wraps the results.
+A `Program` is a graph compiled for a placement. Calling it moves what lies elsewhere,
+hands the runtime its buffers and wraps the results.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fxflow._config import config
-from fxflow.core.arrays import Array, Placed, buffer_of, dtypes, host_of, placed_on
+from fxflow.core.arrays import Array, ArrayType, buffer_of, dtypes, host_of, type_on
 from fxflow.core.arrays.array import require_alive
 from fxflow.core.ir.graph import Graph, Node, Var
 from fxflow.core.ir.primitive import table
@@ -32,20 +32,20 @@ _get_buffer = attrgetter("_buffer")
 
 
 class Program:
-    """A graph compiled for a place.
+    """A graph compiled for a placement.
 
     Attributes:
       executable: the runtime's.
       placements: where each argument must be.
       calls_python: whether it does; then a call waits for its end.
-      out_placeds: types and places of the results.
+      out_types: types and placements of the results.
       text: the StableHLO module.
     """
 
     __slots__ = (
         "calls_python",
         "executable",
-        "out_placeds",
+        "out_types",
         "placements",
         "run",
         "text",
@@ -55,13 +55,13 @@ class Program:
         self,
         executable: Executable,
         placements: Sequence[Any],
-        out_placeds: Sequence[Placed],
+        out_types: Sequence[ArrayType],
         text: str,
         calls_python: bool = False,
     ) -> None:
         self.executable = executable
         self.placements = tuple(placements)
-        self.out_placeds = tuple(out_placeds)
+        self.out_types = tuple(out_types)
         self.text = text
         self.calls_python = calls_python
         self.run = self._waiting_runner() if calls_python else self._runner()
@@ -69,19 +69,21 @@ class Program:
     def _runner(self) -> Callable[[list[Any]], list[Array]]:
         """Returns the cheapest function from buffers to arrays."""
         start = self.executable.launch
-        placeds = self.out_placeds
-        handlers = [placed.handler for placed in placeds]
-        if len(placeds) == 1:
-            (placed,) = placeds
+        arg_types = self.out_types
+        handlers = [array_type.handler for array_type in arg_types]
+        if len(arg_types) == 1:
+            (array_type,) = arg_types
 
             def run_one(raw: list[Any]) -> list[Array]:
-                return [Array(start(raw).consume_with_handlers(handlers)[0], placed)]
+                return [
+                    Array(start(raw).consume_with_handlers(handlers)[0], array_type)
+                ]
 
             return run_one
 
         def run(raw: list[Any]) -> list[Array]:
             outs = start(raw).consume_with_handlers(handlers)
-            return list(map(Array, outs, placeds))
+            return list(map(Array, outs, arg_types))
 
         return run
 
@@ -91,15 +93,15 @@ class Program:
         It waits for the end, and raises what the Python function raised.
         """
         start = self.executable.launch
-        placeds = self.out_placeds
-        handlers = [placed.handler for placed in placeds]
+        arg_types = self.out_types
+        handlers = [array_type.handler for array_type in arg_types]
 
         def run(raw: list[Any]) -> list[Array]:
             results = start(raw, with_tokens=True)
             token = results.consume_token()
             outs = results.consume_with_handlers(handlers)
             wait_for(token)
-            return list(map(Array, outs, placeds))
+            return list(map(Array, outs, arg_types))
 
         return run
 
@@ -112,7 +114,7 @@ class Program:
         require_not_forked()
         raw = []
         for array, placement in zip(arrays, self.placements, strict=True):
-            if array._placed.placement is placement:
+            if array._type.placement is placement:
                 raw.append(buffer_of(array))
             else:
                 raw.append(buffer_at(array, placement))
@@ -125,8 +127,8 @@ class Program:
 
 
 def buffer_at(array: Array, placement: Any) -> Any:
-    """Returns a buffer of the array's elements at a place, copied there if need be."""
-    source = array._placed.placement
+    """Returns a buffer of the elements at a placement, copied there if need be."""
+    source = array._type.placement
     if source is placement:
         return buffer_of(array)
     aval = array.aval.physical
@@ -150,7 +152,7 @@ def buffer_at(array: Array, placement: Any) -> Any:
 
 def _reshard(array: Array, placement: Any) -> Any:
     aval = array.aval
-    key = ("reshard", array._placed, placement)
+    key = ("reshard", array._type, placement)
     program = placement.table.get(key)
     if program is None:
         var, out = Var(aval), Var(aval)
@@ -158,7 +160,7 @@ def _reshard(array: Array, placement: Any) -> Any:
         node = Node(table["device_put"], [var], [out], params)
         program = placement.table[key] = compile_graph(
             Graph([var], [node], [out], "reshard"),
-            [array._placed],
+            [array._type],
             name="reshard",
             out_shardings=[placement.sharding],
         )
@@ -167,34 +169,34 @@ def _reshard(array: Array, placement: Any) -> Any:
 
 def compile_graph(
     graph: Graph,
-    placeds: Sequence[Placed],
+    arg_types: Sequence[ArrayType],
     *,
     name: str,
     out_shardings: Sequence[Any] = (),
     options: Mapping[str, Any] | None = None,
 ) -> Program:
-    """Compiles a graph for arguments of given types and places.
+    """Compiles a graph for arguments of given types and placements.
 
     Args:
       graph: to compile.
-      placeds: types and places of the arguments.
+      arg_types: of the arguments.
       name: of the program.
       out_shardings: of the results; none: the compiler decides.
       options: the compiler's, by name.
     """
-    lowered = LoweredProgram(graph, placeds, name=name, out_shardings=out_shardings)
+    lowered = LoweredProgram(graph, arg_types, name=name, out_shardings=out_shardings)
     return lowered.compile(options)
 
 
 class LoweredProgram:
-    """A graph as StableHLO for arguments of given types and places.
+    """A graph as StableHLO for arguments of given types and placements.
 
     It is how every graph becomes a program: that of an eager operation, of `jit`, of
     `pmap`.
 
     Args:
       graph: to compile.
-      placeds: types and places of the arguments.
+      arg_types: of the arguments.
       name: of the program.
       module_name: of the StableHLO module; None: the same.
       platform: to lower for; None is that of the arguments.
@@ -224,7 +226,7 @@ class LoweredProgram:
     def __init__(
         self,
         graph: Graph,
-        placeds: Sequence[Placed],
+        arg_types: Sequence[ArrayType],
         *,
         name: str,
         module_name: str | None = None,
@@ -236,14 +238,16 @@ class LoweredProgram:
         self._graph, self._name = graph, name
         # A result that is wanted on one device has the program run there.
         results = [
-            placed_on(aval, buffers.placement(where.devices[0]), True)
+            type_on(aval, buffers.placement(where.devices[0]), True)
             for aval, where in zip(graph.out_avals, out_shardings, strict=False)
             if isinstance(where, SingleDeviceSharding)
         ]
-        self.placement, self._committed = partition.common_place(
-            [*placeds, *results], name, partition.mesh_in(graph) or mesh
+        self.placement, self._committed = partition.common_placement(
+            [*arg_types, *results], name, partition.mesh_in(graph) or mesh
         )
-        self._placements = [partition.place_of(p, self.placement) for p in placeds]
+        self._placements = [
+            partition.argument_placement(p, self.placement) for p in arg_types
+        ]
         several = not self.placement.is_single
         kinds = [p.offloaded for p in self._placements]
         wanted = wanted_of(graph, self._placements, out_shardings)
@@ -293,10 +297,10 @@ class LoweredProgram:
                 where = wanted[i] or describe(mesh, found[i], len(aval.physical.shape))
                 if where.offloaded != kind:
                     where = where.with_memory_kind(kind)
-                outs.append(placed_on(aval, buffers.placement_for(where), True))
+                outs.append(type_on(aval, buffers.placement_for(where), True))
         else:
             outs = [
-                placed_on(aval, in_kind(placement, kind), self._committed)
+                type_on(aval, in_kind(placement, kind), self._committed)
                 for aval, kind in zip(avals, kinds, strict=True)
             ]
         calls_python = bool(module.callbacks)

@@ -3,7 +3,7 @@
 Text, not bindings: writing a line of text costs less than building an operation through
 the MLIR bindings, needs no import, and *is* the key of the compile cache. Each
 primitive writes itself through a `Context`; a nested graph becomes a private function
-(shared by all calls of it) or is written in place.
+(shared by all calls of it) or is inlined.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Module:
         compiler decides.
       memories: kinds of the memories of the results; None: all are the devices' own.
       manual: the axes, and their mesh, of the `shard_map`s being written.
-      indices: names of values that tell a device its place on an axis, where the
+      indices: names of values that tell a device its index on an axis, where the
         program cannot ask for it. A private function could not see them: then calls
-        are written in place.
+        are inlined.
     """
 
     __slots__ = (
@@ -303,7 +303,7 @@ class Context:
         return f"{{\n{block}{lines}\n{end}\n}}"
 
     def graph(self, graph: Graph, operands: Sequence[str]) -> list[str]:
-        """Writes a graph in place; returns the names of its outputs."""
+        """Inlines a graph; returns the names of its outputs."""
         saved = self.avals_in, self.avals_out, self.loc
         names: dict[Any, str] = dict(zip(graph.inputs, operands, strict=True))
 

@@ -145,7 +145,7 @@ def laid_out(
         or names_memories(graph)
     ):
         return graph, None
-    found = Layout().place(graph, kinds, wanted or [FREE] * len(graph.outputs))
+    found = Layout().lay_out(graph, kinds, wanted or [FREE] * len(graph.outputs))
     return found.graph, [in_memory(kind) for kind in found.outs]
 
 
@@ -168,8 +168,8 @@ def wanted_of(
             wanted.append(FREE)
             continue
         kind = sharding.offloaded
-        place = given.get(atom) if type(atom) is Var else None
-        moved = place is not None and place.sharding != sharding
+        source = given.get(atom) if type(atom) is Var else None
+        moved = source is not None and source.sharding != sharding
         # The partitioner would move the parts within host memory.
         wanted.append(Relaid(kind) if kind and moved else kind)
     return wanted
@@ -221,15 +221,15 @@ def settled(primal: Graph, tangent: Graph, primals: Sequence[Any]) -> Graph:
     """
     if not _asks(tangent):
         return tangent
-    placeds = [getattr(value, "_placed", None) for value in primals]
-    if None in placeds:  # traced: all will be one program
+    arg_types = [getattr(value, "_type", None) for value in primals]
+    if None in arg_types:  # traced: all will be one program
         return tangent
-    kinds = [placed.placement.offloaded for placed in placeds if placed]
+    kinds = [array_type.placement.offloaded for array_type in arg_types if array_type]
     key = ("settled", primal, *kinds)
     known: Graph | None = tangent.memo.get(key)
     if known is None:
         layout = Layout()
-        layout.place(primal, kinds, [FREE] * len(primal.outputs))
+        layout.lay_out(primal, kinds, [FREE] * len(primal.outputs))
         known = tangent.memo[key] = _settle(tangent, layout.origins)
     return known
 
@@ -315,7 +315,7 @@ class Layout:
         self.origins.update(noted)
         self._noted.update(noted)
 
-    def place(self, graph: Graph, kinds: Sequence[Kind], wanted: Wanted) -> LaidOut:
+    def lay_out(self, graph: Graph, kinds: Sequence[Kind], wanted: Wanted) -> LaidOut:
         """Returns a graph with moves, for inputs in these memories.
 
         Args:
@@ -349,14 +349,12 @@ class Layout:
         """
         kinds = list(kinds)
         goals: Wanted = wanted or [FREE] * len(graph.outputs)
-        placed = first = self.place(graph, kinds, goals)
-        while any(placed.fetched):
-            kinds = [
-                None if f else k for k, f in zip(kinds, placed.fetched, strict=True)
-            ]
-            placed = self.place(graph, kinds, goals)
+        laid = first = self.lay_out(graph, kinds, goals)
+        while any(laid.fetched):
+            kinds = [None if f else k for k, f in zip(kinds, laid.fetched, strict=True)]
+            laid = self.lay_out(graph, kinds, goals)
         self.note_all(first.noted)
-        return placed.graph, kinds, placed.outs
+        return laid.graph, kinds, laid.outs
 
     def loop(
         self, graph: Graph, kinds: Sequence[Kind], start: int, count: int
@@ -395,8 +393,8 @@ class Layout:
         # the carry.
         back = [*kept[:start], *carry, *kept[stop:]]
         if back != kept:
-            placed = self.place(graph, back, [*carry, *rest])
-            body, kept, outs = placed.graph, back, placed.outs
+            laid = self.lay_out(graph, back, [*carry, *rest])
+            body, kept, outs = laid.graph, back, laid.outs
         return body, kept, outs
 
 
@@ -442,7 +440,7 @@ class _Rewriting:
         return known
 
     def write(self, wanted: Wanted, noted: dict[Origin, str | None]) -> LaidOut:
-        """Writes the graph; see `Layout.place`."""
+        """Writes the graph; see `Layout.lay_out`."""
         for node in self.graph.nodes:
             kinds = [self.kind(a) for a in node.inputs]
             if any(kinds) or any_within(node, "names_memories", _names):
@@ -505,4 +503,4 @@ class _Rewriting:
         if not names_memories(graph):
             return graph
         kinds = [None] * len(graph.inputs)
-        return self.layout.place(graph, kinds, [None] * len(graph.outputs)).graph
+        return self.layout.lay_out(graph, kinds, [None] * len(graph.outputs)).graph

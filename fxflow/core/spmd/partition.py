@@ -2,8 +2,8 @@
 
 A program runs on one tuple of devices, given by the arrays that are committed to
 several, or by what the graph itself names (constraints, `shard_map`). Every argument
-then has a place of its own on these devices; what is not committed is copied to all.
-The partitioner (Shardy) finds the places of everything in between.
+then has a sharding of its own over these devices; what is not committed is copied to
+all. The partitioner (Shardy) finds the shardings of everything in between.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core.arrays import Aval, Placed
+from fxflow.core.arrays import ArrayType, Aval
 from fxflow.core.ir.graph import Graph, subgraphs
 from fxflow.devices import buffers
 from fxflow.devices.meshes import Mesh, PartitionSpec, names_of
@@ -51,13 +51,13 @@ def mesh_of(placement: Any) -> Mesh:
     return Mesh(list(placement.devices), ("devices",))
 
 
-def common_place(
-    placeds: Sequence[Placed], name: str, mesh: Mesh | None = None
+def common_placement(
+    arg_types: Sequence[ArrayType], name: str, mesh: Mesh | None = None
 ) -> tuple[Any, bool]:
-    """Returns where an operation on arrays of these places runs.
+    """Returns where an operation on arrays of these placements runs.
 
     Args:
-      placeds: of the arguments.
+      arg_types: of the arguments.
       name: of the operation, for the message.
       mesh: that the operation itself names.
 
@@ -68,25 +68,25 @@ def common_place(
     Raises:
       ArgumentError: two arguments insist on different devices.
     """
-    chosen: Placed | None = None
-    for placed in placeds:
-        if not placed.committed:
+    chosen: ArrayType | None = None
+    for array_type in arg_types:
+        if not array_type.committed:
             continue
         if chosen is None:
-            chosen = placed
-        elif placed.placement is chosen.placement:
+            chosen = array_type
+        elif array_type.placement is chosen.placement:
             continue
-        elif placed.placement.devices != chosen.placement.devices:
+        elif array_type.placement.devices != chosen.placement.devices:
             raise ArgumentError(
                 f"{name}: arguments are committed to different devices: "
-                f"{chosen.aval} to {chosen.placement}, {placed.aval} to "
-                f"{placed.placement}; move one with fxflow.device_put"
+                f"{chosen.aval} to {chosen.placement}, {array_type.aval} to "
+                f"{array_type.placement}; move one with fxflow.device_put"
             )
         elif chosen.placement.is_single or (
-            isinstance(placed.placement.sharding, NamedSharding)
+            isinstance(array_type.placement.sharding, NamedSharding)
             and not isinstance(chosen.placement.sharding, NamedSharding)
         ):
-            chosen = placed
+            chosen = array_type
     if chosen is not None:
         placement = chosen.placement
         if mesh is not None and mesh.flat != placement.devices:
@@ -110,9 +110,9 @@ def everywhere(mesh: Mesh) -> Any:
     return buffers.placement_for(NamedSharding(mesh, PartitionSpec()))
 
 
-def place_of(placed: Placed, placement: Any) -> Any:
+def argument_placement(array_type: ArrayType, placement: Any) -> Any:
     """Returns where an argument must be for a program that runs at a placement."""
-    own = placed.placement
+    own = array_type.placement
     if own is placement or own.devices != placement.devices:
         return placement
     if isinstance(own.sharding, NamedSharding) and not placement.is_single:
@@ -246,7 +246,7 @@ def memory_attributes(kind: str | None) -> list[str]:
 
 
 def sharding_attribute(module: Any, sharding: Sharding, aval: Aval) -> str:
-    """Returns the attribute that gives an argument or a result its place.
+    """Returns the attribute that gives an argument or a result its sharding.
 
     Args:
       module: being written.

@@ -208,7 +208,7 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) ->
     """Applies a function to each leaf.
 
     Args:
-      f: takes a leaf of `tree`, and the subtree of each of `rest` at that place.
+      f: takes a leaf of `tree`, and the subtree of each of `rest` at its path.
       tree: any tree; it gives the result its structure.
       *rest: trees that begin with the same structure.
       is_leaf: called with each subtree of `tree`; True makes it a leaf.

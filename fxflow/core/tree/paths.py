@@ -147,7 +147,7 @@ def _describe_node(kind: type, aux: Any, size: int) -> str:
 
 
 def describe(x: Any) -> str:
-    """Says what stands at a place of a tree, in few words."""
+    """Says what stands at a path of a tree, in few words."""
     found = registry.flatten_one_level(x)
     if found is not None:
         return _describe_node(type(x), found[1], len(list(found[0])))

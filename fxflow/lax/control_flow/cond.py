@@ -108,9 +108,9 @@ class Cond(HigherOrder):
         rest = kinds[1:]
         branches = node.params["branches"]
         free = [FREE] * len(branches[0].outputs)
-        found = [layout.place(b, rest, free).outs for b in branches]
+        found = [layout.lay_out(b, rest, free).outs for b in branches]
         outs = [o[0] if len({*o}) == 1 else None for o in zip(*found, strict=True)]
-        derived = tuple(layout.place(b, rest, outs).graph for b in branches)
+        derived = tuple(layout.lay_out(b, rest, outs).graph for b in branches)
         return Rewritten([None, *rest], outs, {"branches": derived})
 
     def forwarded(self, *, branches: Graphs) -> list[int | None]:

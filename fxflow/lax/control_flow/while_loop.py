@@ -132,7 +132,7 @@ class While(HigherOrder):
             p.body, kinds[p.num_condition :], p.num_body, len(p.body.outputs)
         )
         fixed: list[Any] = [None] * p.num_condition
-        condition = layout.place(p.condition, [*fixed, *outs], [None]).graph
+        condition = layout.lay_out(p.condition, [*fixed, *outs], [None]).graph
         new = replace(p, condition=condition, body=body)
         return Rewritten([*fixed, *wanted], outs, vars(new))
 

@@ -15,7 +15,7 @@ import fxflow.numpy as fnp
 from fxflow import Array, jit
 from fxflow.core.arrays import array as array_module
 from fxflow.core.arrays.array import buffer_of, from_host, host_of, release
-from fxflow.core.arrays.array_type import placed_on
+from fxflow.core.arrays.array_type import type_on
 from fxflow.core.arrays.aval import Aval
 from fxflow.errors import ArgumentError, DeletedArrayError
 
@@ -379,7 +379,7 @@ def test_a_device_array_is_read_once():
 
 def test_from_host_takes_over():
     host = np.ones(2, np.float32)
-    x = from_host(host, placed_on(Aval((2,), host.dtype)))
+    x = from_host(host, type_on(Aval((2,), host.dtype)))
     assert host_of(x) is host
 
 
@@ -418,7 +418,7 @@ def test_large_arrays_are_not_kept_twice():
     start = -memory.ctypes.data % 64
     for offset, kept in ((start + 4, False), (start, True)):
         value = memory[offset : offset + array_module.LARGE].view(np.float32)
-        x = from_host(value, placed_on(Aval(value.shape, value.dtype)))
+        x = from_host(value, type_on(Aval(value.shape, value.dtype)))
         pointer = buffer_of(x).unsafe_buffer_pointer()
         assert hasattr(x, "_host") is kept
         assert (pointer == value.ctypes.data) is kept

@@ -7,7 +7,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow.core.arrays.array_type import placed_on
+from fxflow.core.arrays.array_type import type_on
 from fxflow.core.arrays.aval import Aval
 from fxflow.devices import OutOfMemoryError, buffers, local_devices
 
@@ -15,20 +15,20 @@ AVAL = Aval((2, 3), np.dtype(np.float32))
 
 
 def test_interned():
-    assert placed_on(AVAL) is placed_on(AVAL)
-    assert placed_on(AVAL) is placed_on(AVAL, buffers.default_placement(), False)
-    assert placed_on(AVAL) is not placed_on(AVAL, committed=True)
-    assert placed_on(AVAL) is not placed_on(AVAL.update(weak_type=True))
+    assert type_on(AVAL) is type_on(AVAL)
+    assert type_on(AVAL) is type_on(AVAL, buffers.default_placement(), False)
+    assert type_on(AVAL) is not type_on(AVAL, committed=True)
+    assert type_on(AVAL) is not type_on(AVAL.update(weak_type=True))
 
 
 def test_parts():
     placement = buffers.placement(local_devices()[0])
-    placed = placed_on(AVAL, placement, True)
-    assert placed.aval is AVAL
-    assert placed.placement is placement
-    assert placed.committed
-    assert repr(placed).startswith("f32[2,3]@")
-    assert placed.handler is placed.handler
+    array_type = type_on(AVAL, placement, True)
+    assert array_type.aval is AVAL
+    assert array_type.placement is placement
+    assert array_type.committed
+    assert repr(array_type).startswith("f32[2,3]@")
+    assert array_type.handler is array_type.handler
 
 
 def test_more_than_the_machine_has_is_refused():

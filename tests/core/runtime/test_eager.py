@@ -151,7 +151,7 @@ def test_a_plan_is_made_once():
 
 def test_plans_of_graphs():
     graph, arrays = graph_of(lambda x: [lax.neg(x), 2.0, x], np.ones(2, np.float32))
-    plan = graph_plan(graph, [a._placed for a in arrays], "f")
+    plan = graph_plan(graph, [a._type for a in arrays], "f")
     first, second, third = plan(*arrays)
     assert first.tolist() == [-1.0, -1.0]
     assert float(second) == 2.0 and second.weak_type

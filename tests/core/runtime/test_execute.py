@@ -24,7 +24,7 @@ def program(function, *args, name="program"):
     arrays = [fnp.asarray(a) for a in args]
     graph, consts = trace_flat(function, [a.aval for a in arrays])
     assert not consts
-    return compile_graph(graph, [a._placed for a in arrays], name=name), arrays
+    return compile_graph(graph, [a._type for a in arrays], name=name), arrays
 
 
 def test_program():
@@ -34,7 +34,7 @@ def test_program():
     assert total.aval is arrays[0].aval
     assert "stablehlo.add" in run.text
     assert run.placements == (buffers.default_placement(),) * 2
-    assert [p.aval for p in run.out_placeds] == [arrays[0].aval] * 2
+    assert [p.aval for p in run.out_types] == [arrays[0].aval] * 2
 
 
 def test_one_result_and_none():
@@ -85,9 +85,9 @@ def test_check_finite():
 
 def test_compiler_options():
     graph, _ = trace_flat(lambda x: [lax.sin(x)], [fnp.ones(2).aval])
-    placeds = [fnp.ones(2)._placed]
+    arg_types = [fnp.ones(2)._type]
     options = {"xla_cpu_enable_fast_math": False}
-    run = compile_graph(graph, placeds, name="f", options=options)
+    run = compile_graph(graph, arg_types, name="f", options=options)
     assert run([fnp.zeros(2)])[0].tolist() == [0.0, 0.0]
 
 

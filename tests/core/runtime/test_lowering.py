@@ -12,7 +12,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import ShapeDtypeStruct, io_callback, jit, lax, named_scope
 from fxflow.core.arrays.array import Array, host_of
-from fxflow.core.arrays.array_type import placed_on
+from fxflow.core.arrays.array_type import type_on
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.eager import graph_plan
@@ -95,9 +95,9 @@ def test_constants_arrive_bit_by_bit(value):
     )
     mlir.parse(text)
     executable = compile_text(text, buffers.default_placement(), name="m")
-    placed = placed_on(aval)
-    (raw,) = executable.launch([]).consume_with_handlers([placed.handler])
-    back = host_of(Array(raw, placed))
+    array_type = type_on(aval)
+    (raw,) = executable.launch([]).consume_with_handlers([array_type.handler])
+    back = host_of(Array(raw, array_type))
     assert back.dtype == value.dtype and back.shape == value.shape
     assert back.tobytes() == value.tobytes()
 
@@ -247,7 +247,7 @@ def test_host_and_xla_give_the_same():
     value = np.linspace(-2, 2, 8, dtype=np.float32)
     x, y = fnp.asarray(value), fnp.asarray(value[::-1].copy())
     graph, _ = trace_flat(fun, [x.aval, y.aval])
-    host = graph_plan(graph, [x._placed, y._placed], "f")(x, y)
-    device = compile_graph(graph, [x._placed, y._placed], name="f")([x, y])
+    host = graph_plan(graph, [x._type, y._type], "f")(x, y)
+    device = compile_graph(graph, [x._type, y._type], name="f")([x, y])
     for a, b in zip(host, device, strict=True):
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-6)

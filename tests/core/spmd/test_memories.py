@@ -10,7 +10,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax
-from fxflow.core.arrays.array_type import placed_on
+from fxflow.core.arrays.array_type import type_on
 from fxflow.core.ir.graph import subgraphs
 from fxflow.core.spmd.memories import (
     FREE,
@@ -333,4 +333,4 @@ def test_names_are_only_made_once():
     made, _ = laid_out(graph, [None, None])
     first, second = (n.params["graph"] for n in made.nodes)
     assert first is second
-    assert placed_on(made.out_avals[0]).placement.offloaded is None
+    assert type_on(made.out_avals[0]).placement.offloaded is None

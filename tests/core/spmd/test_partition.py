@@ -5,11 +5,11 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import NamedSharding, P, lax
-from fxflow.core.arrays.array_type import placed_on
+from fxflow.core.arrays.array_type import type_on
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.spmd import partition
-from fxflow.core.spmd.partition import common_place, mesh_in, place_of
+from fxflow.core.spmd.partition import argument_placement, common_placement, mesh_in
 from fxflow.devices import buffers
 from fxflow.devices.meshes import Mesh
 from fxflow.errors import ArgumentError
@@ -19,38 +19,38 @@ MESH = fxflow.make_mesh((2, 2), ("x", "y"))
 
 
 def at(sharding):
-    return placed_on(AVAL, buffers.placement_for(sharding), True)
+    return type_on(AVAL, buffers.placement_for(sharding), True)
 
 
 def test_one_device():
-    free, here = placed_on(AVAL), placed_on(AVAL, None, True)
-    there = placed_on(AVAL, buffers.placement(fxflow.devices()[5]), True)
+    free, here = type_on(AVAL), type_on(AVAL, None, True)
+    there = type_on(AVAL, buffers.placement(fxflow.devices()[5]), True)
     default = buffers.default_placement()
-    assert common_place([], "f") == (default, False)
-    assert common_place([free, free], "f") == (default, False)
-    assert common_place([free, here], "f") == (default, True)
-    assert common_place([free, there], "f") == (there.placement, True)
+    assert common_placement([], "f") == (default, False)
+    assert common_placement([free, free], "f") == (default, False)
+    assert common_placement([free, here], "f") == (default, True)
+    assert common_placement([free, there], "f") == (there.placement, True)
     with pytest.raises(
         ArgumentError,
         match=r"add: arguments are committed.*f32\[4,2\] to .*cpu:5.*device_put",
     ):
-        common_place([here, there], "add")
+        common_placement([here, there], "add")
 
 
 def test_several_devices():
-    free = placed_on(AVAL)
+    free = type_on(AVAL)
     split, whole = at(NamedSharding(MESH, P("x"))), at(NamedSharding(MESH, P()))
     everywhere = whole.placement
-    assert common_place([free, split], "f") == (everywhere, True)
-    assert common_place([split, whole, free], "f") == (everywhere, True)
-    assert common_place([free], "f", MESH) == (everywhere, True)
-    assert place_of(split, everywhere) is split.placement
-    assert place_of(free, everywhere) is everywhere
-    one = placed_on(AVAL, None, True)
+    assert common_placement([free, split], "f") == (everywhere, True)
+    assert common_placement([split, whole, free], "f") == (everywhere, True)
+    assert common_placement([free], "f", MESH) == (everywhere, True)
+    assert argument_placement(split, everywhere) is split.placement
+    assert argument_placement(free, everywhere) is everywhere
+    one = type_on(AVAL, None, True)
     with pytest.raises(ArgumentError, match="committed to different devices"):
-        common_place([one, split], "f")
+        common_placement([one, split], "f")
     with pytest.raises(ArgumentError, match=r"runs on Mesh.*device_put\(x, Named"):
-        common_place([one], "f", MESH)
+        common_placement([one], "f", MESH)
 
 
 def test_arguments_in_host_memory_stay_there():
@@ -58,19 +58,23 @@ def test_arguments_in_host_memory_stay_there():
     single = default.sharding.with_memory_kind("pinned_host")
     named = NamedSharding(MESH, P("x"), memory_kind="pinned_host")
     one, split = at(single), at(named)
-    free = placed_on(AVAL, buffers.placement_for(single))
-    assert common_place([one], "f") == (default, True)
-    assert common_place([free], "f") == (default, False)
-    assert place_of(one, default) is place_of(free, default) is one.placement
+    free = type_on(AVAL, buffers.placement_for(single))
+    assert common_placement([one], "f") == (default, True)
+    assert common_placement([free], "f") == (default, False)
+    assert (
+        argument_placement(one, default)
+        is argument_placement(free, default)
+        is one.placement
+    )
     everywhere = buffers.placement_for(NamedSharding(MESH, P()))
-    assert common_place([split, free], "f") == (everywhere, True)
-    assert place_of(split, everywhere) is split.placement
+    assert common_placement([split, free], "f") == (everywhere, True)
+    assert argument_placement(split, everywhere) is split.placement
     # On several devices it is needed on each, in their own memory.
-    assert place_of(free, everywhere) is everywhere
+    assert argument_placement(free, everywhere) is everywhere
     alone = NamedSharding(fxflow.make_mesh((1,), ("x",)), P())
     whole = buffers.placement_for(alone)
     there = alone.with_memory_kind("pinned_host")
-    assert place_of(one, whole) is buffers.placement_for(there)
+    assert argument_placement(one, whole) is buffers.placement_for(there)
     assert partition.memory_attributes(None) == []
     assert partition.memory_attributes("a") == ['mhlo.memory_kind = "a"']
 
@@ -128,18 +132,18 @@ def test_arrays_without_elements_beside_others(name):
     assert outs[1].tolist() == [2.0 * i for i in range(8)]
     assert outs[3].tolist() == list(range(8))
     assert (empty == empty).shape == value.shape  # eager
-    placed = fxflow.jit(
+    array_type = fxflow.jit(
         lambda e, f: (e, f[:0], f),
         in_shardings=(divided, rows),
         out_shardings=(divided, rows, rows),
         donate_argnums=(0, 1),
     )(empty, full)
-    assert [v.sharding.spec for v in placed] == [divided.spec, rows.spec, rows.spec]
+    assert [v.sharding.spec for v in array_type] == [divided.spec, rows.spec, rows.spec]
     assert empty.is_deleted()
     assert full.is_deleted()
     # Programs with nothing but such arrays.
     (alone,) = fxflow.jit(lambda e: (e & e,) if e.dtype == bool else (e * 2,))(
-        placed[0]
+        array_type[0]
     )
     assert alone.shape == value.shape
     assert alone.dtype == value.dtype
