@@ -17,7 +17,7 @@ from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError
 from fxflow.lax._operands import operands
 from fxflow.lax.broadcasting import broadcast_in_dim, broadcast_shapes
-from fxflow.lax.families import ANY, FLOAT, MOVED, ORDERED, Elementwise, kind
+from fxflow.lax.families import ANY, MOVED, ORDERED, Elementwise, kind
 
 _COMPARE_TYPE = {
     "b": "UNSIGNED",
@@ -33,14 +33,12 @@ class Comparison(Elementwise):
 
     Attributes:
       direction: StableHLO's name of the relation.
-      total: whether floats are compared in the total order.
     """
 
     kinds = ORDERED
     host_kinds = MOVED
     nondifferentiable = "a comparison is piecewise constant"
     direction: ClassVar[str]
-    total: ClassVar[bool] = False
 
     def abstract(self, *avals: Aval, **params: Any) -> Aval:
         """Booleans, never weak."""
@@ -55,7 +53,7 @@ class Comparison(Elementwise):
         x, y = self.aligned(ctx, operands)
         out = ctx.avals_out[0]
         aval = ctx.avals_in[0].update(shape=out.shape)
-        how = "TOTALORDER" if self.total else _COMPARE_TYPE[kind(aval.dtype)]
+        how = _COMPARE_TYPE[kind(aval.dtype)]
         return ctx.emit(
             f"stablehlo.compare {self.direction}, {x}, {y}, {how} : "
             f"({aval.mlir}, {aval.mlir}) -> {out.mlir}"
@@ -116,61 +114,6 @@ class Ge(Comparison):
     name = "ge"
     direction = "GE"
     numpy = np.greater_equal
-
-
-def total_order_key(x: Any) -> Any:
-    """Returns signed integers that are ordered as floats are in the total order.
-
-    Args:
-      x: NumPy array of floats.
-    """
-    width = x.dtype.itemsize
-    bits = np.asarray(x).view(f"i{width}")
-    # Negative floats grow with their bits' magnitude downwards: all but the sign flips.
-    return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
-
-
-def _in_total_order(relation: Any) -> Any:
-    def compare(x: Any, y: Any) -> Any:
-        return relation(total_order_key(x), total_order_key(y))
-
-    return compare
-
-
-@register
-class EqTo(Comparison):
-    """x == y in the total order. dtypes: float. StableHLO: compare EQ, TOTALORDER."""
-
-    name = "eq_to"
-    kinds = FLOAT
-    direction = "EQ"
-    host_kinds = ORDERED
-    total = True
-    numpy = _in_total_order(np.equal)
-
-
-@register
-class LeTo(Comparison):
-    """x <= y in the total order. dtypes: float. StableHLO: compare LE, TOTALORDER."""
-
-    name = "le_to"
-    kinds = FLOAT
-    direction = "LE"
-    host_kinds = ORDERED
-    total = True
-    numpy = _in_total_order(np.less_equal)
-
-
-@register
-class LtTo(Comparison):
-    """x < y in the total order. dtypes: float. StableHLO: compare LT, TOTALORDER."""
-
-    name = "lt_to"
-    kinds = FLOAT
-    direction = "LT"
-    host_kinds = ORDERED
-    total = True
-    numpy = _in_total_order(np.less)
 
 
 def _of_keys(x: Any) -> bool:

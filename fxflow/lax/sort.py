@@ -21,7 +21,6 @@ from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer
 from fxflow.lax.broadcasting import broadcast_in_dim
-from fxflow.lax.comparison import total_order_key
 from fxflow.lax.creation import broadcasted_iota
 from fxflow.lax.families import ANY, MOVED, ORDERED, kind, require_kind
 from fxflow.lax.gather_scatter.gather import take_along
@@ -57,6 +56,18 @@ def _keys_text(ctx: Context, name: str, aval: Aval) -> list[tuple[str, Aval]]:
     if dtypes.is_floating(aval.dtype):
         return [(_canonical_text(ctx, name, aval), aval)]
     return [(name, aval)]
+
+
+def _total_order_key(x: Any) -> Any:
+    """Returns signed integers that are ordered as floats are in the total order.
+
+    Args:
+      x: NumPy array of floats.
+    """
+    width = x.dtype.itemsize
+    bits = np.asarray(x).view(f"i{width}")
+    # Negative floats grow with their bits' magnitude downwards: all but the sign flips.
+    return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
 
 
 def _host_keys(x: Any) -> list[Any]:
@@ -379,7 +390,7 @@ class TopK(MultipleResults):
 
     def evaluate(self, x: Any, *, k: int, axis: int) -> list[Any]:
         """`np.argsort`, backwards so that the first of equals stays first."""
-        keys = total_order_key(x) if dtypes.is_floating(x.dtype) else _host_keys(x)[0]
+        keys = _total_order_key(x) if dtypes.is_floating(x.dtype) else _host_keys(x)[0]
         n = x.shape[axis]
         flipped = np.flip(keys, axis)
         order = np.flip(np.argsort(flipped, axis=axis, kind="stable"), axis)

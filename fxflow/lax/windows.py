@@ -97,13 +97,6 @@ class Window(NamedTuple):
         """Whether it pays to fold."""
         return max(self.dimensions, default=1) <= _FOLDED
 
-    def without_padding(self) -> Window:
-        """Returns the window over an array that is padded and dilated already."""
-        ones = (1,) * len(self.dimensions)
-        return self._replace(
-            padding=tuple((0, 0) for _ in self.padding), base_dilation=ones
-        )
-
 
 # No array has as many elements, and XLA's loop over them would not end.
 _LARGEST = 2**40

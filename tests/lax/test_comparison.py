@@ -7,22 +7,7 @@ import pytest
 
 import fxflow
 from fxflow import lax
-from fxflow.core.ir.primitive import table
 from fxflow.errors import DtypeError
-
-ORDER = np.array([-np.nan, -np.inf, -1, -1e-40, -0.0, 0.0, 1e-40, 1, np.inf, np.nan])
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-def test_total_order(dtype: str) -> None:
-    known = ORDER if dtype == "float64" else ORDER[[0, 1, 2, 4, 5, 7, 8, 9]]
-    x = lax.convert_element_type(known, dtype)
-    n = len(known)
-    rows = lax.broadcast_in_dim(x, (n, n), (0,))
-    columns = lax.broadcast_in_dim(x, (n, n), (1,))
-    for run in (lambda f: f, fxflow.jit):
-        less = np.asarray(run(table["lt_to"].bind)(rows, columns))
-        np.testing.assert_array_equal(less, np.triu(np.ones((n, n), bool), 1))
 
 
 def test_result_is_a_strong_bool() -> None:

@@ -9,7 +9,6 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.core.ir.arith import repeated
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import convert, promote_inexact
-from fxflow.numpy.axis_order import matrix_transpose
 
 _TRANS = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
 
@@ -55,9 +54,3 @@ def way_of(name: str, trans: Any) -> int:
     if trans not in _TRANS:
         raise ArgumentError(f"{name}: trans must be 0, 1 or 2, got {trans!r}")
     return _TRANS[trans]
-
-
-def adjoint(x: Any) -> Any:
-    """Returns the conjugate transposed matrices."""
-    swapped = matrix_transpose(x)
-    return lax.conj(swapped) if dtypes.is_complex(x.aval.dtype) else swapped

@@ -16,9 +16,10 @@ from fxflow.lax.axes import pair
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import ArrayLike, array_of, convert
 from fxflow.numpy.diagonals import tril, triu
+from fxflow.numpy.linalg._matrices import adjoint
 from fxflow.numpy.linalg.solving import solve_factored
 from fxflow.numpy.products import matmul
-from fxflow.scipy.linalg._matrices import adjoint, matrix_of, sides_of, way_of
+from fxflow.scipy.linalg._matrices import matrix_of, sides_of, way_of
 from fxflow.scipy.linalg.solving import cholesky, solve_triangular
 
 

@@ -14,11 +14,11 @@ from fxflow.core.runtime.eager import library
 from fxflow.numpy import linalg
 from fxflow.numpy._operands import ArrayLike, convert
 from fxflow.numpy.axis_order import matrix_transpose
-from fxflow.numpy.linalg._matrices import identity_like
+from fxflow.numpy.linalg._matrices import adjoint, identity_like
 from fxflow.numpy.products import matmul
 from fxflow.numpy.reductions import max, sum
 from fxflow.numpy.selection import choose_between
-from fxflow.scipy.linalg._matrices import adjoint, matrix_of
+from fxflow.scipy.linalg._matrices import matrix_of
 from fxflow.scipy.linalg.similarity import schur
 from fxflow.scipy.linalg.solving import solve_triangular
 from fxflow.transforms.custom_jvp import custom_jvp

@@ -12,9 +12,10 @@ from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import ArrayLike, convert, promote_inexact
 from fxflow.numpy.diagonals import triu
+from fxflow.numpy.linalg._matrices import adjoint
 from fxflow.numpy.products import matmul
 from fxflow.numpy.selection import choose_between
-from fxflow.scipy.linalg._matrices import adjoint, matrix_of
+from fxflow.scipy.linalg._matrices import matrix_of
 
 
 @library("output")

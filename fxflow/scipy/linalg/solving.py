@@ -14,7 +14,8 @@ from fxflow.numpy import linalg
 from fxflow.numpy._operands import ArrayLike, promote_inexact
 from fxflow.numpy.axis_order import matrix_transpose
 from fxflow.numpy.diagonals import tril, triu
-from fxflow.scipy.linalg._matrices import adjoint, matrix_of, sides_of, way_of
+from fxflow.numpy.linalg._matrices import adjoint
+from fxflow.scipy.linalg._matrices import matrix_of, sides_of, way_of
 
 _solve_docs = shared("""
     Args:

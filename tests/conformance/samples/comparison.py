@@ -14,7 +14,4 @@ SAMPLES = {
     "le": both(elementwise_samples(2, "biuf", constant=(1,)), SPECIAL),
     "gt": both(elementwise_samples(2, "biuf", constant=(0,)), SPECIAL),
     "ge": both(elementwise_samples(2, "biuf", constant=(1,)), SPECIAL),
-    "eq_to": both(elementwise_samples(2, "f"), SPECIAL),
-    "le_to": both(elementwise_samples(2, "f"), SPECIAL),
-    "lt_to": both(elementwise_samples(2, "f"), SPECIAL),
 }
