@@ -113,26 +113,16 @@ class Cumulative(Monoid, Primitive):
     def _window(
         self, ctx: Context, operand: str, aval: Aval, axis: int, reverse: bool
     ) -> str:
-        scalar = Aval((), aval.dtype)
-        init = ctx.constant(self.identity(aval.dtype), scalar)
         length = aval.shape[axis]
         window = [1] * aval.ndim
         window[axis] = length
         pads = [[0, 0] for _ in aval.shape]
         pads[axis] = [0, length - 1] if reverse else [length - 1, 0]
-        region = ctx.region(
-            [scalar, scalar],
-            lambda c, names: [
-                c.emit(f"{self.hlo} {names[0]}, {names[1]} : {scalar.mlir}")
-            ],
-            [scalar],
+        attributes = (
+            f"window_dimensions = array<i64: {', '.join(map(str, window))}>, "
+            f"padding = dense<{pads}> : tensor<{aval.ndim}x2xi64>"
         )
-        return ctx.emit(
-            f'"stablehlo.reduce_window"({operand}, {init}) ({region}) '
-            f"{{window_dimensions = array<i64: {', '.join(map(str, window))}>, "
-            f"padding = dense<{pads}> : tensor<{aval.ndim}x2xi64>}} : "
-            f"({aval.mlir}, {scalar.mlir}) -> {aval.mlir}"
-        )
+        return self.window_text(ctx, operand, aval, aval, attributes)
 
     def host_function(self, *, axis: int, reverse: bool) -> Callable[..., Any]:
         """The ufunc's `accumulate`, on a reversed view if need be."""

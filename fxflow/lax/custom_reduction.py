@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.arrays import Array, Aval, typeof
+from fxflow.core.arrays import Array, Aval, Shape, typeof
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, unwrapped
 from fxflow.core.interpreters.batching import batch_flat
 from fxflow.core.interpreters.jvp import jvp_flat
@@ -44,11 +44,65 @@ from fxflow.lax.tree_reduction import kept_axes, tree_reduce, without
 _PYTHON = (bool, int, float, complex)
 
 
-@register
-class Reduce(MultipleResults):
-    """Reduction by a given associative computation. dtypes: all. StableHLO: reduce.
+class GraphReduction(MultipleResults):
+    """Combines elements by a graph.
 
-    Operands are the arrays, then as many 0-d initial values.
+    Operands are the arrays, then as many 0-d initial values. StableHLO wants those the
+    same for all slices: where they are mapped, it is a fold of applications.
+    """
+
+    host_kinds = frozenset()
+
+    def fold(self, values: Values, **params: Any) -> list[Any]:
+        """Returns the results by applications of the graph to whole arrays."""
+        raise NotImplementedError
+
+    def batched_params(self, **params: Any) -> dict[str, Any]:
+        """Returns the parameters that do the same behind axis 0."""
+        raise NotImplementedError
+
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+        """Derivative of the fold."""
+        return jvp_flat(lambda *v: self.fold(v, **params), primals, tangents)
+
+    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
+        """The same behind axis 0; the fold if initial values are mapped."""
+        count = len(args) // 2
+        if any(mapped[count:]):
+            return batch_flat(lambda *v: self.fold(v, **params), size, args, mapped)
+        arrays = [
+            a if m else arith.broadcast_front(a, typeof(a), size)
+            for a, m in zip(args[:count], mapped, strict=False)
+        ]
+        outs = self.bind(*arrays, *args[count:], **self.batched_params(**params))
+        return outs, [True] * count
+
+
+def fold_on_host(
+    graph: Graph, rows: Sequence[Any], inits: Sequence[Any], present: Any
+) -> list[np.ndarray[Any, Any]]:
+    """Returns what a graph makes of rows of elements, one after the other.
+
+    Args:
+      graph: takes two elements of each array, gives one of each.
+      rows: NumPy arrays; the last axis holds what is combined.
+      inits: numbers to start from.
+      present: bool array of that shape: which elements count.
+    """
+    outs = [np.full(present.shape[:-1], i, np.asarray(i).dtype) for i in inits]
+    for position in np.ndindex(*present.shape[:-1]):
+        for step in np.flatnonzero(present[position]):
+            given = [out[position] for out in outs]
+            given += [row[(*position, step)] for row in rows]
+            new = run_host(graph, map(np.asarray, given))
+            for out, value in zip(outs, new, strict=True):
+                out[position] = value
+    return outs
+
+
+@register
+class Reduce(GraphReduction):
+    """Reduction by a given associative computation. dtypes: all. StableHLO: reduce.
 
     Params:
       graph: takes two elements of each array, gives one of each.
@@ -56,7 +110,6 @@ class Reduce(MultipleResults):
     """
 
     name = "reduce"
-    host_kinds = frozenset()
 
     def abstract(self, *avals: Aval, graph: Graph, axes: tuple[int, ...]) -> list[Aval]:
         """The types of the arrays without the axes."""
@@ -101,48 +154,15 @@ class Reduce(MultipleResults):
             else np.zeros((*shape, 0), a.dtype)
             for a in arrays
         ]
-        outs = [np.full(shape, i, i.dtype) for i in inits]
-        for position in np.ndindex(*shape):
-            for step in range(rows[0].shape[-1]):
-                given = [out[position] for out in outs]
-                given += [row[(*position, step)] for row in rows]
-                for out, new in zip(
-                    outs, run_host(graph, map(np.asarray, given)), strict=True
-                ):
-                    out[position] = new
-        return outs
+        return fold_on_host(graph, rows, inits, np.ones(rows[0].shape, bool))
 
-    def jvp(
-        self, primals: Values, tangents: Values, *, graph: Graph, axes: tuple[int, ...]
-    ) -> Dual:
-        """Derivative of a tree of applications of the graph."""
-        return jvp_flat(
-            lambda *values: tree_reduce(graph, values, axes), primals, tangents
-        )
+    def fold(self, values: Values, *, graph: Graph, axes: Shape) -> list[Any]:
+        """A tree of applications of the graph."""
+        return tree_reduce(graph, values, axes)
 
-    def batch(
-        self,
-        size: int,
-        args: Values,
-        mapped: Flags,
-        *,
-        graph: Graph,
-        axes: tuple[int, ...],
-    ) -> Batched:
-        """The axes move up by one; a tree if initial values are mapped."""
-        count = len(args) // 2
-        # The initial values of StableHLO's reduce are 0-d, the same for all slices.
-        if any(mapped[count:]):
-            return batch_flat(
-                lambda *values: tree_reduce(graph, values, axes), size, args, mapped
-            )
-        arrays = [
-            a if m else arith.broadcast_front(a, typeof(a), size)
-            for a, m in zip(args[:count], mapped, strict=False)
-        ]
-        moved = tuple(a + 1 for a in axes)
-        outs = self.bind(*arrays, *args[count:], graph=graph, axes=moved)
-        return outs, [True] * count
+    def batched_params(self, *, axes: Shape, **params: Any) -> dict[str, Any]:
+        """The axes move up by one."""
+        return {**params, "axes": tuple(a + 1 for a in axes)}
 
     def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:
         """The graph, for each element."""

@@ -95,6 +95,22 @@ class Monoid:
         """Returns two values combined, by operations of `lax`."""
         raise NotImplementedError
 
+    def window_text(
+        self, ctx: Context, operand: str, aval: Aval, out: Aval, attributes: str
+    ) -> str:
+        """Writes `reduce_window` of an operand of a type."""
+        scalar = Aval((), aval.dtype)
+        init = ctx.constant(self.identity(aval.dtype), scalar)
+        region = ctx.region(
+            [scalar, scalar],
+            lambda c, n: [c.emit(f"{self.hlo} {n[0]}, {n[1]} : {scalar.mlir}")],
+            [scalar],
+        )
+        return ctx.emit(
+            f'"stablehlo.reduce_window"({operand}, {init}) ({region}) {{{attributes}}} '
+            f": ({aval.mlir}, {scalar.mlir}) -> {out.mlir}"
+        )
+
 
 class Sum(Monoid):
     """x + y."""

@@ -8,18 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, put_host, typeof
-from fxflow.core.interpreters.batching import batch_flat
-from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph
-from fxflow.core.ir.higher_order import run_host
-from fxflow.core.ir.primitive import MultipleResults, Primitive, Zero, register
+from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.convolution_dims import dilated
 from fxflow.lax.custom_reduction import (
+    GraphReduction,
     checked_operands,
+    fold_on_host,
     is_identity,
     named_operation,
     scalar_graph,
@@ -82,18 +81,7 @@ class WindowReduction(Monoid, Primitive):
                 operands,
             )
             return str(folded)
-        scalar = Aval((), operand.dtype)
-        init = ctx.constant(fill, scalar)
-        region = ctx.region(
-            [scalar, scalar],
-            lambda c, n: [c.emit(f"{self.hlo} {n[0]}, {n[1]} : {scalar.mlir}")],
-            [scalar],
-        )
-        return ctx.emit(
-            f'"stablehlo.reduce_window"({operands[0]}, {init}) ({region}) '
-            f"{{{window.attributes()}}} : "
-            f"({operand.mlir}, {scalar.mlir}) -> {out.mlir}"
-        )
+        return self.window_text(ctx, operands[0], operand, out, window.attributes())
 
     def evaluate(self, operand: Any, *, window: Window) -> Any:
         """The ufunc's `reduce` over views of the windows."""
@@ -184,10 +172,10 @@ class ReduceWindowMin(Minimum, WindowExtremum):
 
 
 @register
-class ReduceWindow(MultipleResults):
+class ReduceWindow(GraphReduction):
     """Windowed reduction by a given computation. dtypes: all. StableHLO: reduce_window.
 
-    Operands are the arrays, then as many 0-d initial values. Padding is left out.
+    Padding is left out.
 
     Params:
       graph: takes two elements of each array, gives one of each.
@@ -195,7 +183,6 @@ class ReduceWindow(MultipleResults):
     """
 
     name = "reduce_window"
-    host_kinds = frozenset()
 
     def abstract(self, *avals: Aval, graph: Graph, window: Window) -> list[Aval]:
         """As many elements as windows."""
@@ -241,38 +228,15 @@ class ReduceWindow(MultipleResults):
         # Padding takes no part: an initial value need not be an identity.
         present = host_windows(np.ones(values[0].shape, bool), window, False)
         present = present.reshape(*shape, size)
-        outs = [np.full(shape, i, np.asarray(i).dtype) for i in inits]
-        for position in np.ndindex(*shape):
-            for step in np.flatnonzero(present[position]):
-                given = [out[position] for out in outs]
-                given += [row[(*position, step)] for row in rows]
-                for out, new in zip(
-                    outs, run_host(graph, map(np.asarray, given)), strict=True
-                ):
-                    out[position] = new
-        return outs
+        return fold_on_host(graph, rows, inits, present)
 
-    def jvp(
-        self, primals: Values, tangents: Values, *, graph: Graph, window: Window
-    ) -> Dual:
-        """Derivative of the graph applied to one window position after another."""
-        return jvp_flat(lambda *values: _fold(graph, values, window), primals, tangents)
+    def fold(self, values: Values, *, graph: Graph, window: Window) -> list[Any]:
+        """One window position after another."""
+        return _fold(graph, values, window)
 
-    def batch(
-        self, size: int, args: Values, mapped: Flags, *, graph: Graph, window: Window
-    ) -> Batched:
-        """One more axis; position by position if initial values are mapped."""
-        count = len(args) // 2
-        if any(mapped[count:]):
-            return batch_flat(
-                lambda *values: _fold(graph, values, window), size, args, mapped
-            )
-        arrays = [
-            a if m else arith.broadcast_front(a, typeof(a), size)
-            for a, m in zip(args[:count], mapped, strict=False)
-        ]
-        outs = self.bind(*arrays, *args[count:], graph=graph, window=window.batched())
-        return outs, [True] * count
+    def batched_params(self, *, window: Window, **params: Any) -> dict[str, Any]:
+        """One more axis."""
+        return {**params, "window": window.batched()}
 
 
 def _fold(graph: Graph, values: Values, window: Window) -> list[Any]:
