@@ -165,12 +165,13 @@ def _method_of(name: str, method: Any) -> ResizeMethod:
 
 
 def _shape_like(name: str, shape: Any, x: Array) -> tuple[int, ...]:
-    shape = canonical_shape(name, shape)
-    if len(shape) != x.aval.ndim:
+    lengths: tuple[int, ...] = canonical_shape(name, shape)
+    if len(lengths) != x.aval.ndim:
         raise ShapeError(
-            f"{name}: shape must have one length for each axis of {x.aval}, got {shape}"
+            f"{name}: shape must have one length for each axis of {x.aval}, got "
+            f"{lengths}"
         )
-    return shape
+    return lengths
 
 
 def _resampled(
@@ -184,6 +185,7 @@ def _resampled(
     precision: Any,
 ) -> Array:
     """Multiplies the axes by their weights."""
+    out: Array = x
     dtype = x.aval.dtype
     real = dtypes.to_real(dtype)
     if not x.aval.size:  # no pixel is in sight
@@ -194,10 +196,10 @@ def _resampled(
         weights = _weights(n, m, scale[i], translation[i], method, antialias)
         weights = convert(convert(weights, real), dtype)
         product = lax.dot_general(
-            x, weights, (((axis,), (0,)), ((), ())), precision=precision
+            out, weights, (((axis,), (0,)), ((), ())), precision=precision
         )
-        x = fnp.moveaxis(product, -1, axis)
-    return x
+        out = fnp.moveaxis(product, -1, axis)
+    return out
 
 
 @library("shape", "method", "antialias", "precision")
@@ -326,7 +328,8 @@ def scale_and_translate(
                 f"got {value.aval}"
             )
         parts.append(convert(value, _wide(x)))
-    return _resampled(x, shape, axes, *parts, method, antialias, precision)
+    by, moved = parts
+    return _resampled(x, shape, axes, by, moved, method, antialias, precision)
 
 
 def _wide(x: Any) -> Any:

@@ -204,7 +204,7 @@ def _combined(
     unique: bool,
     is_sorted: bool,
 ) -> Array:
-    reduction = table[f"reduce_{kind}"]
+    reduction: Any = table[f"reduce_{kind}"]
     dtype, (rows, *rest) = x.aval.dtype, x.aval.shape
     shape, place = (count, *rest), ids
     if bucket is not None:
