@@ -73,6 +73,7 @@ def _host_shift_right_logical(x: Any, y: Any) -> Any:
 
 
 def _host_shift_right_arithmetic(x: Any, y: Any) -> Any:
+    # NumPy takes the kind of shift from the dtype, XLA from the operation.
     signed = np.asarray(x).view(f"i{x.dtype.itemsize}")
     return np.right_shift(signed, np.asarray(y).view(signed.dtype)).view(x.dtype)
 

@@ -400,7 +400,7 @@ def _summed(x: Any, axes: Names, source: int) -> Any:
         byte = convert_element_type(x, np.dtype(np.uint8))
         return convert_element_type(_summed(byte, axes, source), dtype)
     if dtypes.is_floating(dtype) and dtypes.bits(dtype) >= 8:
-        words = bitcast_convert_type(x, np.dtype(f"uint{dtypes.bits(dtype)}"))
-        return bitcast_convert_type(_summed(words, axes, source), dtype)
+        bits = bitcast_convert_type(x, np.dtype(f"uint{dtypes.bits(dtype)}"))
+        return bitcast_convert_type(_summed(bits, axes, source), dtype)
     mine = select(eq(index_along(axes), source), x, full_like(x, 0))
     return PSum.bind(mine, axes=axes)

@@ -19,6 +19,7 @@ from fxflow.lax._operands import operands
 from fxflow.lax.broadcasting import broadcast_in_dim, broadcast_shapes
 from fxflow.lax.families import ANY, MOVED, ORDERED, Elementwise, kind
 
+# StableHLO takes bools for unsigned, and complex numbers compare as floats.
 _COMPARE_TYPE = {
     "b": "UNSIGNED",
     "u": "UNSIGNED",
@@ -131,15 +132,15 @@ def _compared_keys(primitive: Any, joined: str, x: Any, y: Any) -> Array:
         )
     shape = broadcast_shapes(x_aval.shape, y_aval.shape)
     suffix = x_aval.dtype.suffix
-    words = []
+    key_data = []
     for value, aval in ((x, x_aval), (y, y_aval)):
         lead = len(shape) - aval.ndim
         axes = tuple(range(lead, len(shape) + len(suffix)))
-        words.append(
+        key_data.append(
             broadcast_in_dim(table["random_unwrap"].bind(value), shape + suffix, axes)
         )
     last = tuple(range(len(shape), len(shape) + len(suffix)))
-    return table[joined].bind(primitive.bind(*words), axes=last)
+    return table[joined].bind(primitive.bind(*key_data), axes=last)
 
 
 def eq(x: Any, y: Any, /) -> Array:

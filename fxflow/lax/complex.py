@@ -73,6 +73,7 @@ class Imag(_Part):
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """-i times the cotangent."""
         zero = arith.constant(0, typeof(cotangent).dtype)
+        # Cotangents pair with tangents as Re(ct · t), without a conjugate, as in JAX.
         return [Complex.bind(zero, arith.neg(cotangent))]
 
 

@@ -196,6 +196,7 @@ def padtype_to_pads(
     for length, window, stride in zip(
         in_shape, window_shape, window_strides, strict=True
     ):
+        # SAME: ceil(length / stride) windows, whatever their size.
         count = -(-length // stride)
         total = int(max(0, (count - 1) * stride + window - length))
         # Of an odd total, SAME has the one more behind, SAME_LOWER in front.

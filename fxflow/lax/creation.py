@@ -169,8 +169,8 @@ def _scalar(name: str, value: Any, dtype: Any, weak_type: bool = False) -> Any:
         if is_key_type(aval) or not dtypes.is_integer(aval.dtype):
             raise DtypeError(f"{name}: fill_value {aval} cannot become {wanted}")
         word = _scalar(name, value, wanted.base)
-        words = broadcast_in_dim(word, wanted.suffix, ())
-        return table["random_wrap"].bind(words, dtype=wanted)
+        key_data = broadcast_in_dim(word, wanted.suffix, ())
+        return table["random_wrap"].bind(key_data, dtype=wanted)
     if aval.dtype == wanted and aval.weak_type == weak_type:
         return value
     return convert(value, wanted, weak_type)

@@ -188,6 +188,7 @@ def named_operation(graph: Graph) -> str | None:
     if len(graph.nodes) != 1 or len(graph.inputs) != 2:
         return None
     (node,) = graph.nodes
+    # In either order: each operation of `_NAMED` is commutative.
     if set(map(id, node.inputs)) != set(map(id, graph.inputs)):
         return None
     if list(graph.outputs) != list(node.outputs) or node.params:

@@ -112,6 +112,8 @@ class BatchedJVPRule:
         _settling.rules.append((key, self))
         try:
             found: list[bool] = []
+            # To a fixed point: where the rule calls its own function, these flags are
+            # those of the inner call's results.
             while found != self.out_mapped:
                 found = self.out_mapped
                 have = self._tangents_mapped(avals, num_consts)
@@ -276,6 +278,8 @@ class BatchedBackward:
         """Returns a cotangent for each primal."""
         count = len(residuals)
         ways = zip(cotangents, self.cotangents_mapped, self.collected, strict=True)
+        # A cotangent without a batch axis counts once for the whole batch: it becomes
+        # the first slice's.
         alone = [not (m or c or type(ct) is Zero) for ct, m, c in ways]
         cotangents = [
             self._in_first(ct) if a else ct

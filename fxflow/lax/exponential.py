@@ -93,6 +93,7 @@ class Logistic(Elementwise):
     kinds = INEXACT
     hlo = "stablehlo.logistic"
     numpy = _host_logistic
+    # Of the result, which is there already: no second exponential.
     partials = (lambda out, x: mul(out, sub(_one(x), out)),)
 
 

@@ -125,6 +125,8 @@ class Pad(Linear):
             padding_config=tuple((-low, -high, 0) for low, high, _ in padding_config),
         )
         if any(interior for _, _, interior in padding_config):
+            # A negative interior does not exist: a strided slice leaves out what lies
+            # between.
             inside = table["slice"].bind(
                 inside,
                 start_indices=(0,) * ct.ndim,

@@ -107,6 +107,7 @@ class IntegerPow(Elementwise):
             return out, Zero(typeof(out).tangent())
         if y == 1:
             return out, dx
+        # Not y xʸ / x, which is nan at 0.
         slope = x if y == 2 else self.bind(x, y=y - 1)
         return out, arith.mul(dx, mul(slope, arith.constant(y, typeof(x).dtype)))
 

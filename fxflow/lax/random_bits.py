@@ -156,6 +156,7 @@ class RandomFoldIn(_Draw):
         """The block at the counter 0, data."""
         keys, data = operands
         shape = ctx.avals_in[1].shape
+        # The integer is the low word of a counter.
         zero = ctx.constant(np.uint32(0), Aval(shape, WORD))
         words = call(ctx, [*key_words(ctx, keys), zero, data], shape, makes_keys=True)
         return side_by_side(ctx, words)

@@ -92,6 +92,7 @@ class LinearRecurrence(Primitive):
         out = self.bind(a, u, axis=axis, reverse=reverse)
         feed = tu
         if type(ta) is not Zero and typeof(a).size:
+            # dy[k] = a[k] dy[k-1] + (da[k] y[k-1] + du[k]).
             feed = arith.add(mul(ta, shifted(out, axis, reverse, 0)), tu)
         if type(feed) is Zero:
             return out, feed
@@ -179,6 +180,8 @@ def tree_scan(
     def every_second(start: int, stop: int) -> list[Any]:
         return [slice_in_dim(v, start, stop, 2, axis) for v in values]
 
+    # Running combinations of pairs are those at odd indices; each even one is its left
+    # neighbour's combined with its own element.
     pairs = combine(every_second(0, length - 1), every_second(1, length))
     odd = tree_scan(combine, pairs, axis, False)
     count = (length - 1) // 2

@@ -115,6 +115,7 @@ class SelectN(Primitive):
             return np.where(which, cases[1], cases[0])
         out = cases[0]
         for i, case in enumerate(cases[1:], 1):
+            # Clamps `which` as the search in `lower` does.
             out = np.where(which >= i, case, out)
         return out
 
@@ -214,7 +215,7 @@ def select_n(which: Any, /, *cases: Any) -> Array:
 
 def _select_keys(which: Any, cases: Values, avals: Sequence[Aval]) -> Array:
     table["select_n"].abstract(typeof(which), *avals)
-    words = [table["random_unwrap"].bind(c) for c in cases]
+    key_data = [table["random_unwrap"].bind(c) for c in cases]
     mask = typeof(which)
     if mask.ndim:
         which = table["broadcast_in_dim"].bind(
@@ -222,7 +223,9 @@ def _select_keys(which: Any, cases: Values, avals: Sequence[Aval]) -> Array:
             shape=mask.shape + avals[0].dtype.suffix,
             broadcast_dimensions=tuple(range(mask.ndim)),
         )
-    return table["random_wrap"].bind(SelectN.bind(which, *words), dtype=avals[0].dtype)
+    return table["random_wrap"].bind(
+        SelectN.bind(which, *key_data), dtype=avals[0].dtype
+    )
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Array:

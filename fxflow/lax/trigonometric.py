@@ -88,6 +88,7 @@ class Atan(Elementwise):
 
 def _host_atan2(y: Any, x: Any) -> Any:
     if dtypes.is_complex(y.dtype):
+        # -i log((x + iy) / √(x² + y²)), to which XLA expands atan2 of complex numbers.
         size = np.sqrt(np.add(np.square(x), np.square(y)))
         minus_i = np.array(-1j, y.dtype)
         return minus_i * np.log(np.divide(x + np.array(1j, y.dtype) * y, size))

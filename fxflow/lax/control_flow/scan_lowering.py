@@ -32,6 +32,7 @@ class ScanLowering:
         physical = [a.physical for a in graph.in_avals]
         _, self.carry_avals, self.x_avals = split_at(physical, num_consts, num_carry)
         self.y_avals = [a.physical for a in graph.out_avals[num_carry:]]
+        # 64 bits only where 32 would overflow.
         wide = length >= 1 << 31
         self.counter = Aval((), np.dtype(np.int64 if wide else np.int32))
         self.copies = 1
@@ -49,6 +50,7 @@ class ScanLowering:
         if length == 1 or length < 2 * unroll:
             self.copies = length
             return self.written_out()
+        # Steps that do not fill a round follow the loop.
         rounds, rest = divmod(length, unroll)
         self.copies = unroll + rest
         carry, ys = self.loop(rounds * unroll, unroll)
@@ -241,6 +243,7 @@ def while_op(
 
         return written
 
+    # A region takes the whole state, the token too.
     def condition_only(inner: Context, names: list[str]) -> list[str]:
         return list(condition(inner, names[: len(avals)]))
 

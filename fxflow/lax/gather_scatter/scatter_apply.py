@@ -69,6 +69,7 @@ class ScatterApply(Primitive):
         aval, index_aval = ctx.avals_in
         scalar = Aval((), aval.dtype)
         updates = Aval(update_shape, aval.dtype)
+        # StableHLO's scatter wants updates; the combination does not look at them.
         nothing = ctx.constant(np.zeros((), aval.dtype), scalar)
         nothing = ctx.broadcast(nothing, scalar, update_shape)
 

@@ -230,6 +230,7 @@ def matmul(x: Any, y: Any) -> Any:
         x,
         y,
         dimension_numbers=(((ndim - 1,), (ndim - 2,)), (batch, batch)),
+        # In TF32 or bf16 a derivative would be worse than the factors it is made of.
         precision=(Precision.HIGHEST, Precision.HIGHEST),
         preferred_element_type=None,
     )
