@@ -168,6 +168,8 @@ class DynamicSlice(Primitive):
         ndim = len(starts)
         indices = _index_vectors(starts, mapped[1:], size)
         shift = int(mapped[0])
+        # A mapped operand's batch axis is the gather's batching dimension; an unmapped
+        # one has none, and each slice picks from the whole.
         numbers = GatherDimensionNumbers(
             offset_dims=tuple(range(1, ndim + 1)),
             collapsed_slice_dims=(),

@@ -247,6 +247,8 @@ def _exchanged(
     which = reduce_max(select(covered, number, full(number.shape, -1, INDEX)), (0,))
     known = max(which, 0)
     row = sub(broadcasted_iota(INDEX, (want,), 0), rows(here, known))
+    # Rows outside of any slice read some row too; `which` is -1 there and the old
+    # output stays.
     taken = rows(arrived, add(mul(known, length), clamp(0, row, length - 1)))
     got = broadcast_in_dim(ge(which, 0), typeof(taken).shape, (0,))
     return select(got, taken, output)
