@@ -14,7 +14,7 @@ from fxflow._version import __version__
 from fxflow.core.boundary import guarded
 
 # Public name -> module it lives in.
-_PLACES = {
+_HOMES = {
     "Array": "core.arrays.array",
     "CustomVJPPrimal": "transforms.custom_vjp",
     "Mesh": "devices.meshes",
@@ -104,19 +104,19 @@ _PACKAGES = frozenset(
 def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return importlib.import_module(f"fxflow.{name}")
-    place = _PLACES.get(name)
-    if place is None:
+    module = _HOMES.get(name)
+    if module is None:
         raise AttributeError(f"module 'fxflow' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"fxflow.{place}"), name)
+    value = getattr(importlib.import_module(f"fxflow.{module}"), name)
     value = guarded(value, "fxflow", name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PLACES, *_PACKAGES})
+    return sorted({*globals(), *_HOMES, *_PACKAGES})
 
 
 from fxflow import numpy  # noqa: E402 (arrays get their operators there)
 
-__all__ = ["__version__", "config", "numpy", *_PLACES]
+__all__ = ["__version__", "config", "numpy", *_HOMES]

@@ -192,7 +192,7 @@ def _resampled(
         return lax.full(shape, 0, dtype)
     for i, axis in enumerate(axes):
         n, m = x.aval.shape[axis], shape[axis]
-        # Places of pixels are beyond 16 bits.
+        # Pixel coordinates go beyond what 16 bits tell apart.
         weights = _weights(n, m, scale[i], translation[i], method, antialias)
         weights = convert(convert(weights, real), dtype)
         product = lax.dot_general(
@@ -248,8 +248,8 @@ def resize(
         for axis in axes if x.aval.size else ():
             n, m = old[axis], shape[axis]
             # Exact: floor((i + 1/2) n / m), in integers.
-            places = [(2 * i + 1) * n // (2 * m) for i in range(m)]
-            x = fnp.take(x, fnp.asarray(places, dtypes.int32), axis=axis)
+            indices = [(2 * i + 1) * n // (2 * m) for i in range(m)]
+            x = fnp.take(x, fnp.asarray(indices, dtypes.int32), axis=axis)
         return x if x.aval.shape == shape else lax.full(shape, 0, x.aval.dtype)
     (x,) = promote_inexact("resize", x)
     if 0 in shape:
@@ -311,7 +311,7 @@ def scale_and_translate(
     if method is ResizeMethod.NEAREST:
         raise ArgumentError(
             f'{name}: the method "nearest" is not differentiable by scale and '
-            "translation: use resize, or fnp.take with places of your own"
+            "translation: use resize, or fnp.take with indices of your own"
         )
     kept = [i for i in range(x.aval.ndim) if i not in axes]
     if any(shape[i] != x.aval.shape[i] for i in kept):

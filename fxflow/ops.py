@@ -206,12 +206,12 @@ def _combined(
 ) -> Array:
     reduction: Any = table[f"reduce_{kind}"]
     dtype, (rows, *rest) = x.aval.dtype, x.aval.shape
-    shape, place = (count, *rest), ids
+    shape, index = (count, *rest), ids
     if bucket is not None:
         shape = (-(-rows // bucket), *shape)
-        place = (lax.iota(dtypes.int32, rows) // bucket, ids)
+        index = (lax.iota(dtypes.int32, rows) // bucket, ids)
     start = lax.full(shape, reduction.identity(dtype), dtype)
-    out: Array = getattr(start.at[place], _METHODS[kind])(
+    out: Array = getattr(start.at[index], _METHODS[kind])(
         x,
         mode=mode,
         unique_indices=unique,

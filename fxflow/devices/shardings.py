@@ -478,7 +478,7 @@ def describe(mesh: Mesh, hlo: HloSharding, ndim: int) -> Sharding:
 def _axes_that_count(
     mesh: Mesh, positions: np.ndarray[Any, Any], count: int
 ) -> tuple[Any, ...] | None:
-    """Returns the mesh axes, slowest first, whose indices make up `places`."""
+    """Returns the mesh axes, slowest first, whose indices make up `positions`."""
     strides = []
     for i, (name, size) in enumerate(
         zip(mesh.axis_names, mesh.axis_sizes, strict=True)

@@ -27,11 +27,11 @@ def _cells(
             "a slice, or look at sharding.devices_indices_map(shape)"
         )
     part = sharding.shard_shape(shape)
-    counts, places = sharding.tiles(ndim)
+    counts, tiles = sharding.tiles(ndim)
     rows, columns = {0: (1, 1), 1: (1, *counts), 2: counts}[ndim]
     cells: Cells = {}
-    for device, place in zip(sharding.devices, places, strict=True):
-        at = {0: (0, 0), 1: (0, *place), 2: place}[ndim]
+    for device, tile in zip(sharding.devices, tiles, strict=True):
+        at = {0: (0, 0), 1: (0, *tile), 2: tile}[ndim]
         cells.setdefault(at, []).append(device)  # type: ignore[arg-type]
     return rows, columns, cells, part
 
@@ -41,10 +41,10 @@ def _label(devices: Sequence[Any]) -> str:
     return f"{platform} {','.join(str(d.id) for d in devices)}"
 
 
-def _hues(place: float) -> Color:
+def _hues(fraction: float) -> Color:
     """Returns a light colour of the wheel: red, green, blue from 0 to 1."""
     # Not the whole wheel, on which the last device would look like the first.
-    return colorsys.hsv_to_rgb(0.9 * place, 0.35, 0.95)
+    return colorsys.hsv_to_rgb(0.9 * fraction, 0.35, 0.95)
 
 
 def _colors(sharding: Sharding, color_map: ColorMap) -> dict[Any, Color]:

@@ -269,7 +269,7 @@ def eigh(
 
 
 def _chosen(a: Any, indices: Any) -> slice:
-    """Returns the places of the eigenvalues from a first to a last index."""
+    """Returns the indices of the eigenvalues from a first to a last index."""
     if indices is None:
         return slice(None)
     n = matrix_of("eigh", a, square=True).aval.shape[-1]

@@ -89,5 +89,5 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     m, n = column.aval.size, row.aval.size
     rest = lax.slice_in_dim(row, min(1, n), n)
     line = lax.concatenate([lax.rev(column, (0,)), rest], 0)
-    places = (m - 1) - np.arange(m)[:, None] + np.arange(n)
-    return line[places]
+    indices = (m - 1) - np.arange(m)[:, None] + np.arange(n)
+    return line[indices]

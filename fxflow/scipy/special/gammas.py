@@ -77,7 +77,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
 
     Args:
       n: real array-like.
-      exact: not supported: integers of any length are no arrays.
+      exact: not supported: the integers of arrays have a fixed width.
 
     Returns:
       Float array of the shape of `n`.
@@ -90,8 +90,8 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """
     if exact:
         raise ArgumentError(
-            "factorial: arrays hold no integers of any length, so exact= has no "
-            "meaning: use math.factorial"
+            "factorial: exact=True is not supported, because integers here have a "
+            "fixed width: use math.factorial"
         )
     (x,) = operands("factorial", n)
     value = lax.exp(lax.lgamma(safe(x >= 0, x, 0) + 1))
