@@ -114,6 +114,7 @@ def adamw(
     Reference: Loshchilov and Hutter 2019, "Decoupled weight decay regularization".
     """
     return chain(
+        # Decoupled: the decay comes after Adam's division, which does not reach it.
         scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
         add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(learning_rate),

@@ -395,6 +395,7 @@ def power_sum(x: Any, decay: Any, moment: Any, power: int) -> Any:
     if power == 1:
         term = x
     elif dtypes.is_complex(typeof(x).dtype):
+        # Not abs, whose root would be squared again.
         term = fnp.add(fnp.square(fnp.real(x)), fnp.square(fnp.imag(x)))
     else:
         term = fnp.square(x)

@@ -307,6 +307,7 @@ def rmsprop(
     return chain(
         by(decay, eps, initial_scale, eps_in_sqrt, bias_correction),
         scale_by_learning_rate(learning_rate),
+        # As in optax, momentum is of steps that are scaled already.
         identity() if momentum is None else trace(momentum, nesterov),
     )
 

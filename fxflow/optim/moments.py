@@ -380,6 +380,7 @@ def scale_by_radam(
     """
     if isinstance(b2, int | float) and not 0 <= b2 < 1:
         raise ArgumentError(f"scale_by_radam: b2 must be in [0, 1), got {b2}")
+    # ρ∞ of the paper: how many gradients the second moments average in the long run.
     most = 2.0 / (1.0 - b2) - 1.0
 
     def second(updates: Updates, mu: Updates, nu: Updates) -> Updates:
@@ -388,6 +389,8 @@ def scale_by_radam(
     def step(count: Any, m: Any, v: Any) -> Any:
         power = fnp.power(b2, count)
         weight = fnp.subtract(1.0, power)
+        # ρ is that number so far; with few gradients the variance is not known well
+        # enough to divide by, and the step is plain momentum.
         lost = fnp.divide(fnp.multiply(fnp.multiply(2.0, count), power), weight)
         rho = fnp.subtract(most, lost)
         above = fnp.multiply(fnp.subtract(rho, 4.0), fnp.subtract(rho, 2.0))

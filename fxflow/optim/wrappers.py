@@ -139,6 +139,7 @@ class MultiSteps:
             g = cast_like(g, total)
             if not self._mean:
                 return fnp.add(total, g)
+            # A running mean: unlike a sum it stays of the gradients' size.
             step = fnp.divide(fnp.subtract(g, total), cast_like(seen, total))
             return fnp.add(total, step)
 
@@ -155,6 +156,7 @@ class MultiSteps:
             return zeros_like(updates), inner, total
 
         emit = fnp.greater_equal(seen, every)
+        # Not `where`: the optimizer runs in the last of the small steps only.
         new, inner, total = lax.cond(emit, last, other, (total, state.inner_opt_state))
         return new, MultiStepsState(
             fnp.where(emit, 0, seen),

@@ -209,6 +209,7 @@ def _modular(
     width = dtypes.bits(unsigned)
     first, second = (sampling.bits(w, width, full) for w in sampling.split(key_data, 2))
     low, span, factor = (fit(p, full) for p in (low, span, factor))
+    # (2ʷ first + second) mod span, in w bits: of 2w random bits the bias is negligible.
     high_part = lax.mul(lax.rem(first, span), factor)
     offset = lax.rem(lax.add(high_part, lax.rem(second, span)), span)
     drawn = lax.add(low, lax.convert_element_type(offset, work))

@@ -178,6 +178,8 @@ def poisson(
     full = result_shape("poisson", shape, rate)
     rate = arith.repeated(rate, full)
     key_data = key_data_of("poisson", key)
+    # Hörmann's method is for rates of 10 and more; below, Knuth's takes few steps. Each
+    # runs on all elements, those of the other method with a rate that ends soon.
     few = lax.bitwise_or(lax.ne(rate, rate), lax.lt(rate, 10.0))
     small = _few_events(key_data, lax.select(few, rate, lax.full_like(rate, 0)), full)
     large = _many_events(
@@ -275,6 +277,7 @@ def _is_nan(x: Any) -> Any:
 
 def _binomial(key_data: Any, n: Any, p: Any, shape: Shape) -> Array:
     either = lax.bitwise_or
+    # BTRS wants p ≤ 1/2: beyond that the failures are counted.
     swapped = lax.bitwise_not(lax.lt(p, 0.5))
     q = lax.select(swapped, lax.sub(1.0, p), p)
     bad_n = either(_is_nan(n), lax.lt(n, 0.0))
@@ -431,14 +434,15 @@ def multinomial(
     order = (axis, *range(axis))
     ahead = lax.transpose(arith.repeated(chances, full), order)
     rest = lax.cumsum(ahead, 0, reverse=True)
+    # Where no probability is left, 0 of 0 counts as 0.
     rest = lax.select(lax.eq(rest, 0.0), lax.full_like(rest, 1), rest)
     ratios = lax.clamp(0.0, lax.div(ahead, rest), 1.0)
     key_data = key_data_of("multinomial", key)
     each = RandomSplit.bind(key_data, shape=(full[-1],))
 
     def step(remaining: Any, category: Any) -> tuple[Any, Any]:
-        ratio, own_words = category
-        count = _binomial(own_words, remaining, ratio, full[:-1])
+        ratio, own_key = category
+        count = _binomial(own_key, remaining, ratio, full[:-1])
         return lax.sub(remaining, count), count
 
     start = arith.repeated(trials, full[:-1])

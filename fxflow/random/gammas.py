@@ -27,6 +27,7 @@ from fxflow.random._layout import sampler
 
 def _gamma(key_data: Any, a: Any, shape: Any, log_space: bool) -> Array:
     """Returns gamma numbers from the data of one key."""
+    # A key for each element: they take different numbers of proposals.
     each = RandomSplit.bind(key_data, shape=shape)
     return RandomGamma.bind(each, arith.repeated(a, shape), log_space=log_space)
 
@@ -122,6 +123,7 @@ def beta(
     key_data, full, _, *pair = arguments("beta", key, shape, dtype, a, b)
     both = sampling.split(key_data, 2)
     x, y = (_gamma(w, p, full, True) for w, p in zip(both, pair, strict=True))
+    # By logarithms, less the larger one: for small a and b both would underflow to 0.
     most = lax.max(x, y)
     x, y = (lax.exp(lax.sub(g, most)) for g in (x, y))
     return lax.div(x, lax.add(x, y))
@@ -162,6 +164,7 @@ def dirichlet(
         raise ShapeError(f"dirichlet: alpha must have an axis, got {typeof(a)}")
     front = own[:-1] if shape is None else shape_or_length("dirichlet", shape)
     full = result_shape("dirichlet", (*front, own[-1]), a)
+    # By logarithms, as in `beta`.
     logs = _gamma(key_data_of("dirichlet", key), a, full, True)
     axis = len(front)
     kept = tuple(range(axis))
@@ -234,6 +237,7 @@ def f(
     Source: (x / dfnum) / (y / dfden) of chi-square numbers x and y.
     """
     key_data, full, _, *pair = arguments("f", key, shape, dtype, dfnum, dfden)
+    # In JAX's order: the denominator has the first key.
     second, first = sampling.split(key_data, 2)
     above, below = (
         lax.div(_chisquare(w, d, full), fit(d, full))
@@ -344,6 +348,8 @@ def ball(
     g = _generalized_normal(first, power, full, chosen)
     e = sampling.exponential(second, front, chosen)
     powers = lax.pow(lax.abs(g), fit(power, full))
+    # With the exponential number in the norm the vectors fill the ball; without it they
+    # lie on its surface (Barthe, Guédon, Mendelson and Naor 2005).
     total = lax.add(lax.reduce_sum(powers, (len(front),)), e)
     norm = lax.pow(total, fit(lax.div(1.0, power), front))
     kept = tuple(range(len(front)))

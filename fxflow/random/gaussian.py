@@ -64,6 +64,7 @@ def normal(
         drawn: Array = sampling.normal(key_data, shape, chosen)
         return drawn
     part = dtypes.to_real(chosen)
+    # Each part has variance 1/2, so that |z|² has mean 1.
     real, imag = (sampling.normal(w, shape, part) for w in sampling.split(key_data, 2))
     return lax.complex(lax.div(real, SQRT2), lax.div(imag, SQRT2))
 
@@ -104,6 +105,7 @@ def truncated_normal(
     bounds = [fit(lax.erf(lax.div(p, SQRT2)), full) for p in (low, high)]
     u = sampling.uniform_between(key_data, full, chosen, *bounds)
     drawn = lax.mul(lax.erf_inv(u), SQRT2)
+    # Rounding may carry a number to a bound or beyond: back to the last one inside.
     least, most = (
         lax.nextafter(stop_gradient(p), arith.constant(to, chosen))
         for p, to in ((low, math.inf), (high, -math.inf))
@@ -239,6 +241,8 @@ def wald(
     first, second = sampling.split(key_data, 2)
     x = sampling.normal(first, full, chosen)
     u = sampling.uniform(second, full, chosen)
+    # Michael, Schucany and Haas 1976: y is chi-square, and the two roots of a quadratic
+    # in it are chosen between by a uniform number.
     y, mu2 = lax.square(x), lax.square(mu)
     inside = lax.add(lax.mul(lax.mul(mu, 4.0), y), lax.mul(mu2, lax.square(y)))
     root = lax.sub(

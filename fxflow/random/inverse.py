@@ -164,6 +164,7 @@ def cauchy(
     key_data, full, chosen = arguments("cauchy", key, shape, dtype)
     eps = arith.constant(dtypes.finfo(chosen).eps, chosen)
     one = arith.constant(1, chosen)
+    # Not from 0, which is a pole of the tangent.
     u = sampling.uniform_between(key_data, full, chosen, eps, one)
     return lax.tan(lax.mul(lax.sub(u, 0.5), 3.141592653589793))
 

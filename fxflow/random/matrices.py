@@ -58,14 +58,14 @@ def multivariate_normal(
         )
     chosen = float_dtype(name, dtype)
     mu, sigma = (parameter(name, p, chosen) for p in (mean, cov))
-    centre, spread_of = typeof(mu), typeof(sigma)
-    if centre.ndim < 1 or spread_of.shape[-2:] != centre.shape[-1:] * 2:
+    mean_type, cov_type = typeof(mu), typeof(sigma)
+    if mean_type.ndim < 1 or cov_type.shape[-2:] != mean_type.shape[-1:] * 2:
         raise ShapeError(
             f"{name}: expected mean of shape (..., n) and cov of shape (..., n, n), "
-            f"got {centre} and {spread_of}"
+            f"got {mean_type} and {cov_type}"
         )
-    size = centre.shape[-1]
-    batch = lax.broadcast_shapes(centre.shape[:-1], spread_of.shape[:-2])
+    size = mean_type.shape[-1]
+    batch = lax.broadcast_shapes(mean_type.shape[:-1], cov_type.shape[:-2])
     full = batch if shape is None else shape_or_length(name, shape)
     tail = full[len(full) - len(batch) :] if len(full) >= len(batch) else None
     if tail is None or any(n not in (1, m) for n, m in zip(batch, tail, strict=True)):
@@ -137,6 +137,8 @@ def orthogonal(
         for axis in (ndim - 2, ndim - 1)
     )
     zero = lax.full_like(r, 0)
+    # QR is unique only up to phases; with those of R's diagonal Q follows Haar's
+    # measure.
     diagonal = lax.reduce_sum(lax.select(lax.eq(rows, cols), r, zero), (ndim - 2,))
     axes = (*range(ndim - 2), ndim - 1)
     phases = lax.broadcast_in_dim(lax.sign(diagonal), typeof(q).shape, axes)

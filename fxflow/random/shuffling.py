@@ -261,6 +261,7 @@ def _choice(
             index = _by_probability(key_data, chance, shape, default)
         else:
             noise = gumbel_of(key_data, (count,), dtype, mode, "choice")
+            # Gumbel top-k: the largest log p + noise are draws without replacement.
             _, top = lax.top_k(lax.add(noise, lax.log(chance)), drawn)
             index = lax.convert_element_type(lax.reshape(top, shape), default)
     return index if a is None else _take(a, index, axis)
@@ -271,6 +272,7 @@ def _by_probability(key_data: Any, p: Any, shape: Any, dtype: Any) -> Any:
     total = lax.cumsum(p, 0)
     count = typeof(p).shape[0]
     last = lax.index_in_dim(total, count - 1, 0, keepdims=False)
+    # In (0, 1]: at 0 a first category of probability 0 would be drawn.
     u = lax.sub(1.0, sampling.uniform(key_data, shape, typeof(p).dtype))
     return _first_not_less(total, lax.mul(u, last), dtype)
 
