@@ -66,7 +66,7 @@ def operands(name: str, *args: Any) -> Sequence[Any]:
 
     Raises:
       DtypeError: a number does not fit the arrays' dtype.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
     """
     # The common cases first: every operation of two arguments comes by here.
     if len(args) == 2:
@@ -100,7 +100,7 @@ def aligned(name: str, *args: Any) -> list[Any]:
       *args: arrays of shapes that are equal, 0-d or equal but for axes of length one.
 
     Raises:
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
     """
     avals = [typeof(a) for a in args]
     shape = avals[0].shape

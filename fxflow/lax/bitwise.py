@@ -147,7 +147,7 @@ _bitwise_docs = shared("""
 
     Raises:
       DtypeError: the dtypes differ, or are not bool or integer.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 """)
 
 

@@ -49,7 +49,7 @@ INDEX = np.dtype(np.int32)
 
 
 def rows(x: Any, indices: Any) -> Any:
-    """Returns slices of axis 0 at indices that lie inside: `[*indices.shape, ...]`."""
+    """Returns slices of axis 0 at in-bounds indices: `[*indices.shape, ...]`."""
     shape = typeof(x).shape
     if not isinstance(indices, Array):
         indices = np.asarray(indices, INDEX)

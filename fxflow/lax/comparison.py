@@ -155,7 +155,7 @@ def eq(x: Any, y: Any, /) -> Array:
 
     Raises:
       DtypeError: the dtypes differ.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       nan is not equal to anything, itself included; -0 equals +0.
@@ -183,7 +183,7 @@ def ne(x: Any, y: Any, /) -> Array:
 
     Raises:
       DtypeError: the dtypes differ.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       nan differs from everything, itself included.
@@ -209,7 +209,7 @@ _comparison_docs = shared("""
 
     Raises:
       DtypeError: the dtypes differ, or have no order (complex).
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 """)
 
 

@@ -229,7 +229,7 @@ def complex(x: Any, y: Any, /) -> Array:
 
     Raises:
       DtypeError: the parts are of another dtype.
-      ShapeError: they do not go together.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> complex(np.float32(1), 2.0)

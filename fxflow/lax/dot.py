@@ -414,7 +414,7 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Array:
       An array [..., m, n].
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       DtypeError: dtypes differ.
 
     Example:

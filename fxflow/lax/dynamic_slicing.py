@@ -67,7 +67,7 @@ def _check_starts(name: str, x: Aval, starts: Sequence[Aval]) -> None:
 def _clamped(
     ctx: Context, starts: Sequence[str], shape: Shape, sizes: Shape
 ) -> tuple[str, ...]:
-    """Writes start indices that let slices lie inside, which the partitioner assumes.
+    """Writes clamped start indices, because the partitioner assumes in-bounds slices.
 
     Where the axis is divided it writes nothing for a start that is out of bounds.
     """
@@ -92,7 +92,7 @@ def _index_vectors(starts: Values, mapped: Flags, size: int) -> Any:
 
 @register
 class DynamicSlice(Primitive):
-    """A slice of static lengths at a computed start, which is moved inside. All dtypes.
+    """A slice of static lengths at a computed start, which is clamped. All dtypes.
 
     StableHLO: dynamic_slice.
     """
@@ -191,7 +191,7 @@ class DynamicSlice(Primitive):
 
 @register
 class DynamicUpdateSlice(Primitive):
-    """An array with a part replaced at a computed start, which is moved inside.
+    """An array with a part replaced at a computed start, which is clamped.
 
     All dtypes. StableHLO: dynamic_update_slice.
     """

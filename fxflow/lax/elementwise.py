@@ -351,7 +351,7 @@ _elementwise_docs = shared("""
 
     Raises:
       DtypeError: the dtypes differ, or the operation does not take them.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 """)
 
 

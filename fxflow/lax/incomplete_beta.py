@@ -188,7 +188,7 @@ def betainc(a: Any, b: Any, x: Any, /) -> Array:
 
     Raises:
       DtypeError: the dtypes differ, or are not floating point.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
       NotDifferentiableError: a derivative with respect to `a` or `b` is asked for.
 
     Special cases:

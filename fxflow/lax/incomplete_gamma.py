@@ -346,7 +346,7 @@ _incomplete_gamma_docs = shared("""
 
     Raises:
       DtypeError: the dtypes differ, or the operation does not take them.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Source: DiDonato and Morris, ACM TOMS 12 (1986).
 """)

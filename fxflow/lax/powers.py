@@ -233,7 +233,7 @@ def pow(x: Any, y: Any, /) -> Array:
 
     Raises:
       DtypeError: `x` is boolean or integer, or `y` is of another inexact dtype.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       x⁰ is 1 for every x, nan included. A negative float to a power that is no integer

@@ -291,7 +291,7 @@ def ragged_all_to_all(
 
     Raises:
       NameError: no such axis is in scope.
-      ShapeError, DtypeError: the arguments do not fit together.
+      ShapeError, DtypeError: the arguments are incompatible.
       ArgumentError: the groups differ in length or do not hold each index once.
 
     Example:

@@ -606,7 +606,7 @@ def ragged_dot(
       An array [m, n]; 0 in rows that belong to no group of rhs.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       DtypeError: dtypes differ, the preferred one does not hold products, or group
         sizes are not integers.
       PlacementError: the result cannot be laid out as `out_sharding` says.

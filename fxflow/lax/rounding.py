@@ -199,7 +199,7 @@ def nextafter(x: Any, y: Any, /) -> Array:
 
     Raises:
       DtypeError: the dtypes differ, or the operation does not take them.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       y where the two are equal, nan where either is nan.

@@ -178,7 +178,7 @@ def select_n(which: Any, /, *cases: Any) -> Array:
 
     Raises:
       DtypeError: `which` is neither bool nor i32, or the cases' dtypes differ.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
       ArgumentError: there is no case.
 
     Special cases:
@@ -241,7 +241,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Array:
 
     Raises:
       DtypeError: `pred` is not boolean, or the cases' dtypes differ.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       Both cases are computed; but no gradient passes through the one not chosen.
@@ -316,7 +316,7 @@ def clamp(min: Any, x: Any, max: Any) -> Array:
 
     Raises:
       DtypeError: the dtypes differ, or are bool or complex.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       Where min > max, the result is max. nan stays nan. On a bound the derivative with

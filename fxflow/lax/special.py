@@ -216,7 +216,7 @@ def polygamma(m: Any, x: Any, /) -> Array:
 
     Raises:
       DtypeError: the dtypes differ, or the operation does not take them.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
       NotDifferentiableError: a derivative with respect to `m` is asked for.
 
     Special cases:
@@ -243,7 +243,7 @@ def zeta(x: Any, q: Any, /) -> Array:
 
     Raises:
       DtypeError: the dtypes differ, or the operation does not take them.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
       NotDifferentiableError: a derivative with respect to `x` is asked for.
 
     Special cases:

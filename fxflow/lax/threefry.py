@@ -409,7 +409,7 @@ def threefry2x32(k1: Any, k2: Any, x1: Any, x2: Any, /) -> tuple[Array, Array]:
 
     Raises:
       DtypeError: an operand is not u32.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> zero = np.zeros((), np.uint32)

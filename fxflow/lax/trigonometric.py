@@ -229,7 +229,7 @@ def atan2(x: Any, y: Any, /) -> Array:
 
     Raises:
       DtypeError: the dtypes differ, or the operation does not take them.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       As of C's `atan2`: the signs of zeros tell the quadrant. At the origin the

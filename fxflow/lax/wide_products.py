@@ -34,7 +34,7 @@ def mulhi(x: Any, y: Any, /) -> Array:
 
     Raises:
       DtypeError: the dtypes differ or are not integers.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> mulhi(np.array([2**31 - 1, -1], "i4"), np.array([4, 1], "i4"))

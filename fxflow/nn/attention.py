@@ -58,7 +58,7 @@ def dot_product_attention(
     Raises:
       ArgumentError: another implementation, or a negative window.
       DtypeError: the dtypes differ or are not float; the mask is not bool.
-      ShapeError: the shapes do not go together.
+      ShapeError: the shapes are incompatible.
 
     Special cases:
       A position that sees nothing gets the mean of the values (as all products are
@@ -176,7 +176,7 @@ def _grouped(x: Any, groups: int) -> Any:
 
 
 def _within(name: str, lengths: Any, batch: int, size: int) -> Any:
-    """Returns for each position of each sequence whether it lies inside: bool[B, n]."""
+    """Returns the padding mask, bool[B, n]: which positions a sequence has."""
     if not is_arraylike(lengths):
         raise not_an_array(lengths, f"{_NAME}: {name} is")
     aval = typeof(lengths)

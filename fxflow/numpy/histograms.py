@@ -266,7 +266,7 @@ def histogram2d(
       Array[bins of x, bins of y], the edges of x, and those of y.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       ArgumentError: `bins` or `range` is of no known form.
 
     Example:
@@ -311,7 +311,7 @@ def histogramdd(
       Array with an axis of the bins of each, and the list of edges.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       ArgumentError: `bins` or `range` is of no known form.
 
     Example:

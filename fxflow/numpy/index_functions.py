@@ -411,7 +411,7 @@ def put_along_axis(
 
     Raises:
       ArgumentError: `inplace` is not False.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Source: `numpy.put_along_axis`.
     """

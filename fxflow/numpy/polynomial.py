@@ -413,7 +413,7 @@ def polyfit(
 
     Raises:
       ArgumentError: the degree is negative, or there is too little data for `cov`.
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Example:
       >>> polyfit(np.array([0.0, 1.0, 2.0]), np.array([1.0, 3.0, 5.0]), 1).round(3)

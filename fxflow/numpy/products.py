@@ -67,7 +67,7 @@ def matmul(
       `n` where that operand is a vector.
 
     Raises:
-      ShapeError: an operand has no axes, or the shapes do not fit.
+      ShapeError: an operand has no axes, or the shapes are incompatible.
 
     Example:
       >>> matmul(np.array([[1, 2], [3, 4]]), np.array([1, 10]))
@@ -113,7 +113,7 @@ _vector_docs = shared("""
 
     Raises:
       ...
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Source: `numpy.{name}`.
 """)

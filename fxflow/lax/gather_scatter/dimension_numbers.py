@@ -19,12 +19,12 @@ Axes = tuple[int, ...]
 
 
 class GatherScatterMode(enum.Enum):
-    """What happens to a slice that does not lie inside the array."""
+    """What happens to an out-of-bounds slice."""
 
     CLIP = "clip"
-    """It is moved inside."""
+    """It is clamped: moved to the nearest in-bounds start."""
     FILL_OR_DROP = "fill"
-    """A gather gives the fill value, a scatter leaves the update out."""
+    """A gather gives the fill value, a scatter drops the update."""
     ONE_HOT = FILL_OR_DROP
     """JAX's hint to multiply with a matrix of ones and zeros; the same result."""
     PROMISE_IN_BOUNDS = "promise_in_bounds"

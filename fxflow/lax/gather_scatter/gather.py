@@ -1,9 +1,8 @@
 """Gather: slices of an array read at computed indices.
 
-`dimension_numbers` say how the axes correspond, and a mode says what happens where a
-slice does not lie inside the array: it is moved inside (`CLIP`), replaced by a fill
-value (`FILL_OR_DROP`), or the caller promises that there is none
-(`PROMISE_IN_BOUNDS`).
+`dimension_numbers` say how the axes correspond, and a mode says what happens to an
+out-of-bounds slice: it is clamped (`CLIP`), replaced by a fill value (`FILL_OR_DROP`),
+or the caller promises that there is none (`PROMISE_IN_BOUNDS`).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from fxflow.lax.gather_scatter.dimension_numbers import (
     GatherScatterMode,
     require_axes,
 )
-from fxflow.lax.gather_scatter.slices import Window, inside_text, wide_indices
+from fxflow.lax.gather_scatter.slices import Window, in_bounds_text, wide_indices
 from fxflow.lax.keys import check, is_key_type, map_key_data
 
 
@@ -92,7 +91,7 @@ class Gather(Primitive):
         fill_value: Any,
         **_: Any,
     ) -> str:
-        """`gather`, which moves slices inside; elsewhere the fill value is selected."""
+        """`gather`, which clamps; the fill value is selected by the in-bounds mask."""
         aval, index_aval = ctx.avals_in
         out = ctx.avals_out[0]
         numbers = dimension_numbers
@@ -112,7 +111,7 @@ class Gather(Primitive):
         )
         if mode is not GatherScatterMode.FILL_OR_DROP or not numbers.start_index_map:
             return gathered
-        inside = inside_text(
+        inside = in_bounds_text(
             ctx,
             indices,
             index_aval,
@@ -297,7 +296,7 @@ def gather(
       unique_indices: a promise that no two index vectors are equal; it makes the
         derivative cheaper.
       indices_are_sorted: a promise that index vectors come in order.
-      mode: what happens to a slice that does not lie inside: `"clip"`, `"fill"` or
+      mode: what happens to an out-of-bounds slice: `"clip"`, `"fill"` or
         `"promise_in_bounds"`; None: "fill" with a `fill_value`, else "clip".
       fill_value: a number for mode `"fill"` (None: nan for inexact dtypes, the smallest
         signed, the largest unsigned integer, True for bool).
@@ -382,7 +381,7 @@ def take_along(x: Any, indices: Any, axis: int) -> Any:
 
     Args:
       x: array.
-      indices: integers inside the axis, of the shape of `x` but for `axis`.
+      indices: in-bounds integers, of the shape of `x` but for `axis`.
       axis: the axis, from 0.
     """
     aval, index_aval = typeof(x), typeof(indices)

@@ -311,8 +311,8 @@ def scatter(
       indices_are_sorted: a promise that index vectors come in order.
       unique_indices: a promise that no two slices coincide or overlap; it makes the
         derivative cheaper.
-      mode: what happens to a slice that does not lie inside: `"clip"` moves it inside,
-        `"drop"` (the default) leaves it out, `"promise_in_bounds"` says there is none.
+      mode: what happens to an out-of-bounds slice: `"clip"` clamps it, `"drop"` (the
+        default) drops it, `"promise_in_bounds"` says there is none.
 
     Returns:
       Array of the type of `operand`. Where indices coincide one of the updates wins, on

@@ -66,7 +66,7 @@ class Scattering(Primitive):
         return Aval(x.shape, x.dtype, x.weak_type)
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
-        """`scatter`, which leaves out slices that do not lie inside."""
+        """`scatter`, which drops out-of-bounds slices."""
         combine = combine_text(self.combiner, ctx.avals_in[0].dtype)
         return scatter_text(ctx, operands, ctx.avals_in, combine, **params)
 
@@ -242,7 +242,7 @@ def scatter_positions(
       x: NumPy array.
       indices: index vectors.
       updates: NumPy array.
-      clip: whether slices are moved inside; else those that are not are left out.
+      clip: whether out-of-bounds slices are clamped; else they are dropped.
     """
     sizes = numbers.window_sizes(x.ndim, updates.shape)
     window = Window(sizes, numbers)

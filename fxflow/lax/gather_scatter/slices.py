@@ -43,8 +43,8 @@ def bounds_text(ctx: Context, aval: Aval, upper: Sequence[int]) -> tuple[str, st
     return names[0], names[1]
 
 
-def inside_text(ctx: Context, indices: str, aval: Aval, upper: Sequence[int]) -> str:
-    """Writes for each index vector whether its slice lies inside."""
+def in_bounds_text(ctx: Context, indices: str, aval: Aval, upper: Sequence[int]) -> str:
+    """Writes the in-bounds mask: a flag for each index vector."""
     low, high = bounds_text(ctx, aval, upper)
     kind = "SIGNED" if dtypes.is_signed(aval.dtype) else "UNSIGNED"
     flags = aval.update(dtype=np.dtype(bool), weak_type=False)

@@ -380,7 +380,7 @@ def householder_product(a: Any, taus: Any) -> Array:
       A matrix with orthonormal columns, of the type of a.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       DtypeError: dtypes differ or are not among these.
 
     Source: LAPACK orgqr, ungqr.
@@ -428,7 +428,7 @@ def ormqr(
       A matrix of the type of c.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       DtypeError: dtypes differ or are not among these.
 
     Example:

@@ -340,7 +340,7 @@ def triangular_solve(
       x, of the type of b.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       DtypeError: dtypes differ or are not among these.
 
     Special cases:

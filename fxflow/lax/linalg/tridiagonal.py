@@ -355,7 +355,7 @@ def tridiagonal_solve(
       x, of the type of b.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       DtypeError: dtypes differ or are not among these.
 
     Special cases:

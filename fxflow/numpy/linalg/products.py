@@ -74,7 +74,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
 
     Raises:
       ArgumentError: there are fewer than two arrays.
-      ShapeError: an operand has another number of axes, or the shapes do not fit.
+      ShapeError: an operand has another number of axes, or the shapes are incompatible.
 
     Example:
       >>> a = np.array([[1, 2], [3, 4]])

@@ -103,7 +103,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
       Float or complex array[..., n], or [..., n, k].
 
     Raises:
-      ShapeError: the matrices are not square, or the shapes do not fit.
+      ShapeError: the matrices are not square, or the shapes are incompatible.
 
     Special cases:
       inf or nan if a matrix is singular.
@@ -254,7 +254,7 @@ def lstsq(
       values [min(m, n)].
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       ConcretizationError: `numpy_resid` is true, m > n and the arrays are traced: the
         shape of the residuals depends on the rank.
 
@@ -333,7 +333,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
       Array of shape Q.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       AxisError: an axis is out of range.
 
     Example:

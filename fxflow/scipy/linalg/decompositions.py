@@ -71,7 +71,7 @@ def lu_solve(
       Float or complex array of the shape of `b`.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
       ArgumentError: `trans` is something else.
 
     Example:

@@ -28,7 +28,7 @@ _solve_docs = shared("""
       Float or complex array of the shape of `b`.
 
     Raises:
-      ShapeError: the shapes do not fit.
+      ShapeError: the shapes are incompatible.
 
     Source: `scipy.linalg.{name}`.
 """)
