@@ -63,7 +63,6 @@ from fxflow.lax.gather_scatter.scatter import (
 )
 from fxflow.lax.gather_scatter.scatter_apply import scatter_apply
 from fxflow.lax.gradient_control import stop_gradient
-from fxflow.lax.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from fxflow.lax.incomplete_beta import betainc
 from fxflow.lax.incomplete_gamma import (
     igamma, igamma_grad_a, igammac, random_gamma_grad,
@@ -94,7 +93,9 @@ from fxflow.lax.sort import argsort, sort, sort_key_val, top_k
 from fxflow.lax.special import digamma, erf, erf_inv, erfc, lgamma, polygamma, zeta
 from fxflow.lax.threefry import threefry2x32
 from fxflow.lax.transfer import with_sharding_constraint
-from fxflow.lax.trigonometric import acos, asin, atan, atan2, cos, sin, tan
+from fxflow.lax.trigonometric import (
+    acos, acosh, asin, asinh, atan, atan2, atanh, cos, cosh, sin, sinh, tan, tanh,
+)
 from fxflow.lax.wide_products import mulhi
 from fxflow.lax.window import reduce_window
 from fxflow.lax.windows import reduce_window_shape_tuple
