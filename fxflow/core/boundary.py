@@ -109,6 +109,7 @@ _guarded: dict[FunctionType, Any] = {}
 
 
 _OPERANDS = {"Any", "ArrayLike", "Array"}
+# All boundaries share one code object, by which one is told from a plain function.
 _CALL = boundary(len).__code__
 
 
@@ -178,6 +179,7 @@ def _is_from_inside(error: Exception) -> bool:
     while entry is not None:
         code = entry.tb_frame.f_code
         if is_internal(code.co_filename):
+            # What our own `raise` says is meant for the user; other errors are not.
             opcode = code.co_code[entry.tb_lasti]
             raised = dis.opname[opcode] == "RAISE_VARARGS"
         elif code.co_filename.startswith(_LIBRARIES):
@@ -213,6 +215,7 @@ def _is_bool(value: Any) -> bool:
 def _is_int(value: Any) -> bool:
     try:
         operator.index(value)
+    # A traced integer is an integer: that it has no value yet is for its own error.
     except ConcretizationError:
         return True
     except TypeError:

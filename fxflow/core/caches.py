@@ -41,12 +41,16 @@ class Cache(dict[K, V]):
         self, name: str, limit: int = LIMIT, *, by_options: bool = False
     ) -> None:
         self.name, self.limit, self.by_options = name, limit, by_options
+        # By id, since a dict has no hash; weak, since most caches belong to a function
+        # of the user's and go with it.
         _every[id(self)] = self
 
     def keep(self, key: K, value: V) -> V:
         """Adds an entry; returns its value."""
         if len(self) >= self.limit:
-            # Another thread may be doing the same.
+            # The first entered, not the least recently used: a look-up would have to
+            # note its time, and looking up is what must cost nothing. Another thread
+            # may be doing the same.
             for old in list(self)[: self.limit // 2]:
                 self.pop(old, None)
         self[key] = value
@@ -83,6 +87,7 @@ def clear_caches() -> None:
       Array(2, dtype=int32, weak_type=True)
       >>> fxflow.clear_caches()  # the next call traces and compiles again
     """
+    # A list, since a cache may be made or freed meanwhile.
     for cache in list(_every.values()):
         cache.clear()
     for callback in _on_clear:

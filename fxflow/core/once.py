@@ -34,10 +34,12 @@ class Turn:
         Args:
           patient: whether to wait for a thread that does not move, too.
         """
+        # The work has led back to itself: waiting would never end.
         if self.thread == threading.get_ident():
             return False
         before = None
         while not self.done.wait(PATIENCE):
+            # No frame: the thread has ended. The same one as before: it is stuck.
             frame = sys._current_frames().get(self.thread)
             position = None if frame is None else (id(frame), frame.f_lasti)
             if frame is None or (position == before and not patient):
@@ -77,5 +79,6 @@ def once(
         found = find()  # it may have been made since the first look
         return make() if found is None else found
     finally:
+        # In this order: a thread that wakes up must not find the turn that has ended.
         del turns[key]
         mine.done.set()

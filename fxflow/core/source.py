@@ -26,6 +26,7 @@ def is_internal(filename: str) -> bool:
     """Whether `filename` is part of fxflow itself."""
     known = _internal.get(filename)
     if known is None:
+        # Code that is generated (`eager.host_plan`) names itself `<fxflow ...>`.
         known = filename.startswith((_ROOT, "<fxflow"))
         _internal[filename] = known
     return known
@@ -49,6 +50,7 @@ def user_frame(depth: int = 1) -> FrameType | None:
 
 def here() -> Source | None:
     """Returns the user's position as `(code, instruction offset)`, not formatted."""
+    # `user_frame` written out: this runs for each node that is recorded.
     frame: FrameType | None = sys._getframe(1)
     internal = _internal
     while frame is not None:
@@ -134,6 +136,7 @@ def _public_call() -> tuple[str, dict[str, Any]]:
     while frame is not None and is_internal(frame.f_code.co_filename):
         frames.append(frame)
         frame = frame.f_back
+    # The outermost frame of ours is the function that the user called.
     for frame in reversed(frames):
         name, arguments = _call(frame)
         if name:
@@ -157,6 +160,7 @@ def _call(frame: FrameType) -> tuple[str, dict[str, Any]]:
         return str(values.get("symbol", "")), {}  # an operator has one
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & inspect.CO_VARARGS)
+    # An argument whose name the function has deleted is not there.
     arguments = {n: values[n] for n in code.co_varnames[:count] if n in values}
     owner = arguments.pop("self", arguments.pop("cls", None))
     name = code.co_name

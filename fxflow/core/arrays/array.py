@@ -255,6 +255,7 @@ class Array(ArrayInterface):
             if isinstance(host.base, np.ndarray):
                 host.base.flags.writeable = False
             host.flags.writeable = False
+        # A view, so that what the user sets on it (its shape, its flags) is not ours.
         return host.view()
 
     def __array__(

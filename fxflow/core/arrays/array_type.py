@@ -65,6 +65,7 @@ def type_on(aval: Aval, placement: Any = None, committed: bool = False) -> Array
     """
     if placement is None:
         placement = buffers.default_placement()
+    # There, not in a table of this module: it goes when the device's client does.
     table = placement.table
     known = table.get((aval, committed))
     if known is None:

@@ -60,6 +60,7 @@ class Aval:
           ShapeError: the elements are more than can be addressed.
         """
         key = (shape, dtype, weak_type, vma)
+        # Weak references: shapes that a program no longer uses do not stay for ever.
         reference = _table.get(key)
         if reference is not None:
             known = reference()

@@ -80,6 +80,7 @@ def typeof(value: Any) -> Aval:
     aval = getattr(value, "aval", None)
     if type(aval) is Aval:
         return aval
+    # `np.float64` derives from `float`, but is not weak.
     if isinstance(value, _SCALARS) and not isinstance(value, np.generic):
         return Aval((), dtypes.of_python(value), not isinstance(value, bool))
     if isinstance(value, np.ndarray | np.generic):
@@ -135,6 +136,7 @@ def as_array(value: Any) -> Array:
         if value.dtype == dtypes.float0:
             aval = Aval(value.shape, dtypes.float0)
             return put_host(np.zeros(aval.shape, aval.physical.dtype), aval)
+        # A copy: the user may write to the original, and programs run later.
         host = np.array(dtypes.host_array(value))
         return put_host(host, Aval(host.shape, host.dtype))
     if isinstance(value, _SCALARS):

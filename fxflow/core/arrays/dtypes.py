@@ -246,6 +246,7 @@ def dtype(x: Any, /) -> Any:
     if found is not None:
         return found
     found = _resolve(x)
+    # Other objects may say another dtype the next time, and would be kept alive.
     if isinstance(x, (str, type, np.dtype)):
         table[x] = found
     return found

@@ -248,6 +248,7 @@ def joint_dtype(operands: Iterable[Any], /) -> Any:
     Raises:
       DtypeError: an operand has no dtype, or they do not combine without a cast.
     """
+    # Each pair once: a thousand arrays of one dtype make no key of a thousand entries.
     pairs = dict.fromkeys(map(dtype_and_weak, operands))
     return lub(tuple(d for d, _ in pairs), tuple(weak for _, weak in pairs))[0]
 

@@ -71,6 +71,8 @@ class BatchTrace(Trace):
         previous = state.trace, state.spmd
         state.trace, state.spmd = self.parent, self.spmd
         try:
+            # First, for it depends on the axis even if no operand is mapped: a `psum`
+            # of what is the same for all slices is a multiple.
             if self.axis_name is not None and primitive.uses_axis(
                 self.axis_name, params
             ):
@@ -123,6 +125,7 @@ def batch_flat(
     tracers = [
         BatchTracer(trace, a) if m else a for a, m in zip(args, mapped, strict=True)
     ]
+    # Put back in the `finally` here, whatever an interrupt does to the `with` inside.
     axes = state.axes, state.tracked
     state.trace = trace
     try:
@@ -161,6 +164,7 @@ def batch_graph(
     """
     if isinstance(force, bool):
         force = (force,) * len(graph.outputs)
+    # What rules look up while they are traced belongs to the key.
     scope = axis_name, state.axes, state.spmd
     key = ("batch", size, tuple(mapped), tuple(force), scope)
     known = graph.memo.get(key)

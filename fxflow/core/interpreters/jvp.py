@@ -70,6 +70,7 @@ class JVPTrace(Trace):
     def join(self, primal: Any, tangent: Any) -> Any:
         """Returns the tracer of a value and its tangent."""
         if type(tangent) is Zero:
+            # No tracer: what is computed from it alone goes straight to the parent.
             return primal
         return JVPTracer(self, primal, tangent)
 
@@ -77,12 +78,15 @@ class JVPTrace(Trace):
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
     ) -> Any:
         """Differentiates one operation; see `Trace.process`."""
+        # `under` is written out in every interpreter, since this runs for each
+        # operation.
         pairs = [self.split(a) for a in args]
         primals = [p for p, _ in pairs]
         tangents = [t for _, t in pairs]
         previous = state.trace
         state.trace = self.parent
         try:
+            # The operation need not have a rule: it may be nondifferentiable.
             if all(type(t) is Zero for t in tangents):
                 return self.parent.process(primitive, tuple(primals), params)
             out, out_tangent = primitive.jvp(primals, tangents, **params)
@@ -161,6 +165,7 @@ def jvp_graph(
             for var, live in zip(graph.inputs, nonzero, strict=True)
         ]
         outs, out_tangents = jvp_flat(graph.evaluate, values[:count], tangents)
+        # Known only once the graph has been traced, which happens below.
         has_tangent[:] = [
             type(t) is not Zero or bool(wanted)
             for t, wanted in zip(out_tangents, instantiated, strict=True)

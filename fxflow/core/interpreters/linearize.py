@@ -53,6 +53,7 @@ class Tape(Trace):
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
     ) -> Any:
         """Records or runs one operation; see `Trace.process`."""
+        # No tangent among the operands: then it is on values, and the parent's.
         for arg in args:
             if type(arg) is TangentTracer and arg._trace is self:
                 break
@@ -98,6 +99,8 @@ class Tape(Trace):
         self, primitive: Primitive, inputs: tuple[Any, ...], aval: Aval
     ) -> TangentTracer:
         var = Var(aval)
+        # No type is derived, and no line looked up: a gradient records thousands of
+        # these.
         self.nodes.append(Node(primitive, inputs, (var,), {}))
         return TangentTracer(self, var)
 
@@ -150,6 +153,8 @@ class LinearizeTrace(Trace):
                 constant = False
             else:
                 primals.append(a)
+                # A `Zero` needs the type, which is not asked for where all operands are
+                # constants.
                 tangents.append(None)
         previous = state.trace
         if constant:
@@ -161,6 +166,7 @@ class LinearizeTrace(Trace):
         for i, t in enumerate(tangents):
             if t is None:
                 tangents[i] = Zero(typeof(primals[i]).tangent())
+        # The rule's operations on values fall through the tape to the parent.
         state.trace = self.tape
         try:
             out, out_tangent = primitive.linearize(primals, tangents, **params)
@@ -308,11 +314,13 @@ def _split(
     def atom(value: Any) -> Any:
         if type(value) is Var or type(value) is Literal:
             return value
+        # A value from outside, such as a constant of a rule, becomes one of this graph.
         if not (type(value) is GraphTracer and value._trace is trace):
             recorded = trace.atom(value)
             if type(recorded) is Literal:
                 return recorded
             value = GraphTracer(trace, recorded)
+        # By variable: two tracers of one variable are one residual.
         known = residuals.get(id(value._var))
         if known is None:
             known = residuals[id(value._var)] = value, Var(value.aval)
@@ -329,6 +337,7 @@ def _split(
     residual_inputs: list[int | None] = []
     extra: list[Any] = []
     for value, _ in residuals.values():
+        # An input need not be returned: whoever calls the graph has it.
         position = positions.get(id(value._var))
         residual_inputs.append(position)
         if position is None:
@@ -354,6 +363,7 @@ def tape_to_graph(lin: Linearized, name: str) -> tuple[Graph, list[Any]]:
         if type(value) is Var or type(value) is Literal:
             return value
         aval = typeof(value)
+        # A number that a rule wrote.
         if not aval.ndim and not isinstance(value, Array):
             return Literal(np.asarray(value, aval.dtype), aval)
         known = residuals.get(id(value))

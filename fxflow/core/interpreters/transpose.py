@@ -52,6 +52,8 @@ def backward(
         known[var] = add(known.get(var), ct)
 
     def taken(var: Var) -> Any:
+        # All uses of a variable come after its node, and have been gone through: the
+        # sum is complete, and its memory can go when the rule has used it.
         ct = known.pop(var, None)
         for part in apart.pop(var, {}).values():
             ct = add(ct, matched(part, var.aval.vma))
@@ -65,6 +67,7 @@ def backward(
         ct: Any
         if primitive.multi:
             cts = list(map(taken, node.outputs))
+            # No rule is asked where nothing depends on the results.
             if all(ct is None for ct in cts):
                 continue
             ct = [

@@ -59,6 +59,7 @@ def _made(value: Any, dtype: Any, weak_type: bool) -> Array:
 def zeros(aval: Aval) -> Any:
     """Returns an array of zeros of a type."""
     if aval.dtype == dtypes.float0:
+        # XLA has no such dtype, so there is no array of it.
         return np.zeros(aval.shape, dtypes.float0)
     return repeated(constant(0, aval.dtype), aval.shape)
 
@@ -117,6 +118,8 @@ def repeated(value: Any, shape: Shape) -> Array:
     if aval.shape == shape:
         return made
     if dtypes.is_key(aval.dtype):
+        # Structural operations know nothing of keys: their words have axes of their
+        # own.
         words = table["random_unwrap"].bind(value)
         suffix = aval.dtype.suffix
         wide = table["broadcast_in_dim"].bind(

@@ -226,6 +226,7 @@ def last_uses(graph: Graph) -> list[list[Var]]:
     """Returns for each node the variables that nothing needs after it."""
     known = graph.memo.get("last_uses")
     if known is None:
+        # From behind: the first time a variable is met, it is the last time it is used.
         seen = {id(atom) for atom in graph.outputs}
         known = []
         for node in reversed(graph.nodes):
@@ -318,6 +319,7 @@ def prune(graph: Graph, keep: Sequence[bool] | None = None) -> Graph:
 
 def live_nodes(nodes: Sequence[Node], outputs: Iterable[Any]) -> list[Node]:
     """Returns the nodes that `outputs` depend on or that have effects."""
+    # By id: the inputs of a tape's nodes may be arrays, which cannot be hashed.
     needed = {id(a) for a in outputs}
     kept: list[Node] = []
     for node in reversed(nodes):
@@ -325,6 +327,7 @@ def live_nodes(nodes: Sequence[Node], outputs: Iterable[Any]) -> list[Node]:
         if not any(wanted):
             if not node.effects:
                 continue
+        # The rule may drop operands as well, so it comes before those are marked.
         elif not all(wanted):
             node = node.primitive.dce(node, wanted)
         kept.append(node)

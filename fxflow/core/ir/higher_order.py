@@ -149,6 +149,8 @@ def carry_flow(
       where: see `flow`.
     """
     sources = list(sources)
+    # A part of the carry may depend on the inputs only after several rounds of the
+    # loop. Each round here adds one part or more, so it ends.
     while True:
         reached = flow(graph, sources, where)[:count]
         grown = [
@@ -169,6 +171,7 @@ def append_zeros(graph: Graph, avals: Sequence[Aval]) -> tuple[list[Node], list[
     made, consts = trace_flat(
         lambda: [zeros_of(aval) for aval in avals], [], name=graph.name
     )
+    # 0-d zeros are literals, and larger ones are broadcast from those.
     assert not consts
     return made.nodes, made.outputs
 

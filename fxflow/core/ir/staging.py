@@ -84,9 +84,11 @@ class GraphTrace(Trace):
         """Returns the variable or literal that stands for a value in this graph."""
         if type(value) is GraphTracer and value._trace is self:
             return value._var
+        # Of another interpreter: a value that this graph only passes on.
         if isinstance(value, Tracer):
             return self.captured(value, value)
         array = as_array(value)
+        # A literal holds one number, and a key is two words.
         if not array.aval.ndim and not dtypes.is_key(array.aval.dtype):
             return Literal(host_of(array), array.aval)
         return self.captured(value, array)
@@ -110,6 +112,7 @@ class GraphTrace(Trace):
             for a in args
         ]
         out = primitive.types([a.aval for a in atoms], params)
+        # The two cases apart: most operations have one result, and need no list.
         line = source.here()
         if primitive.multi:
             variables = [Var(aval) for aval in out]
@@ -135,6 +138,8 @@ class GraphTrace(Trace):
         """
         atoms = [self.atom(value) for value in outputs]
         self.open = False
+        # Dead-code elimination, once for all passes; constants that only dead nodes
+        # used are no inputs.
         nodes = live_nodes(self.nodes, atoms)
         used = {id(a) for node in nodes for a in node.inputs}
         used.update(map(id, atoms))
@@ -263,6 +268,7 @@ def require_arrays(outputs: Sequence[Any], name: str) -> None:
 
 
 def _check_leaks(trace: GraphTrace) -> None:
+    # Tracers in cycles (an exception's traceback, say) did not leak.
     gc.collect()
     alive = [
         obj

@@ -107,6 +107,7 @@ class named_axes:
         self._added = tuple((name, size, tracked, mesh) for name, size in axes)
 
     def __enter__(self) -> None:
+        # An axis hides one of the same name around it.
         new = {name for name, *_ in self._added}
         axes = (*(axis for axis in state.axes if axis[0] not in new), *self._added)
         tracked = frozenset(name for name, _, is_tracked, _ in axes if is_tracked)

@@ -92,6 +92,7 @@ def trace_body(
     names += [f"#{i}" for i in range(len(names), len(avals))]
     graph, consts = trace_flat(flat, avals, name=name, labels=names)
     body = Body(graph, consts, structure[0])
+    # A tracer belongs to one trace; a large array would be kept alive by the cache.
     if key is not None and not any(
         isinstance(c, Tracer) or c.nbytes > MAX_CONST_BYTES for c in consts
     ):
@@ -154,6 +155,7 @@ def _function_key(function: types.FunctionType, inside: tuple[Any, ...]) -> Any:
             return "recursion", i
     if plans_of(function) is not None:  # a library function: its closure is a cache
         return _Same(function)
+    # Our own globals do not change.
     if source.is_internal(code.co_filename) and function.__closure__ is None:
         return _Same(function)
     inside = (*inside, function)
@@ -165,6 +167,7 @@ def _function_key(function: types.FunctionType, inside: tuple[Any, ...]) -> Any:
         try:
             content = cell.cell_contents
         except ValueError:
+            # The cell is empty: the function refers to a name that is bound later.
             raise _Changeable from None
         parts.append(_value_key(content, inside))
     if not source.is_internal(code.co_filename):
@@ -220,5 +223,6 @@ def _value_key(value: Any, inside: tuple[Any, ...]) -> Any:
         )
     wrapped = getattr(value, "__wrapped__", None)
     if wrapped is not None and not isinstance(value, types.MethodType):
+        # A jitted function, say: the object itself, and what it calls.
         return _Same(value), _value_key(wrapped, inside)
     raise _Changeable

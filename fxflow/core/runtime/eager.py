@@ -64,6 +64,7 @@ class EvalTrace(Trace):
     ) -> Any:
         """Runs one operation; see `Trace.process`."""
         arrays = [a if type(a) is Array else _concrete(a) for a in args]
+        # One flat tuple: types are interned, so hashing it costs little.
         key = (primitive, *[a._type for a in arrays], *params.items())
         plan = self.plans.get(key)
         if plan is None:
@@ -244,6 +245,7 @@ host_types = _HostTypes("types of host data")
 def _primitive_plan(
     primitive: Primitive, arg_types: Sequence[ArrayType], params: dict[str, Any]
 ) -> Plan:
+    # Copies and callbacks need neither NumPy nor a program.
     own = primitive.plan(arg_types, params)
     if own is not None:
         return own
@@ -306,6 +308,7 @@ class _CompiledPlan:
         program = compile_graph(self._graph, self._arg_types, name=self._name)
         self._program = program
         _programs[self] = None
+        # By use, unlike other caches: a compilation costs far more than noting it.
         while len(_programs) > MAX_PROGRAMS:
             old, _ = _programs.popitem(last=False)
             old._program = None
@@ -370,6 +373,7 @@ def host_plan(
         arguments.append(f"a{i}")
         reads.append((f"h{i}", f"a{i}"))
     lines = []
+    # Results of NumPy have `_host`; if one operand has not, all are asked for it.
     if reads:
         fast = "; ".join(f"{h} = {a}._host" for h, a in reads)
         slow = "; ".join(f"{h} = host_of({a})" for h, a in reads)
@@ -402,6 +406,7 @@ def host_plan(
     for i, atom in enumerate(graph.outputs):
         scope[f"p{i}"] = type_on(atom.aval, placement, committed)
         value = read(atom)
+        # NumPy's functions return scalars where results are 0-d.
         if type(atom) is Literal or not atom.aval.ndim:
             value = f"asarray({value})"
         if type(atom) is Var and atom in views:
@@ -417,6 +422,7 @@ def host_plan(
     listed = ", ".join(results)
     result = listed if single else f"[{listed}]"
     code = f"def plan({head}):\n{body}\n  return {result}\n"
+    # By this file name its frames count as our own (`source.is_internal`).
     exec(compile(code, f"<fxflow host plan of {graph.name}>", "exec"), scope)
     return cast(Plan, scope["plan"])
 
@@ -475,6 +481,7 @@ def library(*static: str) -> Callable[[F], F]:
                         for name, a in kwargs.items()
                     }
                 return function(*args, **kwargs)
+            # Of arrays alone the key is what the loop below makes of them.
             if not kwargs:
                 for a in args:
                     if type(a) is not Array:
@@ -492,6 +499,7 @@ def library(*static: str) -> Callable[[F], F]:
                     add(a._type)
                     arrays.append(a)
                 elif i in fixed_positions:
+                    # The type as well, for 1, 1.0 and True are equal and hash alike.
                     add(type(a))
                     add(a)
                 else:
@@ -689,6 +697,7 @@ def _library_plan(
         if isinstance(value, list | tuple):
             parts = [collect(item) for item in value]
             kind = type(value)
+            # A namedtuple takes its fields one by one.
             if hasattr(value, "_fields"):
                 return lambda traced: kind(*(part(traced) for part in parts))
             return lambda traced: kind(part(traced) for part in parts)
@@ -722,6 +731,7 @@ def _library_plan(
         return leaves
 
     name = function.__name__
+    # Final: nothing differentiates a plan, so 0-d operands need no broadcast.
     graph, consts = trace_flat(flat, [a.aval for a in arrays], name=name, final=True)
     for position, integer in integers.items():
         _check_fits(integer, graph.inputs[len(consts) + position], graph)

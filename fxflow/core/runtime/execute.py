@@ -71,6 +71,7 @@ class Program:
         start = self.executable.launch
         arg_types = self.out_types
         handlers = [array_type.handler for array_type in arg_types]
+        # One result is the commonest case, and spares the list of types.
         if len(arg_types) == 1:
             (array_type,) = arg_types
 
@@ -121,6 +122,7 @@ class Program:
         try:
             return self.run(raw)
         except RuntimeFailure as error:
+            # Not before the call, where looking at each argument would cost every call.
             require_alive(arrays)
             raise_original(error)
             raise
@@ -152,6 +154,7 @@ def buffer_at(array: Array, placement: Any) -> Any:
 
 def _reshard(array: Array, placement: Any) -> Any:
     aval = array.aval
+    # Kept with the placement, which goes when its client does.
     key = ("reshard", array._type, placement)
     program = placement.table.get(key)
     if program is None:

@@ -143,6 +143,7 @@ class Module:
 
     def function(self, graph: Graph, scope: str) -> str:
         """Returns the name of the private function of a graph, writing it if new."""
+        # Inside a `shard_map` the same graph is written for one device's part.
         key = (graph, self.manual)
         name = self._called.get(key)
         if name is None:
@@ -288,6 +289,7 @@ class Context:
           out_avals: types of what the block returns.
           terminator: the returning operation.
         """
+        # A block may refer to values around it, so its names go on counting.
         inner = Context(self.module, self._counter, self.scope)
         inner.loc = self.loc
         names = [f"%b{self.number()}" for _ in avals]
@@ -304,6 +306,7 @@ class Context:
 
     def graph(self, graph: Graph, operands: Sequence[str]) -> list[str]:
         """Inlines a graph; returns the names of its outputs."""
+        # A rule may write a graph in the midst of its own operation.
         saved = self.avals_in, self.avals_out, self.loc
         names: dict[Any, str] = dict(zip(graph.inputs, operands, strict=True))
 
@@ -329,12 +332,14 @@ class Context:
 
     def call(self, graph: Graph, operands: Sequence[str]) -> list[str]:
         """Writes a call of a graph's private function; returns the results' names."""
+        # See `Module.indices`.
         if self.module.indices:
             return self.graph(graph, operands)
         name = self.module.function(graph, self.scope)
         operands = list(operands)
         ins = [a.mlir for a in graph.in_avals]
         outs = [a.mlir for a in graph.out_avals]
+        # All functions take the token, so that no caller has to ask which ones need it.
         if self.module.ordered:
             operands.append(self.token)
             ins.append(TOKEN)
@@ -369,6 +374,7 @@ class Context:
         graph, consts = trace_flat(
             flat, list(self.avals_in if avals is None else avals)
         )
+        # Small arrays of the rule itself, which no caller could pass.
         constants = [self.constant(np.asarray(c)) for c in consts]
         return self.graph(graph, [*constants, *operands])
 
@@ -389,9 +395,12 @@ def number(value: Any, dtype: Any) -> str:
         return f"({number(value.real, part)}, {number(value.imag, part)})"
     as_float = float(value)
     if not math.isfinite(as_float):
+        # MLIR has no literal for infinities and nan: their bits, the highest byte
+        # first.
         bits = np.asarray(value, dtype).tobytes()[::-1].hex().upper()
         return f"0x{bits}"
     text = repr(as_float)
+    # MLIR wants a decimal point, where Python writes 1e-07.
     if "e" in text and "." not in text:
         text = text.replace("e", ".0e")
     return text
@@ -439,6 +448,7 @@ def function_text(
         f"{n}: {typed}"
         for n, typed in zip(names, _typed(graph.in_avals, attributes), strict=True)
     )
+    # `main` makes its own token (`Context.token`): the runtime passes none.
     private = module.ordered and head.startswith("private")
     if private:
         ctx.token = "%token"
@@ -512,6 +522,7 @@ def lower_graph(
       The module's text, and the module for its callbacks.
     """
     module = Module(platform, ORDERED in graph.effects, devices)
+    # Taken before a user's function of that name is.
     module.unique("main")
     if shardings:
         items = attributes or [()] * len(graph.inputs)

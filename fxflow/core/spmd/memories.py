@@ -326,6 +326,7 @@ class Layout:
         key = (graph, tuple((type(k), k) for k in kinds), tuple(wanted))
         known = self._done.get(key)
         if known is None:
+            # What is noted within this graph is kept with it, for the next call of it.
             outer, self._noted = self._noted, {}
             known = _Rewriting(self, graph, kinds).write(wanted, self._noted)
             self._done[key], self._noted = known, outer
@@ -350,6 +351,7 @@ class Layout:
         kinds = list(kinds)
         goals: Wanted = wanted or [FREE] * len(graph.outputs)
         laid = first = self.lay_out(graph, kinds, goals)
+        # Each round turns kinds of memory into None, so it ends.
         while any(laid.fetched):
             kinds = [None if f else k for k, f in zip(kinds, laid.fetched, strict=True)]
             laid = self.lay_out(graph, kinds, goals)

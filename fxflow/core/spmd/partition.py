@@ -21,6 +21,7 @@ from fxflow.errors import ArgumentError
 
 def mesh_in(graph: Graph) -> Mesh | None:
     """Returns the first mesh of several devices that a graph names, or None."""
+    # None is an answer: the graph names no mesh.
     known = graph.memo.get("mesh", False)
     if known is False:
         known = None
@@ -86,6 +87,7 @@ def common_placement(
             isinstance(array_type.placement.sharding, NamedSharding)
             and not isinstance(chosen.placement.sharding, NamedSharding)
         ):
+            # The same devices: a mesh gives the results' shardings their axis names.
             chosen = array_type
     if chosen is not None:
         placement = chosen.placement

@@ -25,6 +25,8 @@ from fxflow.core.ir.primitive import table
 from fxflow.core.ir.trace import state
 
 
+# A set's order differs from process to process (hashes of strings are salted), and the
+# processes of a program must write the same one.
 def _in_order(names: Axes) -> tuple[Any, ...]:
     return tuple(name for name, *_ in state.axes if name in names)
 

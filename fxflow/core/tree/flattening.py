@@ -133,6 +133,7 @@ def _asked(
     def ask(subtree: Any, path: KeyPath) -> None:
         leaf = bool(is_leaf(path, subtree))
         answers.append(leaf)
+        # In the order in which jaxlib will ask: a container before what it holds.
         found = None if leaf else registry.flatten_one_level(subtree)
         if found is None:
             return
