@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from fxflow.devices import cluster
+from fxflow.devices.relay import own_connections
 from fxflow.errors import DistributedError
 
 Run = Callable[..., str]
@@ -134,7 +135,7 @@ def test_severed_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("reads /proc/self/fd")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        assert port in cluster._listening_ports()
+        assert (port, None) in [(own[1], to) for own, to in own_connections().values()]
         caller = socket.create_connection(("127.0.0.1", port))
         called, _ = listener.accept()
         collectives = object.__new__(cluster.Collectives)

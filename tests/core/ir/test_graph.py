@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 import numpy as np
@@ -297,9 +298,16 @@ def test_memo_lives_with_the_graph():
     assert graph.effects == frozenset()
     assert "effects" in graph.memo
     assert graph.in_avals == [SCALAR] and graph.out_avals == [SCALAR]
-    assert graph_module._letters(0) == "a"
-    assert graph_module._letters(26) == "aa"
-    assert graph_module._letters(26 + 26 * 26) == "aaa"
+
+
+def test_variables_are_letters():
+    def chain(x):
+        for _ in range(26 + 26 * 26):
+            x = lax.sin(x)
+        return [x]
+
+    names = re.findall(r"(\w+): f32\[\] = sin", str(traced(chain)))
+    assert [names[i] for i in (0, 24, 25, 700, 701)] == ["b", "z", "aa", "zz", "aaa"]
 
 
 def test_forwarded() -> None:

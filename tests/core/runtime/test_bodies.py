@@ -9,10 +9,9 @@ import pytest
 
 import fxflow
 from fxflow import jit, lax
-from fxflow.core import tree
+from fxflow.core import caches, tree
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.arrays.convert import as_array
-from fxflow.core.caches import Cache
 from fxflow.core.runtime import bodies
 from fxflow.core.runtime.bodies import function_key, trace_body
 
@@ -115,11 +114,10 @@ def test_check_sees_the_result_and_structure_is_kept():
     assert body.out_tree == tree.structure({"y": 0})
 
 
-def test_the_oldest_are_forgotten(monkeypatch):
-    monkeypatch.setattr(bodies, "_bodies", Cache("test", 4))
-    for i in range(10):
+def test_the_oldest_are_forgotten():
+    for i in range(bodies.MAX_BODIES + 3):
         trace(adder(float(i)))
-    assert len(bodies._bodies) <= 4
+    assert caches.sizes()["traced bodies"] <= bodies.MAX_BODIES
 
 
 def test_lists_and_dicts_are_what_they_hold():
