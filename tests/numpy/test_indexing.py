@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 import fxflow
 import fxflow.numpy as fnp
+from fxflow.core.arrays.array import host_of
 from tests.numpy.oracle import quick, same
 
 A = np.array
@@ -112,5 +113,5 @@ def test_keys_are_indexed() -> None:
 
 def test_a_small_view_does_not_keep_a_large_array() -> None:
     x = fnp.zeros(100_000)
-    assert x[3:7]._host.base is None
-    assert x[10:]._host.base is not None
+    assert host_of(x[3:7]).base is None
+    assert host_of(x[10:]).base is not None

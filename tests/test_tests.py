@@ -1,0 +1,65 @@
+"""House rules for files: short enough to read, and each test can fail."""
+
+import ast
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent
+#: Lines of a file; one that is longer is two.
+LONGEST = 800
+FILES = sorted([*(ROOT / "fxflow").rglob("*.py"), *TESTS.rglob("*.py")])
+#: What fails by itself.
+ASSERTING = {"raises", "warns", "fail", "validate"}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def names(function: Function) -> set[str]:
+    """The names that a function speaks of; `"assert"` if it can fail by itself."""
+    found = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.Assert | ast.Raise):
+            found.add("assert")
+    if found & ASSERTING or any(n.startswith(("assert", "check_")) for n in found):
+        found.add("assert")
+    return found
+
+
+def silent(sources: dict[str, str]) -> list[str]:
+    """The tests that assert nothing, wherever the functions they call are written."""
+    every = [
+        (path, function.name, names(function))
+        for path, source in sources.items()
+        for function in ast.walk(ast.parse(source))
+        if isinstance(function, Function)
+    ]
+    helpers = {"assert"}
+    while more := {name for _, name, used in every if used & helpers} - helpers:
+        helpers |= more
+    return [
+        f"{path}: {name}"
+        for path, name, used in every
+        if name.startswith("test_") and not used & helpers
+    ]
+
+
+def test_every_test_asserts() -> None:
+    paths = [path for path in FILES if path.is_relative_to(TESTS)]
+    assert not silent({str(p): p.read_text(encoding="utf-8") for p in paths})
+
+
+def test_files_are_short_enough() -> None:
+    lines = {p: len(p.read_text(encoding="utf-8").splitlines()) for p in FILES}
+    assert {p: count for p, count in lines.items() if count > LONGEST} == {}
+
+
+def test_what_asserts_nothing_is_seen() -> None:
+    helper = "def same(a, b): assert a == b\ndef close(a, b): same(a, b)\n"
+    good = "def test_a(): close(1, 1)\ndef test_b(): map(np.testing.assert_equal, x)\n"
+    bad = "def test_c(): f(1)\n"
+    assert silent({"h.py": helper, "good.py": good}) == []
+    assert silent({"h.py": helper, "bad.py": bad}) == ["bad.py: test_c"]
