@@ -12,9 +12,6 @@ from fxflow.optim import losses
 from fxflow.optim.adams import (
     adabelief, adam, adamax, adamaxw, adamw, amsgrad, lamb, nadam, nadamw, radam, yogi,
 )
-from fxflow.optim.averages import (
-    EmaState, ScaleByLionState, TraceState, ema, scale_by_lion, trace,
-)
 from fxflow.optim.base import (
     EmptyState, GradientTransformation, GradientTransformationExtraArgs, apply_updates,
     chain, global_norm, identity, named_chain, set_to_zero, stateless,
@@ -31,8 +28,11 @@ from fxflow.optim.masking import (
     MaskedNode, MaskedState, PartitionState, masked, multi_transform,
 )
 from fxflow.optim.moments import (
-    ScaleByAdamState, ScaleByAmsgradState, scale_by_adam, scale_by_adamax,
-    scale_by_amsgrad, scale_by_belief, scale_by_radam, scale_by_yogi,
+    EmaState, ScaleByAdaDeltaState, ScaleByAdamState, ScaleByAmsgradState,
+    ScaleByLionState, ScaleByRmsState, ScaleByRssState, TraceState, ema,
+    scale_by_adadelta, scale_by_adam, scale_by_adamax, scale_by_amsgrad,
+    scale_by_belief, scale_by_lion, scale_by_radam, scale_by_rms, scale_by_rss,
+    scale_by_stddev, scale_by_yogi, trace,
 )
 from fxflow.optim.scaling import (
     AddNoiseState, ScaleByScheduleState, add_decayed_weights, add_noise, centralize,
@@ -46,10 +46,6 @@ from fxflow.optim.schedules import (
     piecewise_constant_schedule, piecewise_interpolate_schedule, polynomial_schedule,
     sgdr_schedule, warmup_constant_schedule, warmup_cosine_decay_schedule,
     warmup_exponential_decay_schedule,
-)
-from fxflow.optim.squares import (
-    ScaleByAdaDeltaState, ScaleByRmsState, ScaleByRssState, scale_by_adadelta,
-    scale_by_rms, scale_by_rss, scale_by_stddev,
 )
 from fxflow.optim.wrappers import (
     ApplyIfFiniteState, InjectHyperparamsState, MultiSteps, MultiStepsState,

@@ -10,7 +10,6 @@ from typing import Any
 
 from fxflow.core.docs import shared
 from fxflow.numpy._operands import DTypeLike
-from fxflow.optim.averages import scale_by_lion, trace
 from fxflow.optim.base import (
     GradientTransformation,
     Mask,
@@ -20,18 +19,20 @@ from fxflow.optim.base import (
     identity,
 )
 from fxflow.optim.masking import masked
+from fxflow.optim.moments import (
+    scale_by_adadelta,
+    scale_by_lion,
+    scale_by_rms,
+    scale_by_rss,
+    scale_by_stddev,
+    trace,
+)
 from fxflow.optim.scaling import (
     add_decayed_weights,
     add_noise,
     scale_by_learning_rate,
     scale_by_sign,
     scale_by_trust_ratio,
-)
-from fxflow.optim.squares import (
-    scale_by_adadelta,
-    scale_by_rms,
-    scale_by_rss,
-    scale_by_stddev,
 )
 
 _descent_docs = shared("""

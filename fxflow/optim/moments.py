@@ -1,4 +1,4 @@
-"""Adam and its kin: mean gradients over a size of gradients.
+"""Moments of gradients: Adam and its kin, squares alone, momentum.
 
 In the formulas g is a gradient, u the update, t the number of updates so far with this
 one; sums and squares are elementwise. Where a dtype is given, it is that of the memory;
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from fxflow import lax
 from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays import Array
@@ -401,3 +402,363 @@ def scale_by_radam(
         return fnp.where(fnp.greater_equal(rho, threshold), adam, m)
 
     return _adam_like(b1, b2, second, step, nesterov=nesterov)
+
+
+# -- squares alone ---------------------------------------------------------------------
+
+
+class ScaleByRmsState(NamedTuple):
+    """State of `scale_by_rms`: the count and the second moments."""
+
+    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
+    nu: Updates
+
+
+class ScaleByRssState(NamedTuple):
+    """State of `scale_by_rss`: the sums of squares."""
+
+    sum_of_squares: Updates
+
+
+class ScaleByAdaDeltaState(NamedTuple):
+    """State of `scale_by_adadelta`: second moments of gradients and of updates."""
+
+    e_g: Updates
+    e_x: Updates
+
+
+def _inverse_root(square: Any, eps: Scalar, inside: bool) -> Any:
+    if inside:
+        return lax.rsqrt(fnp.add(square, eps))
+    return fnp.divide(1.0, fnp.add(fnp.sqrt(square), eps))
+
+
+def scale_by_rms(
+    decay: Scalar = 0.9,
+    eps: Scalar = 1e-8,
+    initial_scale: Scalar = 0.0,
+    eps_in_sqrt: bool = True,
+    bias_correction: bool = False,
+) -> GradientTransformation:
+    r"""Makes updates of RMSProp: gradients over their root mean square.
+
+    .. math:: v \leftarrow (1-\beta) g^2 + \beta v, \quad u = g / \sqrt{v + \epsilon}
+
+    Args:
+      decay: β.
+      eps: ε.
+      initial_scale: v at the beginning.
+      eps_in_sqrt: whether ε is added under the root (as above) or to the root.
+      bias_correction: whether v is divided by :math:`1 - \beta^t`.
+
+    Returns:
+      A transformation that remembers v.
+
+    Example:
+      >>> tx = optim.scale_by_rms(0.75, eps=0.0)
+      >>> tx.update(fnp.array([3.0]), tx.init(fnp.zeros(1)))[0].tolist()
+      [2.0]
+
+    Reference: Tieleman and Hinton 2012.
+    """
+
+    def init(params: Params) -> ScaleByRmsState:
+        return ScaleByRmsState(
+            zero_count(), full_like(real_parts(params), initial_scale)
+        )
+
+    def update(
+        updates: Updates, state: ScaleByRmsState, params: Params | None = None
+    ) -> tuple[Updates, ScaleByRmsState]:
+        count = increment(state.count)
+        nu = moments(updates, state.nu, decay, 2)
+        mean = unbiased(nu, decay, count) if bias_correction else nu
+
+        def one(v: Any, g: Any) -> Any:
+            return cast_like(fnp.multiply(g, _inverse_root(v, eps, eps_in_sqrt)), g)
+
+        out = tree.map(one, mean, updates)
+        return out, ScaleByRmsState(count, tree.map(cast_like, nu, state.nu))
+
+    return GradientTransformation(init, update)
+
+
+def scale_by_stddev(
+    decay: Scalar = 0.9,
+    eps: Scalar = 1e-8,
+    initial_scale: Scalar = 0.0,
+    eps_in_sqrt: bool = True,
+    bias_correction: bool = False,
+) -> GradientTransformation:
+    r"""Makes updates of centred RMSProp: gradients over their standard deviation.
+
+    .. math:: m \leftarrow (1-\beta) g + \beta m, \quad v \leftarrow (1-\beta) g^2 +
+       \beta v, \quad u = g / \sqrt{v - m^2 + \epsilon}
+
+    Args:
+      decay: β.
+      eps: ε.
+      initial_scale: v at the beginning.
+      eps_in_sqrt: whether ε is added under the root (as above) or to the root.
+      bias_correction: whether m and v are divided by :math:`1 - \beta^t`.
+
+    Returns:
+      A transformation that remembers both moments.
+
+    Example:
+      >>> tx = optim.scale_by_stddev()
+      >>> tx.update(fnp.ones(1), tx.init(fnp.zeros(1)))[0].shape
+      (1,)
+
+    Reference: Graves 2013, "Generating sequences with recurrent neural networks".
+    """
+
+    def init(params: Params) -> ScaleByAdamState:
+        nu = full_like(real_parts(params), initial_scale)
+        return ScaleByAdamState(zero_count(), zeros_like(params), nu)
+
+    def update(
+        updates: Updates, state: ScaleByAdamState, params: Params | None = None
+    ) -> tuple[Updates, ScaleByAdamState]:
+        count = increment(state.count)
+        mu = moments(updates, state.mu, decay, 1)
+        nu = moments(updates, state.nu, decay, 2)
+        mean, square = mu, nu
+        if bias_correction:
+            mean, square = unbiased(mu, decay, count), unbiased(nu, decay, count)
+
+        def one(m: Any, v: Any, g: Any) -> Any:
+            variance = fnp.subtract(v, fnp.square(fnp.abs(m)))
+            factor = _inverse_root(variance, eps, eps_in_sqrt)
+            return cast_like(fnp.multiply(g, factor), g)
+
+        out = tree.map(one, mean, square, updates)
+        mu = tree.map(cast_like, mu, state.mu)
+        return out, ScaleByAdamState(count, mu, tree.map(cast_like, nu, state.nu))
+
+    return GradientTransformation(init, update)
+
+
+def scale_by_rss(
+    initial_accumulator_value: Scalar = 0.1, eps: Scalar = 1e-7
+) -> GradientTransformation:
+    r"""Makes updates of AdaGrad: gradients over the root of the sum of their squares.
+
+    .. math:: s \leftarrow s + g^2, \quad u = g / \sqrt{s + \epsilon}
+
+    Args:
+      initial_accumulator_value: s at the beginning.
+      eps: ε.
+
+    Returns:
+      A transformation that remembers s. Where s is 0, so is the update.
+
+    Example:
+      >>> tx = optim.scale_by_rss(7.0, eps=0.0)
+      >>> tx.update(fnp.array([3.0]), tx.init(fnp.zeros(1)))[0].tolist()
+      [0.75]
+
+    Reference: Duchi, Hazan, Singer 2011.
+    """
+
+    def init(params: Params) -> ScaleByRssState:
+        return ScaleByRssState(full_like(real_parts(params), initial_accumulator_value))
+
+    def update(
+        updates: Updates, state: ScaleByRssState, params: Params | None = None
+    ) -> tuple[Updates, ScaleByRssState]:
+        def total(g: Any, s: Any) -> Any:
+            return cast_like(fnp.add(fnp.square(fnp.abs(g)), s), s)
+
+        def one(s: Any, g: Any) -> Any:
+            root = lax.rsqrt(fnp.add(s, eps))
+            return cast_like(fnp.multiply(fnp.where(fnp.greater(s, 0), root, 0), g), g)
+
+        sums = tree.map(total, updates, state.sum_of_squares)
+        return tree.map(one, sums, updates), ScaleByRssState(sums)
+
+    return GradientTransformation(init, update)
+
+
+def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransformation:
+    r"""Makes updates of AdaDelta, which have the unit of the parameters.
+
+    .. math:: v \leftarrow (1-\rho) g^2 + \rho v, \quad
+       u = g\, \sqrt{x + \epsilon} / \sqrt{v + \epsilon}, \quad
+       x \leftarrow (1-\rho) u^2 + \rho x
+
+    Args:
+      rho: ρ.
+      eps: ε.
+
+    Returns:
+      A transformation that remembers v and x.
+
+    Example:
+      >>> tx = optim.scale_by_adadelta()
+      >>> tx.update(fnp.ones(1), tx.init(fnp.zeros(1)))[0].shape
+      (1,)
+
+    Reference: Zeiler 2012.
+    """
+
+    def init(params: Params) -> ScaleByAdaDeltaState:
+        zeros = zeros_like(real_parts(params))
+        return ScaleByAdaDeltaState(zeros, zeros_like(real_parts(params)))
+
+    def update(
+        updates: Updates, state: ScaleByAdaDeltaState, params: Params | None = None
+    ) -> tuple[Updates, ScaleByAdaDeltaState]:
+        squares = moments(updates, state.e_g, rho, 2)
+
+        def one(g: Any, v: Any, x: Any) -> Any:
+            above, below = (fnp.sqrt(fnp.add(s, eps)) for s in (x, v))
+            return cast_like(fnp.multiply(fnp.divide(above, below), g), g)
+
+        out = tree.map(one, updates, squares, state.e_x)
+        steps = moments(out, state.e_x, rho, 2)
+        return out, ScaleByAdaDeltaState(
+            tree.map(cast_like, squares, state.e_g),
+            tree.map(cast_like, steps, state.e_x),
+        )
+
+    return GradientTransformation(init, update)
+
+
+# -- means alone: momentum -------------------------------------------------------------
+
+
+class TraceState(NamedTuple):
+    """State of `trace`: the decaying sum."""
+
+    trace: Updates
+
+
+class EmaState(NamedTuple):
+    """State of `ema`: the number of updates and the decaying mean."""
+
+    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
+    ema: Updates
+
+
+class ScaleByLionState(NamedTuple):
+    """State of `scale_by_lion`: the count and the decaying mean."""
+
+    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
+    mu: Updates
+
+
+def trace(
+    decay: Scalar, nesterov: bool = False, accumulator_dtype: DTypeLike | None = None
+) -> GradientTransformation:
+    r"""Makes a decaying sum of gradients: momentum.
+
+    .. math::
+       m \leftarrow g + \beta m, \qquad u = m \text{ or, Nesterov's, } g + \beta m
+
+    Args:
+      decay: β.
+      nesterov: whether to look ahead.
+      accumulator_dtype: of the sum; None means that of the parameters.
+
+    Returns:
+      A transformation that remembers the sum.
+
+    Example:
+      >>> tx = optim.trace(0.5)
+      >>> _, state = tx.update(fnp.ones(1), tx.init(fnp.zeros(1)))
+      >>> tx.update(fnp.ones(1), state)[0].tolist()
+      [1.5]
+
+    Reference: Sutskever, Martens, Dahl, Hinton 2013.
+    """
+
+    def add(g: Any, m: Any) -> Any:
+        return fnp.add(g, fnp.multiply(decay, m))
+
+    def init(params: Params) -> TraceState:
+        return TraceState(zeros_like(params, accumulator_dtype))
+
+    def update(
+        updates: Updates, state: TraceState, params: Params | None = None
+    ) -> tuple[Updates, TraceState]:
+        new = tree.map(add, updates, state.trace)
+        out = tree.map(add, updates, new) if nesterov else new
+        out = tree.map(cast_like, out, updates)
+        return out, TraceState(tree.map(cast_like, new, state.trace))
+
+    return GradientTransformation(init, update)
+
+
+def ema(
+    decay: Scalar, debias: bool = True, accumulator_dtype: DTypeLike | None = None
+) -> GradientTransformation:
+    r"""Makes a decaying mean of gradients: :math:`m \leftarrow (1-\beta) g + \beta m`.
+
+    Args:
+      decay: β.
+      debias: whether to divide by :math:`1 - \beta^t`, the weights it holds.
+      accumulator_dtype: of the mean; None means that of the parameters.
+
+    Returns:
+      A transformation that remembers the mean.
+
+    Example:
+      >>> tx = optim.ema(0.5)
+      >>> tx.update(fnp.ones(1), tx.init(fnp.zeros(1)))[0].tolist()
+      [1.0]
+    """
+
+    def init(params: Params) -> EmaState:
+        return EmaState(zero_count(), zeros_like(params, accumulator_dtype))
+
+    def update(
+        updates: Updates, state: EmaState, params: Params | None = None
+    ) -> tuple[Updates, EmaState]:
+        count = increment(state.count)
+        new = moments(updates, state.ema, decay, 1)
+        out = unbiased(new, decay, count) if debias else new
+        out = tree.map(cast_like, out, updates)
+        return out, EmaState(count, tree.map(cast_like, new, state.ema))
+
+    return GradientTransformation(init, update)
+
+
+def scale_by_lion(
+    b1: Scalar = 0.9, b2: Scalar = 0.99, mu_dtype: DTypeLike | None = None
+) -> GradientTransformation:
+    r"""Makes updates of one size, in the direction of an interpolated momentum.
+
+    .. math:: u = \operatorname{sign}((1-\beta_1) g + \beta_1 m), \qquad
+       m \leftarrow (1-\beta_2) g + \beta_2 m
+
+    Args:
+      b1: β₁, how much of the mean the direction has.
+      b2: β₂, decay of the mean.
+      mu_dtype: of the mean; None means that of the parameters.
+
+    Returns:
+      A transformation that remembers the mean.
+
+    Example:
+      >>> tx = optim.scale_by_lion()
+      >>> tx.update(fnp.array([3.0, -2.0]), tx.init(fnp.zeros(2)))[0].tolist()
+      [1.0, -1.0]
+
+    Reference: Chen et al. 2023, "Symbolic discovery of optimization algorithms".
+    """
+
+    def init(params: Params) -> ScaleByLionState:
+        return ScaleByLionState(zero_count(), zeros_like(params, mu_dtype))
+
+    def update(
+        updates: Updates, state: ScaleByLionState, params: Params | None = None
+    ) -> tuple[Updates, ScaleByLionState]:
+        def direction(g: Any, m: Any) -> Any:
+            return cast_like(fnp.sign(power_sum(g, b1, m, 1)), g)
+
+        out = tree.map(direction, updates, state.mu)
+        mu = tree.map(cast_like, moments(updates, state.mu, b2, 1), state.mu)
+        return out, ScaleByLionState(increment(state.count), mu)
+
+    return GradientTransformation(init, update)

@@ -1,4 +1,4 @@
-"""Adam and its kin, one update at a time."""
+"""Adam and its kin, squares, momentum: one update at a time."""
 
 from typing import Any
 
@@ -23,6 +23,7 @@ def _run(tx: Any, count: int) -> tuple[Any, Any]:
     [
         optim.scale_by_adam(),
         optim.scale_by_amsgrad(),
+        optim.scale_by_rms(bias_correction=True),
     ],
 )
 def test_constant_gradients_give_their_signs(tx: Any) -> None:
@@ -54,3 +55,44 @@ def test_second_moments_by_meta_gradient() -> None:
         return tx.update(g, tx.init(g))[0].sum()
 
     assert np.isfinite(np.asarray(fxflow.grad(total)(G))).all()
+
+
+def test_rss_never_forgets() -> None:
+    out, state = _run(optim.scale_by_rss(0.0), 4)
+    np.testing.assert_allclose(out, [0.5, -0.5, 0.0], atol=1e-6)
+    np.testing.assert_allclose(state.sum_of_squares, 4 * G**2)
+
+
+def test_stddev_of_a_constant_is_its_spread() -> None:
+    # Without correction the mean lags behind, so that there is a spread.
+    out, state = _run(optim.scale_by_stddev(0.5, eps=0.0), 1)
+    np.testing.assert_allclose(state.mu, G / 2)
+    moving = G[:2]
+    spread = np.sqrt(moving**2 / 2 - moving**2 / 4)
+    np.testing.assert_allclose(out[:2], moving / spread, rtol=1e-6)
+
+
+def test_adadelta_begins_with_small_steps() -> None:
+    out, state = _run(optim.scale_by_adadelta(0.5, eps=1e-6), 1)
+    np.testing.assert_allclose(state.e_g, G**2 / 2)
+    np.testing.assert_allclose(out, G * np.sqrt(1e-6 / (G**2 / 2 + 1e-6)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_trace_sums(nesterov: bool) -> None:
+    out, state = _run(optim.trace(0.5, nesterov), 3)
+    total = 1 + 0.5 + 0.25
+    np.testing.assert_allclose(state.trace, G * total)
+    want = 1 + 0.5 * total if nesterov else total
+    np.testing.assert_allclose(out, G * want)
+
+
+def test_ema_of_a_constant_is_the_constant() -> None:
+    np.testing.assert_allclose(_run(optim.ema(0.9), 5)[0], G, rtol=1e-5)
+    biased = _run(optim.ema(0.9, debias=False), 5)[0]
+    np.testing.assert_allclose(biased, G * (1 - 0.9**5), rtol=1e-5)
+
+
+def test_lion_steps_by_signs() -> None:
+    out, _ = _run(optim.scale_by_lion(), 7)
+    np.testing.assert_allclose(out, np.sign(G), atol=2e-3)
