@@ -191,6 +191,7 @@ def parameter_names(function: Any, count: int) -> list[str]:
                 names.append(parameter.name)
             elif parameter.kind is parameter.VAR_POSITIONAL:
                 names += [f"{parameter.name}[{i}]" for i in range(count - len(names))]
+    # Some built-in functions have no signature.
     names += [f"#{i}" for i in range(len(names), count)]
     return names[:count]
 

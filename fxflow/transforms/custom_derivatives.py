@@ -65,6 +65,7 @@ def custom_gradient(fun: Callable[..., tuple[Any, Any]]) -> Callable[..., Any]:
             return values
 
         avals = [typeof(leaf).tangent() for leaf in leaves]
+        # Traced here: what the closure captured must be residuals, to be batched, say.
         graph, consts = trace_flat(flat, avals, name=f"vjp_{name_of(fun)}")
         return out, (consts, _Pullback(graph, structures[0]))
 

@@ -241,6 +241,7 @@ def _captures(value: Any, seen: set[int]) -> bool:
         return True
     if id(value) in seen:
         return False
+    # Functions refer to each other, and to themselves.
     seen.add(id(value))
     if isinstance(value, functools.partial):
         parts = (value.func, *value.args, *value.keywords.values())

@@ -110,6 +110,7 @@ class custom_jvp(CustomFunction):
                 )
             out = self(*primals)
             leaves, treedef = tree.flatten(out)
+            # Symbolic zeros, so that rules of constant arguments are never run.
             total: list[Any] = [Zero(typeof(leaf).tangent()) for leaf in leaves]
             for jvp, tangent in zip(jvps, tangents, strict=True):
                 parts = tree.leaves(tangent)
@@ -136,6 +137,7 @@ class custom_jvp(CustomFunction):
                 f"custom_jvp: {self.name} has no rule: set one with @{self.name}.defjvp"
             )
         args = self.positional(args, kwargs)
+        # Nothing differentiates or records the call, so no rule is needed.
         if isinstance(state.trace, EvalTrace):
             return self.fun(*args)
         positions, fixed, others = self.divided(args)

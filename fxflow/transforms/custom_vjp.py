@@ -115,6 +115,7 @@ class custom_vjp(CustomFunction):
                 f"{self.name}.defvjp(fwd, bwd)"
             )
         args = self.positional(args, kwargs)
+        # Nothing differentiates or records the call, so no rule is needed.
         if isinstance(state.trace, EvalTrace):
             return self.fun(*args)
         positions, fixed, others = self.divided(args)
@@ -122,6 +123,7 @@ class custom_vjp(CustomFunction):
         rule: Any = None
         captured: list[Any] = []
         key = ("custom_vjp_rule", self.fwd, self.bwd, self.symbolic_zeros)
+        # Calls share the graph; a rule that captures tracers is for this one alone.
         if not captures_tracers((self.fwd, self.bwd, fixed)):
             rule = body.graph.memo.get(key)
         if rule is None:
@@ -202,6 +204,7 @@ class UserVJPRule:
         outs = checked_values(outs, self.out_avals, what)
         leaves, treedef = tree.flatten(pair[1])
         residuals = [x for x in leaves if _is_residual(x)]
+        # In a tuple, to tell the option None from no option.
         options = [None if _is_residual(x) else (x,) for x in leaves]
         return outs, residuals, _UserBackward(self, treedef, options)
 

@@ -103,6 +103,8 @@ class _Caches:
         self.compiled.clear()
 
 
+# By function, not by `JitFunction`, so that `jit(f)(x)` in a loop compiles once; weak,
+# so that programs are freed with the function.
 _shared: weakref.WeakKeyDictionary[Any, dict[Any, _Caches]] = (
     weakref.WeakKeyDictionary()
 )
@@ -172,6 +174,7 @@ class CachedCall:
                 except AttributeError:  # numbers, NumPy arrays
                     leaves = _as_arrays(leaves)
                     arg_types = [*map(_get_type, leaves)]
+                # In one read: another thread may set it at any time.
                 known, structure, runner = caches.last
                 if arg_types != known or structure != key:
                     runner = caches.find(key, arg_types)
@@ -221,6 +224,7 @@ class CachedCall:
         """
         count = len(args)
         fixed = [i + count if -count <= i < 0 else i for i in self._static_argnums]
+        # With the type, for 1, 1.0 and True are equal and hash alike.
         statics: list[tuple[Any, type, Any]] = [
             (i, type(args[i]), args[i]) for i in fixed if 0 <= i < count
         ]
@@ -297,6 +301,7 @@ def _run_in_place(compiled: Compiled) -> Callable[[Sequence[Array], list[Any]], 
     run = program.run
     out_tree = compiled.out_tree
     # The first placements are those of the constants.
+    # The program keeps its constants, so their buffers are looked up once.
     constants = list(map(buffer_at, compiled.constants, program.placements))
     kept = compiled.lowered.kept
     unflatten = out_tree.unflatten
@@ -309,6 +314,7 @@ def _run_in_place(compiled: Compiled) -> Callable[[Sequence[Array], list[Any]], 
             compiled.prepare_donation(given, leaves)
             outs = run(raw if whole else [*constants, *[raw[i] for i in kept]])
             for array in given:
+                # The runtime owns the memory now; `_host` went in `prepare_donation`.
                 del array._buffer
             return unflatten(outs)
 
@@ -319,6 +325,7 @@ def _run_in_place(compiled: Compiled) -> Callable[[Sequence[Array], list[Any]], 
             return unflatten(run([*constants, *[raw[i] for i in kept]]))
 
         return run_some
+    # From here on the calls of `Program.run` are written out, to save a frame each.
     start, results = program.executable.launch, program.out_types
     handlers = [array_type.handler for array_type in results]
     if program.calls_python or len(results) != 1:

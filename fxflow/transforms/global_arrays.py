@@ -59,6 +59,7 @@ def make_array_from_callback(
     known: dict[Any, Any] = {}
     parts = []
     for index in placement.indices(lengths):
+        # Slices have no hash before Python 3.12.
         key = tuple((s.start, s.stop) for s in index)
         if key not in known:
             known[key] = _part(data_callback(index), dtype, part_shape, name, index)

@@ -151,6 +151,7 @@ def value_and_grad(
         leaves, in_tree = tree.flatten(chosen)
         active = []
         for i, leaf in enumerate(leaves):
+            # Labels cost more than the check, so floats, the usual case, go without.
             if not (is_arraylike(leaf) and dtypes.is_floating(typeof(leaf).dtype)) or (
                 holomorphic
             ):
@@ -172,6 +173,7 @@ def value_and_grad(
         _check_loss(loss, name, holomorphic)
         aval = typeof(loss)
         one = arith.constant(1, aval.dtype)
+        # The first: `aux` comes behind the loss, and has no cotangent.
         found = backward(lin.nodes, lin.inputs, lin.tangents[:1], [one])
         given = iter(found)
         cotangents = [
@@ -281,6 +283,8 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
             basis.append(block)
         else:
             rows = block.reshape(total, aval.size)
+            # Rows are numbered over all leaves, so each has an identity in its own
+            # block.
             rows[np.arange(start, start + aval.size), np.arange(aval.size)] = 1
             like = Aval(block.shape, block.dtype, aval.weak_type)
             basis.append(put_host(block, like))

@@ -182,7 +182,9 @@ class named_scope(ContextDecorator):
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
             raise TypeError(f"named_scope: the name is a string, got {name!r}")
+        # It goes into programs between quotes (`lowering.Context.graph`).
         self.name = name.replace('"', "'").replace("\\", "/")
+        # A stack, since one decorator serves nested and repeated calls.
         self._previous: list[tuple[str, ...]] = []
 
     def __enter__(self) -> named_scope:
@@ -210,6 +212,7 @@ class ensure_compile_time_eval(ContextDecorator):
 
     def __enter__(self) -> None:
         self._previous.append(state.trace)
+        # Not `EVAL`: options may be overridden here.
         state.trace = interpreter()
 
     def __exit__(self, *exc: object) -> None:

@@ -127,6 +127,7 @@ class JitFunction(CachedCall):
             )
         ]
         eager = isinstance(state.trace, EvalTrace)
+        # A program takes arrays, so where a value is traced the call is an operation.
         if not eager or any(isinstance(c, Tracer) for c in traced.consts):
             if self._inline:
                 outs = traced.graph.evaluate(*traced.consts, *arrays)
@@ -145,13 +146,17 @@ class JitFunction(CachedCall):
                 )
         arg_types = [a._type for a in arrays]
         compiled = self._compiled(traced, arg_types)
+        # The fast table's keys name neither options nor the current mesh.
         if state.trace is EVAL and not traced.reads_mesh:
             self._keep_fast(args, kwargs, compiled, [a._type for a in given])
         outs = compiled.run(arrays)
         for array, given_one, gives in zip(arrays, given, traced.donated, strict=True):
+            # The program took a copy; donated is donated, whether one was needed or
+            # not.
             if gives and array is not given_one:
                 forget(given_one)
         if config.debug_nans or config.debug_infs:
+            # The short path does not look at results.
             self._caches.forget_fast()
             self._check(outs, traced, arrays)
         return traced.out_tree.unflatten(outs)
@@ -173,6 +178,7 @@ class JitFunction(CachedCall):
             # What is traced within another trace may capture what belongs to that.
             alone = not isinstance(state.trace, EvalTrace)
             traced = make() if alone else once(caches.turns, key, find, make)
+        # Whoever is tracing this call now depends on the mesh, too.
         if traced.reads_mesh:
             note_mesh_read()
         return traced
@@ -209,6 +215,7 @@ class JitFunction(CachedCall):
             ),
         )
         traced.reads_mesh = mesh_reads() > before
+        # What captures a tracer is of no use once the trace around it has ended.
         if not any(isinstance(c, Tracer) for c in consts):
             caches.keep_traced(key, traced)
         return traced
@@ -225,10 +232,12 @@ class JitFunction(CachedCall):
                 f"{self._name}: in_shardings is for positional arguments; pass "
                 f"{', '.join(sorted(bound.named()))} by position"
             )
+        # `in_shardings` is a prefix of the tuple of arguments that are not static.
         structure = tree.structure(bound.dynamic())
         return _prefixed(wanted, structure, avals, "in_shardings", self._name)
 
     def _compiled(self, traced: Traced, arg_types: Sequence[ArrayType]) -> Compiled:
+        # By the trace's identity: its own key was looked up before.
         key = (traced, *arg_types)
         known = self._caches.compiled
 
@@ -247,6 +256,7 @@ class JitFunction(CachedCall):
         try:
             check_finite(self._name, outs)
         except NonFiniteError:
+            # A donated argument's memory is gone, so the call cannot be repeated.
             if not any(traced.donated):
                 # Again, one operation at a time: the error then names the operation.
                 traced.graph.evaluate(*traced.consts, *arrays)
@@ -345,6 +355,7 @@ class _Bound:
     def static_key(self) -> tuple[Any, ...]:
         """Returns the static arguments as part of a cache key."""
         try:
+            # The tuple at once; which one it is matters only for the message.
             hash(self.statics)
         except TypeError:
             for name, value in self.static_named().items():
@@ -409,6 +420,7 @@ class _Bound:
         found: list[bool] = []
         for i in self.positions:
             found += [i in give] * len(tree.leaves(self.args[i]))
+        # In the order in which a dict is flattened.
         for name, value in sorted(self.named().items()):
             leaves = tree.leaves(value)
             found += [name in self.jitted._donate_argnames] * len(leaves)

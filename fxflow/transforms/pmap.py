@@ -275,6 +275,7 @@ class PmapFunction(CachedCall):
         found = self._axes_of.get(treedef)
         if found is None:
             axes = self._in_axes
+            # An entry for each argument, static ones included.
             if isinstance(axes, tuple) and len(axes) == len(args):
                 axes = self._without_static(axes)
             found = tree.broadcast_prefix(
@@ -419,6 +420,7 @@ class PmapFunction(CachedCall):
                 jitted = self._jitted.setdefault((size, rows), jitted)
             try:
                 return use(jitted)
+            # Noted, so that the next call begins with the row.
             except _NeedsAxis as needs:
                 self._rows[size] = (*rows, needs.row)
 
@@ -451,6 +453,7 @@ class PmapFunction(CachedCall):
             # What it runs is found by the pmap's own calls.
             fast=None if mesh.is_multi_process else self._caches.fast,
         )
+        # `jit` has completed them from names; the short path splits arguments by them.
         self._static_argnums = jitted._static_argnums
         self._static_argnames = jitted._static_argnames
         return jitted
@@ -505,6 +508,7 @@ class PmapFunction(CachedCall):
             full, named = self._rebuilt(slices, args, kwargs)
             out = self._fun(*full, **named)
             outs, out_tree = tree.flatten(out)
+            # Set anew: a function that needs a row more is traced twice.
             structure[:] = [out_tree]
             where = tree.broadcast_prefix(
                 self._out_axes,
@@ -616,6 +620,7 @@ class _AcrossProcesses:
     def _compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compiled:
         """Returns the program of all processes, for this process's slices."""
         traced = self.trace(*args, **kwargs)
+        # With the graph, which `jit` keeps or drops.
         compiled: Compiled | None = traced.graph.memo.get("own slices")
         if compiled is None:
             lowered = traced.lower()

@@ -140,6 +140,7 @@ def run(
     flat = FlatFunction(fun, treedef, name)
     with manual_axes(mesh, axes, tracked=check):
         graph, consts = trace_flat(flat, avals, name=name, labels=labels)
+    # A tree of the result's structure, for the prefix to be compared with.
     dummy = flat.out_tree.unflatten(range(len(graph.outputs)))
     if callable(out_specs):  # known only now
         out_specs = out_specs()
@@ -148,6 +149,7 @@ def run(
     for aval, spec, path in zip(graph.out_avals, results, paths, strict=True):
         what = f"shard_map({name}): the result{f' at {path}' if path else ''}"
         _named(aval, spec, mesh, axes, what)
+    # What the function captured every device gets whole.
     shared = (PartitionSpec(),) * len(consts)
     if check:
         _check(graph.out_avals, results, paths, mesh, axes, name)

@@ -168,6 +168,7 @@ class Lowered:
                 )
         graph, count = traced.graph, traced.graph.num_consts
         used = used_inputs(graph)
+        # A donated argument stays, used or not: a result is to take its memory.
         self.kept = [
             i
             for i, u in enumerate(used[count:])
@@ -345,6 +346,7 @@ class Compiled:
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Runs the program on the leaves of its arguments; takes the donated ones."""
+        # Compiled ahead of time, for devices that are not here.
         if self.program.executable.loaded is None:
             self.program.executable.launch()  # says why it cannot be run
         donated = self.lowered.traced.donated
@@ -367,6 +369,7 @@ class Compiled:
           DonationError: an array is passed twice and donated.
         """
         mine = {*map(id, given)}
+        # Counted only if some array is passed twice, which is rare.
         if len({*map(id, arrays)}) != len(arrays) and (
             sum(id(array) in mine for array in arrays) != len(given)
         ):
@@ -424,6 +427,7 @@ def donation_attributes(
         if not give:
             attributes.append([])
             continue
+        # Weak or not, the memory is the same.
         same = free.get((aval.physical.strong(), kind))
         if not same:
             where = f" in {kind} memory" if kind else ""

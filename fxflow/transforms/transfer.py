@@ -135,6 +135,7 @@ def device_get(x: Any) -> Any:
     """
     leaves = tree.leaves(x)
     for leaf in leaves:
+        # All copies are under way before the first is waited for.
         if isinstance(leaf, Array) and not isinstance(leaf, Tracer):
             leaf.copy_to_host_async()
 

@@ -92,6 +92,8 @@ class VJPFunction:
 
     def _flatten(self) -> tuple[list[Any], tuple[Any, ...]]:
         if self._lin is not None:
+            # A tape's nodes hold the residuals; as leaves they must be inputs of a
+            # graph. Made only now: most vjp functions are called, not passed on.
             self._graph, self._residuals = tape_to_graph(self._lin, f"d_{self.name}")
             self._lin = None
         return self._residuals, (
@@ -170,6 +172,7 @@ def linearize_leaves(
     lin = linearize_flat(flat, leaves, active)
     outs = lin.outs
     lin.outs, lin.tangents = outs[: flat.count], lin.tangents[: flat.count]
+    # Callers take a cotangent for each leaf; nothing on the tape refers to these.
     if not all(active):
         given = iter(lin.inputs)
         lin.inputs = [

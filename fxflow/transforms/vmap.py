@@ -45,6 +45,7 @@ def flat_axes(axes: Any, structure: Any, what: str, name: str) -> list[int | Non
     """
     if axes is None or isinstance(axes, int):
         return [axes] * structure.num_leaves
+    # Leaves that are no containers, whatever the real ones are.
     dummy = structure.unflatten([object()] * structure.num_leaves)
     found: list[Any] = []
 
@@ -170,6 +171,7 @@ def vmap(
         leaves, in_tree = tree.flatten((args, kwargs))
         labels = leaf_labels(fun, args, kwargs)
         axes = flat_axes(in_axes, tree.structure(args), "in_axes", name)
+        # Keyword arguments come last, and have no entry in `in_axes`.
         axes += [0] * (len(leaves) - len(axes))
         for leaf, axis, label in zip(leaves, axes, labels, strict=True):
             if axis is not None and not is_arraylike(leaf):
