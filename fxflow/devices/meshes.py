@@ -255,6 +255,7 @@ class Mesh(AbstractMesh):
         self.devices = grid
         self._flat = tuple(flat)
         self._hash = hash((self._flat, self.axis_sizes, self.axis_names))
+        # A stack: a mesh may be entered again inside of itself.
         self._before: list[Mesh | None] = []
 
     @property

@@ -149,9 +149,9 @@ class Group:
 
     def _meet(self, rank: int, line: Line, message: Message, payload: Any) -> None:
         name = message["key"]
-        wanted = frozenset(message.get("processes") or range(self.size))
-        needed, arrived = self._barriers.setdefault(name, (wanted, {}))
-        if needed != wanted:
+        processes = frozenset(message.get("processes") or range(self.size))
+        needed, arrived = self._barriers.setdefault(name, (processes, {}))
+        if needed != processes:
             line.post(
                 {"re": message["id"], "error": "other", "processes": sorted(needed)}
             )
@@ -219,6 +219,7 @@ class Group:
         there = self.lines.keys() - self.gone.keys()
         if self._steps is None or not there or not there <= self._steps.keys():
             return
+        # All go on to the step that the farthest one is in: it cannot be taken back.
         begun = [step for step in self._steps.values() if step is not None]
         self.tell({"event": "until", "step": max(begun, default=-1) + 1})
 

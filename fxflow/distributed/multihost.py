@@ -96,6 +96,7 @@ def broadcast_one_to_all(
         return structure.unflatten([from_host(to_host(leaf)) for leaf in leaves])
     if is_source is None:
         is_source = coordination.process_id == 0
+    # Structures are compared as text: no pickle comes over the wire.
     payload = b""
     if is_source:
         payload = encode(map(to_host, leaves), structure=str(structure))
@@ -137,6 +138,8 @@ def process_allgather(
     """
     leaves, structure = trees.flatten(in_tree)
     whole = [is_global(leaf) for leaf in leaves]
+    # Arrays over several processes are gathered by a program, on the devices; the
+    # others go through the coordinator.
     own = [
         to_host(gathered(leaf) if is_whole else leaf)
         for leaf, is_whole in zip(leaves, whole, strict=True)
@@ -310,6 +313,7 @@ def check_same_program(
         else "The function is the same but its program differs: shapes, constants or "
         "branches of Python depend on the process"
     )
+    # The majority counts as right: the error names the other processes.
     most = max(groups.values(), key=len)
     raise DistributedError(
         f"the processes are about to run different programs together: {shown}. {hint}",

@@ -183,7 +183,7 @@ def initialize(
                 f"devices; started already: {', '.join(clients.started())}. Move the "
                 "call to the start of the program"
             )
-        membership = _place(
+        membership = _cluster_membership(
             coordinator_address, num_processes, process_id, cluster_detection_method
         )
         visible = _visible(local_device_ids)
@@ -207,7 +207,7 @@ def initialize(
 _timeouts = {"shutdown": 300.0}
 
 
-def _place(
+def _cluster_membership(
     address: str | None, count: int | None, number: int | None, method: str | None
 ) -> Membership:
     """Returns where this process stands; the arguments win."""

@@ -186,6 +186,7 @@ def _arg_extremum(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Arra
         return find(array, axis, out, keepdims)
     worst = -np.inf if name == "nanargmax" else np.inf
     index = find(without_nan(name, array, worst), axis, out, keepdims)
+    # NumPy raises, which a traced value cannot: -1, as in JAX.
     nothing = reductions.all(isnan(array), axis=axis, keepdims=bool(keepdims))
     return choose_between(nothing, lax.full_like(index, -1), index)
 

@@ -72,6 +72,7 @@ def accumulated(
     else:
         result = given
     compute = result
+    # A sum in float16 overflows at 65504, one in bfloat16 stops growing after 256 ones.
     if dtypes.is_floating(result) and dtypes.bits(result) < 32:
         compute = np.dtype(np.float32)
     return convert(a, compute), result
@@ -237,6 +238,7 @@ def _complex_extremum(
     real, imag = lax.real(array), lax.imag(array)
     best_real = reduce(real, axes)
     kept = repeated(lax.expand_dims(best_real, axes), real.aval.shape)
+    # The imaginary part decides among those whose real part is the extremum.
     among = lax.select(lax.eq(real, kept), imag, lax.full_like(imag, infinity))
     best = lax.complex(best_real, reduce(among, axes))
     if initial is None:
@@ -425,13 +427,13 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
     return sum(_truth(a, "count_nonzero"), axis=axis, keepdims=keepdims)
 
 
-def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
+def _arg_extremum(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
     no_out(name, out)
     array = array_of(a, name)
     ndim = array.aval.ndim
     find = lax.argmax if name == "argmax" else lax.argmin
     if dtypes.is_complex(array.aval.dtype):
-        find = functools.partial(_complex_place, name)
+        find = functools.partial(_complex_arg_extremum, name)
     if axis is None:
         flat = lax.reshape(array, (array.aval.size,))
         _require_elements(name, flat.aval, 0)
@@ -443,7 +445,7 @@ def _place(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
     return lax.expand_dims(index, (dim,)) if keepdims else index
 
 
-def _complex_place(name: str, x: Array, axis: int, dtype: Any) -> Array:
+def _complex_arg_extremum(name: str, x: Array, axis: int, dtype: Any) -> Array:
     """Returns where the extremum by real, then imaginary part is, or the first nan."""
     best = (lax.reduce_max if name == "argmax" else lax.reduce_min)(x, (axis,))
     hits = lax.eq(x, repeated(lax.expand_dims(best, (axis,)), x.aval.shape))
@@ -491,7 +493,7 @@ def argmax(
       >>> argmax(np.array([[1, 9], [7, 3]]), axis=1)
       Array([1, 0], dtype=int32)
     """
-    return _place("argmax", a, axis, out, keepdims)
+    return _arg_extremum("argmax", a, axis, out, keepdims)
 
 
 @library("axis", "out", "keepdims")
@@ -508,4 +510,4 @@ def argmin(
       >>> argmin(np.array([[1, 9], [7, 3]]), axis=1)
       Array([0, 1], dtype=int32)
     """
-    return _place("argmin", a, axis, out, keepdims)
+    return _arg_extremum("argmin", a, axis, out, keepdims)
