@@ -34,6 +34,7 @@ from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 
 BLOCK = 256
+# Without -128, so that the code is symmetric about 0.
 _LARGEST = 127
 _ROUNDINGS = ("nearest", "stochastic")
 
@@ -85,9 +86,11 @@ def bf16(rounding: str = "nearest") -> Code:
 
     def encode(x: Any, key: Any) -> tuple[Any, ...]:
         if stochastic:
-            words = lax.bitcast_convert_type(x, dtypes.uint32)
+            bits = lax.bitcast_convert_type(x, dtypes.uint32)
+            # 16 random bits below carry into the kept half as often as the dropped part
+            # is large: right on average.
             lower = random.bits(key, typeof(x).shape, "uint16").astype(dtypes.uint32)
-            kept = lax.bitwise_and(words + lower, fnp.uint32(0xFFFF0000))
+            kept = lax.bitwise_and(bits + lower, fnp.uint32(0xFFFF0000))
             rounded = lax.bitcast_convert_type(kept, dtypes.float32)
             x = fnp.where(fnp.isfinite(x), rounded, x)
         return (x.astype(dtypes.bfloat16),)
@@ -226,8 +229,9 @@ def _keys(code: Code, key: Any, axis_name: Any) -> tuple[Any, Any]:
         return None, None
     if key is None:
         raise ArgumentError(
-            "rounding at random needs a key: pass key=, a new one for every call"
+            "stochastic rounding needs a PRNG key: pass key=, a new one for every call"
         )
+    # Devices round independently: equal roundings would add up in the sum.
     first, second = random.split(random.fold_in(key, lax.axis_index(axis_name)))
     return first, second
 
@@ -239,6 +243,8 @@ def _sum(
     first, second = _keys(code, key, axis_name)
     if residuals is not None:
         values = values + residuals.sent
+    # A reduce-scatter, then an all-gather. Each is coded, the addition between them is
+    # in f32.
     packed = code.encode(values, first)
     arrived = lax.all_to_all(packed, axis_name, 0, 0)
     part = fnp.sum(code.decode(arrived), axis=0)

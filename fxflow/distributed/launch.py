@@ -272,6 +272,7 @@ class _Launcher:
         return self._status or 0
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
+        # Noted only: a handler runs between any two instructions of the main thread.
         self._signals.append(number)
 
     def _wait(self) -> None:
@@ -453,6 +454,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         **(_taken_along(os.environ) if far else {}),
         "FXFLOW_TOKEN": token,
         "FXFLOW_HEARTBEAT_TIMEOUT": f"{heartbeat:g}",
+        # Lines come when they are printed: output to a pipe is buffered otherwise.
         "PYTHONUNBUFFERED": "1",
         **variables,
     }
