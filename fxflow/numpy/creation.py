@@ -286,6 +286,8 @@ def _array(a: Any, dtype: Any, copy: bool | None, ndmin: int, device: Any) -> Ar
         dtypes.require_unmasked(a)
         if chosen is None:
             found = own_dtype(np.asarray(a))
+            # A copy, because the caller may go on writing to `a`; a conversion has made
+            # one.
             out = wrap_host(np.array(a) if found is a else found)
         else:
             with np.errstate(all="ignore"):

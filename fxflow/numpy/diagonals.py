@@ -83,6 +83,7 @@ def eye(
     rows = _length("eye", "N", N)
     columns = rows if M is None else _length("eye", "M", M)
     chosen = dtypes.default_float() if dtype is None else dtypes.dtype(dtype)
+    # On the host: no program for a constant.
     if state.trace is EVAL and type(k) is int:
         require_room((rows, columns), chosen)
         out: Any = wrap_host(np.eye(rows, columns, k, np.bool_).astype(chosen))

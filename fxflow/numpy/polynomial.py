@@ -78,6 +78,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     for i in range(n):
         zero = lax.slice_in_dim(zeros, i, i + 1)
         edge = lax.full((1,), 0, zeros.aval.dtype)
+        # Times (x - zero): shifted by one power, less zero times itself.
         out = lax.concatenate([out, edge], 0) - lax.concatenate([edge, out * zero], 0)
     # Eigenvalues of a real matrix come in conjugate pairs.
     return lax.real(out) if real else out

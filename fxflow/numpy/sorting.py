@@ -224,6 +224,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     array = array_of(a, "partition")
     axis = canonical_axis("partition", axis, array.aval.ndim)
     canonical_axis("partition", kth, array.aval.shape[axis], "kth")
+    # XLA has no selection, and a sorted array is partitioned at every k.
     out: Array = lax.sort(array, axis)
     return out
 
@@ -364,12 +365,14 @@ def _by_halving(table: Any, values: Any, side: str, *, unroll: bool) -> Any:
 def _by_sorting(table: Any, values: Any, side: str) -> Any:
     n, m = table.aval.shape[0], values.aval.size
     flat = lax.reshape(values, (m,))
+    # The sort is stable: of equal elements those of the first part come first.
     parts = [flat, table] if side == "left" else [table, flat]
     start = 0 if side == "left" else n
     order = lax.argsort(lax.concatenate(parts, 0))
     # Sorting the order gives each element's rank.
     rank = lax.argsort(order)
     mine = lax.slice_in_dim(rank, start, start + m)
+    # Rank among all less rank among the values: how many of the table come before.
     among = lax.argsort(lax.argsort(flat))
     return lax.reshape(mine - among, values.aval.shape)
 
