@@ -105,6 +105,7 @@ class LinearSolve(HigherOrder):
         rhs: list[Any] = list(tangents[num_consts:])
         nonzero = live_flags(tangents[:num_consts])
         if any(nonzero):
+            # A' x: only what defines the matrix moves, x is the solution.
             derived, has = jvp_graph(p.matvec, [*nonzero, *[False] * count])
             results = derived.evaluate(
                 *consts, *outs[:count], *chosen(tangents[:num_consts], nonzero)

@@ -328,6 +328,7 @@ class Extremum(Reduction):
         if not all(shape[a] for a in axes):
             return out, Zero(typeof(out).tangent())
         hits = convert_element_type(eq(x, repeat(out, shape, axes)), typeof(x).dtype)
+        # Equal extrema share the derivative equally, as in JAX.
         count = ReduceSum.bind(hits, axes=axes)
         return out, div(ReduceSum.bind(mul(t, hits), axes=axes), count)
 

@@ -15,7 +15,7 @@ def test_only_keys_are_words() -> None:
     assert not is_key_type(Aval((2,), np.dtype("u4")))
 
 
-def test_an_operation_on_words_gives_keys() -> None:
+def test_an_operation_on_key_data_gives_keys() -> None:
     key = random.key(1)
     both = map_key_data(lambda words: lax.broadcast(words, (3,)), key)
     assert both.shape == (3,)
