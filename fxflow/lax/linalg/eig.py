@@ -68,6 +68,7 @@ class Eig(MultipleResults):
         is_complex = dtypes.is_complex(x.dtype)
         values, vectors = outs[0], Aval(x.shape, outs[0].dtype)
         part = values.update(dtype=dtypes.to_real(x.dtype))
+        # Of a real matrix LAPACK gives real and imaginary parts of the eigenvalues.
         spectrum = [(values, 1)] if is_complex else [(part, 1), (part, 1)]
         info = Aval(x.shape[:-2], dtypes.int32)
         sides = [ord("V" if side else "N") for side in (left, right)]
@@ -132,6 +133,8 @@ class Eig(MultipleResults):
         f = sub(div(full_like(ones, 1), add(gaps, ones)), ones)
         dv = matmul(v, mul(f, inner))
         last = len(shape) - 2
+        # Vectors of length one move across themselves: what is along them is taken
+        # away.
         along = real(ReduceSum.bind(mul(conj(v), dv), axes=(last,)))
         along = convert_element_type(along, dtype)
         return [w, v], [dw, sub(dv, mul(v, as_columns(along, shape)))]
