@@ -1,122 +1,99 @@
 """fxflow: pure functions over arrays, traced into dataflow graphs, run by XLA.
 
-Importing starts no backend. `fxflow.numpy` comes along, since it gives arrays their
-operators; everything else is imported when first used.
+Importing starts no backend. The core and `fxflow.numpy` come along, since they give
+arrays their operators; the other packages are imported when first used.
 """
 
-from __future__ import annotations
+import typing as _typing
 
-import importlib
-from typing import Any
-
-from fxflow._config import config
-from fxflow._version import __version__
-from fxflow.core.boundary import guarded
-
-# Public name -> module it lives in.
-_HOMES = {
-    "Array": "core.arrays.array",
-    "CustomVJPPrimal": "transforms.custom_vjp",
-    "Mesh": "devices.meshes",
-    "NamedSharding": "devices.shardings",
-    "P": "devices.meshes",
-    "PartitionSpec": "devices.meshes",
-    "Sharding": "devices.shardings",
-    "SingleDeviceSharding": "devices.shardings",
-    "get_mesh": "devices.meshes",
-    "make_array_from_callback": "transforms.global_arrays",
-    "make_array_from_process_local_data": "transforms.global_arrays",
-    "make_array_from_single_device_arrays": "transforms.global_arrays",
-    "make_mesh": "devices.meshes",
-    "set_mesh": "devices.meshes",
-    "shard_map": "transforms.shard_map",
-    "Device": "devices",
-    "ShapeDtypeStruct": "core.arrays.aval",
-    "SymbolicZero": "transforms.custom_function",
-    "block_until_ready": "transforms.transfer",
-    "checkpoint": "transforms.checkpoint",
-    "checkpoint_name": "transforms.checkpoint",
-    "checkpoint_policies": "transforms.checkpoint",
-    "clear_caches": "core.caches",
-    "closure_convert": "transforms.custom_derivatives",
-    "custom_gradient": "transforms.custom_derivatives",
-    "custom_jvp": "transforms.custom_jvp",
-    "custom_vjp": "transforms.custom_vjp",
-    "debug_infs": "transforms.debugging",
-    "debug_nans": "transforms.debugging",
-    "checking_leaks": "transforms.debugging",
-    "disable_jit": "transforms.debugging",
-    "default_backend": "devices",
-    "default_device": "devices",
-    "device_count": "devices",
-    "device_get": "transforms.transfer",
-    "device_put": "transforms.transfer",
-    "io_callback": "lax.callbacks",
-    "effects_barrier": "lax.callbacks",
-    "ensure_compile_time_eval": "transforms.inspection",
-    "eval_shape": "transforms.inspection",
-    "float0": "core.arrays.dtypes",
-    "grad": "transforms.grad",
-    "hessian": "transforms.grad",
-    "jacfwd": "transforms.grad",
-    "jacrev": "transforms.grad",
-    "jit": "transforms.jit",
-    "jvp": "transforms.jvp",
-    "linear_transpose": "transforms.vjp",
-    "linearize": "transforms.vjp",
-    "local_device_count": "devices",
-    "local_devices": "devices",
-    "make_graph": "transforms.inspection",
-    "named_scope": "transforms.inspection",
-    "pmap": "transforms.pmap",
-    "process_count": "devices",
-    "process_index": "devices",
-    "pure_callback": "lax.callbacks",
-    "typeof": "core.arrays.convert",
-    "value_and_grad": "transforms.grad",
-    "vjp": "transforms.vjp",
-    "vmap": "transforms.vmap",
-}
-
-_PACKAGES = frozenset(
-    {
-        "debug",
-        "devices",
-        "distributed",
-        "errors",
-        "image",
-        "lax",
-        "memory",
-        "nn",
-        "numpy",
-        "ops",
-        "optim",
-        "random",
-        "scipy",
-        "sharding",
-        "tree",
-        "viz",
-        "flatten_util",
-    }
+# fmt: off
+from fxflow._config import config as config
+from fxflow._version import __version__ as __version__
+from fxflow.core.arrays import Array, ShapeDtypeStruct, typeof
+from fxflow.core.arrays.dtypes import float0
+from fxflow.core.boundary import public as _public
+from fxflow.core.caches import clear_caches
+from fxflow.devices import (
+    Device, default_backend, default_device, device_count, local_device_count,
+    local_devices, process_count, process_index,
 )
+from fxflow.devices.meshes import Mesh, P, PartitionSpec, get_mesh, make_mesh, set_mesh
+from fxflow.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from fxflow.lax.callbacks import effects_barrier, io_callback, pure_callback
+from fxflow.transforms.checkpoint import (
+    checkpoint, checkpoint_name, checkpoint_policies,
+)
+from fxflow.transforms.custom_derivatives import closure_convert, custom_gradient
+from fxflow.transforms.custom_function import SymbolicZero
+from fxflow.transforms.custom_jvp import custom_jvp
+from fxflow.transforms.custom_vjp import CustomVJPPrimal, custom_vjp
+from fxflow.transforms.debugging import (
+    checking_leaks, debug_infs, debug_nans, disable_jit,
+)
+from fxflow.transforms.global_arrays import (
+    make_array_from_callback, make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
+from fxflow.transforms.grad import grad, hessian, jacfwd, jacrev, value_and_grad
+from fxflow.transforms.inspection import (
+    ensure_compile_time_eval, eval_shape, make_graph, named_scope,
+)
+from fxflow.transforms.jit import jit
+from fxflow.transforms.jvp import jvp
+from fxflow.transforms.pmap import pmap
+from fxflow.transforms.shard_map import shard_map
+from fxflow.transforms.transfer import block_until_ready, device_get, device_put
+from fxflow.transforms.vjp import linear_transpose, linearize, vjp
+from fxflow.transforms.vmap import vmap
 
+from fxflow import numpy as numpy  # isort: skip (arrays get their operators there)
 
-def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
-        return importlib.import_module(f"fxflow.{name}")
-    module = _HOMES.get(name)
-    if module is None:
-        raise AttributeError(f"module 'fxflow' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"fxflow.{module}"), name)
-    value = guarded(value, "fxflow", name)
-    globals()[name] = value
-    return value
+if _typing.TYPE_CHECKING:
+    from fxflow import debug as debug
+    from fxflow import devices as devices
+    from fxflow import distributed as distributed
+    from fxflow import errors as errors
+    from fxflow import flatten_util as flatten_util
+    from fxflow import image as image
+    from fxflow import lax as lax
+    from fxflow import memory as memory
+    from fxflow import nn as nn
+    from fxflow import ops as ops
+    from fxflow import optim as optim
+    from fxflow import random as random
+    from fxflow import scipy as scipy
+    from fxflow import sharding as sharding
+    from fxflow import tree as tree
+    from fxflow import viz as viz
 
+__all__ = [
+    "config",
+    # transforms
+    "jit", "pmap", "shard_map", "vmap", "disable_jit",
+    "grad", "value_and_grad", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "linearize",
+        "linear_transpose", "checkpoint", "checkpoint_name", "checkpoint_policies",
+    "custom_gradient", "custom_jvp", "custom_vjp", "closure_convert",
+        "CustomVJPPrimal", "SymbolicZero",
+    # looking at functions
+    "eval_shape", "make_graph", "named_scope", "ensure_compile_time_eval",
+        "checking_leaks", "debug_infs", "debug_nans", "clear_caches",
+    "pure_callback", "io_callback", "effects_barrier",
+    # arrays and devices
+    "Array", "ShapeDtypeStruct", "typeof", "float0", "block_until_ready",
+        "device_get", "device_put", "make_array_from_callback",
+        "make_array_from_process_local_data", "make_array_from_single_device_arrays",
+    "Device", "default_backend", "default_device", "device_count",
+        "local_device_count", "local_devices", "process_count", "process_index",
+    "Mesh", "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding",
+        "get_mesh", "make_mesh", "set_mesh",
+]
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES, *_PACKAGES})
-
-
-from fxflow import numpy  # noqa: E402 (arrays get their operators there)
-
-__all__ = ["__version__", "config", "numpy", *_HOMES]
+_public(
+    globals(),
+    (*__all__, "numpy", "__version__"),
+    lazy=(
+        "debug", "devices", "distributed", "errors", "flatten_util", "image", "lax",
+        "memory", "nn", "ops", "optim", "random", "scipy", "sharding", "tree", "viz",
+    ),
+)
+# fmt: on

@@ -22,6 +22,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from fxflow._names import answer
 from fxflow.core.arrays import Array, dtypes, is_arraylike
 from fxflow.core.arrays.convert import text_of
 from fxflow.core.source import interrupted, is_internal, without_own_frames
@@ -70,8 +71,10 @@ def boundary(function: F) -> F:
     return cast(F, call)
 
 
-def public(namespace: dict[str, Any], names: Iterable[str]) -> None:
-    """Puts a boundary around the functions of a public module.
+def public(
+    namespace: dict[str, Any], names: Iterable[str], lazy: Iterable[str] = ()
+) -> None:
+    """Puts a boundary around the functions of a public module, and lists its names.
 
     Functions without an argument that their annotations say something about stay as
     they are: those of operands alone, which are also the ones that are called most.
@@ -79,7 +82,9 @@ def public(namespace: dict[str, Any], names: Iterable[str]) -> None:
     Args:
       namespace: the module's `globals()`.
       names: its public names.
+      lazy: submodules that are imported when first used.
     """
+    answer(namespace, names, lazy)
     for name in names:
         namespace[name] = guarded(namespace[name], namespace["__name__"], name)
 

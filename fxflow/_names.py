@@ -1,0 +1,164 @@
+"""The names of public modules: what there is, and what an absent one is called here.
+
+`fxflow.random.PRNGKey` raises an AttributeError that names `fxflow.random.key`; a
+misspelling, the name that is near. NumPy's and JAX's own names that fxflow spells
+another way are listed below; those that are spelled the same need no entry.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Collection, Iterable
+from typing import Any
+
+# Module -> absent name -> what to write instead, relative to fxflow; a text with "has"
+# is said as it is.
+_CALLED_HERE: dict[str, dict[str, str]] = {
+    "fxflow": {
+        "check_tracer_leaks": "checking_leaks",
+        "default_matmul_precision": "config.override(default_matmul_precision=...)",
+        "default_prng_impl": "random.key(seed, impl=...)",
+        "enable_custom_prng": "random.key",
+        "enable_x64": "config.override(x64=True)",
+        "explain_cache_misses": "config.override(explain_retraces=True)",
+        "export": "jit(f).lower(...).compile()",
+        "ffi": "pure_callback",
+        "host_count": "process_count",
+        "host_id": "process_index",
+        "jacobian": "jacrev",
+        "linear_util": "jvp, vjp and linearize",
+        "local_devices_count": "local_device_count",
+        "log_compiles": "config.explain_retraces",
+        "make_jaxpr": "make_graph",
+        "named_call": "named_scope",
+        "pjit": "jit",
+        "remat": "checkpoint",
+        "soft_pmap": "pmap or vmap",
+        "tree_all": "tree.all",
+        "tree_flatten": "tree.flatten",
+        "tree_leaves": "tree.leaves",
+        "tree_map": "tree.map",
+        "tree_multimap": "tree.map",
+        "tree_reduce": "tree.reduce",
+        "tree_structure": "tree.structure",
+        "tree_transpose": "tree.transpose",
+        "tree_unflatten": "tree.unflatten",
+        "tree_util": "tree",
+        "xla_computation": "jit(f).lower(...).as_text()",
+        "xmap": "shard_map",
+    },
+    "fxflow.debug": {"breakpoint": "debug.callback with a function that calls pdb"},
+    "fxflow.lax": {
+        "PRNGKey": "random.key",
+        "axis_size_in_dim": "lax.axis_size",
+        "dtype": "numpy.dtype",
+        "rng_bit_generator": "lax.random_bits",
+        "rng_uniform": "random.uniform",
+        "sum": "lax.reduce_sum",
+    },
+    "fxflow.nn": {
+        "Module": "nn has functions only: keep parameters in a pytree",
+        "Linear": "nn has functions only: write x @ w + b",
+        "Dense": "nn has functions only: write x @ w + b",
+        "hard_swish": "nn.hard_silu",
+        "normalize": "nn.standardize",
+        "swish": "nn.silu",
+    },
+    "fxflow.nn.initializers": {
+        "kaiming_normal": "nn.initializers.he_normal",
+        "kaiming_uniform": "nn.initializers.he_uniform",
+        "xavier_normal": "nn.initializers.glorot_normal",
+        "xavier_uniform": "nn.initializers.glorot_uniform",
+    },
+    "fxflow.numpy": {
+        "Inf": "numpy.inf",
+        "NaN": "numpy.nan",
+        "alltrue": "numpy.all",
+        "asfarray": "numpy.asarray(x, dtype=float)",
+        "bool8": "numpy.bool_",
+        "cumproduct": "numpy.cumprod",
+        "float": "numpy has fixed widths only: float32, float64",
+        "in1d": "numpy.isin",
+        "int": "numpy has fixed widths only: int32, int64",
+        "msort": "numpy.sort(x, axis=0)",
+        "product": "numpy.prod",
+        "random": "random",
+        "row_stack": "numpy.vstack",
+        "sometrue": "numpy.any",
+        "trapz": "numpy.trapezoid",
+    },
+    "fxflow.random": {
+        "PRNGKey": "random.key",
+        "default_rng": "random.key",
+        "key_impl_name": "random.key_impl",
+        "rand": "random.uniform(key, shape)",
+        "randn": "random.normal(key, shape)",
+        "seed": "random.key",
+        "shuffle": "random.permutation",
+        "threefry_2x32": "random.bits",
+        "unsafe_rbg_key": "random.key",
+    },
+    "fxflow.sharding": {
+        "PositionalSharding": "sharding.NamedSharding",
+        "make_single_device_sharding": "sharding.SingleDeviceSharding",
+    },
+    "fxflow.tree": {
+        "build_tree": "tree.unflatten",
+        "register_dataclass_node": "tree.register_dataclass",
+        "tree_map": "tree.map",
+        "tree_multimap": "tree.map",
+    },
+}
+
+
+def answer(namespace: dict[str, Any], names: Iterable[str], lazy: Any = ()) -> None:
+    """Makes a public module list its names, and say what an absent one is called.
+
+    Args:
+      namespace: the module's `globals()`, which gets `__getattr__` and `__dir__`.
+      names: its public names.
+      lazy: submodules that are imported when first used.
+    """
+    module = namespace["__name__"]
+    listed = frozenset((*names, *lazy))
+
+    def __getattr__(name: str) -> Any:
+        if name in lazy:
+            return importlib.import_module(f"{module}.{name}")
+        raise AttributeError(message(module, name, listed), name=name)
+
+    def __dir__() -> list[str]:
+        # Tools look for __all__, __path__ and their like here.
+        own = {name for name in namespace if name.startswith("__")}
+        return sorted(listed | own)
+
+    namespace["__getattr__"], namespace["__dir__"] = __getattr__, __dir__
+
+
+def message(module: str, name: str, names: Collection[str]) -> str:
+    """Says what an absent name is called here, as far as that is known.
+
+    Args:
+      module: that was asked for it.
+      name: the absent one.
+      names: the public names of the module.
+    """
+    text = f"module {module!r} has no attribute {name!r}"
+    if name.startswith("__"):  # Python and its tools ask for these
+        return text
+    called = _CALLED_HERE.get(module, {}).get(name)
+    if called is None and module == "fxflow.tree":
+        called = _without_prefix(name, names)
+    if called is None:
+        near = difflib.get_close_matches(name, names, 1)
+        return f"{text}: did you mean {module}.{near[0]}?" if near else text
+    if " has " in called:
+        return f"{text}: {called}"
+    return f"{text}: here it is fxflow.{called}"
+
+
+def _without_prefix(name: str, names: Collection[str]) -> str | None:
+    """Returns the name of `tree_map` and its like without the prefix."""
+    short = name.removeprefix("tree_")
+    return f"tree.{short}" if short != name and short in names else None

@@ -1,0 +1,65 @@
+"""Names of public modules: what is listed, and what an absent one is called."""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+import pytest
+
+import fxflow
+from fxflow import _names
+
+MODULES = ["fxflow", *(f"fxflow.{name}" for name in ("lax", "nn", "numpy", "optim"))]
+MODULES += [
+    f"fxflow.{name}" for name in ("random", "tree", "sharding", "scipy.special")
+]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "words"),
+    [
+        ("fxflow", "remat", "here it is fxflow.checkpoint"),
+        ("fxflow", "make_jaxpr", "here it is fxflow.make_graph"),
+        ("fxflow", "tree_map", "here it is fxflow.tree.map"),
+        ("fxflow", "devicez", "did you mean fxflow.devices?"),
+        ("fxflow.random", "PRNGKey", "here it is fxflow.random.key"),
+        ("fxflow.tree", "tree_leaves_with_path", "fxflow.tree.leaves_with_path"),
+        ("fxflow.numpy", "lingspace", "did you mean fxflow.numpy.linspace?"),
+        ("fxflow.nn", "Linear", "nn has functions only"),
+        ("fxflow.lax", "qqqqq", r"module 'fxflow.lax' has no attribute 'qqqqq'$"),
+    ],
+)
+def test_absent_names(module: str, name: str, words: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(module)) as found:
+        getattr(importlib.import_module(module), name)
+    assert re.search(words, str(found.value))
+    assert found.value.name == name
+
+
+def test_what_is_named_exists() -> None:
+    for module, called in _names._CALLED_HERE.items():
+        listed = dir(importlib.import_module(module))
+        for absent, here in called.items():
+            assert absent not in listed, f"{module}.{absent} is there"
+            dotted = re.match(r"[A-Za-z0-9_.]+", here)
+            if dotted and " has " not in here:
+                value = fxflow
+                for part in dotted[0].split("."):
+                    value = getattr(value, part)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_only_public_names_are_listed(module: str) -> None:
+    found = importlib.import_module(module)
+    listed = set(dir(found))
+    assert set(found.__all__) <= listed
+    odd = {n for n in listed if n.startswith("_") and not n.startswith("__")}
+    assert not odd and "Any" not in listed and "annotations" not in listed
+    for name in listed:
+        getattr(found, name)
+
+
+def test_hasattr_and_defaults() -> None:
+    assert not hasattr(fxflow, "remat")
+    assert getattr(fxflow.numpy, "in1d", None) is None
