@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import math
 import pkgutil
 import zlib
 from collections.abc import Callable, Sequence
@@ -29,6 +30,7 @@ from fxflow.core.runtime.execute import compile_graph
 from fxflow.core.spmd.partition import common_placement, mesh_in
 from fxflow.lax.families import Elementwise
 from tests.conformance.harness import Sample, array
+from tests.sweeps import sampling
 
 Flat = Callable[..., list[Any]]
 
@@ -261,6 +263,30 @@ def _shape_key(case: Case) -> Any:
 def _distinct(found: Sequence[Case]) -> list[Case]:
     """Drops cases that differ from an earlier one in the width of dtypes alone."""
     return list({_shape_key(case): case for case in reversed(found)}.values())[::-1]
+
+
+#: Samples of a primitive that are drawn at least.
+LEAST = 4
+
+
+def drawn(found: list[Case], share: int, of: str) -> list[Case]:
+    """Returns one in `share` of each primitive's cases, and `LEAST` at least."""
+    groups: dict[str, list[Case]] = {}
+    for case in found:
+        groups.setdefault(case.primitive.name, []).append(case)
+    return [
+        case
+        for name, group in groups.items()
+        for case in sampling.sample(
+            group, max(LEAST, math.ceil(len(group) / share)), f"{of} of {name}"
+        )
+    ]
+
+
+@cache
+def value_cases() -> list[Case]:
+    """Returns the cases whose values are computed."""
+    return drawn(cases(), 2, "values")
 
 
 def differentiable(case: Case) -> bool:

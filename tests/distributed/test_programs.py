@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.sweeps.sampling import sample
+
 from .conftest import Run
 
 Launch = Callable[..., Run]
@@ -68,7 +70,7 @@ print("FINE", flush=True)
 """
 
 
-@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("count", sample([2, 3], 1, of="processes"))
 def test_the_same_as_in_one_process(launch: Launch, write: Write, count: int) -> None:
     run = launch("-n", str(count), "--devices-per-process", "2", write(HEAD + PROGRAMS))
     assert run.end(90) == 0, run.text
@@ -140,7 +142,10 @@ except fxflow.distributed.DistributedError as error:
 """
 
 
-@pytest.mark.parametrize("what", ["os.kill(os.getpid(), 19)", "time.sleep(60)"])
+LATE = ["os.kill(os.getpid(), 19)", "time.sleep(60)"]
+
+
+@pytest.mark.parametrize("what", sample(LATE, 1, of="who is late"))
 def test_who_waits_is_not_late(launch: Launch, write: Write, what: str) -> None:
     """Process 2 begins to wait well after process 0, and is not blamed."""
     run = launch("-n", "3", write(HEAD + APART.replace("{what}", what)))
