@@ -142,16 +142,22 @@ def _gauss(function: Callable[[Any], Any], low: float, high: float) -> float:
     return float(np.sum(function(middle + half * nodes) * weights * half))
 
 
-def igamma(a: float, x: float) -> float:
-    """Regularised lower incomplete gamma function."""
+def _end(a: float, x: float) -> float | None:
+    """Returns the lower function where it is known, else None."""
     if math.isnan(a) or math.isnan(x) or a < 0 or x < 0 or (a == 0 and x == 0):
         return math.nan
     if math.isinf(a):
         return math.nan if math.isinf(x) else 0.0
     if x == 0:
         return 0.0
-    if a == 0 or math.isinf(x):
-        return 1.0
+    return 1.0 if a == 0 or math.isinf(x) else None
+
+
+def igamma(a: float, x: float) -> float:
+    """Regularised lower incomplete gamma function."""
+    end = _end(a, x)
+    if end is not None:
+        return end
     return 1 - igammac(a, x) if x > a + 1 else _lower(a, x)
 
 
@@ -164,14 +170,9 @@ def _lower(a: float, x: float) -> float:
 
 def igammac(a: float, x: float) -> float:
     """Regularised upper incomplete gamma function."""
-    if math.isnan(a) or math.isnan(x) or a < 0 or x < 0 or (a == 0 and x == 0):
-        return math.nan
-    if math.isinf(a):
-        return math.nan if math.isinf(x) else 1.0
-    if x == 0:
-        return 1.0
-    if a == 0 or math.isinf(x):
-        return 0.0
+    end = _end(a, x)
+    if end is not None:
+        return 1 - end
     if x <= a + 1:
         return 1 - _lower(a, x)
     log = (a - 1) * math.log(x) - x - math.lgamma(a)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
+from fxflow.core.docs import shared
 from fxflow.core.ir.primitive import Primitive, Zero, register
 from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
@@ -145,9 +146,15 @@ class ArgMin(ArgExtremum):
 # -- public ----------------------------------------------------------------------------
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any) -> Array:
-    """Returns the index of the greatest element along an axis.
+def _bind(primitive: Any, operand: Any, axis: int, index_dtype: Any) -> Array:
+    axis = canonical_axis(primitive.name, axis, typeof(operand).ndim)
+    out: Array = primitive.bind(
+        operand, axis=axis, index_dtype=dtypes.dtype(index_dtype)
+    )
+    return out
 
+
+_extremum_docs = shared("""
     Args:
       operand: bool, integer or float[...].
       axis: along which, negative from the end; of at least one element.
@@ -163,47 +170,28 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Array:
 
     Special cases:
       The first of equal elements; the first NaN if there is one.
+
+    Source: StableHLO reduce.
+""")
+
+
+@_extremum_docs
+def argmax(operand: Any, axis: int, index_dtype: Any) -> Array:
+    """Returns the index of the greatest element along an axis.
 
     Example:
       >>> print(argmax(np.float32([[1, 2], [4, 3]]), 1, np.int32))
       [1 0]
-
-    Source: StableHLO reduce.
     """
-    return ArgMax.bind(
-        operand,
-        axis=canonical_axis("argmax", axis, typeof(operand).ndim),
-        index_dtype=dtypes.dtype(index_dtype),
-    )
+    return _bind(ArgMax, operand, axis, index_dtype)
 
 
+@_extremum_docs
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Array:
     """Returns the index of the least element along an axis.
-
-    Args:
-      operand: bool, integer or float[...].
-      axis: along which, negative from the end; of at least one element.
-      index_dtype: integer dtype of the result.
-
-    Returns:
-      index_dtype[...] without the axis.
-
-    Raises:
-      AxisError: the axis is out of range.
-      DtypeError: the array is complex, or `index_dtype` is no integer dtype.
-      ShapeError: the axis is empty.
-
-    Special cases:
-      The first of equal elements; the first NaN if there is one.
 
     Example:
       >>> print(argmin(np.float32([[1, 2], [4, 3]]), 1, np.int32))
       [0 1]
-
-    Source: StableHLO reduce.
     """
-    return ArgMin.bind(
-        operand,
-        axis=canonical_axis("argmin", axis, typeof(operand).ndim),
-        index_dtype=dtypes.dtype(index_dtype),
-    )
+    return _bind(ArgMin, operand, axis, index_dtype)

@@ -23,6 +23,7 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes, typeof
+from fxflow.core.docs import shared
 from fxflow.core.ir.trace import state
 from fxflow.core.spmd.varying import cast
 from fxflow.errors import ArgumentError, ShapeError
@@ -266,11 +267,7 @@ def _extremum(
     return tree.map(one, x)
 
 
-def pmax(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> Any:
-    """Returns the maximum over named axes.
-
-    It has no derivative.
-
+_extremum_docs = shared("""
     Args:
       x: array or pytree of arrays.
       axis_name: a name or a tuple of names.
@@ -283,6 +280,14 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> An
     Raises:
       NameError: no such axis is in scope.
       ArgumentError: the groups do not hold each index once.
+""")
+
+
+@_extremum_docs
+def pmax(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> Any:
+    """Returns the maximum over named axes.
+
+    It has no derivative.
 
     Example:
       >>> fxflow.vmap(lambda x: pmax(x, "i"), axis_name="i")(fnp.arange(3)).tolist()
@@ -291,23 +296,11 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> An
     return _extremum(PMax, x, axis_name, axis_index_groups, "pmax")
 
 
+@_extremum_docs
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> Any:
     """Returns the minimum over named axes.
 
     It has no derivative.
-
-    Args:
-      x: array or pytree of arrays.
-      axis_name: a name or a tuple of names.
-      axis_index_groups: as for `psum`.
-
-    Returns:
-      The same structure; the same value in every slice of a group. Complex numbers are
-      ordered by real part, then imaginary part.
-
-    Raises:
-      NameError: no such axis is in scope.
-      ArgumentError: the groups do not hold each index once.
 
     Example:
       >>> fxflow.vmap(lambda x: pmin(x, "i"), axis_name="i")(fnp.arange(3)).tolist()
