@@ -3,7 +3,7 @@
 A call that works pays for one frame of Python. Where a call fails with an error of
 Python's or NumPy's own, such as `'str' object has no attribute 'ndim'`, the arguments
 are compared with the function's signature: its annotations say what each may be. So the
-check is in one place, is never in the way of what works, and cannot disagree with the
+check is written once, is never in the way of what works, and cannot disagree with the
 documentation.
 """
 

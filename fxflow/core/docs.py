@@ -101,7 +101,7 @@ def _arguments(
 
 
 def _errors(own: dict[str, str], common: dict[str, str]) -> str:
-    """Returns the entries of the errors, with those of the function in their place."""
+    """Returns the entries of the errors, the function's own at the line `...`."""
     others = "".join(e for name, e in own.items() if name not in common)
     return "".join(
         others if name == "..." else own.get(name, entry)

@@ -1,4 +1,4 @@
-"""Whose line was it: the user's line in the program, remembered cheaply.
+"""Source locations: the user's line in the program, remembered cheaply.
 
 A graph node keeps `(code, instruction offset)` of the innermost frame outside fxflow.
 Text is made only when an error, a printed graph or a picture asks for it, because

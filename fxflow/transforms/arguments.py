@@ -212,7 +212,7 @@ def leaf_labels(
 def pick(
     args: Sequence[Any], indices: Sequence[int]
 ) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
-    """Returns the chosen arguments, and how to put others in their place."""
+    """Returns the chosen arguments, and a function that replaces them."""
     fixed = list(args)
 
     def put_back(chosen: Sequence[Any]) -> list[Any]:

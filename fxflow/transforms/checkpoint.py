@@ -1,4 +1,4 @@
-"""`checkpoint`: compute again in the backward pass instead of keeping values."""
+"""`checkpoint`: rematerialization, values computed again in the backward pass."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def custom_gradient(fun: Callable[..., tuple[Any, Any]]) -> Callable[..., Any]:
 
 
 class _Pullback:
-    """A traced backward pass; no pytree, so it is handed over as it is."""
+    """A traced backward pass; no pytree, so among residuals it is a static leaf."""
 
     def __init__(self, graph: Any, structure: Any) -> None:
         self.graph, self.structure = graph, structure
@@ -90,7 +90,7 @@ class _Pullback:
 def closure_convert(
     fun: Callable[..., Any], *example_args: Any
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Makes what a function captured and may be differentiated its arguments.
+    """Converts a closure: tracers that it captured become arguments.
 
     Use it where a function is an argument of a `custom_jvp` or `custom_vjp` function
     (`nondiff_argnums`), whose rules must not capture traced values.

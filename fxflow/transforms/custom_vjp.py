@@ -89,9 +89,9 @@ class custom_vjp(CustomFunction):
         """Sets the rule.
 
         Args:
-          fwd: called like the function; returns the result and whatever the backward
-            pass needs (any pytree).
-          bwd: called as `bwd(*nondiff, needed, cotangent)`; returns a tuple with the
+          fwd: called like the function; returns the result and the residuals: what the
+            backward pass needs (any pytree).
+          bwd: called as `bwd(*nondiff, residuals, cotangent)`; returns a tuple with the
             cotangent of each differentiable argument (None for zero).
           symbolic_zeros: whether `fwd` gets `CustomVJPPrimal(value, perturbed)` in
             place of each array, and `bwd` gets `SymbolicZero` objects for cotangents
@@ -219,8 +219,8 @@ class _UserBackward:
 
     Args:
       rule: it belongs to.
-      treedef: structure of what the forward pass handed over.
-      options: for each leaf of that None if it is a residual, else `(leaf,)`.
+      treedef: structure of the residuals, as the forward pass returned them.
+      options: for each leaf of them None if it is an array, else `(leaf,)`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The short path of compiled calls: from arguments to a known program.
+"""Dispatch, the short path of compiled calls: from arguments to a known program.
 
 It flattens the arguments and looks the program up by structure, static arguments, and
 interned types and placements; that of the last call is tried first. Whatever it does

@@ -1,4 +1,4 @@
-"""`jvp`: the derivative along a direction."""
+"""`jvp`: the Jacobian-vector product, the derivative along a tangent."""
 
 from __future__ import annotations
 

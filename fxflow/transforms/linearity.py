@@ -24,9 +24,9 @@ from fxflow.errors import NotDifferentiableError
 from fxflow.lax.families import Bilinear
 
 _LINEAR = object()
-"""In place of a value: it depends on the arguments."""
+"""Sentinel for a value that depends on the arguments."""
 _UNKNOWN = object()
-"""In place of a value: it is traced, or computed of one that is."""
+"""Sentinel for a value that is traced, or computed from one that is."""
 
 
 def require_linear(graph: Graph, consts: Sequence[Any], name: str) -> None:

@@ -179,7 +179,7 @@ class PmapFunction(CachedCall):
     """A function mapped over devices. Made by `pmap`.
 
     What was called before is found in one table for all numbers of slices: types and
-    places say how many there are.
+    placements say how many there are.
     """
 
     def __init__(

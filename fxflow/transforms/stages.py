@@ -359,7 +359,7 @@ class Compiled:
         return outs
 
     def prepare_donation(self, given: Sequence[Array], arrays: Sequence[Array]) -> None:
-        """Drops what we hold of donated memory besides its owner.
+        """Drops host views of donated memory.
 
         Args:
           given: the donated arrays.

@@ -34,7 +34,7 @@ def checked_tangent(
       aval: the type of the value it is a tangent or cotangent of.
       what: names it in messages.
       numbers: whether any Python number is taken, and anything for an integer, which
-        has no directions: so do backward passes, where `return 0, g` is common.
+        has no tangent: so do backward passes, where `return 0, g` is common.
       integers: whether integers are taken for an integer's cotangent, and not looked
         at: so do functions that `vjp` gives.
 
@@ -59,8 +59,8 @@ def checked_tangent(
         )
         if given.dtype != dtypes.float0 and not ignored:
             raise DtypeError(
-                f"{_message(what, aval, given)}: integers have no directions; give "
-                "np.zeros(shape, fxflow.float0)"
+                f"{_message(what, aval, given)}: the tangent of an integer has dtype "
+                "float0; pass np.zeros(shape, fxflow.float0)"
             )
         return Zero(expected)
     wide = dtypes.is_wide(expected.dtype)
@@ -82,7 +82,7 @@ def checked_tangent(
         return arith.cast(value, expected.dtype)
     hint = "convert it with .astype(...)"
     if given.weak_type:
-        hint = "write 1.0 for 1" if real else "the directions of real numbers are real"
+        hint = "write 1.0 for 1" if real else "tangents of real values are real"
     raise DtypeError(f"{_message(what, aval, given)}: {hint}")
 
 

@@ -1,4 +1,4 @@
-"""`vjp`, `linearize`, `linear_transpose`: derivatives as linear functions."""
+"""`vjp`, `linearize`, `linear_transpose`: derivatives as linear maps."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ tree.register_pytree_node(VJPFunction, VJPFunction._flatten, VJPFunction._unflat
 
 @boundary
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """Computes a function's value and its transposed derivative there.
+    """Computes a function's value and its vector-Jacobian product there.
 
     Args:
       fun: function of arrays (or pytrees of them).

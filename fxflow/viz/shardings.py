@@ -88,7 +88,7 @@ def sharding_text(
         times that.
       min_width: of a part, in characters.
       max_width: of a part, in characters; longer names are cut.
-      color_map: from a number between 0 and 1, a device's place among all, to red,
+      color_map: from a number between 0 and 1, a device's rank among all, to red,
         green and blue between 0 and 1, such as a colour map of `matplotlib`. None:
         around the colour wheel.
 

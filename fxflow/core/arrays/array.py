@@ -78,7 +78,7 @@ class Array(ArrayInterface):
 
     @property
     def aval(self) -> Aval:
-        """The type: shape, dtype, weakness."""
+        """The type: shape, dtype, weak type."""
         return self._type.aval
 
     @property

@@ -1,4 +1,4 @@
-"""Types of arrays ("abstract values"): shape, dtype and weakness, interned.
+"""Types of arrays ("abstract values"): shape, dtype and weak type, interned.
 
 Two equal types are one object, so that a cache key made of types is compared by
 identity: this is what keeps a compiled call cheap. A *weak* type is that of a Python
@@ -152,7 +152,7 @@ _table: dict[tuple[Shape, Any, bool, Axes], weakref.ref[Aval]] = {}
 
 
 def _forget(key: tuple[Shape, Any, bool, Axes], dead: weakref.ref[Aval]) -> None:
-    # Another thread may have put a new type in the place of the dead one.
+    # Another thread may have entered a new type after this one had died.
     if _table.get(key) is dead:
         del _table[key]
 

@@ -166,7 +166,7 @@ float16, bfloat16, float32, float64 = map(
 complex64, complex128 = _named("complex64"), _named("complex128")
 key_fry = KeyDtype("threefry2x32")
 
-# The tangent space of integers has no directions: a dtype of zero bytes.
+# Of the tangents of integers, which carry no information: a dtype of zero bytes.
 float0: np.dtype[Any] = np.dtype([("float0", np.void, 0)])
 
 ALL: tuple[np.dtype[Any], ...] = tuple(_named(row[0]) for row in _TABLE)
@@ -577,7 +577,7 @@ def issubdtype(a: Any, b: Any, /) -> bool:
     """Whether dtype or kind `a` is `b` or below it in NumPy's hierarchy.
 
     As `numpy.issubdtype`, and small floats are `floating`, small integers `integer`,
-    key dtypes `prng_key`. As there, Python's `float` means float64 in this place.
+    key dtypes `prng_key`. As there, Python's `float` means float64 here.
 
     Args:
       a: a dtype, a scalar type or an abstract kind (`np.floating`, `prng_key`).

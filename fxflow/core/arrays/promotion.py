@@ -1,4 +1,4 @@
-"""What dtype comes out when dtypes meet.
+"""Type promotion: the dtype that operands of several dtypes are converted to.
 
 The lattice. Each dtype points at the next ones that can stand for it; the result of
 several is their least common upper bound. Python scalars are *weak*: they stand in the

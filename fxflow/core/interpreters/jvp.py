@@ -1,4 +1,4 @@
-"""Forward differentiation: each value travels with its tangent.
+"""Forward-mode differentiation: each primal travels with its tangent.
 
 `JVPTrace` runs a primitive's `jvp` rule under its parent interpreter. A tangent that is
 known to be zero stays symbolic, so nothing is computed for it.

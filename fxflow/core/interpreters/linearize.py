@@ -1,4 +1,4 @@
-"""Reverse differentiation, first half: compute the values and record what is linear.
+"""Reverse mode, first half: compute the primals, record the linear tangents.
 
 `LinearizeTrace` runs each primitive's rule once. Operations on values go straight to
 the parent interpreter; operations on tangents are written down on a `Tape`, whose nodes

@@ -1,4 +1,4 @@
-"""Reverse differentiation, second half: run a linear tape backwards.
+"""Reverse mode, second half: transpose a linear tape.
 
 Each node's `transpose` rule turns the cotangent of its result into cotangents of its
 linear arguments. Cotangents of a variable that is used several times are added; what

@@ -1,4 +1,4 @@
-"""The few operations that derivatives need by themselves: zeros, sums, casts.
+"""The primitives that autodiff itself applies: zeros, sums, casts.
 
 The machine names no operation of its own; these look theirs up in the table when first
 used, by the names under which `lax` registers them.
@@ -70,7 +70,7 @@ def instantiate(value: Any) -> Any:
 
 
 def handed_out(tangent: Any, aval: Aval) -> Any:
-    """Returns a derivative as an array, as weak as the value it belongs to.
+    """Returns a tangent or cotangent as an array, of the weak type of its primal.
 
     A derivative with respect to a Python number yields in promotion as the number
     does, or a bfloat16 model that it scales would become float32.

@@ -70,9 +70,9 @@ class Node:
 
     Attributes:
       primitive: what is done.
-      inputs: variables and literals (in tangent tapes also values, see `linearize`).
+      inputs: variables and literals (on a tape also residuals, see `linearize`).
       outputs: the variables it defines.
-      params: what was known when tracing.
+      params: the static parameters.
       source: the user's line, as `source.here()` gives it.
       scope: names of the enclosing `named_scope`s.
     """
@@ -97,7 +97,7 @@ class Node:
 
     @property
     def effects(self) -> frozenset[Any]:
-        """What running the node does besides computing its outputs."""
+        """Side effects of running the node."""
         return self.primitive.effects(**self.params)
 
     def replace(self, **parts: Any) -> Node:
@@ -223,7 +223,7 @@ def any_within(node: Node, key: Any, test: Callable[[Node], bool]) -> bool:
 
 
 def last_uses(graph: Graph) -> list[list[Var]]:
-    """Returns for each node the variables that nothing needs after it."""
+    """Returns for each node the variables that are dead after it."""
     known = graph.memo.get("last_uses")
     if known is None:
         # From behind: the first time a variable is met, it is the last time it is used.
@@ -250,12 +250,12 @@ def interpret(
     step: Callable[[Node, list[Any]], Sequence[Any]],
     constant: Callable[[Literal], Any] = _array_of,
 ) -> list[Any]:
-    """Goes through a graph with values of any kind; returns those of its outputs.
+    """Interprets a graph with values of any kind; returns those of its outputs.
 
     Values are dropped after their last use.
 
     Args:
-      graph: to go through.
+      graph: to interpret.
       args: one value for each input.
       step: returns the values of a node's results from those of its operands.
       constant: returns the value of a literal.
@@ -279,7 +279,7 @@ def bound(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 def forwarded(graph: Graph) -> list[int | None]:
-    """Returns for each output the position of the input that it is, or None.
+    """Returns for each output the index of the input that it forwards, or None.
 
     It is found through the calls, loops and branches of the graph, too.
     """
@@ -302,7 +302,7 @@ def forwarded(graph: Graph) -> list[int | None]:
 
 
 def prune(graph: Graph, keep: Sequence[bool] | None = None) -> Graph:
-    """Returns the graph without the nodes that no kept output or effect needs.
+    """Returns the graph after dead-code elimination.
 
     Args:
       graph: to prune; its inputs all stay.

@@ -1,4 +1,4 @@
-"""Primitives: operations with all their rules in one place.
+"""Primitives: operations, each with all its rules in one class.
 
 A primitive is one class; its rules are its methods; `register` makes the single
 instance, puts it in the one table and refuses a class that lacks a rule. Families
@@ -67,7 +67,7 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
     linear: ClassVar[bool] = False
 
     if TYPE_CHECKING:
-        # `register` puts the instance in the class's place, which mypy does not see.
+        # `register` replaces the class by its instance, which mypy does not see.
         @classmethod
         def bind(cls, *args: Any, **params: Any) -> Array:
             """See below."""

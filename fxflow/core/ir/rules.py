@@ -67,7 +67,7 @@ class HostRules:
     def plan(
         self, arg_types: Sequence[Any], params: dict[str, Any]
     ) -> Callable[..., Any] | None:
-        """Returns an own way to run eagerly, or None for the usual one.
+        """Returns a custom eager implementation, or None for the default one.
 
         Args:
           arg_types: of the arguments.
@@ -90,11 +90,11 @@ class GraphRules:
             """See `Primitive.out_avals`."""
 
     def effects(self, **params: Any) -> frozenset[Any]:
-        """Returns what running it does besides computing its results."""
+        """Returns its side effects."""
         return frozenset()
 
     def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
-        """Returns a node without the work of results that nobody wants.
+        """Returns a node that does not compute dead results.
 
         It may have fewer outputs (all wanted ones) and fewer inputs; a primitive that
         cannot save anything returns `node`.
@@ -102,9 +102,9 @@ class GraphRules:
         return node
 
     def forwarded(self, **params: Any) -> list[int | None]:
-        """Returns for each result the operand that it is, or None.
+        """Returns for each result the index of the operand it forwards, or None.
 
-        Empty: no result is an operand.
+        Empty: no operand is forwarded.
         """
         return []
 

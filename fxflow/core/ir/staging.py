@@ -1,4 +1,4 @@
-"""Tracing: running a function on types to obtain its dataflow graph.
+"""Staging: tracing a function with abstract values to record its dataflow graph.
 
 `GraphTrace` records each operation as a node. A value that is not its own tracer is a
 constant: 0-d ones are written into the graph, others become its first inputs, so that
@@ -217,7 +217,7 @@ def trace_flat(
 
 
 def closed(graph: Graph, consts: Sequence[Any]) -> Graph:
-    """Returns a graph with its captured values written into it.
+    """Returns a graph with its captured values written into it as literals.
 
     Args:
       graph: as `trace_flat` gives it.

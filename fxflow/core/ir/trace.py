@@ -140,7 +140,7 @@ def axis_size_of(name: Any) -> int:
 
 
 class Tracer(Array):
-    """An array that stands for many: known by type, not by value.
+    """An abstract array: its type is known, its value is not.
 
     Subclasses belong to one kind of interpreter each. `aval` is the type seen inside
     that interpreter.

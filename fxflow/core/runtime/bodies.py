@@ -1,4 +1,4 @@
-"""Functions of pytrees traced into graphs, and remembered.
+"""Functions of pytrees traced into graphs, with a cache.
 
 The body of a loop or a branch is traced when the operation is used. In an eager loop
 that happens again and again with the same function, or with a new one of the same code
@@ -104,7 +104,7 @@ def trace_body(
 
 
 class _Same:
-    """A key that equals only that of the very same object, which it keeps alive."""
+    """A cache key by identity, which keeps its object alive."""
 
     __slots__ = ("value",)
 
@@ -119,7 +119,7 @@ class _Same:
 
 
 class _Changeable(Exception):
-    """A function refers to something that may change unseen."""
+    """A function refers to mutable state, of which a key can say nothing."""
 
 
 _FIXED = (

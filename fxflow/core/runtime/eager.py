@@ -1,4 +1,4 @@
-"""Running operations at once.
+"""Eager execution: operations run at once.
 
 A *plan* runs one operation, or one whole library function, on arguments of given types
 and placements. On the CPU a small plan is NumPy: host memory is device memory there,
@@ -160,7 +160,7 @@ def _options_changed(_: Any) -> None:
 
 
 def _run_by(trace: Any, current: EvalTrace) -> None:
-    """Makes a transformation in progress run its operations by another interpreter."""
+    """Replaces the eager interpreter below the transformations in progress."""
     while trace is not None and not isinstance(trace, EvalTrace):
         parent = getattr(trace, "parent", None)
         if isinstance(parent, EvalTrace):
@@ -175,7 +175,7 @@ for _name in _OPTIONS:
 
 
 def _begin_anew() -> None:
-    """Leaves all transformations, none of which is in progress any more."""
+    """Resets this thread's interpreter and named axes: no transformation is left."""
     overridden = bool(_FORKED) or options() != _in_force[0]
     state.trace = interpreter() if overridden else EVAL
     state.axes, state.tracked, state.spmd = (), frozenset(), ()

@@ -37,7 +37,7 @@ class Program:
     Attributes:
       executable: the runtime's.
       placements: where each argument must be.
-      calls_python: whether it does; then a call waits for its end.
+      calls_python: whether it has host callbacks; then a call blocks until its end.
       out_types: types and placements of the results.
       text: the StableHLO module.
     """
@@ -89,9 +89,9 @@ class Program:
         return run
 
     def _waiting_runner(self) -> Callable[[list[Any]], list[Array]]:
-        """Returns the function for a program that calls Python.
+        """Returns the function for a program with host callbacks.
 
-        It waits for the end, and raises what the Python function raised.
+        It blocks until the end, and raises what a callback raised.
         """
         start = self.executable.launch
         arg_types = self.out_types

@@ -36,9 +36,9 @@ class Module:
         compiler decides.
       memories: kinds of the memories of the results; None: all are the devices' own.
       manual: the axes, and their mesh, of the `shard_map`s being written.
-      indices: names of values that tell a device its index on an axis, where the
-        program cannot ask for it. A private function could not see them: then calls
-        are inlined.
+      indices: SSA names of the device's index on each axis of a `shard_map` that is
+        only partly manual, where `partition_id` does not tell it. A private function
+        could not see them: then calls are inlined.
     """
 
     __slots__ = (
@@ -359,7 +359,7 @@ class Context:
         operands: Sequence[str],
         avals: Sequence[Aval] | None = None,
     ) -> list[str]:
-        """Writes what a function of arrays computes; returns the results' names.
+        """Traces and lowers a function of arrays; returns the results' names.
 
         Args:
           function: of as many arrays as there are operands; returns one or a sequence.

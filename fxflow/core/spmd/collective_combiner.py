@@ -1,4 +1,4 @@
-"""A pass from graph to graph: small operations of one kind become one.
+"""Combines small collectives of one kind into one: a pass from graph to graph.
 
 Devices in several processes that add up many small arrays spend their time waiting,
 once for each array. So such an operation is held back until a result of it is needed,

@@ -51,7 +51,7 @@ class Back(NamedTuple):
 
 
 UNKNOWN = Origin()
-"""Of values that were moved where nobody could ask: taken for the device's own."""
+"""Source memory unknown (moved outside of a program): assume the device's own."""
 
 
 class Home(NamedTuple):
@@ -89,19 +89,19 @@ class Going(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A verdict: the value is elsewhere, and is copied to this kind of memory."""
+    """Decided: the value is in another memory, and is copied to this kind."""
 
     kind: str | None
 
 
 class Relaid(NamedTuple):
-    """Where an output is wanted that is an input in host memory, laid out otherwise."""
+    """The memory wanted for an output that is an input resharded in host memory."""
 
     kind: str
 
 
 class _Free:
-    """Stands for a memory that is anybody's choice."""
+    """Sentinel: any kind of memory will do."""
 
     def __repr__(self) -> str:
         return "FREE"
@@ -209,7 +209,7 @@ class Rewritten(NamedTuple):
 
 
 def settled(primal: Graph, tangent: Graph, primals: Sequence[Any]) -> Graph:
-    """Returns the tangents' graph of a call that runs at once, as one for these arrays.
+    """Returns the tangent graph of an eager call, with its `Origin`s resolved.
 
     Within one program an `Origin` is noted before it is asked for. Here the values and
     the cotangents are computed by two.
@@ -486,7 +486,7 @@ class _Rewriting:
         )
 
     def usual(self, node: Node) -> Rewritten:
-        """Operands and results in the device's own memory, inside as well."""
+        """The default rule: all in the device's own memory, nested graphs included."""
         params = dict(node.params)
         for name, value in params.items():
             if isinstance(value, Graph):

@@ -1,4 +1,4 @@
-"""Programs over several devices: where they run, and how that is written.
+"""Programs over several devices: their placement, and shardings as text.
 
 A program runs on one tuple of devices, given by the arrays that are committed to
 several, or by what the graph itself names (constraints, `shard_map`). Every argument
@@ -169,7 +169,7 @@ def spec_text(mesh_name: str, spec: PartitionSpec, ndim: int, closed: bool) -> s
 
 
 def whole_along(ctx: Any, operand: str, aval: Aval, axes: Sequence[int]) -> str:
-    """Writes that no device has only a part of an operand along some axes.
+    """Constrains an operand to be unsharded along some axes.
 
     For reductions by operations that XLA's all-reduce does not know: the partitioner
     would write one, which then cannot be compiled.

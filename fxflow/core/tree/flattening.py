@@ -1,4 +1,4 @@
-"""Taking trees apart, also those that cannot be.
+"""Flattening, and what to put right after it has failed.
 
 jaxlib's flattening holds one level of Python's recursion for each container it is
 inside of, and does not give it back when an exception leaves it: of a predicate, of a
@@ -25,7 +25,7 @@ IsLeaf = Callable[[Any], bool] | None
 
 
 def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
-    """Takes a tree apart.
+    """Flattens a tree into its leaves and its structure.
 
     Args:
       tree: any tree.
@@ -56,7 +56,7 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
 def flatten_with_path(
     tree: Any, is_leaf: Callable[[KeyPath, Any], bool] | None = None
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """Takes a tree apart, and says where each leaf was.
+    """Flattens a tree, with the key path of each leaf.
 
     Args:
       tree: any tree.
@@ -84,7 +84,7 @@ def flatten_with_path(
 
 
 def failed(error: Exception, tree: Any) -> Exception:
-    """Returns what to raise after jaxlib could not take a tree apart.
+    """Returns what to raise after jaxlib could not flatten a tree.
 
     Args:
       error: what it raised.

@@ -27,7 +27,7 @@ _MISSING = object()
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """Puts a tree together: the inverse of `flatten`.
+    """Rebuilds a tree from its leaves: the inverse of `flatten`.
 
     Args:
       treedef: the structure.
@@ -97,7 +97,7 @@ def flatten_with_path(
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """Takes a tree apart, and says where each leaf was.
+    """Flattens a tree, with the key path of each leaf.
 
     Args:
       tree: any tree.
