@@ -54,7 +54,8 @@ def test_spacing_of_special_values(dtype) -> None:
 def test_slope_of_frexp() -> None:
     for x, want in [(3.0, 0.25), (-0.3, 2.0), (3e38, 2.0**-128), (0.0, 1.0)]:
         for slope in (fxflow.grad, fxflow.jacfwd):
-            got = slope(lambda x: fnp.frexp(x)[0])(np.float32(x))
+            with fxflow.config.override(eager="auto"):  # XLA makes subnormals 0
+                got = slope(lambda x: fnp.frexp(x)[0])(np.float32(x))
             assert float(got) == want
     bend = fxflow.grad(fxflow.grad(lambda x: fnp.frexp(x)[0]))
     assert float(bend(3.0)) == 0
