@@ -61,19 +61,11 @@ _every: weakref.WeakValueDictionary[int, Cache[Any, Any]] = (
     weakref.WeakValueDictionary()
 )
 _on_clear: list[Callable[[], None]] = []
-_on_options: list[Callable[[], None]] = []
 
 
-def on_clear(callback: Callable[[], None], *, by_options: bool = False) -> None:
-    """Calls `callback` when caches are emptied, to drop what hangs on their entries.
-
-    Args:
-      callback: drops it.
-      by_options: whether a change of options leaves it valid.
-    """
+def on_clear(callback: Callable[[], None]) -> None:
+    """Calls `callback` when caches are emptied, to drop what hangs on their entries."""
     _on_clear.append(callback)
-    if not by_options:
-        _on_options.append(callback)
 
 
 def clear_caches() -> None:
@@ -99,7 +91,7 @@ def options_changed() -> None:
     for cache in list(_every.values()):
         if not cache.by_options:
             cache.clear()
-    for callback in _on_options:
+    for callback in _on_clear:
         callback()
 
 

@@ -20,6 +20,7 @@ from fxflow.core.ir.graph import (
     Node,
     Var,
     live_nodes,
+    renamed,
 )
 from fxflow.core.ir.higher_order import (
     chosen,
@@ -289,7 +290,7 @@ def inlined(graph: Graph) -> Graph:
         nodes: list[Node] = []
         names: dict[Any, Any] = {}
         _inline(graph, nodes, names)
-        outputs = [names.get(a, a) if type(a) is Var else a for a in graph.outputs]
+        outputs = renamed(graph.outputs, names)
         known = graph.memo["inlined"] = rewired(graph, nodes=nodes, outputs=outputs)
     return known
 
@@ -297,7 +298,7 @@ def inlined(graph: Graph) -> Graph:
 def _inline(graph: Graph, nodes: list[Node], names: dict[Any, Any]) -> None:
     """Appends the nodes of a graph; `names` says what its variables are called now."""
     for node in graph.nodes:
-        inputs = [names.get(a, a) if type(a) is Var else a for a in node.inputs]
+        inputs = renamed(node.inputs, names)
         if node.primitive.name != JitCall.name:
             nodes.append(node.replace(inputs=inputs))
             continue
@@ -309,17 +310,11 @@ def _inline(graph: Graph, nodes: list[Node], names: dict[Any, Any]) -> None:
             outputs = [Var(v.aval) for v in part.outputs]
             inner.update(zip(part.outputs, outputs, strict=True))
             copied.append(
-                part.replace(
-                    inputs=[inner[a] if type(a) is Var else a for a in part.inputs],
-                    outputs=outputs,
-                )
+                part.replace(inputs=renamed(part.inputs, inner), outputs=outputs)
             )
-        results = [inner[a] if type(a) is Var else a for a in called.outputs]
+        results = renamed(called.outputs, inner)
         _inline(Graph(inputs_of(inputs), copied, results), nodes, names)
-        names.update(
-            (v, names.get(r, r) if type(r) is Var else r)
-            for v, r in zip(node.outputs, results, strict=True)
-        )
+        names.update(zip(node.outputs, renamed(results, names), strict=True))
 
 
 def inputs_of(atoms: Sequence[Var | Literal]) -> list[Var]:

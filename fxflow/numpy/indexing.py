@@ -83,7 +83,9 @@ def _host_view(x: Array, host: np.ndarray[Any, Any], index: Any) -> Array | None
     if type(view) is not np.ndarray:
         view = np.asarray(view, host.dtype)
     elif host.nbytes > 4096 and host.nbytes > 4 * view.nbytes:
-        view = view.copy()  # it would keep the large array alive
+        view = (
+            view.copy()
+        )  # as `eager.compact`, whose call would be a tenth of the time
     array_type = host_types[x._type, view.shape]
     if array_type is None:
         return None

@@ -32,13 +32,12 @@ def test_entries_of_all_caches_of_a_name_are_counted():
 
 @pytest.fixture
 def told():
-    """What callbacks were told: of options, or of all."""
-    kept = [*caches._on_clear], [*caches._on_options]
+    """How often callbacks were called."""
+    kept = [*caches._on_clear]
     calls: list[str] = []
-    caches.on_clear(lambda: calls.append("always"))
-    caches.on_clear(lambda: calls.append("cleared"), by_options=True)
+    caches.on_clear(lambda: calls.append("told"))
     yield calls
-    caches._on_clear[:], caches._on_options[:] = kept
+    caches._on_clear[:] = kept
 
 
 def test_options_leave_what_has_them_in_its_keys(told):
@@ -47,12 +46,12 @@ def test_options_leave_what_has_them_in_its_keys(told):
     config.default_matmul_precision = "highest"
     try:
         assert (len(stale), len(valid)) == (0, 1)
-        assert told == ["always"]
+        assert told == ["told"]
     finally:
         config.default_matmul_precision = None
     clear_caches()
     assert not valid
-    assert told == ["always", "always", "always", "cleared"]
+    assert told == ["told"] * 3
 
 
 def test_clear_caches_clears_all_there_is():

@@ -8,7 +8,7 @@ refers to tracers: a value captured from outside is one of the first inputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -276,6 +276,11 @@ def bound(node: Node, values: list[Any]) -> Sequence[Any]:
 
 
 # -- what is passed through ------------------------------------------------------------
+
+
+def renamed(atoms: Iterable[Any], names: Mapping[Var, Any]) -> list[Any]:
+    """Returns the atoms, with others in place of the variables that `names` has."""
+    return [names.get(a, a) if type(a) is Var else a for a in atoms]
 
 
 def forwarded(graph: Graph) -> list[int | None]:

@@ -362,7 +362,7 @@ def host_plan(
         "new": object.__new__,
         "Array": Array,
         "asarray": np.asarray,
-        "compact": _compact,
+        "compact": compact,
         "quiet": quiet,
     }
     names: dict[Any, str] = {}
@@ -427,7 +427,7 @@ def host_plan(
     return cast(Plan, scope["plan"])
 
 
-def _compact(view: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def compact(view: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Copies a small view of a large array, which it would keep alive."""
     base = view.base
     if (

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from fxflow.core.ir.graph import Graph, Node, Var
+from fxflow.core.ir.graph import Graph, Node, Var, renamed
 
 #: Bytes; operands that are combined are copied next to each other.
 LARGEST = 32 * 2**20
@@ -45,23 +45,24 @@ def combined(
     # What a variable is in the new graph, where that is another one.
     names: dict[Var, Any] = {}
 
-    def renamed(atoms: Sequence[Any]) -> list[Any]:
-        return [names.get(a, a) if type(a) is Var else a for a in atoms]
-
     nodes: list[Node] = []
     for group in in_groups(graph, kind):
         if len(group) == 1:
             (node,) = group
             params = {name: inside(value) for name, value in node.params.items()}
-            nodes.append(node.replace(inputs=renamed(node.inputs), params=params))
+            nodes.append(
+                node.replace(inputs=renamed(node.inputs, names), params=params)
+            )
             continue
         one = combine(group)
-        operands = renamed([x for node in group for x in node.inputs])
+        operands = renamed((x for node in group for x in node.inputs), names)
         names.update(zip(one.inputs, operands, strict=True))
-        nodes += [part.replace(inputs=renamed(part.inputs)) for part in one.nodes]
+        nodes += [
+            part.replace(inputs=renamed(part.inputs, names)) for part in one.nodes
+        ]
         results = [v for node in group for v in node.outputs]
-        names.update(zip(results, renamed(one.outputs), strict=True))
-    outputs = renamed(graph.outputs)
+        names.update(zip(results, renamed(one.outputs, names), strict=True))
+    outputs = renamed(graph.outputs, names)
     made = Graph(graph.inputs, nodes, outputs, graph.name, graph.num_consts)
     graph.memo["combined", kind] = made
     return made
