@@ -285,6 +285,7 @@ class Config(threading.local):
 
     def __init__(self) -> None:
         # `threading.local` calls this once in each thread that reads the object.
+        # This thread's dictionary, by which other threads can write to it.
         state = _ThreadValues(self.__dict__)
         with _lock:
             if not _process_values:
@@ -300,11 +301,13 @@ class Config(threading.local):
         leaves the block.
         """
         checked = _option(name).check(value, f"config.{name}")
+        # Outside of the lock, since guards and listeners may read and set options.
         for guard in _guards.get(name, ()):
             guard(checked)
         with _lock:
             _process_values[name] = checked
             for thread in list(_threads):
+                # Where it is overridden it stays out of the dictionary.
                 if not thread.overrides.get(name):
                     thread.values[name] = checked
         _tell(name, getattr(self, name))
@@ -471,6 +474,7 @@ class _Override:
         with _lock:
             for name in entered:
                 state.overrides[name] = state.overrides.get(name, 0) + 1
+                # From here on a read falls through to `Option.__get__`.
                 state.values.pop(name, None)
         for name, value in self._values.items():
             _tell(name, value)

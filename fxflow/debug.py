@@ -65,6 +65,7 @@ def print(
             'write debug.print("{}", x)'
         )
     formatter = _Fields()
+    # Checked here, at the user's line; the callback runs later.
     formatter.vformat(fmt, [_Any()] * len(args), dict.fromkeys(kwargs, _Any()))
 
     def show(*values: Any, **named: Any) -> None:
@@ -115,6 +116,7 @@ def visualize_sharding(
         positive.
       PlacementError: it cannot be divided as the sharding asks.
     """
+    # https://no-color.org
     colored = use_color and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     text = sharding_text(
         shape,

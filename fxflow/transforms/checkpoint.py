@@ -179,6 +179,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
             raise not_an_array(leaf, "checkpoint_name: got")
         aval = typeof(leaf)
         if dtypes.is_key(aval.dtype):
+            # A primitive's rules know nothing of keys, so their words get the name.
             data = table["random_unwrap"].bind(leaf)
             wrap = table["random_wrap"]
             return wrap.bind(Name.bind(data, label=name), dtype=aval.dtype)
@@ -294,6 +295,8 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
         names_not_to_save,
         lambda name: name not in names,
     )
+    # The operation that makes a named value is asked, too, and knows no name: by this
+    # attribute the rule (`lax/remat`) leaves out both.
     policy.excluded = names
     return policy
 

@@ -106,6 +106,7 @@ class CustomFunction:
         Raises:
           ArgumentError: a keyword-only argument is given.
         """
+        # The usual call: all by position, so no (slow) `Signature.bind`.
         if not kwargs and len(args) == self._count:
             return args
         if self._signature is None:
@@ -116,6 +117,7 @@ class CustomFunction:
                 )
             return args
         bound = self._signature.bind(*args, **kwargs)
+        # Rules are called with every argument, whether the caller gave it or not.
         bound.apply_defaults()
         named = [name for name in bound.kwargs if name in kwargs]
         if named:
@@ -184,6 +186,7 @@ class CustomFunction:
         """
         for known, rule, consts in reversed(self._tracing):
             if len(known) == len(key) and all(map(operator.is_, known, key)):
+                # The rule calls its own function, from within `make` below.
                 self._called = True
                 return rule, consts
         self._called = False

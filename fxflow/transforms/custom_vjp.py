@@ -203,6 +203,7 @@ class UserVJPRule:
         outs = same_structure(self.out_tree, pair[0], what)
         outs = checked_values(outs, self.out_avals, what)
         leaves, treedef = tree.flatten(pair[1])
+        # Arrays alone can be operands; other leaves stay in the closure.
         residuals = [x for x in leaves if _is_residual(x)]
         # In a tuple, to tell the option None from no option.
         options = [None if _is_residual(x) else (x,) for x in leaves]
@@ -281,6 +282,7 @@ def matched_leaves(treedef: Any, value: Any, what: str) -> list[Any]:
     data = treedef.node_data()
     children = treedef.children()
     parts = [] if tree.all_leaves([value]) else list(tree.flatten_one_level(value)[0])
+    # The structures differ; that is right only where None stands for a subtree.
     if data is None or type(value) is not data[0] or len(parts) != len(children):
         raise TreeError(
             f"{what} must have the structure of the argument, "

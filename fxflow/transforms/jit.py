@@ -528,6 +528,7 @@ def resolve_names(
         for i in numbers
         if -len(positional) <= i < len(positional)
         and signature.parameters[positional[i]].kind
+        # A positional-only parameter cannot be called by name.
         is not inspect.Parameter.POSITIONAL_ONLY
     }
     return tuple(sorted(numbers)), tuple(sorted(named))

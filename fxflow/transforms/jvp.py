@@ -71,6 +71,7 @@ def jvp(
     ]
     flat = FlatFunction(fun, in_tree, name, has_aux=has_aux)
     outs, out_tangents = jvp_flat(flat, leaves, directions)
+    # `aux` comes behind the results; its tangents are dropped.
     tangent = flat.out_tree.unflatten(
         arith.handed_out(t, typeof(out))
         for out, t in zip(outs[: flat.count], out_tangents, strict=False)

@@ -57,6 +57,7 @@ def require_linear(graph: Graph, consts: Sequence[Any], name: str) -> None:
         if not all(found):
             raise _not_linear(name, "it returns a constant that is not zero")
 
+    # At once, even under `jit`: the zeros are known, and nothing is to be recorded.
     under(interpreter(), require)
 
 
@@ -74,6 +75,7 @@ def _followed(graph: Graph, values: Sequence[Any], name: str, whole: bool) -> li
     """
 
     def step(node: Node, operands: list[Any]) -> Sequence[Any]:
+        # Looked into, for the message to name the operation inside that adds.
         if isinstance(node.primitive, GraphCall):
             return _followed(node.params["graph"], operands, name, whole)
         if not any(v is _LINEAR for v in operands):
@@ -101,12 +103,14 @@ def _adds(node: Node, operands: Sequence[Any], whole: bool) -> bool:
         return False  # zero times anything
     others = [v for v in operands if v is not _LINEAR]
     holds_graphs = isinstance(primitive, HigherOrder)  # and constants in them
+    # The common case: no operand is a constant, so nothing need be evaluated.
     if not holds_graphs and all(_is_zero(v, whole) for v in others):
         return False
     zeros = [
         np.zeros(a.aval.shape, a.aval.dtype) if v is _LINEAR else v
         for a, v in zip(node.inputs, operands, strict=True)
     ]
+    # A linear operation gives zeros for zeros, whatever its constants are.
     return not all(_is_zero(v, whole) for v in _run(node, zeros))
 
 

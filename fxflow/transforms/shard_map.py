@@ -100,6 +100,8 @@ def shard_map(
         devices = get_mesh() if mesh is None else mesh
         return run(fun, devices, args, in_specs, out_specs, axis_names, check, name)
 
+    # For the cache: a signature is traced once. Inlined, since under a trace it is one
+    # node already.
     compiled = jit(functools.update_wrapper(whole, fun), inline=True)
 
     @boundary

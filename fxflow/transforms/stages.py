@@ -79,6 +79,7 @@ class Traced:
         Args:
           shardings: where each leaf is, or None; `in_shardings` come first.
         """
+        # The cached trace itself, which keeps its identity as a key of programs.
         if not any(shardings):
             return self
         other = copy.copy(self)
@@ -166,6 +167,7 @@ class Lowered:
                     f"{traced.name} captures a traced value {const.aval} and cannot be "
                     f"compiled by itself. {const.origin()} Pass it as an argument."
                 )
+        # Arguments that nothing reads are not sent to the device.
         graph, count = traced.graph, traced.graph.num_consts
         used = used_inputs(graph)
         # A donated argument stays, used or not: a result is to take its memory.
@@ -252,6 +254,7 @@ class Lowered:
         Raises:
           CompileError: the compiler rejects the program or an option.
         """
+        # Those given here win over those of `jit`.
         options = {**(self.traced.options or {}), **(compiler_options or {})}
         return Compiled(self, self.program.compile(options or None))
 
@@ -436,6 +439,7 @@ def donation_attributes(
                 f"no result of that shape and dtype{where} is left; do not donate it "
                 "(donate_argnums, donate_argnames), or return its new value"
             )
+        # Each result can take the memory of one argument.
         target = same.pop(0)
         attributes.append(
             ["jax.buffer_donor = true"]

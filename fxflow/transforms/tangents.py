@@ -77,6 +77,7 @@ def checked_tangent(
         and (numbers or dtypes.is_inexact(given.dtype))
         and (real or dtypes.is_complex(expected.dtype))
     ):
+        # A Python number becomes a constant without a conversion in the graph.
         if isinstance(value, int | float | complex):
             return arith.constant(value, expected.dtype)
         return arith.cast(value, expected.dtype)

@@ -187,6 +187,7 @@ def vmap(
             for axis, x, label in zip(axes, leaves, labels, strict=True)
         ]
         size = common_size(leaves, axes, labels, name, axis_size)
+        # To the front once, here, where all `batch` rules expect it.
         moved = [
             x if axis is None else move_axis(x, axis, 0)
             for x, axis in zip(leaves, axes, strict=True)

@@ -173,6 +173,7 @@ def sharding_picture(
             "pictures need matplotlib: pip install fxflow[examples]"
         ) from error
     height, width = {0: (1, 1), 1: (1, *part), 2: part}[len(part)]
+    # Not by `pyplot`, which picks a backend and keeps every figure.
     figure = Figure(figsize=(scale * (1 + 1.2 * columns), scale * (1 + 0.6 * rows)))
     axes = figure.add_subplot()
     if color_map is None:
@@ -194,6 +195,7 @@ def sharding_picture(
             va="center",
         )
     axes.set_xlim(0, columns * width)
+    # Upside down: row 0 is on top, as NumPy prints it.
     axes.set_ylim(rows * height, 0)
     axes.set_xticks(np.arange(columns + 1) * width)
     axes.set_yticks(np.arange(rows + 1) * height)

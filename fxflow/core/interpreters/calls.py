@@ -48,6 +48,7 @@ class GraphCall(HigherOrder):
     ) -> Dual:
         """A call of the derivative's graph."""
         nonzero = live_flags(tangents)
+        # Remembered by the graph, so all calls of one graph share one derivative.
         derived, has = jvp_graph(graph, nonzero)
         outs = self.bind(*primals, *chosen(tangents, nonzero), graph=derived, **params)
         return with_tangents(outs, graph.out_avals, has)
@@ -94,6 +95,7 @@ class GraphCall(HigherOrder):
         if known is None:
             pruned = prune(graph, wanted)
             used = used_inputs(pruned)
+            # Operands that only dead results needed go, too, and with them their nodes.
             smaller = rewired(pruned, inputs=chosen(pruned.inputs, used))
             known = graph.memo[key] = smaller, used
         smaller, used = known

@@ -236,6 +236,7 @@ class Context:
           text: as in `stablehlo.sine %0 : tensor<3xf32>`.
         """
         counter = self._counter
+        # `number` written out: nearly every operation passes here.
         name = f"%{counter[0]}"
         counter[0] += 1
         self.lines.append(f"{name} = {text}{self.loc}")
@@ -469,6 +470,7 @@ def function_text(
                 module.out_shardings, graph.out_avals, strict=True
             )
         ]
+    # XLA refuses to return a value in host memory without it.
     if module.memories is not None and not head.startswith("private"):
         result_attributes = [
             [*item, *partition.memory_attributes(kind)]
