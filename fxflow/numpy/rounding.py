@@ -115,8 +115,18 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     if decimals < -most:
         return lax.full_like(x, 0)
     factor = 10.0 ** min(abs(decimals), most)
-    up, down = (lax.mul, lax.div) if decimals > 0 else (lax.div, lax.mul)
+    up, down = (lax.mul, _over) if decimals > 0 else (_over, lax.mul)
     rounded = down(lax.round(up(wide, factor), _TIES_EVEN), factor)
     # Numbers too large to be scaled have no such decimals.
     rounded = lax.select(lax.is_finite(rounded), rounded, wide)
     return convert(rounded, dtype, x.aval.weak_type)
+
+
+def _over(x: Array, factor: float) -> Array:
+    """Returns `x / factor`, in two steps where XLA would lose it.
+
+    XLA multiplies by the reciprocal of a constant, and flushes one that is subnormal.
+    """
+    if 1 / factor >= float(dtypes.finfo(x.aval.dtype).tiny):
+        return lax.div(x, factor)
+    return lax.div(lax.optimization_barrier(lax.div(x, 10.0)), factor / 10)

@@ -72,5 +72,7 @@ def test_small_index_dtypes_do_not_overflow() -> None:
 def test_picking_from_nothing() -> None:
     empty = fnp.zeros((0, 3))
     assert empty[A([], dtype=int)].shape == (0, 3)
-    with pytest.raises(OutOfRangeError, match=r"axis 0 of .* is empty"):
+    with pytest.raises(
+        OutOfRangeError, match=r"cannot index axis 0 of .*: its length is 0"
+    ):
         empty[A([0])]

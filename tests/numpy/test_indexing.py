@@ -112,6 +112,8 @@ def test_keys_are_indexed() -> None:
 
 
 def test_a_small_view_does_not_keep_a_large_array() -> None:
+    if fxflow.config.eager != "auto":
+        pytest.skip("XLA makes no views")
     x = fnp.zeros(100_000)
     assert host_of(x[3:7]).base is None
     assert host_of(x[10:]).base is not None
