@@ -413,7 +413,7 @@ LARGE = 1 << 20
 
 
 def from_host(value: np.ndarray[Any, Any], array_type: ArrayType) -> Array:
-    """Wraps a NumPy array that nobody else will write to.
+    """Wraps a NumPy array without a copy: it must not be written to any more.
 
     Args:
       value: the elements (of the physical type, for keys).
@@ -465,7 +465,7 @@ def buffer_of(array: Array) -> Any:
         raise array._deleted() from None
     array_type = array._type
     if value.nbytes >= LARGE and not buffers.can_alias(value):
-        # Whole at once, so that nobody holds the host's memory any longer.
+        # A copy at once, so that the host memory can be freed.
         array._buffer = buffers.put_copy(
             array_type.aval.physical, value, array_type.placement
         )
@@ -479,7 +479,7 @@ def buffer_of(array: Array) -> Any:
 def release(array: Array) -> Any:
     """Returns the array's buffer, about to be donated, with our own view of it dropped.
 
-    The runtime reuses memory only if nobody else can see it: where NumPy or DLPack
+    The runtime reuses memory only if it has no other reference: where NumPy or DLPack
     still hold a view, the program's result gets new memory (measured, see
     `devices/buffers`).
     """
@@ -502,7 +502,7 @@ def require_alive(arrays: Sequence[Array]) -> None:
 
 
 def forget(array: Array) -> None:
-    """Drops both representations: the memory belongs to somebody else now."""
+    """Drops both representations: the memory was donated or deleted."""
     for slot in ("_buffer", "_host"):
         if hasattr(array, slot):
             delattr(array, slot)
@@ -522,7 +522,7 @@ def _restore(value: np.ndarray[Any, Any], weak_type: bool, dtype: Any) -> Array:
 
 
 def put_host(value: np.ndarray[Any, Any], aval: Aval) -> Array:
-    """Makes an array on the default device of host elements that nobody writes to."""
+    """Makes an array on the default device; the host memory is aliased if it can be."""
     return _restore(value, aval.weak_type, aval.dtype)
 
 

@@ -150,7 +150,7 @@ def as_array(value: Any) -> Array:
 
 
 def read_only(values: Any) -> Any:
-    """Returns a pytree with NumPy arrays made arrays, which nobody can write to.
+    """Returns a pytree with NumPy arrays replaced by (immutable) arrays.
 
     For functions that are run as they are (`config.disable_jit`): `x += 1` in them must
     not change what the caller has.

@@ -152,7 +152,7 @@ def _check_numeric(given: tuple[Any, ...]) -> None:
             raise DtypeError(
                 f"{at_fault()}random keys do not combine with numbers: got "
                 f"{short_name(d)} and {others}; use the functions of fxflow.random, or "
-                "random.key_data(key) for the words of a key"
+                "random.key_data(key) for its uint32 words"
             )
         if d == dtypes.float0:
             others = ", ".join(sorted({short_name(o) for o in given if o != d}))
@@ -163,7 +163,7 @@ def _check_numeric(given: tuple[Any, ...]) -> None:
             )
         if d not in _WEAK_NODE:
             raise DtypeError(
-                f"{at_fault()}dtype {d} takes no part in promotion; convert it first"
+                f"{at_fault()}dtype {d} is not in the promotion lattice; cast it first"
             )
 
 

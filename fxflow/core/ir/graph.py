@@ -358,7 +358,7 @@ def check(graph: Graph) -> None:
 
     def require(atom: Any, where: str) -> None:
         if isinstance(atom, Var) and atom not in defined:
-            raise GraphError(f"{graph.name}: {where} uses a variable nobody defined")
+            raise GraphError(f"{graph.name}: {where} uses an undefined variable")
         if not isinstance(atom, Var | Literal):
             raise GraphError(f"{graph.name}: {where} holds {type(atom).__name__}")
 

@@ -1,8 +1,8 @@
 """Staging: tracing a function with abstract values to record its dataflow graph.
 
 `GraphTrace` records each operation as a node. A value that is not its own tracer is a
-constant: 0-d ones are written into the graph, others become its first inputs, so that
-whoever uses the graph passes them along.
+constant: 0-d ones are written into the graph as literals, others become its first
+inputs, which the user of the graph passes along.
 """
 
 from __future__ import annotations

@@ -69,11 +69,11 @@ class Program:
     def _runner(self) -> Callable[[list[Any]], list[Array]]:
         """Returns the cheapest function from buffers to arrays."""
         start = self.executable.launch
-        arg_types = self.out_types
-        handlers = [array_type.handler for array_type in arg_types]
+        out_types = self.out_types
+        handlers = [array_type.handler for array_type in out_types]
         # One result is the commonest case, and spares the list of types.
-        if len(arg_types) == 1:
-            (array_type,) = arg_types
+        if len(out_types) == 1:
+            (array_type,) = out_types
 
             def run_one(raw: list[Any]) -> list[Array]:
                 return [
@@ -84,7 +84,7 @@ class Program:
 
         def run(raw: list[Any]) -> list[Array]:
             outs = start(raw).consume_with_handlers(handlers)
-            return list(map(Array, outs, arg_types))
+            return list(map(Array, outs, out_types))
 
         return run
 
@@ -94,15 +94,15 @@ class Program:
         It blocks until the end, and raises what a callback raised.
         """
         start = self.executable.launch
-        arg_types = self.out_types
-        handlers = [array_type.handler for array_type in arg_types]
+        out_types = self.out_types
+        handlers = [array_type.handler for array_type in out_types]
 
         def run(raw: list[Any]) -> list[Array]:
             results = start(raw, with_tokens=True)
             token = results.consume_token()
             outs = results.consume_with_handlers(handlers)
             wait_for(token)
-            return list(map(Array, outs, arg_types))
+            return list(map(Array, outs, out_types))
 
         return run
 

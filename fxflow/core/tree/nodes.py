@@ -289,7 +289,7 @@ class _Opaque:
     """A `functools.partial` that is one function, compared by its parts' identity.
 
     Without it, `Partial(functools.partial(f, x))` would be merged by `functools` into
-    `Partial(f, x)`, and `x` would become a leaf that nobody asked for.
+    `Partial(f, x)`, and `x` would become a leaf.
     """
 
     __slots__ = ("_parts", "function")
