@@ -130,7 +130,7 @@ def test_a_key_alone_is_a_key() -> None:
 
 
 def test_a_dtype_outside_the_lattice() -> None:
-    with pytest.raises(DtypeError, match="takes no part in promotion"):
+    with pytest.raises(DtypeError, match="not in the promotion lattice"):
         lub((np.dtype("V4"), dtypes.float32), (False, False))
 
 

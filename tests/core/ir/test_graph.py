@@ -230,13 +230,13 @@ def bad_graphs():
     sin = table["sin"]
     inner = Graph([a], [node("sin", [c], [b])], [b], "inner")
     return {
-        "undefined": ([a], [node("sin", [c], [b])], [b], "sin.*nobody defined"),
-        "undefined-output": ([a], [], [c], "return uses a variable nobody defined"),
+        "undefined": ([a], [node("sin", [c], [b])], [b], "sin.*undefined variable"),
+        "undefined-output": ([a], [], [c], "return uses an undefined variable"),
         "later": (
             [a],
             [node("sin", [c], [b]), node("sin", [a], [c])],
             [b],
-            "nobody defined",
+            "undefined variable",
         ),
         "twice": (
             [a],
@@ -256,7 +256,7 @@ def bad_graphs():
             [a],
             [Node(table["jit"], [a], [b], {"graph": inner})],
             [b],
-            "inner: sin.*nobody defined",
+            "inner: sin.*undefined variable",
         ),
         "primitive": ([a], [Node(sin, [a], [b, c], {})], [b], "gives"),
     }
