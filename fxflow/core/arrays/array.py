@@ -522,7 +522,7 @@ def _restore(value: np.ndarray[Any, Any], weak_type: bool, dtype: Any) -> Array:
 
 
 def put_host(value: np.ndarray[Any, Any], aval: Aval) -> Array:
-    """Makes an array on the default device of host elements, not written to any more."""
+    """Makes an array on the default device of host elements that stay as they are."""
     return _restore(value, aval.weak_type, aval.dtype)
 
 
