@@ -353,6 +353,16 @@ def exempt() -> dict[str, str]:
     return found
 
 
+def distributions() -> list[str]:
+    """The modules of `fxflow.scipy.stats` that are distributions."""
+    stats = importlib.import_module("fxflow.scipy.stats")
+    return [
+        f"scipy.stats.{name}"
+        for name in stats.__all__
+        if inspect.ismodule(getattr(stats, name))
+    ]
+
+
 MODULES = (
     "numpy",
     "numpy.linalg",
@@ -366,6 +376,8 @@ MODULES = (
     "ops",
     "scipy.special",
     "scipy.linalg",
+    "scipy.stats",
+    *distributions(),
 )
 
 

@@ -1,0 +1,45 @@
+"""The beta-binomial distribution: of n trials with a beta distributed p."""
+
+from __future__ import annotations
+
+import math
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core.arrays.array import Array
+from fxflow.numpy._operands import ArrayLike
+from fxflow.scipy.special._operands import safe
+from fxflow.scipy.special.gammas import betaln
+from fxflow.scipy.stats._functions import (
+    Distribution,
+    inside,
+    is_whole,
+    moved,
+    with_nan,
+)
+
+__all__ = ["logpmf", "pmf"]
+
+_of = Distribution("""
+n: non-negative integers, array-like: how many trials.
+a: positive real array-like: the shape at 0.
+b: positive real array-like: the shape at 1.
+""")
+
+
+@_of
+def logpmf(
+    k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0
+) -> Array:
+    """Returns the logarithm of the probability of a number."""
+    k, n, a, b = moved("betabinom.logpmf", k, loc, n, a, b)
+    within = (k >= 0) & (k <= n) & is_whole(k)
+    y = safe(within, k, 0)
+    m = fnp.where(within, n, 1 + 0 * n)
+    chosen = -lax.log1p(m) - betaln(m - y + 1, y + 1)
+    value = chosen + betaln(y + a, m - y + b) - betaln(a, b)
+    value = inside(within, value, -math.inf)
+    return with_nan(k, inside((n >= 0) & (a > 0) & (b > 0), value, math.nan))
+
+
+pmf = _of.exp(logpmf)

@@ -1,0 +1,26 @@
+"""Von Mises' distribution of angles."""
+
+from __future__ import annotations
+
+from fxflow import lax
+from fxflow.core.arrays.array import Array
+from fxflow.numpy._operands import ArrayLike
+from fxflow.scipy.special._operands import operands
+from fxflow.scipy.special.bessel import i0e
+from fxflow.scipy.stats._functions import LOG_2PI, Distribution
+
+__all__ = ["logpdf", "pdf"]
+
+_of = Distribution("kappa: non-negative real array-like: how narrow it is.")
+
+
+@_of
+def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
+    """Returns the logarithm of the probability density."""
+    x, kappa = operands("vonmises.logpdf", x, kappa)
+    # cos x - 1, without cancellation near 0.
+    drop = -2 * lax.square(lax.sin(x / 2))
+    return kappa * drop - LOG_2PI - lax.log(i0e(kappa))
+
+
+pdf = _of.exp(logpdf)

@@ -1,0 +1,30 @@
+"""The multinomial distribution beside SciPy's."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import fxflow
+from fxflow.errors import DtypeError, ShapeError
+from fxflow.scipy.stats import multinomial
+
+P = np.array([0.2, 0.7, 0.1])
+
+
+def test_multinomial() -> None:
+    x, n = (
+        np.array([[1, 2, 0], [1, 1, 2], [0, 3, 0], [4, -1, 0]]),
+        np.array([3, 4, 4, 3]),
+    )
+    with fxflow.config.override(x64=True):
+        for name in ("logpmf", "pmf"):
+            want = getattr(scipy.stats.multinomial, name)(x, n, P)
+            np.testing.assert_allclose(getattr(multinomial, name)(x, n, P), want, 1e-9)
+        slope = fxflow.grad(lambda p: multinomial.logpmf(x[0], 3, p))(P)
+        np.testing.assert_allclose(slope, x[0] / P, 1e-9)
+    zero = np.array([0.2, 0.8, 0.0])
+    assert np.isfinite(multinomial.logpmf(x[0], 3, zero))
+    with pytest.raises(DtypeError):
+        multinomial.logpmf(x * 1.5, 3, P)
+    with pytest.raises(ShapeError):
+        multinomial.logpmf(x[:, :2], 3, P)

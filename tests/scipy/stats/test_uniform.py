@@ -1,0 +1,7 @@
+"""The distribution uniform beside SciPy's."""
+
+from tests.scipy.stats import suite
+
+
+def test_uniform() -> None:
+    suite.check("uniform")
