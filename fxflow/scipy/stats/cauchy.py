@@ -51,7 +51,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 logsf = _of.log(sf)
 
 
-def _quantile(q: Any) -> Any:
+def _quantile(q: Any) -> Array:
     """Returns tan(π (q - 1/2)), exact in both tails."""
     low, high = q < 0.25, q > 0.75
     end = 1 / lax.tan(math.pi * fnp.where(low, q, 1 - safe(high, q, 0.75)))

@@ -18,7 +18,7 @@ _of = Distribution(
 )
 
 
-def _power(x: Any, beta: Any) -> Any:
+def _power(x: Any, beta: Any) -> Array:
     """Returns |x|^beta, whose derivative at 0 is taken for 0."""
     return inside(x != 0, lax.pow(safe(x != 0, lax.abs(x), 1), beta), 0)
 

@@ -81,7 +81,7 @@ class gaussian_kde:
         self.dataset, self.weights = x, w
         self.neff = 1 / fnp.sum(w * w)
         if bw_method is None or bw_method == "scott":
-            factor = fnp.power(self.neff, -1 / (d + 4))
+            factor: Any = fnp.power(self.neff, -1 / (d + 4))
         elif isinstance(bw_method, str):
             if bw_method != "silverman":
                 raise ArgumentError(
@@ -166,7 +166,8 @@ class gaussian_kde:
         """
         points = self._points("logpdf", x)
         logs = _log_normal(points, self.dataset, self.covariance)
-        return logsumexp(logs, axis=1, b=self.weights)
+        out: Array = logsumexp(logs, axis=1, b=self.weights)
+        return out
 
     def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
         """Returns the integral of the product with a normal density.

@@ -25,7 +25,7 @@ class ModeResult(NamedTuple):
     """
 
     mode: Array
-    count: Array
+    count: Array  # type: ignore[assignment] # a tuple's method
 
 
 def _require_policy(name: str, policy: str, *known: str) -> None:
