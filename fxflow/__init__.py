@@ -52,6 +52,7 @@ if _typing.TYPE_CHECKING:
     from fxflow import debug as debug
     from fxflow import devices as devices
     from fxflow import distributed as distributed
+    from fxflow import dtypes as dtypes
     from fxflow import errors as errors
     from fxflow import flatten_util as flatten_util
     from fxflow import image as image
@@ -63,7 +64,9 @@ if _typing.TYPE_CHECKING:
     from fxflow import random as random
     from fxflow import scipy as scipy
     from fxflow import sharding as sharding
+    from fxflow import stages as stages
     from fxflow import tree as tree
+    from fxflow import typing as typing
     from fxflow import viz as viz
 
 __all__ = [
@@ -92,8 +95,9 @@ _public(
     globals(),
     (*__all__, "numpy", "__version__"),
     lazy=(
-        "debug", "devices", "distributed", "errors", "flatten_util", "image", "lax",
-        "memory", "nn", "ops", "optim", "random", "scipy", "sharding", "tree", "viz",
+        "debug", "devices", "distributed", "dtypes", "errors", "flatten_util", "image",
+        "lax", "memory", "nn", "ops", "optim", "random", "scipy", "sharding", "stages",
+        "tree", "typing", "viz",
     ),
 )
 # fmt: on

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fxflow.core import tree
-from fxflow.core.arrays import Array, ArrayType, Aval, ShapeDtypeStruct, type_on
+from fxflow.core.arrays import (
+    Array,
+    ArrayType,
+    Aval,
+    Shape,
+    ShapeDtypeStruct,
+    type_on,
+)
 from fxflow.core.arrays.array import forget, release
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.ir.graph import Graph, used_inputs
@@ -15,7 +23,26 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.execute import LoweredProgram, Program
 from fxflow.core.spmd.partition import mesh_among
 from fxflow.devices import buffers
+from fxflow.devices.compile import OptionValue
 from fxflow.errors import ArgumentError, DonationError
+
+# XLA's options by name.
+CompilerOptions = Mapping[str, OptionValue]
+
+
+@dataclass(frozen=True)
+class ArgInfo:
+    """What a program knows of one leaf of its arguments.
+
+    Attributes:
+      shape: lengths of the axes.
+      dtype: of the elements.
+      donated: whether the call takes the array's memory.
+    """
+
+    shape: Shape
+    dtype: Any
+    donated: bool
 
 
 class Traced:
@@ -93,6 +120,26 @@ class Traced:
     def in_avals(self) -> tuple[Aval, ...]:
         """Types of the leaves of the arguments."""
         return tuple(self.graph.in_avals[self.graph.num_consts :])
+
+    @property
+    def out_avals(self) -> tuple[Aval, ...]:
+        """Types of the leaves of the result."""
+        return tuple(self.graph.out_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """The arguments with an `ArgInfo` for each leaf."""
+        return self.in_tree.unflatten(
+            [
+                ArgInfo(aval.shape, aval.dtype, donated)
+                for aval, donated in zip(self.in_avals, self.donated, strict=True)
+            ]
+        )
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Which leaves of the arguments are donated."""
+        return tuple(i for i, donated in enumerate(self.donated) if donated)
 
     @property
     def out_info(self) -> Any:
@@ -208,6 +255,21 @@ class Lowered:
         return self.traced.in_tree
 
     @property
+    def in_avals(self) -> tuple[Aval, ...]:
+        """Types of the leaves of the arguments."""
+        return self.traced.in_avals
+
+    @property
+    def args_info(self) -> Any:
+        """The arguments with an `ArgInfo` for each leaf."""
+        return self.traced.args_info
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Which leaves of the arguments are donated."""
+        return self.traced.donate_argnums
+
+    @property
     def out_tree(self) -> Any:
         """Structure of the result."""
         return self.traced.out_tree
@@ -242,7 +304,7 @@ class Lowered:
                 total[key] = total.get(key, 0.0) + value
         return total
 
-    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
+    def compile(self, compiler_options: CompilerOptions | None = None) -> Compiled:
         """Compiles the program.
 
         Args:
@@ -281,7 +343,17 @@ class Compiled:
     @property
     def in_avals(self) -> tuple[Aval, ...]:
         """Types of the leaves of the arguments."""
-        return self.lowered.traced.in_avals
+        return self.lowered.in_avals
+
+    @property
+    def args_info(self) -> Any:
+        """The arguments with an `ArgInfo` for each leaf."""
+        return self.lowered.args_info
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Which leaves of the arguments are donated."""
+        return self.lowered.donate_argnums
 
     @property
     def out_info(self) -> Any:

@@ -1,10 +1,12 @@
 """trace, lower, compile."""
 
+import numpy as np
 import pytest
 
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import ShapeDtypeStruct, jit
+from fxflow.stages import ArgInfo
 
 
 def fun(x, y):
@@ -98,3 +100,15 @@ def test_where_arguments_and_results_are():
     assert compiled.output_shardings == {"sum": parted}
     alone = jit(fnp.sin).lower(unused).compile()
     assert alone.output_shardings.device_set == {fxflow.devices()[0]}
+
+
+def test_what_each_stage_knows_of_the_arguments():
+    f = jit(lambda x, y: (x["a"] * y, y), donate_argnums=0)
+    traced = f.trace({"a": fnp.ones(3)}, 2)
+    lowered = traced.lower()
+    a, y = ArgInfo((3,), np.dtype("f4"), True), ArgInfo((), np.dtype("i4"), False)
+    for stage in (traced, lowered, lowered.compile()):
+        assert stage.args_info == (({"a": a}, y), {})
+        assert stage.donate_argnums == (0,)
+        assert list(map(str, stage.in_avals)) == ["f32[3]", "i32[]~"]
+    assert list(map(str, traced.out_avals)) == ["f32[3]", "i32[]~"]

@@ -1,0 +1,19 @@
+"""The stages of compilation, for annotations and `isinstance`.
+
+`jit(f)` is a `Wrapped`; its `trace` gives a `Traced`, that one's `lower` a `Lowered`,
+and that one's `compile` a `Compiled`.
+"""
+
+from fxflow.core.boundary import public as _public
+from fxflow.transforms.jit import JitFunction as Wrapped
+from fxflow.transforms.stages import (
+    ArgInfo,
+    Compiled,
+    CompilerOptions,
+    Lowered,
+    Traced,
+)
+
+__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
+
+_public(globals(), __all__)
