@@ -57,6 +57,11 @@ def load_mnist() -> Mnist:
     path = data_dir() / "mnist.npz"
     mnist = _read(path)
     if mnist is None:
+        print(
+            f"MNIST is not in {path.parent} yet: downloading 15 MB and unpacking them "
+            "(some 20 s; 12 MB remain).",
+            flush=True,
+        )
         mnist = _unpack(_download())
         _write(path, mnist)
     for array in mnist:

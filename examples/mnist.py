@@ -10,12 +10,15 @@ the next one, and as it is donated the step writes into the memory of the old on
 """
 
 import argparse
+import signal
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from datasets import Mnist, load_mnist
+from picture import draw
 from tqdm import tqdm
 
 import fxflow
@@ -207,10 +210,35 @@ def accuracy(
 
 
 class Curve(NamedTuple):
-    """What a run went through: a loss each step, an accuracy each epoch."""
+    """What a run went through: a loss each step, an accuracy each epoch.
+
+    A run that was stopped has its last accuracy where it stopped.
+    """
 
     losses: list[float]
     accuracies: list[float]
+
+
+class Stop:
+    """Ctrl-C while this is entered asks to stop after the step; a second one stops now.
+
+    A step writes into the memory of the old state, so the end of a step is where
+    something whole can be kept.
+    """
+
+    asked = False
+
+    def __enter__(self) -> "Stop":
+        self.before = signal.signal(signal.SIGINT, self.ask)
+        return self
+
+    def ask(self, *_: Any) -> None:
+        """Remembers the wish."""
+        self.asked = True
+        signal.signal(signal.SIGINT, self.before)
+
+    def __exit__(self, *_: Any) -> None:
+        signal.signal(signal.SIGINT, self.before)
 
 
 def fit(
@@ -223,6 +251,7 @@ def fit(
     seed: int = 0,
     progress: bool = True,
     make_step: Callable[[Model, Any], Step] = make_step,
+    stop: Stop | None = None,
 ) -> tuple[Params, Curve]:
     """Trains `model` with Adam under a cosine schedule.
 
@@ -233,8 +262,9 @@ def fit(
         batch_size: images a step, at most as many as there are.
         learning_rate: of the first step; it falls to 0 by the last.
         seed: of the weights and of the order of images.
-        progress: show a bar and a line for each epoch.
+        progress: show a bar.
         make_step: compiles the functions of the run: on one device, on many, …
+        stop: asked after each step whether to end there.
 
     Returns:
         The trained parameters and the learning curve.
@@ -242,8 +272,11 @@ def fit(
     steps = len(data.train_labels) // batch_size
     schedule = optim.cosine_decay_schedule(learning_rate, max(1, steps * epochs))
     step = make_step(model, optim.adam(schedule))
+    stop = stop or Stop()
 
     init_key, order_key = random.split(random.key(seed))
+    if progress:
+        print("Compiling the training step (seconds; the cache has it next time).")
     started = time.perf_counter()
     state = step.init(init_key)
     # One step beside the run, so that the bar shows training and not compiling.
@@ -253,49 +286,42 @@ def fit(
     compiled = time.perf_counter()
 
     curve = Curve([], [])
-    for epoch in range(epochs):
-        keyed = random.fold_in(order_key, epoch)
-        bar = tqdm(
-            batches(keyed, data.train_images, data.train_labels, batch_size),
-            desc=f"epoch {epoch + 1}/{epochs}",
-            total=steps,
-            unit="step",
-            disable=not progress,
-        )
-        losses = []
-        for images, labels in bar:
-            state, loss = step.train(state, images, labels)
-            losses.append(loss)
-            if len(losses) % 50 == 0:
-                bar.set_postfix(loss=f"{float(loss):.4f}")
-        curve.losses.extend(float(loss) for loss in losses)
-        params = step.params(state)
-        reached = accuracy(step, params, data.test_images, data.test_labels)
-        curve.accuracies.append(reached)
-        if progress:
-            print(f"epoch {epoch + 1}: test accuracy {reached:.2%}")
+    with tqdm(
+        total=steps * epochs,
+        smoothing=0.05,
+        disable=not progress,
+        bar_format="{desc}{percentage:3.0f}% |{bar:30}| {elapsed}<{remaining}{postfix}",
+    ) as bar:
+        told = {"loss": "-", "accuracy": "-"}
+        for epoch in range(epochs):
+            bar.set_description(f"epoch {epoch + 1}/{epochs}", refresh=False)
+            keyed = random.fold_in(order_key, epoch)
+            losses = []
+            for images, labels in batches(
+                keyed, data.train_images, data.train_labels, batch_size
+            ):
+                state, loss = step.train(state, images, labels)
+                losses.append(loss)
+                # A loss of ten steps ago is there: the bar tells what has been
+                # computed, and no step waits for it.
+                if len(losses) > 10:
+                    told["loss"] = f"{float(losses[-11]):.3f}"
+                    bar.set_postfix(told, refresh=False)
+                bar.update()
+                if stop.asked:
+                    break
+            curve.losses.extend(float(loss) for loss in losses)
+            params = step.params(state)
+            reached = accuracy(step, params, data.test_images, data.test_labels)
+            curve.accuracies.append(reached)
+            told["accuracy"] = f"{reached:.2%}"
+            bar.set_postfix(told)
+            if stop.asked:
+                break
     if progress:
         print(f"compile {compiled - started:.1f} s", end=", ")
         print(f"train {time.perf_counter() - compiled:.1f} s")
     return step.params(state), curve
-
-
-def plot(curve: Curve, path: str) -> None:
-    """Draws the learning curve into a picture file."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.5), layout="tight")
-    left.plot(curve.losses, linewidth=0.6)
-    left.set(xlabel="step", ylabel="training loss", yscale="log")
-    epochs = range(1, len(curve.accuracies) + 1)
-    right.plot(epochs, curve.accuracies, marker="o")
-    right.xaxis.get_major_locator().set_params(integer=True)
-    right.set(xlabel="epoch", ylabel="test accuracy")
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
 
 
 def options(description: str, model: str = "cnn") -> argparse.ArgumentParser:
@@ -309,10 +335,12 @@ def options(description: str, model: str = "cnn") -> argparse.ArgumentParser:
     return parser
 
 
-def train(given: argparse.Namespace, data: Mnist, **settings: Any) -> Curve:
+def train(
+    given: argparse.Namespace, data: Mnist, **settings: Any
+) -> tuple[Params, Curve]:
     """Trains as the options say and prints the test accuracy."""
     model = MODELS[given.model]
-    _, curve = fit(
+    params, curve = fit(
         model,
         data,
         epochs=given.epochs or model.epochs,
@@ -324,23 +352,30 @@ def train(given: argparse.Namespace, data: Mnist, **settings: Any) -> Curve:
     if settings.get("progress", True):
         reached = curve.accuracies[-1]
         print(f"test accuracy: {reached:.2%} of {len(data.test_labels):,} images")
-    return curve
+    return params, curve
 
 
 def main(arguments: list[str] | None = None) -> float:
     """Runs the example and gives the test accuracy."""
-    parser = options("Train on the complete MNIST.")
+    parser = options("Train on the complete MNIST. Ctrl-C stops and keeps the picture.")
     parser.add_argument("--plot", metavar="PATH", default="mnist.png")
     given = parser.parse_args(arguments)
 
-    started = time.perf_counter()
     data = load_mnist()
-    print(f"load {time.perf_counter() - started:.1f} s")
-    curve = train(given, data)
-    plot(curve, given.plot)
-    print(f"learning curve: {given.plot}")
+    with Stop() as stop:
+        params, curve = train(given, data, stop=stop)
+        if stop.asked:
+            print(f"stopped after {len(curve.losses)} steps")
+        model = MODELS[given.model]
+        logits = fxflow.jit(lambda images: model.apply(params, scale(images)))
+        shares = nn.softmax(logits(data.test_images))
+        draw(curve, data.test_images, data.test_labels, np.asarray(shares), given.plot)
+    print(f"picture: {Path(given.plot).absolute()}")
     return curve.accuracies[-1]
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        raise SystemExit("stopped") from None

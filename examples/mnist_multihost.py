@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> float:
     )
     chosen = functools.partial(make_step, devices=given.devices)
     first = fxflow.process_index() == 0
-    curve = train(given, load_mnist(), make_step=chosen, progress=first)
+    _, curve = train(given, load_mnist(), make_step=chosen, progress=first)
     return curve.accuracies[-1]
 
 

@@ -68,7 +68,8 @@ def main(arguments: list[str] | None = None) -> float:
     # Where there is only a CPU, it counts as so many devices. Before the first use.
     fxflow.config.num_cpu_devices = given.devices
     chosen = functools.partial(make_step, devices=given.devices)
-    return train(given, load_mnist(), make_step=chosen).accuracies[-1]
+    _, curve = train(given, load_mnist(), make_step=chosen)
+    return curve.accuracies[-1]
 
 
 if __name__ == "__main__":

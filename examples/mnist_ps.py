@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> float:
         fxflow.distributed.initialize()
     chosen = functools.partial(make_step, exchange=given.exchange)
     first = fxflow.process_index() == 0
-    curve = train(given, load_mnist(), make_step=chosen, progress=first)
+    _, curve = train(given, load_mnist(), make_step=chosen, progress=first)
     return curve.accuracies[-1]
 
 

@@ -1,25 +1,36 @@
 # Sourced by the other scripts: makes the project's virtual environment.
 #
-#   make_environment NAME EXTRAS [PYTHON]
+#   make_environment NAME EXTRAS DISK [PYTHON]
 #
 # leaves in $python the interpreter of an environment outside the checkout that holds
-# fxflow (editable) with EXTRAS. One environment serves each checkout, NAME and Python;
-# it is made anew when pyproject.toml changes. FXFLOW_VENV_DIR moves them all.
+# fxflow (editable) with EXTRAS. DISK is what it takes, in words. One environment serves
+# each checkout, NAME and Python; it is made anew when pyproject.toml changes.
+# FXFLOW_VENV_DIR moves them all.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-environments=${FXFLOW_VENV_DIR:-${XDG_CACHE_HOME:-${HOME:-~}/.cache}/fxflow/venvs}
+# Without HOME the home folder of the user database; without that, the checkout.
+home=${HOME:-$(cd ~ 2>/dev/null && pwd)} || home=$root
+environments=${FXFLOW_VENV_DIR:-${XDG_CACHE_HOME:-$home/.cache}/fxflow/venvs}
 
 make_environment() {
-    local name=$1 extras=$2 base=${3:-python3} version stamp folder
+    local name=$1 extras=$2 disk=$3 base=${4:-python3} version stamp folder
+    if ! "$base" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'
+    then
+        echo "$base must be Python 3.11 or newer, with venv and pip" \
+            "(Debian: apt install python3-venv)" >&2
+        return 1
+    fi
     version=$("$base" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     stamp=$(cat "$root/pyproject.toml" <(echo "$root $extras") | cksum | cut -d' ' -f1)
     folder=$environments/$name-$version-$stamp
     python=$folder/bin/python
     # The mark is written last, so that an environment cut short is made again.
     if [[ ! -e $folder/.complete ]]; then
+        echo "Making a Python environment, once: 1 to 3 minutes, $disk of disk, in"
+        echo "    $folder"
         rm -rf "$folder"
         "$base" -m venv "$folder" || return
-        "$python" -m pip install --quiet --disable-pip-version-check \
+        "$python" -m pip install --disable-pip-version-check \
             --editable "$root[$extras]" || return
         touch "$folder/.complete"
     fi

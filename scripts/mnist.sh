@@ -3,5 +3,5 @@
 # Arguments go to examples/mnist.py, for example --model mlp.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
-make_environment examples examples
+make_environment examples examples "700 MB"
 exec "$python" "$root/examples/mnist.py" "$@"

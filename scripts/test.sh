@@ -6,7 +6,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 cd "$root"
 
-make_environment test test
+make_environment test test "1.2 GB"
 if (($#)); then
     exec "$python" -m pytest "$@"
 fi
@@ -38,7 +38,7 @@ for version in 3.11 3.12 3.13; do
     if [[ $version == "$main" || -z $base ]]; then continue; fi
     step "smoke test on Python $version"
     suite=$python
-    make_environment smoke smoke "$base"
+    make_environment smoke smoke "700 MB" "$base"
     "$python" -m pytest -q tests/test_smoke.py
     python=$suite
 done

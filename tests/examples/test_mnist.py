@@ -1,5 +1,6 @@
 """The example learns: on a small synthetic task always, on MNIST itself when slow."""
 
+import signal
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -61,10 +62,59 @@ def test_equal_seeds_give_equal_runs(mnist: ModuleType) -> None:
     assert run(1) == run(1) != run(2)
 
 
-def test_plot_is_a_picture(mnist: ModuleType, tmp_path: Path) -> None:
+class StopAfter:
+    """Asks to stop after so many steps, as Ctrl-C does."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    @property
+    def asked(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+def test_a_stopped_run_keeps_what_there_is(mnist: ModuleType) -> None:
+    settings = {"epochs": 3, "batch_size": 64, "learning_rate": 1e-3}
+    params, curve = mnist.fit(
+        mnist.MODELS["softmax"],
+        stripes(mnist),
+        progress=False,
+        stop=StopAfter(5),
+        **settings,
+    )
+    assert len(curve.losses) == 6 and len(curve.accuracies) == 1
+    assert np.isfinite(np.asarray(params["out"]["w"])).all()
+
+
+def test_ctrl_c_once_asks_and_twice_interrupts(mnist: ModuleType) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with mnist.Stop() as stop:
+        signal.raise_signal(signal.SIGINT)
+        assert stop.asked
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("missed", [0, 3, 30])
+def test_the_picture_shows_mistakes(mnist: ModuleType, missed: int) -> None:
+    labels = np.arange(40) % 10
+    shares = np.full((40, 10), 0.05)
+    shares[np.arange(40), (labels + (np.arange(40) < missed)) % 10] = 0.5
+    shares[0] *= 1.5
+    chosen = sys.modules["picture"].choose(labels, shares, 20)
+    wrong = shares.argmax(-1)[chosen] != labels[chosen]
+    assert wrong.sum() == min(missed, 10) and len(set(chosen)) == 20
+    assert not missed or (chosen[-1] == 0 and wrong[-1])
+
+
+def test_the_picture(mnist: ModuleType, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pip install fxflow[examples]")
-    mnist.plot(mnist.Curve([2.0, 1.0, 0.5], [0.3, 0.8]), str(tmp_path / "curve.png"))
-    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    curve = mnist.Curve([2.0, 1.0, 0.5], [0.3, 0.8])
+    images, labels, shares = np.zeros((9, 28, 28)), np.arange(9), np.eye(10)[1:]
+    mnist.draw(curve, images, labels, shares, str(tmp_path / "run.png"))
+    assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
@@ -72,5 +122,5 @@ def test_plot_is_a_picture(mnist: ModuleType, tmp_path: Path) -> None:
 def test_accuracy_on_the_complete_mnist(
     mnist: ModuleType, tmp_path: Path, name: str, least: float
 ) -> None:
-    picture = str(tmp_path / "curve.png")
+    picture = str(tmp_path / "run.png")
     assert mnist.main(["--model", name, "--plot", picture]) >= least

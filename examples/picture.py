@@ -1,0 +1,119 @@
+"""Draws what a training run came to: loss, accuracy, digits, mistakes marked."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from mnist import Curve
+
+INK, PALE, RIGHT, WRONG = "#1f3b57", "#b8c7d6", "#2f7d5b", "#c8372d"
+ROWS, COLUMNS = 6, 12  # of the grid of digits
+
+
+def draw(
+    curve: "Curve",
+    images: np.ndarray,
+    labels: np.ndarray,
+    shares: np.ndarray,
+    path: str,
+) -> None:
+    """Draws a run into a picture file.
+
+    Args:
+        curve: the losses and accuracies of the run.
+        images: test images `u8[n, 28, 28]`.
+        labels: what they are, `u8[n]`.
+        shares: what the model makes of them, `f32[n, 10]`: probabilities.
+        path: of the file; its ending says which kind of picture.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 8.6), layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    top, bottom = figure.subfigures(2, 1, height_ratios=[1, 1.75])
+    left, right = top.subplots(1, 2)
+    draw_losses(left, curve.losses)
+    draw_accuracies(right, curve)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", color="#e6e9ec", linewidth=0.8)
+        axes.set_axisbelow(True)
+
+    guesses = shares.argmax(-1)
+    missed = int(np.sum(guesses != labels))
+    bottom.suptitle(
+        f"{missed:,} of {len(labels):,} test digits are misread. Above each: what the "
+        "model reads. The mistakes made most surely are last.",
+        fontsize=11,
+        color=INK,
+    )
+    chosen = choose(labels, shares, ROWS * COLUMNS)
+    for axes, k in zip(bottom.subplots(ROWS, COLUMNS).flat, chosen, strict=False):
+        draw_digit(axes, images[k], int(labels[k]), int(guesses[k]))
+    for axes in bottom.axes[len(chosen) :]:
+        axes.set_axis_off()
+    bottom.get_layout_engine().set(h_pad=0.05, hspace=0.03)
+    figure.savefig(path, dpi=120)
+
+
+def choose(labels: np.ndarray, shares: np.ndarray, count: int) -> np.ndarray:
+    """Which digits to show: the first ones, then the mistakes made most surely.
+
+    At most half of them are mistakes; the surest is the last.
+    """
+    wrong = np.flatnonzero(shares.argmax(-1) != labels)
+    surest = wrong[np.argsort(shares[wrong].max(-1), kind="stable")]
+    mistakes = surest[max(0, len(surest) - count // 2) :]
+    right = np.flatnonzero(shares.argmax(-1) == labels)[: count - len(mistakes)]
+    return np.concatenate([right, mistakes])
+
+
+def smooth(values: list[float], window: int = 51) -> np.ndarray:
+    """The mean of what lies around each value, of fewer at both ends."""
+    weights = np.ones(min(window, len(values)))
+    sums = np.convolve(values, weights, "same")
+    return sums / np.convolve(np.ones(len(values)), weights, "same")
+
+
+def draw_losses(axes: "Axes", losses: list[float]) -> None:
+    """Each step's loss, pale, and the mean of the steps around it."""
+    steps = np.arange(1, len(losses) + 1)
+    axes.plot(steps, losses, color=PALE, linewidth=0.6, label="of each batch")
+    axes.plot(steps, smooth(losses), color=INK, linewidth=1.8, label="mean of 51")
+    axes.set(yscale="log", xlabel="step", title="Training loss")
+    for axis in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        axis("{x:g}")
+    axes.legend(frameon=False)
+
+
+def draw_accuracies(axes: "Axes", curve: "Curve") -> None:
+    """The accuracy after each epoch, with the last one in figures."""
+    epochs = np.arange(1, len(curve.accuracies) + 1)
+    percent = 100 * np.asarray(curve.accuracies)
+    axes.plot(epochs, percent, color=RIGHT, marker="o", linewidth=1.8)
+    axes.annotate(
+        f"{percent[-1]:.2f} %",
+        (epochs[-1], percent[-1]),
+        xytext=(0, 9),
+        textcoords="offset points",
+        ha="right",
+        color=RIGHT,
+        fontsize=12,
+        fontweight="bold",
+    )
+    axes.set(xlabel="epoch", title="Test accuracy in percent", xticks=epochs)
+    axes.margins(0.08, 0.3)
+
+
+def draw_digit(axes: "Axes", image: np.ndarray, label: int, guess: int) -> None:
+    """A digit with what it was read as; a mistake is framed and has the truth."""
+    right = label == guess
+    axes.imshow(image, cmap="gray_r", interpolation="bilinear")
+    axes.set(xticks=[], yticks=[])
+    title = str(guess) if right else f"{guess}, is {label}"
+    axes.set_title(title, fontsize=9, color=RIGHT if right else WRONG, pad=2)
+    for spine in axes.spines.values():
+        spine.set(visible=not right, color=WRONG, linewidth=1.8)
