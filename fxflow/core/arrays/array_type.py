@@ -67,11 +67,12 @@ def type_on(aval: Aval, placement: Any = None, committed: bool = False) -> Array
         placement = buffers.default_placement()
     # There, not in a table of this module: it goes when the device's client does.
     table = placement.table
-    known = table.get((aval, committed))
+    known: ArrayType | None = table.get((aval, committed))
     if known is None:
-        known = table[aval, committed] = ArrayType(aval, placement, committed)
-    result: ArrayType = known
-    return result
+        # Another thread's, if it was quicker: an `ArrayType` is known by its identity.
+        made = ArrayType(aval, placement, committed)
+        known = table.setdefault((aval, committed), made)
+    return known
 
 
 def require_room(shape: Shape, dtype: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+import threading
 import weakref
 from typing import Any
 
@@ -78,7 +79,13 @@ class Aval:
         self.shape, self.dtype, self.weak_type = shape, dtype, weak_type
         self.vma = vma
         self.ndim = len(shape)
-        _table[key] = weakref.ref(self, lambda dead: _forget(key, dead))
+        with _lock:
+            # Another thread may have been quicker: a type is known by its identity.
+            reference = _table.get(key)
+            known = None if reference is None else reference()
+            if known is not None:
+                return known
+            _table[key] = weakref.ref(self, lambda dead: _forget(key, dead))
         return self
 
     @property
@@ -151,10 +158,15 @@ class Aval:
 _table: dict[tuple[Shape, Any, bool, Axes], weakref.ref[Aval]] = {}
 
 
+# Reentrant: a type may die, and be forgotten, in the thread that is entering another.
+_lock = threading.RLock()
+
+
 def _forget(key: tuple[Shape, Any, bool, Axes], dead: weakref.ref[Aval]) -> None:
     # Another thread may have entered a new type after this one had died.
-    if _table.get(key) is dead:
-        del _table[key]
+    with _lock:
+        if _table.get(key) is dead:
+            del _table[key]
 
 
 class ShapeDtypeStruct:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import sys
 import threading
 import weakref
 
@@ -15,7 +16,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import ShapeDtypeStruct
-from fxflow.core.arrays import dtypes
+from fxflow.core.arrays import dtypes, type_on
 from fxflow.core.arrays.aval import Aval
 from fxflow.devices import PlacementError
 from fxflow.errors import ArgumentError, ShapeError
@@ -47,6 +48,28 @@ def test_types_that_nobody_uses_are_forgotten():
     del kept
     gc.collect()
     assert known() is None
+
+
+def test_threads_that_meet_a_type_at_once_get_one_object():
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for n in range(300):
+            together, found = threading.Barrier(4), []
+
+            def meet(shape=(n, 78), together=together, found=found):
+                together.wait()
+                aval = Aval(shape, F32)
+                found.append((aval, type_on(aval)))
+
+            threads = [threading.Thread(target=meet) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert len({id(a) for a, _ in found}) == len({id(t) for _, t in found}) == 1
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_interning_from_several_threads():
