@@ -54,6 +54,7 @@ if _typing.TYPE_CHECKING:
     from fxflow import distributed as distributed
     from fxflow import dtypes as dtypes
     from fxflow import errors as errors
+    from fxflow import extend as extend
     from fxflow import flatten_util as flatten_util
     from fxflow import image as image
     from fxflow import lax as lax
@@ -95,9 +96,9 @@ _public(
     globals(),
     (*__all__, "numpy", "__version__"),
     lazy=(
-        "debug", "devices", "distributed", "dtypes", "errors", "flatten_util", "image",
-        "lax", "memory", "nn", "ops", "optim", "random", "scipy", "sharding", "stages",
-        "tree", "typing", "viz",
+        "debug", "devices", "distributed", "dtypes", "errors", "extend", "flatten_util",
+        "image", "lax", "memory", "nn", "ops", "optim", "random", "scipy", "sharding",
+        "stages", "tree", "typing", "viz",
     ),
 )
 # fmt: on

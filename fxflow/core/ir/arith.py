@@ -65,7 +65,14 @@ def zeros(aval: Aval) -> Any:
 
 
 def instantiate(value: Any) -> Any:
-    """Returns `value`, a `Zero` made an array of zeros."""
+    """Makes an array of a tangent that is known to be zero.
+
+    Args:
+      value: a value or a `Zero`.
+
+    Returns:
+      An array of zeros for a `Zero`, else the value.
+    """
     return zeros(value.aval) if type(value) is Zero else value
 
 

@@ -188,7 +188,14 @@ class Graph:
 
 
 def subgraphs(params: dict[str, Any]) -> list[tuple[str, Graph]]:
-    """Returns the graphs among a node's parameters, with the parameters' names."""
+    """Finds the graphs among a node's parameters.
+
+    Args:
+      params: of the node.
+
+    Returns:
+      Pairs of a parameter's name and a graph that it is, or has among its items.
+    """
     found = []
     for name, value in params.items():
         if isinstance(value, Graph):
@@ -250,7 +257,7 @@ def interpret(
     step: Callable[[Node, list[Any]], Sequence[Any]],
     constant: Callable[[Literal], Any] = _array_of,
 ) -> list[Any]:
-    """Interprets a graph with values of any kind; returns those of its outputs.
+    """Interprets a graph with values of any kind.
 
     Values are dropped after their last use.
 
@@ -259,6 +266,9 @@ def interpret(
       args: one value for each input.
       step: returns the values of a node's results from those of its operands.
       constant: returns the value of a literal.
+
+    Returns:
+      The values of the graph's outputs.
     """
     env: dict[Any, Any] = dict(zip(graph.inputs, args, strict=True))
     for node, dying in zip(graph.nodes, last_uses(graph), strict=True):

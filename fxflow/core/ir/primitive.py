@@ -17,7 +17,7 @@ Conventions of the rules:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from fxflow.core.arrays import Array, Aval
@@ -59,12 +59,15 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
       multi: whether results come as a list.
       nondifferentiable: why there is no derivative, or None.
       linear: whether the operation is linear in all its array arguments.
+      lowerings: platform → what writes it there in place of `lower`; see
+        `register_lowering`.
     """
 
     name: ClassVar[str]
     multi: ClassVar[bool] = False
     nondifferentiable: ClassVar[str | None] = None
     linear: ClassVar[bool] = False
+    lowerings: Mapping[str, Callable[..., Any]] = {}
 
     if TYPE_CHECKING:
         # `register` replaces the class by its instance, which mypy does not see.
@@ -207,6 +210,15 @@ _REQUIRED = ("abstract", "lower", "batch")
 def register(cls: type[P]) -> P:
     """Makes the one instance of a primitive and enters it in the table.
 
+    A class that is defined again, as by a cell of a notebook that is run twice, takes
+    the place of the earlier one.
+
+    Args:
+      cls: the class, with its rules.
+
+    Returns:
+      The instance; what stands under the name of the class where this decorates it.
+
     Raises:
       TypeError: the class lacks a rule, or its name is taken.
     """
@@ -221,8 +233,15 @@ def register(cls: type[P]) -> P:
             missing.append("transpose")
     if missing:
         raise TypeError(f"{cls.__name__} lacks the rules {', '.join(missing)}")
-    if cls.name in table:
-        raise TypeError(f"two primitives are named {cls.name!r}")
+    known = type(table.get(cls.name, cls))
+    if cls.name in table and not (
+        known.__module__ == cls.__module__ and known.__qualname__ == cls.__qualname__
+    ):
+        raise TypeError(
+            f"two primitives are named {cls.name!r}: {cls.__module__}."
+            f"{cls.__qualname__} and {known.__module__}.{known.__qualname__}; give one "
+            "another name"
+        )
     instance = cls()
     table[cls.name] = instance
     return instance

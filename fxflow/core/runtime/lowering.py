@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Aval, dtypes
+from fxflow.core.caches import clear_caches
 from fxflow.core.ir.effects import ORDERED, TOKEN
 from fxflow.core.ir.graph import Graph, Literal, Var
+from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.spmd import partition
+from fxflow.errors import ArgumentError
 
 
 class Module:
@@ -322,7 +325,9 @@ class Context:
             self.loc = f' loc("{scope}")'
             self.avals_in = [a.aval for a in node.inputs]
             self.avals_out = [v.aval for v in node.outputs]
-            out = primitive.lower(self, *map(read, node.inputs), **node.params)
+            own = primitive.lowerings.get(self.module.platform)
+            lower: Callable[..., Any] = own or primitive.lower
+            out = lower(self, *map(read, node.inputs), **node.params)
             if primitive.multi:
                 names.update(zip(node.outputs, out, strict=True))
             else:
@@ -378,6 +383,48 @@ class Context:
         # Small arrays of the rule itself, which no caller could pass.
         constants = [self.constant(np.asarray(c)) for c in consts]
         return self.graph(graph, [*constants, *operands])
+
+
+def register_lowering(
+    primitive: Primitive, lower: Callable[..., Any], platform: str
+) -> None:
+    """Makes a function write a primitive in programs for one platform.
+
+    It takes the place of the primitive's own `lower`, in programs compiled from now on.
+    An operation that NumPy runs, because it is small and eager, is not written at all.
+
+    Args:
+      primitive: the operation.
+      lower: takes what `lower` takes: the `Context`, the names of the operands, and the
+        parameters by name; returns the name of the result, or a list of names.
+      platform: `cpu`, `gpu`, `tpu`, or the name of another plug-in's.
+
+    Raises:
+      ArgumentError: `primitive` is no registered primitive, or `lower` no function.
+
+    Example:
+      >>> from fxflow.lax import sin
+      >>> primitive = fxflow.make_graph(sin)(1.0).nodes[0].primitive
+      >>> def lower(ctx, x):
+      ...     return ctx.emit(f"my.sine {x} : {ctx.avals_out[0].mlir}")
+      >>> register_lowering(primitive, lower, "tpu")
+      >>> text = fxflow.jit(sin).trace(1.0).lower(platforms=("tpu",)).as_text()
+      >>> "my.sine" in text
+      True
+      >>> primitive.lowerings = {}
+    """
+    if not isinstance(primitive, Primitive):
+        raise ArgumentError(
+            "register_lowering: primitive must be one that `register` made, got "
+            f"{primitive!r}"
+        )
+    if not callable(lower):
+        raise ArgumentError(
+            f"register_lowering: lower must be a function, got {lower!r}"
+        )
+    platform = "gpu" if platform in ("cuda", "rocm") else platform
+    primitive.lowerings = {**primitive.lowerings, platform: lower}
+    clear_caches()
 
 
 def type_text(aval: Aval | str) -> str:
