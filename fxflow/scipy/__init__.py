@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_MODULES = ("linalg", "special", "stats")
+_MODULES = ("fft", "linalg", "optimize", "sparse", "special", "stats")
 
 
 def __getattr__(name: str) -> Any:

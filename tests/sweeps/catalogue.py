@@ -376,6 +376,9 @@ MODULES = (
     "ops",
     "scipy.special",
     "scipy.linalg",
+    "scipy.fft",
+    "scipy.optimize",
+    "scipy.sparse.linalg",
     "scipy.stats",
     *distributions(),
 )

@@ -43,6 +43,12 @@ FIXED = {
     "scipy.special.betainc": (0, 1),
     "scipy.special.polygamma": (0,),
     "scipy.special.zeta": (0,),
+    "scipy.stats.gennorm.cdf": (1,),
+    **{
+        f"scipy.stats.{distribution}.{name}": (1,)
+        for distribution in ("gamma", "chi2")
+        for name in ("cdf", "logcdf", "sf", "logsf")
+    },
 }
 
 #: What need only have one derivative in both directions at odd points, and why.
@@ -59,6 +65,11 @@ LOOSE = dict.fromkeys(
     "any vectors may be taken for equal singular values, so there are many slopes",
 ) | {
     "numpy.linalg.lstsq": "the solution jumps where the rank does",
+}
+LOOSE |= {
+    str(c): "a density is an exponential, of minus infinity at the end of its support"
+    for c in catalogue()
+    if c.name.startswith("scipy.stats.")
 }
 
 Function = Callable[..., Any]

@@ -1,0 +1,84 @@
+"""Iterative solvers: solutions, derivatives, pytrees, mistakes."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fxflow
+from fxflow.errors import ArgumentError, ShapeError
+from fxflow.scipy.sparse import linalg
+
+RNG = np.random.default_rng(0)
+ROOT = RNG.normal(size=(8, 8))
+SYMMETRIC = ROOT @ ROOT.T + 2 * np.eye(8)
+GENERAL = ROOT + 6 * np.eye(8)
+B = RNG.normal(size=8)
+SOLVERS = [
+    (linalg.cg, SYMMETRIC),
+    (linalg.bicgstab, GENERAL),
+    (linalg.gmres, GENERAL),
+    (linalg.gmres, SYMMETRIC + 0.5j * (ROOT - ROOT.T)),
+    (linalg.bicgstab, GENERAL + 1j * np.eye(8)),
+]
+
+
+@pytest.mark.parametrize(("solver", "a"), SOLVERS)
+def test_solutions(solver: Any, a: Any) -> None:
+    want = np.linalg.solve(a, B)
+    with fxflow.config.override(x64=True):
+        near = np.diag(1 / np.diag(a))
+        for options in ({}, {"x0": B}, {"M": near}, {"M": lambda v: near @ v}):
+            x, _ = solver(a, B, tol=1e-11, **options)
+            np.testing.assert_allclose(x, want, 1e-7)
+        x, _ = fxflow.jit(lambda a, b: solver(a, b, tol=1e-11))(a, B)
+        np.testing.assert_allclose(x, want, 1e-7)
+        many = fxflow.vmap(lambda b: solver(a, b, tol=1e-11)[0])(np.stack([B, 2 * B]))
+        np.testing.assert_allclose(many, [want, 2 * want], 1e-7)
+    x, _ = solver(a.astype("c8" if np.iscomplexobj(a) else "f4"), B.astype("f4"))
+    np.testing.assert_allclose(x, want, 1e-2, 1e-3)
+    x, _ = solver(a, 0 * B)
+    assert not np.asarray(x).any()
+
+
+@pytest.mark.parametrize(("solver", "a"), SOLVERS[:3])
+def test_derivatives(solver: Any, a: Any) -> None:
+    def loss(a: Any, b: Any) -> Any:
+        return (solver(a, b, tol=1e-12)[0] ** 2).sum()
+
+    with fxflow.config.override(x64=True):
+        x, inverse = np.linalg.solve(a, B), np.linalg.inv(a)
+        da, db = fxflow.jit(fxflow.grad(loss, (0, 1)))(a, B)
+        np.testing.assert_allclose(db, 2 * inverse.T @ x, 1e-6)
+        np.testing.assert_allclose(da, -np.outer(2 * inverse.T @ x, x), 1e-5, 1e-8)
+        forward = fxflow.jacfwd(lambda b: solver(a, b, tol=1e-12)[0])(B)
+        np.testing.assert_allclose(forward, inverse, 1e-6, 1e-8)
+
+
+def test_pytrees_and_bounds() -> None:
+    def double(t: Any) -> Any:
+        return {"x": 2 * t["x"], "y": 4 * t["y"]}
+
+    b = {"x": np.ones(2, np.float32), "y": np.array([[2]], np.int32)}
+    for solver in (linalg.cg, linalg.bicgstab, linalg.gmres):
+        x, _ = solver(double, b)
+        np.testing.assert_allclose(x["x"], [0.5, 0.5], 1e-5)
+        np.testing.assert_allclose(x["y"], [[0.5]], 1e-5)
+        options = {"restart": 1} if solver is linalg.gmres else {}
+        rough, _ = solver(SYMMETRIC, B, maxiter=1, **options)
+        assert np.linalg.norm(SYMMETRIC @ np.asarray(rough) - B) > 1e-3
+        start, _ = solver(SYMMETRIC, B, atol=1e3)
+        assert not np.asarray(start).any()
+    x, info = linalg.gmres(np.eye(2), np.ones(2), np.array([1, np.nan]), maxiter=2)
+    assert int(info) == -1
+
+
+def test_mistakes() -> None:
+    with pytest.raises(ArgumentError, match="function"):
+        linalg.cg({"a": 1}, B)
+    with pytest.raises(ShapeError):
+        linalg.cg(SYMMETRIC[:2], B)
+    with pytest.raises(ShapeError):
+        linalg.gmres(SYMMETRIC, B, B[:3])
+    with pytest.raises(ArgumentError):
+        linalg.gmres(SYMMETRIC, B, solve_method="fast")
