@@ -25,15 +25,17 @@ import numpy as np
 from fxflow._names import answer
 from fxflow.core.arrays import Array, dtypes, is_arraylike
 from fxflow.core.arrays.convert import text_of
-from fxflow.core.source import interrupted, is_internal, without_own_frames
+from fxflow.core.source import interrupted, is_internal, leave, shorten
 from fxflow.errors import ArgumentError, ConcretizationError, FxflowError
 
 F = TypeVar("F", bound=Callable[..., Any])
+K = TypeVar("K", bound=type)
 
 # Results that are functions: optimizers and learning rates.
 _MADE = {
     "GradientTransformation",
     "GradientTransformationExtraArgs",
+    "Initializer",
     "Schedule",
 }
 
@@ -53,6 +55,7 @@ def boundary(function: F) -> F:
         try:
             if makes_function:  # its own call looks at the arguments much later
                 _require_arguments(function, args, kwargs)
+                return _guarded_made(function(*args, **kwargs))
             return function(*args, **kwargs)
         except Exception as error:
             if is_internal(sys._getframe(1).f_code.co_filename):
@@ -62,7 +65,7 @@ def boundary(function: F) -> F:
                 if wrong is not None:
                     raise wrong.with_traceback(None) from None
                 _name_call(function, args, kwargs, error)
-            error.__traceback__ = without_own_frames(error.__traceback__)
+            shorten(error)
             raise
         except BaseException:
             interrupted()
@@ -76,8 +79,9 @@ def public(
 ) -> None:
     """Puts a boundary around the functions of a public module, and lists its names.
 
-    Functions without an argument that their annotations say something about stay as
-    they are: those of operands alone, which are also the ones that are called most.
+    Functions without an argument that their annotations say something about, those of
+    operands alone, are also the ones that are called most: theirs only takes own frames
+    off tracebacks, and costs a call of as many arguments.
 
     Args:
       namespace: the module's `globals()`.
@@ -89,22 +93,47 @@ def public(
         namespace[name] = guarded(namespace[name], namespace["__name__"], name)
 
 
+def guard_methods(kind: K) -> K:
+    """Puts boundaries around the methods that users call of a class of fxflow.
+
+    Args:
+      kind: the class; a decorator of it. Properties and inherited methods are not
+        touched.
+    """
+    for name, method in list(vars(kind).items()):
+        shown = not name.startswith("_") or name in _CALLED
+        if shown and type(method) is FunctionType and method.__code__ not in _CALLS:
+            setattr(kind, name, boundary(method))
+    return kind
+
+
+_CALLED = {"__call__", "__getitem__", "__init__", "__new__"}
+
+
 def guarded(value: Any, module: str, name: str) -> Any:
     """Returns a function of a public module with its boundary; anything else as it is.
+
+    A class gets them around its methods, but for `Array`, whose methods are called
+    often, and named tuples, which have Python's.
 
     Args:
       value: what stands in the module.
       module: its name.
       name: the public one, where pickle finds the function.
     """
-    if type(value) is not FunctionType or value.__code__ is _CALL:
+    if type(value) is type and value is not Array and not hasattr(value, "_fields"):
+        return guard_methods(value)
+    if type(value) is not FunctionType or value.__code__ in _CALLS:
         return value
+    if value.__module__.partition(".")[0] != "fxflow":
+        return value  # NumPy's `printoptions`
     if value in _guarded:
         return _guarded[value]
     kinds = {v for k, v in value.__annotations__.items() if k != "return"}
-    if kinds <= _OPERANDS:
-        return value
-    function = _guarded[value] = boundary(value)
+    if kinds <= _OPERANDS and hasattr(value, "plans"):
+        return value  # a library function takes care of its tracebacks itself
+    of_operands = _OF_OPERANDS.get(_operands(value)) if kinds <= _OPERANDS else None
+    function = _guarded[value] = (of_operands or boundary)(value)
     function.__module__, function.__qualname__ = module, name
     return function
 
@@ -114,8 +143,56 @@ _guarded: dict[FunctionType, Any] = {}
 
 
 _OPERANDS = {"Any", "ArrayLike", "Array"}
-# All boundaries share one code object, by which one is told from a plain function.
-_CALL = boundary(len).__code__
+
+
+def _guarded_made(made: Any) -> Any:
+    """Returns a function, or a named tuple of functions, with boundaries."""
+    if isinstance(made, tuple):
+        return type(made)(*map(_guarded_made, made))
+    if type(made) is FunctionType and made.__code__ not in _CALLS:
+        return boundary(made)
+    return made
+
+
+def _operands(function: FunctionType) -> int:
+    """Returns how many operands a function takes; 0 if it takes anything else too."""
+    code = function.__code__
+    plain = (
+        code.co_argcount == code.co_posonlyargcount
+        and not code.co_kwonlyargcount
+        and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+        and not function.__defaults__
+    )
+    return code.co_argcount if plain else 0
+
+
+def _of_one(function: F) -> F:
+    @functools.wraps(function)
+    def call(x: Any, /) -> Any:
+        try:
+            return function(x)
+        except Exception as error:
+            leave(error)
+            raise
+
+    return cast(F, call)
+
+
+def _of_two(function: F) -> F:
+    @functools.wraps(function)
+    def call(x: Any, y: Any, /) -> Any:
+        try:
+            return function(x, y)
+        except Exception as error:
+            leave(error)
+            raise
+
+    return cast(F, call)
+
+
+_OF_OPERANDS: dict[int, Callable[[Any], Any]] = {1: _of_one, 2: _of_two}
+# All boundaries of one kind share a code object, which tells them from plain functions.
+_CALLS = {make(_of_one).__code__ for make in (boundary, _of_one, _of_two)}
 
 
 # -- whose mistake it is ---------------------------------------------------------------

@@ -149,9 +149,10 @@ def _call(frame: FrameType) -> tuple[str, dict[str, Any]]:
     code, values = frame.f_code, frame.f_locals
     if code.co_name == "call" and callable(values.get("function")):  # a decorator's
         function = values["function"]
+        fixed = [values[n] for n in code.co_varnames[: code.co_argcount]]
         try:
             bound = inspect.signature(function).bind_partial(
-                *values.get("args", ()), **values.get("kwargs", {})
+                *fixed, *values.get("args", ()), **values.get("kwargs", {})
             )
         except (TypeError, ValueError):
             return function.__name__, {}
@@ -194,6 +195,44 @@ def without_own_frames(traceback: TracebackType | None) -> TracebackType | None:
     for entry in reversed(kept):
         result = TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return result
+
+
+def leave(error: Exception) -> None:
+    """Takes fxflow's frames off an error that is about to reach the user.
+
+    For the function that the user called, in `except Exception as error:`, before a
+    bare `raise`: entering a `try` costs nothing, and that `raise` adds no frame.
+    Called further in, it does nothing: who is called from outside will do it.
+
+    Args:
+      error: what the function raises.
+    """
+    if not is_internal(sys._getframe(2).f_code.co_filename):
+        shorten(error)
+
+
+def shorten(error: BaseException) -> None:
+    """Takes fxflow's frames off an error and off what it was raised from.
+
+    What fxflow itself caught on the way, and no frame of the user's had to do with, is
+    not shown at all.
+    """
+    if config.full_tracebacks:
+        return
+    error.__traceback__ = without_own_frames(error.__traceback__)
+    seen = {id(error)}
+    while True:
+        cause, context = error.__cause__, error.__context__
+        before = cause or (None if error.__suppress_context__ else context)
+        if before is None or id(before) in seen:
+            return
+        kept = without_own_frames(before.__traceback__)
+        if kept is None and before.__traceback__ is not None and cause is None:
+            error.__suppress_context__ = True
+            return
+        before.__traceback__ = kept
+        seen.add(id(before))
+        error = before
 
 
 _on_interrupt: list[Callable[[], None]] = []

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from fxflow import lax, random
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, Shape, dtypes
+from fxflow.core.boundary import public as _public
 from fxflow.core.docs import shared
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
 from fxflow.lax.axes import shape_or_length
@@ -514,3 +515,6 @@ def delta_orthogonal(
         return _laid_out(weights.at[middle].set(centre), out_sharding)
 
     return _initializer(draw, dtype)
+
+
+_public(globals(), __all__)

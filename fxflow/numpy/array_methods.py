@@ -6,11 +6,14 @@ methods: a method is a function whose first argument is the array.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
+from fxflow.core.runtime.eager import plans_of
+from fxflow.core.source import leave
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.numpy import (
     arithmetic,
@@ -74,7 +77,11 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
 
 def _unary(function: Callable[[Any], Any]) -> Any:
     def operator(self: Any) -> Any:
-        return function(self)
+        try:
+            return function(self)
+        except Exception as error:
+            leave(error)
+            raise
 
     return operator
 
@@ -112,16 +119,24 @@ def _astype(self: Array, dtype: Any, copy: bool = False, device: Any = None) -> 
 
 def _reshape(self: Array, *args: Any, order: str = "C", copy: Any = None) -> Array:
     """Returns the array under another shape, given as a tuple or as numbers."""
-    shape = args[0] if len(args) == 1 else args
-    return shapes.reshape(self, shape, order, copy=copy)
+    try:
+        shape = args[0] if len(args) == 1 else args
+        return shapes.reshape(self, shape, order, copy=copy)
+    except Exception as error:
+        leave(error)
+        raise
 
 
 def _transpose(self: Array, *args: Any) -> Array:
     """Returns the array with its axes in another order (reversed, if none is given)."""
-    axes = args[0] if len(args) == 1 else args
-    return axis_order.transpose(
-        self, None if axes is None or not args else _listed(axes)
-    )
+    try:
+        axes = args[0] if len(args) == 1 else args
+        return axis_order.transpose(
+            self, None if axes is None or not args else _listed(axes)
+        )
+    except Exception as error:
+        leave(error)
+        raise
 
 
 def _listed(axes: Any) -> Any:
@@ -288,16 +303,50 @@ PROPERTIES: dict[str, Callable[[Any], Any]] = {
 """Properties by name: functions of the array."""
 
 
+# Methods that the class has itself and that take no care of their tracebacks.
+_RARE = (
+    "__array__",
+    "__deepcopy__",
+    "__dlpack__",
+    "__dlpack_device__",
+    "__format__",
+    "__hash__",
+    "__reduce__",
+    "addressable_data",
+    "block_until_ready",
+    "item",
+    "tobytes",
+    "tolist",
+    "unsafe_buffer_pointer",
+)
+# These take care of their tracebacks themselves, as library functions do.
+_SHORT = (indexing.getitem, _reshape, _transpose)
+
+
 def _method(function: Callable[..., Any], name: str) -> Any:
     """Returns a plain function, which Python binds to the instance."""
-    if type(function).__name__ == "function":
+    if function in _SHORT or plans_of(function) is not None:
         return function
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(self, *args, **kwargs)
+        try:
+            return function(self, *args, **kwargs)
+        except Exception as error:
+            leave(error)
+            raise
 
-    method.__name__, method.__doc__ = name, function.__doc__
-    return method
+    return functools.update_wrapper(method, function)
+
+
+def _property(getter: Callable[[Any], Any]) -> Any:
+    def get(self: Any) -> Any:
+        try:
+            return getter(self)
+        except Exception as error:
+            leave(error)
+            raise
+
+    return property(get, doc=(getter.__doc__ or "").partition("\n")[0])
 
 
 def install() -> None:
@@ -312,9 +361,10 @@ def install() -> None:
         setattr(Array, f"__{name}__", _unary(single))
     for name, method in METHODS.items():
         setattr(Array, name, _method(method, name))
+    for name in _RARE:
+        setattr(Array, name, _method(vars(Array)[name], name))
     for name, getter in PROPERTIES.items():
-        summary = (getter.__doc__ or "").partition("\n")[0]
-        setattr(Array, name, property(getter, doc=summary))
+        setattr(Array, name, _property(getter))
 
 
 install()

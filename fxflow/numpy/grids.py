@@ -8,6 +8,7 @@ from typing import Any
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.arrays.promotion import result_type
+from fxflow.core.boundary import guard_methods
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import shape_or_length
@@ -154,6 +155,7 @@ def _numbers(key: Any) -> tuple[list[Array], bool]:
     return [p.astype(dtype) for p in parts], single
 
 
+@guard_methods
 class _DenseGrid:
     """`mgrid[0:3, 0:1:5j]`: dense coordinate arrays; a complex step is a count.
 
@@ -169,6 +171,7 @@ class _DenseGrid:
         return stack(meshgrid(*parts, indexing="ij"))
 
 
+@guard_methods
 class _OpenGrid:
     """`ogrid[0:3, 0:1:5j]`: coordinate arrays whose other axes have length 1.
 
@@ -180,6 +183,7 @@ class _OpenGrid:
         return parts[0] if single else meshgrid(*parts, indexing="ij", sparse=True)
 
 
+@guard_methods
 class _Concatenator:
     """`r_[1:4, 0, x]`, `c_[x, y]`: joins slices, numbers and arrays.
 

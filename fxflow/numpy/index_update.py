@@ -16,6 +16,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, Shape, as_array, dtypes
 from fxflow.core.arrays.promotion import lub
+from fxflow.core.boundary import guard_methods
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer, under
@@ -46,6 +47,7 @@ _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@guard_methods
 class At:
     """What `x.at` is: index it, then say what to do there.
 
@@ -77,6 +79,7 @@ _update_docs = shared("""
 """)
 
 
+@guard_methods
 class IndexedArray:
     """The elements of an array that an index names, to be replaced or read.
 

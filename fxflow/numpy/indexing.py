@@ -20,6 +20,7 @@ import numpy as np
 from fxflow.core.arrays import Array, buffer_of, from_host, type_on
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, HOST_BYTES, host_types, library
+from fxflow.core.source import leave
 from fxflow.devices import buffers
 from fxflow.numpy.index_plans import read
 from fxflow.numpy.index_reading import get
@@ -42,33 +43,37 @@ def getitem(x: Any, index: Any) -> Array:
       ArgumentError: an item is no index.
       BooleanIndexError: a mask is traced.
     """
-    if state.trace is EVAL and type(x) is Array:
-        kind = type(index)
-        if (
-            kind is int
-            or kind is slice
-            or (kind is tuple and _BASIC.issuperset(map(type, index)))
-        ):
-            try:
-                host = x._host
-            except AttributeError:
-                host = None
-            if host is not None:
-                view = _host_view(x, host, index)
-                if view is not None:
-                    return view
-            if kind is int and not x._type.placement.is_single:
-                part = _device_slice(x, index)
-                if part is not None:
-                    return part
-        if kind is Array:
-            picked = _host_rows(x, index)
-            if picked is not None:
-                return picked
+    try:
+        if state.trace is EVAL and type(x) is Array:
+            kind = type(index)
+            if (
+                kind is int
+                or kind is slice
+                or (kind is tuple and _BASIC.issuperset(map(type, index)))
+            ):
+                try:
+                    host = x._host
+                except AttributeError:
+                    host = None
+                if host is not None:
+                    view = _host_view(x, host, index)
+                    if view is not None:
+                        return view
+                if kind is int and not x._type.placement.is_single:
+                    part = _device_slice(x, index)
+                    if part is not None:
+                        return part
+            if kind is Array:
+                picked = _host_rows(x, index)
+                if picked is not None:
+                    return picked
+            static, arrays = read(index)
+            return _get_eager(x, arrays, static)
         static, arrays = read(index)
-        return _get_eager(x, arrays, static)
-    static, arrays = read(index)
-    return get(x, arrays, static)
+        return get(x, arrays, static)
+    except Exception as error:
+        leave(error)
+        raise
 
 
 _BASIC = frozenset((int, slice, type(None), type(Ellipsis)))

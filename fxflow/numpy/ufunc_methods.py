@@ -13,6 +13,7 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, as_array, dtypes
+from fxflow.core.boundary import boundary
 from fxflow.core.ir.arith import repeated
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import canonical_axes, canonical_axis
@@ -379,7 +380,7 @@ def reduceat(
 def install() -> None:
     """Puts the methods on `ufunc`."""
     for method in (reduce, accumulate, outer, at, reduceat):
-        setattr(ufunc, method.__name__, method)
+        setattr(ufunc, method.__name__, boundary(method))
 
 
 install()

@@ -18,6 +18,7 @@ from fxflow.core.arrays.promotion import lub
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, EvalTrace, library, plans_of
+from fxflow.core.source import leave
 from fxflow.core.spmd.partition import common_placement
 from fxflow.errors import ArgumentError
 from fxflow.numpy._operands import SCALARS, host_beside
@@ -66,13 +67,17 @@ class ufunc(Generic[R]):
 
     def __call__(self, *args: Any) -> R:
         """Applies the function."""
-        if len(args) != self.nin:
-            raise ArgumentError(
-                f"{self.__name__} takes {self.nin} arguments, got {len(args)}"
-            )
-        if isinstance(state.trace, EvalTrace):
-            return self._eager(*args)
-        return self.function(*args)
+        try:
+            if len(args) != self.nin:
+                raise ArgumentError(
+                    f"{self.__name__} takes {self.nin} arguments, got {len(args)}"
+                )
+            if isinstance(state.trace, EvalTrace):
+                return self._eager(*args)
+            return self.function(*args)
+        except Exception as error:
+            leave(error)
+            raise
 
     if TYPE_CHECKING:
         # NumPy's methods, which `ufunc_methods` puts on the class.
@@ -143,13 +148,17 @@ class Unary(ufunc[R]):
 
     def __call__(self, x: Any, /) -> R:
         """Applies the function to each element."""
-        if state.trace is EVAL:
-            try:
-                plan = self._plans[(x._type,)]
-            except (AttributeError, KeyError):
-                plan = self._eager
-            return plan(x)
-        return super().__call__(x)
+        try:
+            if state.trace is EVAL:
+                try:
+                    plan = self._plans[(x._type,)]
+                except (AttributeError, KeyError):
+                    plan = self._eager
+                return plan(x)
+            return super().__call__(x)
+        except Exception as error:
+            leave(error)
+            raise
 
 
 class Binary(ufunc[R]):
@@ -172,27 +181,31 @@ class Binary(ufunc[R]):
 
     def __call__(self, x: Any, y: Any, /) -> R:
         """Applies the function to each pair of elements."""
-        if state.trace is not EVAL:
-            return super().__call__(x, y)
-        if self.mixed:
+        try:
+            if state.trace is not EVAL:
+                return super().__call__(x, y)
+            if self.mixed:
+                return self._eager(x, y)
+            if type(x) is Array:
+                if type(y) is Array:
+                    try:
+                        plan = self._plans[x._type, y._type]
+                    except KeyError:
+                        plan = self._eager
+                    return plan(x, y)
+                if type(y) in SCALARS:
+                    return self._beside(x, y, False)
+                if isinstance(y, np.ndarray | np.generic):
+                    return self(x, host_beside(y, x))
+            elif type(y) is Array:
+                if type(x) in SCALARS:
+                    return self._beside(y, x, True)
+                if isinstance(x, np.ndarray | np.generic):
+                    return self(host_beside(x, y), y)
             return self._eager(x, y)
-        if type(x) is Array:
-            if type(y) is Array:
-                try:
-                    plan = self._plans[x._type, y._type]
-                except KeyError:
-                    plan = self._eager
-                return plan(x, y)
-            if type(y) in SCALARS:
-                return self._beside(x, y, False)
-            if isinstance(y, np.ndarray | np.generic):
-                return self(x, host_beside(y, x))
-        elif type(y) is Array:
-            if type(x) in SCALARS:
-                return self._beside(y, x, True)
-            if isinstance(x, np.ndarray | np.generic):
-                return self(host_beside(x, y), y)
-        return self._eager(x, y)
+        except Exception as error:
+            leave(error)
+            raise
 
     def _beside(self, array: Array, number: Any, reflected: bool) -> R:
         """Applies the function to a concrete array and a Python number.
@@ -237,25 +250,33 @@ class Binary(ufunc[R]):
         plans, function, beside = self._plans, self.function, self._beside
 
         def forward(self: Any, other: Any) -> Any:
-            if state.trace is EVAL:
-                if type(other) is Array:
-                    try:
-                        plan = plans[self._type, other._type]
-                    except (KeyError, AttributeError):
-                        plan = slow
-                    return plan(self, other)
-                if type(other) in SCALARS and type(self) is Array:
-                    return beside(self, other, False)
-            elif isinstance(other, Array):
-                return function(self, other)
-            if not is_operand(other):
-                return _refused(symbol, other)
-            return slow(self, other)
+            try:
+                if state.trace is EVAL:
+                    if type(other) is Array:
+                        try:
+                            plan = plans[self._type, other._type]
+                        except (KeyError, AttributeError):
+                            plan = slow
+                        return plan(self, other)
+                    if type(other) in SCALARS and type(self) is Array:
+                        return beside(self, other, False)
+                elif isinstance(other, Array):
+                    return function(self, other)
+                if not is_operand(other):
+                    return _refused(symbol, other)
+                return slow(self, other)
+            except Exception as error:
+                leave(error)
+                raise
 
         def reflected(self: Any, other: Any) -> Any:
-            if not is_operand(other):
-                return _refused(symbol, other)
-            return slow(other, self)
+            try:
+                if not is_operand(other):
+                    return _refused(symbol, other)
+                return slow(other, self)
+            except Exception as error:
+                leave(error)
+                raise
 
         slow = self.__call__
         return forward, reflected

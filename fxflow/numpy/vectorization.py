@@ -9,6 +9,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Shape
+from fxflow.core.boundary import boundary
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.numpy._operands import array_of
 from fxflow.numpy.creation import asarray
@@ -80,6 +81,7 @@ def vectorize(
     @functools.wraps(
         pyfunc, assigned=("__module__", "__name__", "__qualname__", "__doc__")
     )
+    @boundary
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         names = [n for n in kwargs if n not in excluded]
         at = [i for i in range(len(args)) if i not in excluded]

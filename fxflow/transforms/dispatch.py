@@ -22,7 +22,7 @@ from fxflow.core.ir.trace import state
 from fxflow.core.once import Turn
 from fxflow.core.runtime.eager import EVAL
 from fxflow.core.runtime.execute import buffer_at
-from fxflow.core.source import interrupted, without_own_frames
+from fxflow.core.source import interrupted, shorten
 from fxflow.core.tree.flattening import failed
 from fxflow.devices import RuntimeFailure
 from fxflow.devices.callbacks import raise_original
@@ -195,7 +195,7 @@ class CachedCall:
         try:
             return self._call(args, kwargs)
         except Exception as error:
-            error.__traceback__ = without_own_frames(error.__traceback__)
+            shorten(error)
             raise
         except BaseException:
             interrupted()

@@ -18,6 +18,7 @@ from fxflow.core.arrays import (
 )
 from fxflow.core.arrays.array import forget, release
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.boundary import guard_methods
 from fxflow.core.ir.graph import Graph, used_inputs
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.execute import LoweredProgram, Program
@@ -45,6 +46,7 @@ class ArgInfo:
     donated: bool
 
 
+@guard_methods
 class Traced:
     """A function traced for arguments of given types.
 
@@ -186,6 +188,7 @@ class Traced:
         return Lowered(self, arg_types)
 
 
+@guard_methods
 class Lowered:
     """A program as StableHLO, not yet compiled.
 
@@ -321,6 +324,7 @@ class Lowered:
         return Compiled(self, self.program.compile(options or None))
 
 
+@guard_methods
 class Compiled:
     """A compiled program, called like the function it came from."""
 

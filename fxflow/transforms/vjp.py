@@ -7,7 +7,7 @@ from typing import Any
 
 from fxflow.core import tree
 from fxflow.core.arrays import dtypes, is_arraylike, not_an_array, typeof
-from fxflow.core.boundary import boundary
+from fxflow.core.boundary import boundary, guard_methods
 from fxflow.core.interpreters.linearize import Linearized, linearize_flat, tape_to_graph
 from fxflow.core.interpreters.transpose import backward, backward_with_values
 from fxflow.core.ir import arith
@@ -20,6 +20,7 @@ from fxflow.transforms.linearity import require_linear
 from fxflow.transforms.tangents import checked_cotangent, checked_tangent
 
 
+@guard_methods
 class VJPFunction:
     """The function from cotangents of the results to cotangents of the arguments.
 
@@ -213,6 +214,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     graph, residuals = tape_to_graph(lin, f"d_{name}")
     avals, out_avals = [typeof(p) for p in leaves], [typeof(o) for o in lin.outs]
 
+    @boundary
     def derivative(*tangents: Any) -> Any:
         given, treedef = tree.flatten(tangents)
         if treedef != in_tree:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 
 import numpy as np
@@ -96,6 +97,22 @@ def test_no_own_frames():
     assert len(files) == 2  # the test and the boundary itself
 
 
-@pytest.mark.parametrize("function", [fnp.sum, lax.reshape, random.normal, fxflow.jit])
+@pytest.mark.parametrize(
+    "function", [fnp.sum, lax.reshape, random.normal, fxflow.jit, lax.add, lax.sin]
+)
 def test_public_functions_pickle(function):
     assert pickle.loads(pickle.dumps(function)) is function
+
+
+def test_boundaries_of_operands_alone_take_operands_alone():
+    assert inspect.signature(lax.add) == inspect.signature(inspect.unwrap(lax.add))
+    with pytest.raises(TypeError, match="positional"):
+        lax.add(1.0)
+    with pytest.raises(TypeError, match=r"^sin: x: got 'a'"):
+        lax.sin("a")
+
+
+def test_what_is_guarded_is_so_once():
+    for function in (lax.sin, lax.add, fnp.sum):
+        assert boundary.guarded(function, "fxflow.lax", "f") is function
+    assert boundary.guarded(np.printoptions, "m", "printoptions") is np.printoptions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 
@@ -10,7 +11,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import config, grad, jit, lax
+from fxflow import config, grad, jit, lax, nn, optim, random
 from fxflow.core import source
 
 
@@ -86,6 +87,84 @@ def test_tracebacks_hold_the_users_frames_alone(call):
     files = [f.filename for f in traceback.extract_tb(info.value.__traceback__)]
     assert not [f for f in files if source.is_internal(f)]
     assert files[-1] == __file__
+
+
+def ones(*shape):
+    return fnp.ones(shape)
+
+
+def a_deleted():
+    x = ones(3) + 1
+    x.delete()
+    return x
+
+
+EAGER = {
+    "operator": lambda: ones(3, 4) @ ones(5, 6),
+    "reflected": lambda: [1] + ones(2),
+    "comparison": lambda: ones(2) < ones(3),
+    "unary": lambda: -random.key(0),
+    "ufunc": lambda: fnp.add(ones(2), ones(3)),
+    "ufunc of one": lambda: fnp.sin("text"),
+    "ufunc method": lambda: fnp.add.reduce(ones(2), 7),
+    "library function": lambda: nn.relu("text"),
+    "lax of two": lambda: lax.add(ones(2), ones(3)),
+    "lax of one": lambda: lax.sin("text"),
+    "options": lambda: fnp.sum(ones(2), 7),
+    "method": lambda: ones(2).sum(7),
+    "reshape": lambda: ones(3).reshape(5),
+    "transpose": lambda: ones(3).transpose(1, 0),
+    "property": lambda: ones(3).mT,
+    "index": lambda: ones(3)[7],
+    "update": lambda: ones(3).at[7].set(1),
+    "item assignment": lambda: ones(3).__setitem__(0, 1),
+    "int": lambda: int(ones(3)),
+    "bool": lambda: bool(ones(3)),
+    "len": lambda: len(fnp.float32(1)),
+    "hash": lambda: hash(ones(3)),
+    "NumPy's conversion": lambda: np.asarray(random.key(0)),
+    "deleted": lambda: a_deleted() + 1,
+    "class": lambda: fxflow.NamedSharding(fxflow.make_mesh((1,), "x"), fxflow.P("y")),
+    "vjp": lambda: fxflow.vjp(fnp.sin, 1.0)[1](ones(3)),
+    "linearize": lambda: fxflow.linearize(fnp.sin, 1.0)[1](ones(3)),
+    "program": lambda: jit(fnp.sin).lower(1.0).compile()(ones(3)),
+    "made by optim": lambda: optim.adam(1e-3).update({"a": ones(3)}, 3),
+    "initializer": lambda: nn.initializers.he_normal()(random.key(0), (3,)),
+    "vectorized": lambda: fnp.vectorize(lambda x: x, signature="(n)->()")(1.0),
+    "placed": lambda: fxflow.device_put(ones(3), "text"),
+    "index expression": lambda: fnp.r_[1, "text"],
+}
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_eager_errors_show_the_users_frames_alone(name):
+    with pytest.raises(Exception) as info:
+        EAGER[name]()
+    shown = "".join(traceback.format_exception(info.value))
+    files = re.findall(r'File "(.*?)"', shown)
+    assert not [f for f in files if source.is_internal(f)], shown
+    assert "During handling" not in shown
+    with config.override(full_tracebacks=True), pytest.raises(Exception) as info:
+        EAGER[name]()
+    files = re.findall(r'File "(.*?)"', "".join(traceback.format_exception(info.value)))
+    assert [f for f in files if source.is_internal(f)]
+
+
+def test_what_the_user_was_handling_is_shown():
+    with pytest.raises(TypeError) as info:
+        try:
+            boom(1)
+        except ValueError:
+            ones(2) + ones(3)
+    assert "mine" in "".join(traceback.format_exception(info.value))
+
+
+def test_frames_of_a_function_of_the_users_stay():
+    with pytest.raises(ValueError, match="mine") as info:
+        fnp.apply_along_axis(boom, 0, ones(3))
+    files = [f.filename for f in traceback.extract_tb(info.value.__traceback__)]
+    assert set(files) == {__file__}
+    assert len(files) == 2
 
 
 def test_full_tracebacks_on_request():

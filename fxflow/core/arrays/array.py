@@ -22,7 +22,7 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array_type import ArrayType, type_on
 from fxflow.core.arrays.aval import Aval, Shape
-from fxflow.core.source import at_fault
+from fxflow.core.source import at_fault, leave
 from fxflow.devices import DeletedBufferError, buffers, dlpack
 from fxflow.errors import ArgumentError, DeletedArrayError
 
@@ -313,13 +313,18 @@ class Array(ArrayInterface):
         """Returns the elements as bytes."""
         return self._value().tobytes(order)
 
+    # Entering a `try` costs nothing, other than a call of a wrapper.
     def __bool__(self) -> bool:
-        if self.aval.size != 1:
-            raise ValueError(
-                f"{at_fault(self)}the truth value of {self.aval} is ambiguous: use "
-                ".any() or .all()"
-            )
-        return bool(self._value().reshape(()))
+        try:
+            if self.aval.size != 1:
+                raise ValueError(
+                    f"{at_fault(self)}the truth value of {self.aval} is ambiguous: use "
+                    ".any() or .all()"
+                )
+            return bool(self._value().reshape(()))
+        except Exception as error:
+            leave(error)
+            raise
 
     def _one(self, what: str) -> np.ndarray[Any, Any]:
         if self.aval.size != 1 or self.aval.ndim:
@@ -330,25 +335,46 @@ class Array(ArrayInterface):
         return self._value()
 
     def __int__(self) -> int:
-        return int(self._one("int()"))
+        try:
+            return int(self._one("int()"))
+        except Exception as error:
+            leave(error)
+            raise
 
     def __float__(self) -> float:
-        return float(self._one("float()"))
+        try:
+            return float(self._one("float()"))
+        except Exception as error:
+            leave(error)
+            raise
 
     def __complex__(self) -> complex:
-        return complex(self._one("complex()"))
+        try:
+            return complex(self._one("complex()"))
+        except Exception as error:
+            leave(error)
+            raise
 
     def __index__(self) -> int:
-        if not dtypes.is_integer(self.aval.dtype):
-            raise ArgumentError(
-                f"{at_fault(self)}an index must be a 0-d integer array, not {self.aval}"
-            )
-        return int(self._one("an index"))
+        try:
+            if not dtypes.is_integer(self.aval.dtype):
+                raise ArgumentError(
+                    f"{at_fault(self)}an index must be a 0-d integer array, not "
+                    f"{self.aval}"
+                )
+            return int(self._one("an index"))
+        except Exception as error:
+            leave(error)
+            raise
 
     def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError(f"{at_fault(self)}len() of a 0-d array ({self.aval})")
-        return self.shape[0]
+        try:
+            if not self.shape:
+                raise TypeError(f"{at_fault(self)}len() of a 0-d array ({self.aval})")
+            return self.shape[0]
+        except Exception as error:
+            leave(error)
+            raise
 
     def __hash__(self) -> int:
         raise TypeError(

@@ -467,66 +467,70 @@ def library(*static: str) -> Callable[[F], F]:
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if state.trace is not EVAL:
-                if state.trace is OVERRIDDEN:
-                    return _overridden(function, args, kwargs)
-                kinds = _wide_kinds((*args, *kwargs.values()))
-                if kinds:
-                    args = tuple(
-                        a if i in fixed_positions else _with_all_bits(a, kinds)
-                        for i, a in enumerate(args)
-                    )
-                    kwargs = {
-                        name: a if name in fixed else _with_all_bits(a, kinds)
-                        for name, a in kwargs.items()
-                    }
-                return function(*args, **kwargs)
-            # Of arrays alone the key is what the loop below makes of them.
-            if not kwargs:
-                for a in args:
-                    if type(a) is not Array:
-                        break
-                else:
-                    plan = plans.get(tuple([a._type for a in args]))
-                    if plan is not None:
-                        return plan(*args)
-            key: list[Any] = []
-            arrays: list[Any] = []
-            add = key.append
-            beside = (*args, *kwargs.values()) if kwargs else args
-            for i, a in enumerate(args):
-                if type(a) is Array:
-                    add(a._type)
-                    arrays.append(a)
-                elif i in fixed_positions:
-                    # The type as well, for 1, 1.0 and True are equal and hash alike.
-                    add(type(a))
-                    add(a)
-                else:
-                    _classify(a, key, arrays, beside)
-            for name, a in kwargs.items():
-                add(name)
-                if name in fixed:
-                    add(type(a))
-                    add(a)
-                else:
-                    _classify(a, key, arrays, beside)
-            frozen = tuple(key)
             try:
-                plan = plans.get(frozen)
-            except TypeError:
-                # A static argument that cannot be hashed: run operation by operation.
-                return function(*args, **kwargs)
-            if plan is None:
-                if any(
-                    i in fixed_positions and type(a) is Array
-                    for i, a in enumerate(args)
-                ):
-                    # The key names its type only, and the function asks its value.
+                if state.trace is not EVAL:
+                    if state.trace is OVERRIDDEN:
+                        return _overridden(function, args, kwargs)
+                    kinds = _wide_kinds((*args, *kwargs.values()))
+                    if kinds:
+                        args = tuple(
+                            a if i in fixed_positions else _with_all_bits(a, kinds)
+                            for i, a in enumerate(args)
+                        )
+                        kwargs = {
+                            name: a if name in fixed else _with_all_bits(a, kinds)
+                            for name, a in kwargs.items()
+                        }
                     return function(*args, **kwargs)
-                plan = _library_plan(function, args, kwargs, fixed_positions, fixed)
-                plans.keep(frozen, plan)
-            return plan(*arrays)
+                # Of arrays alone the key is what the loop below makes of them.
+                if not kwargs:
+                    for a in args:
+                        if type(a) is not Array:
+                            break
+                    else:
+                        plan = plans.get(tuple([a._type for a in args]))
+                        if plan is not None:
+                            return plan(*args)
+                key: list[Any] = []
+                arrays: list[Any] = []
+                add = key.append
+                beside = (*args, *kwargs.values()) if kwargs else args
+                for i, a in enumerate(args):
+                    if type(a) is Array:
+                        add(a._type)
+                        arrays.append(a)
+                    elif i in fixed_positions:
+                        # And the type: 1, 1.0 and True are equal and hash alike.
+                        add(type(a))
+                        add(a)
+                    else:
+                        _classify(a, key, arrays, beside)
+                for name, a in kwargs.items():
+                    add(name)
+                    if name in fixed:
+                        add(type(a))
+                        add(a)
+                    else:
+                        _classify(a, key, arrays, beside)
+                frozen = tuple(key)
+                try:
+                    plan = plans.get(frozen)
+                except TypeError:
+                    # A static argument without a hash: run operation by operation.
+                    return function(*args, **kwargs)
+                if plan is None:
+                    if any(
+                        i in fixed_positions and type(a) is Array
+                        for i, a in enumerate(args)
+                    ):
+                        # The key names its type only, and the function asks its value.
+                        return function(*args, **kwargs)
+                    plan = _library_plan(function, args, kwargs, fixed_positions, fixed)
+                    plans.keep(frozen, plan)
+                return plan(*arrays)
+            except Exception as error:
+                source.leave(error)
+                raise
 
         call.plans = plans  # type: ignore[attr-defined]
         return cast(F, call)
