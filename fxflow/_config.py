@@ -512,4 +512,4 @@ class _Override:
         return self._entered.pop()  # left in another context than entered
 
 
-config = Config()
+config: Config = Config()

@@ -130,6 +130,8 @@ class DistributedError(BackendError):
       seconds: the deadline that passed; None if it was not a matter of time.
     """
 
+    processes: tuple[int, ...]
+
     def __init__(
         self,
         message: str,

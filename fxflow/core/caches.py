@@ -37,6 +37,10 @@ class Cache(dict[K, V]):
 
     __slots__ = ("__weakref__", "by_options", "limit", "name")
 
+    by_options: bool
+    limit: int
+    name: str
+
     def __init__(
         self, name: str, limit: int = LIMIT, *, by_options: bool = False
     ) -> None:

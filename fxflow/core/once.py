@@ -24,6 +24,9 @@ class Turn:
 
     __slots__ = ("done", "thread")
 
+    done: threading.Event
+    thread: int
+
     def __init__(self) -> None:
         self.done = threading.Event()
         self.thread = threading.get_ident()

@@ -20,7 +20,7 @@ import threading
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jaxlib.version
 from jaxlib import _jax
@@ -41,26 +41,85 @@ if RUNTIME_VERSION < 467:
 
 raw: Any = _jax
 
-Client = _jax.Client
-Device = _jax.Device
-DeviceAssignment = _jax.DeviceAssignment
-DeviceList = _jax.DeviceList
-CompileOnlyClient = _jax.CompileOnlyPyClient
-DeviceTopology = _jax.DeviceTopology
-CompileOptions = _jax.CompileOptions
-Executable = _jax.Executable
-LoadedExecutable = _jax.LoadedExecutable
-GSPMDSharding = _jax.GSPMDSharding
-HloSharding = xla_client.HloSharding
-OpSharding = xla_client.OpSharding
-HostBufferSemantics = _jax.HostBufferSemantics
-ArrayCopySemantics = _jax.ArrayCopySemantics
-PyTreeDef = pytree.PyTreeDef
-PyTreeRegistry = pytree.PyTreeRegistry
-#: An array as the runtime knows it: immutable memory on one or more devices.
-Buffer = _jax.ArrayImpl
-#: What every failure inside XLA or PJRT is raised as.
-RuntimeFailure = _jax.JaxRuntimeError
+if TYPE_CHECKING:
+    # jaxlib's extension module has no stubs: what users meet of it is said here, and
+    # the rest is Any.
+    class Device:
+        """A device of the runtime."""
+
+        @property
+        def id(self) -> int: ...
+        @property
+        def platform(self) -> str: ...
+        @property
+        def device_kind(self) -> str: ...
+        @property
+        def process_index(self) -> int: ...
+        @property
+        def task_id(self) -> int: ...
+        @property
+        def host_id(self) -> int: ...
+        @property
+        def local_hardware_id(self) -> int: ...
+        @property
+        def client(self) -> Any: ...
+        def memory(self, kind: str, /) -> Any: ...
+        def default_memory(self) -> Any: ...
+        def addressable_memories(self) -> list[Any]: ...
+        def memory_stats(self) -> dict[str, int] | None: ...
+        def live_buffers(self) -> list[Any]: ...
+        def get_stream_for_external_ready_events(self) -> int: ...
+
+    class RuntimeFailure(RuntimeError):
+        """Every failure inside XLA or PJRT."""
+
+    class _Opaque:
+        """A class of the runtime: `isinstance` takes it, its members are Any."""
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    class CompileOnlyClient(_Opaque): ...
+
+    class LoadedExecutable(_Opaque): ...
+
+    class PyTreeDef(_Opaque): ...
+
+    class GSPMDSharding(_Opaque):
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+    Client: TypeAlias = Any
+    DeviceAssignment: TypeAlias = Any
+    DeviceList: TypeAlias = Any
+    DeviceTopology: TypeAlias = Any
+    CompileOptions: TypeAlias = Any
+    Executable: TypeAlias = Any
+    HloSharding: TypeAlias = Any
+    OpSharding: TypeAlias = Any
+    HostBufferSemantics: TypeAlias = Any
+    ArrayCopySemantics: TypeAlias = Any
+    PyTreeRegistry: TypeAlias = Any
+    Buffer: TypeAlias = Any
+else:
+    Client = _jax.Client
+    Device = _jax.Device
+    DeviceAssignment = _jax.DeviceAssignment
+    DeviceList = _jax.DeviceList
+    CompileOnlyClient = _jax.CompileOnlyPyClient
+    DeviceTopology = _jax.DeviceTopology
+    CompileOptions = _jax.CompileOptions
+    Executable = _jax.Executable
+    LoadedExecutable = _jax.LoadedExecutable
+    GSPMDSharding = _jax.GSPMDSharding
+    HloSharding = xla_client.HloSharding
+    OpSharding = xla_client.OpSharding
+    HostBufferSemantics = _jax.HostBufferSemantics
+    ArrayCopySemantics = _jax.ArrayCopySemantics
+    PyTreeDef = pytree.PyTreeDef
+    PyTreeRegistry = pytree.PyTreeRegistry
+    #: An array as the runtime knows it: immutable memory on one or more devices.
+    Buffer = _jax.ArrayImpl
+    #: What every failure inside XLA or PJRT is raised as.
+    RuntimeFailure = _jax.JaxRuntimeError
 
 collect_garbage = _jax.collect_garbage
 batched_block_until_ready = _jax.batched_block_until_ready

@@ -126,6 +126,10 @@ class HostCallback:
 
     __slots__ = ("function", "name", "results")
 
+    function: Callable[..., Any]
+    results: tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
+    name: str
+
     def __init__(
         self,
         function: Callable[..., Any],

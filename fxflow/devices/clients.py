@@ -389,7 +389,8 @@ def default_backend() -> str:
 
 def cpu_device(index: int = 0) -> Device:
     """Returns one of this process's CPU devices, starting only the CPU client."""
-    return client("cpu").local_devices()[index]
+    device: Device = client("cpu").local_devices()[index]
+    return device
 
 
 # -- the default device ----------------------------------------------------------------
@@ -447,7 +448,7 @@ def resolve(device: Device | str) -> Device:
         kind, index = found["kind"].lower(), int(found["index"])
         owner = client(kind)
         task = int(found["task"]) if found["task"] else owner.process_index()
-        among = [d for d in owner.devices() if d.process_index == task]
+        among: list[Device] = [d for d in owner.devices() if d.process_index == task]
     elif device.startswith("/"):
         raise PlacementError(
             f"{device!r} is no device name: write "

@@ -155,6 +155,8 @@ class Service:
       num_processes: how many clients it waits for.
     """
 
+    address: str
+
     def __init__(self, num_processes: int) -> None:
         self.num_processes = num_processes
         # gRPC shares ports (SO_REUSEPORT): two services on one would each get half of
@@ -399,6 +401,8 @@ class Collectives:
       raw: jaxlib's object.
       port: gloo's; 0 if unknown.
     """
+
+    port: int
 
     def __init__(
         self,

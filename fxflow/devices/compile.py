@@ -85,6 +85,10 @@ class Executable:
 
     __slots__ = ("_program", "devices", "from_cache", "launch", "loaded", "name")
 
+    devices: tuple[Device, ...]
+    from_cache: bool
+    name: str
+
     def __init__(
         self,
         program: LoadedExecutable | CompiledOnly,
@@ -385,9 +389,10 @@ def _load(
 ) -> LoadedExecutable:
     client: Any = devices[0].client
     where = DeviceList(devices)
-    if callbacks:
-        return client.deserialize_executable(payload, where, settings, list(callbacks))
-    return client.deserialize_executable(payload, where, settings)
+    more = (list(callbacks),) if callbacks else ()
+    program: LoadedExecutable
+    program = client.deserialize_executable(payload, where, settings, *more)
+    return program
 
 
 def _compile_error(

@@ -166,7 +166,8 @@ def _local_device(kind: int, ordinal: int) -> Device:
         owner = clients.client(platform)
     except BackendError as error:
         raise BufferError(f"from_dlpack: {error}") from None
-    return owner.device_from_local_hardware_id(ordinal)
+    device: Device = owner.device_from_local_hardware_id(ordinal)
+    return device
 
 
 def _take_host(source: Any, home: Device, copied: bool | None) -> Buffer:

@@ -140,6 +140,8 @@ class Relay:
       address: ``"127.0.0.1:port"``, what the client is to connect to.
     """
 
+    address: str
+
     def __init__(
         self, connect: Callable[[], socket.socket], lost: Callable[[str], None]
     ) -> None:

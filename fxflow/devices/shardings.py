@@ -182,7 +182,7 @@ class SingleDeviceSharding(Sharding):
 
     def __init__(self, device: Device | str, *, memory_kind: str | None = None) -> None:
         self._device = clients.resolve(device)
-        self.offloaded = memory_kinds.check_kind(self._device, memory_kind)
+        self.offloaded: str | None = memory_kinds.check_kind(self._device, memory_kind)
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -267,7 +267,7 @@ class NamedSharding(Sharding):
                     )
                 used.add(name)
         self.mesh, self.spec = mesh, spec
-        self.offloaded = (
+        self.offloaded: str | None = (
             memory_kinds.check_kind(mesh.flat[0], memory_kind)
             if mesh.flat
             else memory_kind
@@ -391,7 +391,9 @@ class GSPMDSharding(Sharding):
         memory_kind: str | None = None,
     ) -> None:
         self._devices, self._hlo = tuple(devices), hlo_sharding
-        self.offloaded = memory_kinds.check_kind(self._devices[0], memory_kind)
+        self.offloaded: str | None = memory_kinds.check_kind(
+            self._devices[0], memory_kind
+        )
 
     @property
     def devices(self) -> tuple[Device, ...]:

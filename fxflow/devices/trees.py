@@ -20,7 +20,7 @@ GetAttrKey = pytree.GetAttrKey
 FlattenedIndexKey = pytree.FlattenedIndexKey
 
 #: None is a node without children; tuple, namedtuple, list and dict are built in.
-registry = PyTreeRegistry(
+registry: Any = PyTreeRegistry(
     enable_none=True,
     enable_tuple=True,
     enable_namedtuple=True,
@@ -34,7 +34,8 @@ flatten: Callable[..., tuple[list[Any], PyTreeDef]] = registry.flatten
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """Returns the structure of a tuple whose items have the structures `treedefs`."""
-    return pytree.treedef_tuple(registry, list(treedefs))
+    joined: PyTreeDef = pytree.treedef_tuple(registry, list(treedefs))
+    return joined
 
 
 def all_leaves(values: Iterable[Any]) -> bool:

@@ -46,6 +46,8 @@ class Connection:
       lost: why the coordinator is gone; empty while it is there.
     """
 
+    lost: str
+
     def __init__(
         self,
         line: Line,
@@ -240,6 +242,10 @@ class Coordination:
       who: for each process ``host:pid``.
       **fields: what every request says besides.
     """
+
+    num_processes: int
+    process_id: int
+    who: list[str]
 
     def __init__(
         self,

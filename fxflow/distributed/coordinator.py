@@ -289,6 +289,8 @@ class Server:
       port: where it listens.
     """
 
+    lock: Any
+
     def __init__(self, address: str, token: str, heartbeat_timeout: float) -> None:
         self.heartbeat_timeout = heartbeat_timeout
         self.token = token
@@ -440,6 +442,8 @@ class Coordinator(Server):
     Raises:
       DistributedError: the port cannot be used.
     """
+
+    group: Group
 
     def __init__(
         self,

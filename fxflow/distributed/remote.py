@@ -88,7 +88,7 @@ def main(orders: TextIO = sys.stdin) -> int:
 
 if __name__ == "__main__":
     # A thread may still read the input, which Python would wait for.
-    status = main()
+    status: int = main()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)

@@ -55,6 +55,8 @@ class Session:
       agreement: on the step at which all stop; None in an elastic run.
     """
 
+    peers: list[int]
+
     def __init__(
         self,
         membership: Membership,

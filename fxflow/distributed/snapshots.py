@@ -81,6 +81,9 @@ class Snapshot:
       kind: ``"held"``, or ``"initial"`` for what the program started with.
     """
 
+    kind: str
+    leaves: list[Any]
+
     def __init__(self, leaves: Sequence[Any], kind: str = "held") -> None:
         self.leaves, self.kind = list(leaves), kind
         self._lock = threading.Lock()
@@ -149,6 +152,8 @@ class StateServer:
       token: what they must know.
       find: returns the snapshot of a step; raises KeyError if there is none.
     """
+
+    address: str
 
     def __init__(
         self, host: str, token: str, find: Callable[[int, str], Snapshot]

@@ -188,7 +188,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    status = main()
+    status: int = main()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)  # without waiting for threads that wait in the runtime

@@ -8,7 +8,7 @@ caused it, and effects of one program come before those of the next.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class PythonCallback(MultipleResults):
     """
 
     name = "python_callback"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
     nondifferentiable = (
         "Python code has no derivative: wrap it with fxflow.custom_jvp or "
         "fxflow.custom_vjp"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -134,6 +134,11 @@ class Groups:
       size: length of the (longest) group.
     """
 
+    size: int
+    axes: Names
+    mesh: Any
+    module: Any
+
     def __init__(
         self, module: Any, axes: Names, what: str, groups: Partition = None
     ) -> None:
@@ -207,8 +212,8 @@ class Collective(Primitive):
       groups: of indices (not of every collective), or None.
     """
 
-    axis_params = ("axes",)
-    host_kinds = frozenset()
+    axis_params: ClassVar[tuple[str, ...]] = ("axes",)
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> Any:
         """A collective of StableHLO between the devices of a `shard_map`."""

@@ -239,7 +239,7 @@ class PCast(Linear):
     name = "pcast"
     host_kinds = MOVED
     is_view = True
-    axis_params = ("axes",)
+    axis_params: ClassVar[tuple[str, ...]] = ("axes",)
 
     def abstract(self, x: Aval, *, axes: Names) -> Aval:
         """The operand's type, but for the axes."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class ConvGeneralDilated(Bilinear):
     """
 
     name = "conv_general_dilated"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def abstract(
         self,

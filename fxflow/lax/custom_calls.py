@@ -246,7 +246,7 @@ class CustomLinear(MultipleResults):
     """
 
     name = "custom_vjp_linear"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
     types_inside = True
 
     def abstract(

@@ -7,7 +7,7 @@ that one, whose derivative is cheaper.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class GraphReduction(MultipleResults):
     same for all slices: where they are mapped, it is a fold of applications.
     """
 
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def fold(self, values: Values, **params: Any) -> list[Any]:
         """Returns the results by applications of the graph to whole arrays."""

@@ -69,6 +69,12 @@ class BatchedJVPRule:
       out_mapped: which results are mapped; a tangent is if its result is.
     """
 
+    axis_name: Any
+    rule: JVPRule
+    size: int
+    mapped: list[bool]
+    out_mapped: list[bool]
+
     def __init__(
         self,
         rule: JVPRule,
@@ -185,6 +191,13 @@ class BatchedJVPRule:
 class BatchedVJPRule:
     """A VJP rule on whole batches; see `BatchedJVPRule`."""
 
+    axis_name: Any
+    rule: VJPRule
+    size: int
+    mapped: list[bool]
+    out_mapped: list[bool]
+    collected: list[bool]
+
     def __init__(
         self,
         rule: VJPRule,
@@ -255,6 +268,14 @@ class BatchedBackward:
         the whole cotangent. That of any other is the first slice's, as if the result
         had been taken from there.
     """
+
+    axis_name: Any
+    backward: Backward
+    size: int
+    residuals_mapped: list[bool]
+    cotangents_mapped: list[bool]
+    collected: list[bool]
+    primals_mapped: list[bool]
 
     def __init__(
         self,
@@ -372,6 +393,12 @@ class TracedJVPRule:
       consts: what the rule captured: pass them on as operands.
     """
 
+    avals: list[Aval]
+    rule: JVPRule
+    active: list[bool]
+    graph: Graph
+    has_tangent: list[bool]
+
     def __init__(self, rule: JVPRule, avals: Sequence[Aval]) -> None:
         self.rule, self.avals = rule, list(avals)
         self.active = [carries_tangent(a) for a in avals]
@@ -419,6 +446,12 @@ class TracedVJPRule:
     Attributes:
       consts: what the rule captured: pass them on as operands.
     """
+
+    avals: list[Aval]
+    out_avals: list[Aval]
+    rule: VJPRule
+    graph: Graph
+    backward: _TracedBackward
 
     def __init__(
         self, rule: VJPRule, avals: Sequence[Aval], out_avals: Sequence[Aval]

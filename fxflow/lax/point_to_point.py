@@ -24,6 +24,10 @@ class Sent:
 
     __slots__ = ("axes", "perm", "values")
 
+    axes: Names
+    perm: Pairs
+    values: Any
+
     def __init__(self, values: Any, axes: Names, perm: Pairs) -> None:
         self.values, self.axes, self.perm = values, axes, perm
 

@@ -77,6 +77,13 @@ class Tile:
 
     __slots__ = ("base", "group", "high", "low", "positions", "size")
 
+    base: Any
+    high: Any
+    low: Any
+    size: int
+    group: Any
+    positions: list[Any]
+
     def __init__(
         self, size: int, base: Any, low: Any, high: Any, positions: Sequence[Any]
     ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.interpreters.batching import materialize
@@ -40,7 +40,7 @@ class RandomGamma(Primitive):
     """
 
     name = "random_gamma"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def abstract(self, *avals: Aval, log_space: bool) -> Aval:
         """The parameters' type."""

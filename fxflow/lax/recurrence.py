@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class LinearRecurrence(Primitive):
     """
 
     name = "linear_recurrence"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def abstract(self, a: Aval, u: Aval, *, axis: int, reverse: bool) -> Aval:
         """The type of both operands."""

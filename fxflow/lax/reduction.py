@@ -116,7 +116,7 @@ class Sum(Monoid):
     """x + y."""
 
     hlo = "stablehlo.add"
-    ufunc = np.add
+    ufunc: ClassVar[np.ufunc] = np.add
 
     def identity(self, dtype: Any) -> Any:
         """Zero."""
@@ -131,7 +131,7 @@ class Product(Monoid):
     """x y."""
 
     hlo = "stablehlo.multiply"
-    ufunc = np.multiply
+    ufunc: ClassVar[np.ufunc] = np.multiply
 
     def identity(self, dtype: Any) -> Any:
         """One."""
@@ -146,7 +146,7 @@ class Maximum(Monoid):
     """The greater of two."""
 
     hlo = "stablehlo.maximum"
-    ufunc = np.maximum
+    ufunc: ClassVar[np.ufunc] = np.maximum
 
     def identity(self, dtype: Any) -> Any:
         """The least value."""
@@ -161,7 +161,7 @@ class Minimum(Monoid):
     """The less of two."""
 
     hlo = "stablehlo.minimum"
-    ufunc = np.minimum
+    ufunc: ClassVar[np.ufunc] = np.minimum
 
     def identity(self, dtype: Any) -> Any:
         """The greatest value."""
@@ -362,7 +362,7 @@ class Bitwise(Reduction):
     """Bits combined along axes."""
 
     kinds = BITS
-    between_devices = frozenset("b")
+    between_devices: ClassVar[Kinds] = frozenset("b")
     nondifferentiable = "its operands are integers or booleans"
 
     def identity(self, dtype: Any) -> Any:
@@ -376,7 +376,7 @@ class ReduceAnd(Bitwise):
 
     name = "reduce_and"
     hlo = "stablehlo.and"
-    ufunc = np.bitwise_and
+    ufunc: ClassVar[np.ufunc] = np.bitwise_and
 
     def identity(self, dtype: Any) -> Any:
         """All bits set."""
@@ -392,7 +392,7 @@ class ReduceOr(Bitwise):
 
     name = "reduce_or"
     hlo = "stablehlo.or"
-    ufunc = np.bitwise_or
+    ufunc: ClassVar[np.ufunc] = np.bitwise_or
 
 
 @register
@@ -400,9 +400,9 @@ class ReduceXor(Bitwise):
     """Exclusive or along axes. dtypes: bool, integer. StableHLO: reduce, xor."""
 
     name = "reduce_xor"
-    between_devices = frozenset()
+    between_devices: ClassVar[Kinds] = frozenset()
     hlo = "stablehlo.xor"
-    ufunc = np.bitwise_xor
+    ufunc: ClassVar[np.ufunc] = np.bitwise_xor
 
 
 def repeat(value: Any, shape: Shape, axes: Sequence[int]) -> Any:

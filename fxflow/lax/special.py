@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from fxflow.core.arrays import Array, typeof
 from fxflow.core.docs import shared
@@ -27,7 +27,7 @@ class Special(Elementwise):
     """A function that NumPy lacks: always compiled."""
 
     kinds = FLOAT
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
 
 @register

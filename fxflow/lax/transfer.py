@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -89,7 +89,7 @@ class DevicePut(Structural):
     """
 
     name = "device_put"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def abstract(self, x: Aval, *, to: Target, memory: Memory) -> Aval:
         """The operand's type."""

@@ -56,7 +56,7 @@ class WindowReduction(Monoid, Primitive):
     """
 
     kinds: ClassVar[Kinds] = ANY
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def abstract(self, operand: Aval, *, window: Window) -> Aval:
         """As many elements as windows."""

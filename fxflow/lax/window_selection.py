@@ -8,7 +8,7 @@ back to it. Each is the transpose of the other.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -86,7 +86,7 @@ class SelectAndGatherAdd(_Selection):
     """
 
     name = "select_and_gather_add"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def abstract(
         self, tangents: Aval, operand: Aval, *, window: Window, **_: Any
@@ -164,7 +164,7 @@ class SelectAndScatterAdd(_Selection):
     """
 
     name = "select_and_scatter_add"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def abstract(
         self, source: Aval, operand: Aval, *, window: Window, **_: Any

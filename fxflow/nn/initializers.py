@@ -408,7 +408,21 @@ Source: {source}.
 """
 
 
-def _scaled(name: str, scale: float, mode: str, distribution: str, source: str) -> Any:
+class _Scaled(Protocol):
+    """A function that makes an initializer of scaled variance."""
+
+    def __call__(
+        self,
+        in_axis: Axes = -2,
+        out_axis: Axes = -1,
+        batch_axis: Axes = (),
+        dtype: Any = None,
+    ) -> Initializer: ...
+
+
+def _scaled(
+    name: str, scale: float, mode: str, distribution: str, source: str
+) -> _Scaled:
     def make(
         in_axis: Axes = -2,
         out_axis: Axes = -1,
@@ -429,12 +443,16 @@ def _scaled(name: str, scale: float, mode: str, distribution: str, source: str) 
 
 
 _GLOROT, _HE, _LECUN = "Glorot and Bengio 2010", "He et al. 2015", "LeCun et al. 1998"
-glorot_normal = _scaled("glorot_normal", 1.0, "fan_avg", "truncated_normal", _GLOROT)
-glorot_uniform = _scaled("glorot_uniform", 1.0, "fan_avg", "uniform", _GLOROT)
-he_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_normal", _HE)
-he_uniform = _scaled("he_uniform", 2.0, "fan_in", "uniform", _HE)
-lecun_normal = _scaled("lecun_normal", 1.0, "fan_in", "truncated_normal", _LECUN)
-lecun_uniform = _scaled("lecun_uniform", 1.0, "fan_in", "uniform", _LECUN)
+glorot_normal: _Scaled = _scaled(
+    "glorot_normal", 1.0, "fan_avg", "truncated_normal", _GLOROT
+)
+glorot_uniform: _Scaled = _scaled("glorot_uniform", 1.0, "fan_avg", "uniform", _GLOROT)
+he_normal: _Scaled = _scaled("he_normal", 2.0, "fan_in", "truncated_normal", _HE)
+he_uniform: _Scaled = _scaled("he_uniform", 2.0, "fan_in", "uniform", _HE)
+lecun_normal: _Scaled = _scaled(
+    "lecun_normal", 1.0, "fan_in", "truncated_normal", _LECUN
+)
+lecun_uniform: _Scaled = _scaled("lecun_uniform", 1.0, "fan_in", "uniform", _LECUN)
 
 
 # -- orthogonal ------------------------------------------------------------------------

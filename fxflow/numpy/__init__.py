@@ -103,6 +103,7 @@ from fxflow.numpy.scalars import (
     isscalar, iterable, nan, ndim, newaxis, number, object_, pi, shape, signedinteger,
     size, uint2, uint4, uint8, uint16, uint32, uint64, unsignedinteger,
 )
+from fxflow.numpy.scalars import _Scalar as _Scalar
 from fxflow.numpy.selection import choose, clip, nan_to_num, piecewise, select
 from fxflow.numpy.sets import (
     intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
@@ -116,6 +117,8 @@ from fxflow.numpy.sorting import (
     sort_complex,
 )
 from fxflow.numpy.statistics import convolve, corrcoef, correlate, cov
+from fxflow.numpy.ufuncs import Binary as _Binary
+from fxflow.numpy.ufuncs import Unary as _Unary
 from fxflow.numpy.ufuncs import ufunc
 from fxflow.numpy.vectorization import frompyfunc, vectorize
 from fxflow.numpy.windows import bartlett, blackman, hamming, hanning, i0, kaiser
@@ -123,29 +126,38 @@ from fxflow.numpy.windows import bartlett, blackman, hamming, hanning, i0, kaise
 # -- other spellings of the same functions ---------------------------------------------
 
 abs = absolute
-amax, amin = max, min
-true_divide = divide
+amax = max
+amin = min
+true_divide: _Binary[ndarray] = divide
 mod = remainder
-pow = power
+pow: _Binary[ndarray] = power
 concat = concatenate
 permute_dims = transpose
-invert = bitwise_not = bitwise_invert
-left_shift = bitwise_left_shift
-right_shift = bitwise_right_shift
-acos, acosh = arccos, arccosh
-asin, asinh = arcsin, arcsinh
-atan, atan2, atanh = arctan, arctan2, arctanh
-radians, degrees = deg2rad, rad2deg
+bitwise_not: _Unary[ndarray] = bitwise_invert
+invert: _Unary[ndarray] = bitwise_invert
+left_shift: _Binary[ndarray] = bitwise_left_shift
+right_shift: _Binary[ndarray] = bitwise_right_shift
+acos: _Unary[ndarray] = arccos
+acosh: _Unary[ndarray] = arccosh
+asin: _Unary[ndarray] = arcsin
+asinh: _Unary[ndarray] = arcsinh
+atan: _Unary[ndarray] = arctan
+atan2: _Binary[ndarray] = arctan2
+atanh: _Unary[ndarray] = arctanh
+radians: _Unary[ndarray] = deg2rad
+degrees: _Unary[ndarray] = rad2deg
 conj = conjugate
 around = round
 fix = trunc
-bool = bool_
-int_ = int32
-float_ = float32
-complex_ = complex64
-uint = uint32
-single, double = float32, float64
-csingle, cdouble = complex64, complex128
+bool: _Scalar = bool_
+int_: _Scalar = int32
+float_: _Scalar = float32
+complex_: _Scalar = complex64
+uint: _Scalar = uint32
+single: _Scalar = float32
+double: _Scalar = float64
+csingle: _Scalar = complex64
+cdouble: _Scalar = complex128
 
 __array_api_version__ = "2023.12"
 

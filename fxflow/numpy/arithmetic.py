@@ -21,11 +21,11 @@ from fxflow.numpy.ufuncs import Binary
 
 # -- sums and products -----------------------------------------------------------------
 
-add = primitive_binary(
+add: Binary[Array] = primitive_binary(
     "add", "Sum; of bools, their disjunction.", "add", identity=0, on_bool="or"
 )
-subtract = primitive_binary("subtract", "Difference.", "sub")
-multiply = primitive_binary(
+subtract: Binary[Array] = primitive_binary("subtract", "Difference.", "sub")
+multiply: Binary[Array] = primitive_binary(
     "multiply",
     "Product; of bools, their conjunction.",
     "mul",
@@ -79,7 +79,7 @@ def square(x: Array) -> Array:
 
 # -- quotients -------------------------------------------------------------------------
 
-divide = primitive_binary(
+divide: Binary[Array] = primitive_binary(
     "divide",
     "Quotient, in floats.",
     "div",
@@ -276,7 +276,7 @@ class _Power(Binary[Array]):
         return power, reflected
 
 
-power = _Power(
+power: _Power = _Power(
     _power,
     name="power",
     doc=describe(
@@ -308,13 +308,13 @@ def float_power(x: Array, y: Array) -> Array:
 
 # -- extremes --------------------------------------------------------------------------
 
-maximum = primitive_binary(
+maximum: Binary[Array] = primitive_binary(
     "maximum",
     "The larger of two numbers; complex ones are ordered by real, then imaginary part.",
     "max",
     special="nan if either is nan; the derivative is shared where both are equal.",
 )
-minimum = primitive_binary(
+minimum: Binary[Array] = primitive_binary(
     "minimum",
     "The smaller of two numbers; complex ones are ordered by real, then imaginary "
     "part.",

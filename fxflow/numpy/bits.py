@@ -17,6 +17,7 @@ from fxflow.numpy._operands import array_of, convert, promote
 from fxflow.numpy.axis_order import moveaxis
 from fxflow.numpy.comparisons import truth
 from fxflow.numpy.reductions import sum
+from fxflow.numpy.ufuncs import Binary
 
 
 def _shifts(name: str, bitorder: str) -> Any:
@@ -128,17 +129,17 @@ def _bits(name: str, x: Any, y: Any) -> list[Any]:
     return [x, y]
 
 
-bitwise_and = primitive_binary(
+bitwise_and: Binary[Array] = primitive_binary(
     "bitwise_and", "Bits that both have.", "and", identity=-1, promotion=_bits
 )
 
 
-bitwise_or = primitive_binary(
+bitwise_or: Binary[Array] = primitive_binary(
     "bitwise_or", "Bits that one or both have.", "or", identity=0, promotion=_bits
 )
 
 
-bitwise_xor = primitive_binary(
+bitwise_xor: Binary[Array] = primitive_binary(
     "bitwise_xor", "Bits that exactly one has.", "xor", identity=0, promotion=_bits
 )
 

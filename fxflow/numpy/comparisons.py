@@ -42,8 +42,8 @@ def _equality(
     return type(made)(function, name=name, doc=made.__doc__)
 
 
-equal = _equality("equal", "Whether `x1 == x2`.", lax.eq)
-not_equal = _equality("not_equal", "Whether `x1 != x2`.", lax.ne)
+equal: Binary[Array] = _equality("equal", "Whether `x1 == x2`.", lax.eq)
+not_equal: Binary[Array] = _equality("not_equal", "Whether `x1 != x2`.", lax.ne)
 
 
 def _order(name: str, summary: str, primitive: str) -> Binary[Array]:
@@ -67,10 +67,10 @@ def _order(name: str, summary: str, primitive: str) -> Binary[Array]:
     )(compute)
 
 
-less = _order("less", "Whether `x1 < x2`.", "lt")
-less_equal = _order("less_equal", "Whether `x1 <= x2`.", "le")
-greater = _order("greater", "Whether `x1 > x2`.", "gt")
-greater_equal = _order("greater_equal", "Whether `x1 >= x2`.", "ge")
+less: Binary[Array] = _order("less", "Whether `x1 < x2`.", "lt")
+less_equal: Binary[Array] = _order("less_equal", "Whether `x1 <= x2`.", "le")
+greater: Binary[Array] = _order("greater", "Whether `x1 > x2`.", "gt")
+greater_equal: Binary[Array] = _order("greater_equal", "Whether `x1 >= x2`.", "ge")
 
 # -- logic -----------------------------------------------------------------------------
 
@@ -101,9 +101,15 @@ def _logical(name: str, summary: str, primitive: str, identity: bool) -> Binary[
     )
 
 
-logical_and = _logical("logical_and", "Whether both are true.", "and", True)
-logical_or = _logical("logical_or", "Whether one or both are true.", "or", False)
-logical_xor = _logical("logical_xor", "Whether exactly one is true.", "xor", False)
+logical_and: Binary[Array] = _logical(
+    "logical_and", "Whether both are true.", "and", True
+)
+logical_or: Binary[Array] = _logical(
+    "logical_or", "Whether one or both are true.", "or", False
+)
+logical_xor: Binary[Array] = _logical(
+    "logical_xor", "Whether exactly one is true.", "xor", False
+)
 
 
 @unary("Whether `x` is false, or zero.", returns="Array of bools of the shape of `x`.")

@@ -13,21 +13,30 @@ from fxflow.core.ir.arith import repeated
 from fxflow.errors import DtypeError
 from fxflow.numpy._declare import binary, float_unary, primitive_binary, unary
 from fxflow.numpy._operands import convert, joint_shape, promote_floats, promote_inexact
+from fxflow.numpy.ufuncs import Binary, Unary
 from fxflow.transforms.custom_jvp import custom_jvp
 
 # -- exponentials and logarithms -------------------------------------------------------
 
-exp = float_unary("exp", "e to the power `x`.", special="-inf → 0; overflow → inf.")
-exp2 = float_unary("exp2", "2 to the power `x`.", special="-inf → 0; overflow → inf.")
-expm1 = float_unary("expm1", "`exp(x) - 1`, accurate near 0.", special="±0 → ±0.")
-log = float_unary(
+exp: Unary[Array] = float_unary(
+    "exp", "e to the power `x`.", special="-inf → 0; overflow → inf."
+)
+exp2: Unary[Array] = float_unary(
+    "exp2", "2 to the power `x`.", special="-inf → 0; overflow → inf."
+)
+expm1: Unary[Array] = float_unary(
+    "expm1", "`exp(x) - 1`, accurate near 0.", special="±0 → ±0."
+)
+log: Unary[Array] = float_unary(
     "log", "Natural logarithm.", special="±0 → -inf; negative → nan; inf → inf."
 )
-log1p = float_unary(
+log1p: Unary[Array] = float_unary(
     "log1p", "`log(1 + x)`, accurate near 0.", special="-1 → -inf; below → nan."
 )
-sqrt = float_unary("sqrt", "Square root.", special="-0 → -0; negative → nan.")
-cbrt = float_unary("cbrt", "Cube root, of negative numbers as well.")
+sqrt: Unary[Array] = float_unary(
+    "sqrt", "Square root.", special="-0 → -0; negative → nan."
+)
+cbrt: Unary[Array] = float_unary("cbrt", "Cube root, of negative numbers as well.")
 
 
 def _floats(name: str, x: Any) -> Any:
@@ -57,38 +66,44 @@ def _strong_pair(name: str, x: Any, y: Any) -> list[Any]:
 
 # -- trigonometry ----------------------------------------------------------------------
 
-sin = float_unary("sin", "Sine of `x` in radians.", special="±inf → nan.")
-cos = float_unary("cos", "Cosine of `x` in radians.", special="±inf → nan.")
-tan = float_unary("tan", "Tangent of `x` in radians.", special="±inf → nan.")
-arcsin = float_unary(
+sin: Unary[Array] = float_unary("sin", "Sine of `x` in radians.", special="±inf → nan.")
+cos: Unary[Array] = float_unary(
+    "cos", "Cosine of `x` in radians.", special="±inf → nan."
+)
+tan: Unary[Array] = float_unary(
+    "tan", "Tangent of `x` in radians.", special="±inf → nan."
+)
+arcsin: Unary[Array] = float_unary(
     "arcsin",
     "Inverse sine, from -π/2 to π/2.",
     primitive="asin",
     special="|x|>1 → nan.",
 )
-arccos = float_unary(
+arccos: Unary[Array] = float_unary(
     "arccos", "Inverse cosine, from 0 to π.", primitive="acos", special="|x|>1 → nan."
 )
-arctan = float_unary(
+arctan: Unary[Array] = float_unary(
     "arctan",
     "Inverse tangent, from -π/2 to π/2.",
     primitive="atan",
     special="±inf → ±π/2.",
 )
-sinh = float_unary("sinh", "Hyperbolic sine.")
-cosh = float_unary("cosh", "Hyperbolic cosine.")
-tanh = float_unary("tanh", "Hyperbolic tangent.", special="±inf → ±1.")
-arcsinh = float_unary("arcsinh", "Inverse hyperbolic sine.", primitive="asinh")
-arccosh = float_unary(
+sinh: Unary[Array] = float_unary("sinh", "Hyperbolic sine.")
+cosh: Unary[Array] = float_unary("cosh", "Hyperbolic cosine.")
+tanh: Unary[Array] = float_unary("tanh", "Hyperbolic tangent.", special="±inf → ±1.")
+arcsinh: Unary[Array] = float_unary(
+    "arcsinh", "Inverse hyperbolic sine.", primitive="asinh"
+)
+arccosh: Unary[Array] = float_unary(
     "arccosh", "Inverse hyperbolic cosine.", primitive="acosh", special="x<1 → nan."
 )
-arctanh = float_unary(
+arctanh: Unary[Array] = float_unary(
     "arctanh",
     "Inverse hyperbolic tangent.",
     primitive="atanh",
     special="±1 → ±inf; |x|>1 → nan.",
 )
-arctan2 = primitive_binary(
+arctan2: Binary[Array] = primitive_binary(
     "arctan2",
     "Angle of the point (`x2`, `x1`), from -π to π.",
     "atan2",

@@ -20,6 +20,7 @@ from fxflow.numpy._operands import (
 )
 from fxflow.numpy.number_kinds import signbit
 from fxflow.numpy.rounding import rounded, truncated
+from fxflow.numpy.ufuncs import Binary
 
 
 @unary("Absolute value, as a float.", kind="real")
@@ -43,7 +44,7 @@ def copysign(x: Array, y: Array) -> Array:
     return lax.select(signbit.function(y), lax.neg(size), size)
 
 
-nextafter = primitive_binary(
+nextafter: Binary[Array] = primitive_binary(
     "nextafter",
     "The next float after `x1` in the direction of `x2`.",
     "nextafter",

@@ -229,7 +229,7 @@ class _Concatenator:
         return concatenate(parts, axis)
 
 
-mgrid = _DenseGrid()
-ogrid = _OpenGrid()
-r_ = _Concatenator(0, 1, -1)
-c_ = _Concatenator(-1, 2, 0)
+mgrid: _DenseGrid = _DenseGrid()
+ogrid: _OpenGrid = _OpenGrid()
+r_: _Concatenator = _Concatenator(0, 1, -1)
+c_: _Concatenator = _Concatenator(-1, 2, 0)

@@ -490,10 +490,10 @@ class _IndexExpression:
         return index if isinstance(index, tuple) or not self.as_tuple else (index,)
 
 
-s_ = _IndexExpression(False)
+s_: _IndexExpression = _IndexExpression(False)
 
 
-index_exp = _IndexExpression(True)
+index_exp: _IndexExpression = _IndexExpression(True)
 
 
 def ix_(*args: Any) -> tuple[Array, ...]:

@@ -59,6 +59,8 @@ class At:
 
     __slots__ = ("array",)
 
+    array: Any
+
     def __init__(self, array: Any) -> None:
         self.array = array
 
@@ -94,6 +96,9 @@ class IndexedArray:
     """
 
     __slots__ = ("array", "index")
+
+    array: Any
+    index: Any
 
     def __init__(self, array: Any, index: Any) -> None:
         self.array = array

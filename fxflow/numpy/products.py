@@ -101,7 +101,7 @@ def _matmul(
     return labelled_product("matmul", x, xs, y, ys, core, precision, preferred)
 
 
-matmul_operator = Binary(_matmul, name="matmul", doc=matmul.__doc__)
+matmul_operator: Binary[Array] = Binary(_matmul, name="matmul", doc=matmul.__doc__)
 """The operator `@`: `matmul` without options, by the fast path of operators."""
 
 

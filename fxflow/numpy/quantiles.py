@@ -11,8 +11,7 @@ percentages, and for the middle.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -265,7 +264,38 @@ _LAYOUT = """\
 """
 
 
-def _declared(name: str, unit: str, *, q: float, values: str) -> Callable[..., Array]:
+class _Quantile(Protocol):
+    """A function of probabilities or percentages."""
+
+    def __call__(
+        self,
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: bool = False,
+        *,
+        weights: Any = None,
+        out_sharding: Any = None,
+    ) -> Array: ...
+
+
+class _Median(Protocol):
+    """A function that gives the middle."""
+
+    def __call__(
+        self,
+        a: Any,
+        axis: Any = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        keepdims: bool = False,
+    ) -> Array: ...
+
+
+def _declared(name: str, unit: str, *, q: float, values: str) -> _Quantile:
     """Declares a function of probabilities.
 
     Args:
@@ -335,7 +365,7 @@ def _declared(name: str, unit: str, *, q: float, values: str) -> Callable[..., A
     return function
 
 
-def _declared_median(name: str, *, values: str) -> Callable[..., Array]:
+def _declared_median(name: str, *, values: str) -> _Median:
     """Declares a function that gives the middle; see `_declared`."""
     skip_nan = name.startswith("nan")
 
@@ -378,9 +408,9 @@ def _declared_median(name: str, *, values: str) -> Callable[..., Array]:
 _SHARES, _PERCENT = "probabilities, from 0 to 1", "percentages, from 0 to 100"
 _PLAIN, _HOLED = "[3.0, 1.0, 2.0]", "[3.0, np.nan, 1.0]"
 
-quantile = _declared("quantile", _SHARES, q=0.5, values=_PLAIN)
-nanquantile = _declared("nanquantile", _SHARES, q=0.5, values=_HOLED)
-percentile = _declared("percentile", _PERCENT, q=50.0, values=_PLAIN)
-nanpercentile = _declared("nanpercentile", _PERCENT, q=50.0, values=_HOLED)
-median = _declared_median("median", values=_PLAIN)
-nanmedian = _declared_median("nanmedian", values=_HOLED)
+quantile: _Quantile = _declared("quantile", _SHARES, q=0.5, values=_PLAIN)
+nanquantile: _Quantile = _declared("nanquantile", _SHARES, q=0.5, values=_HOLED)
+percentile: _Quantile = _declared("percentile", _PERCENT, q=50.0, values=_PLAIN)
+nanpercentile: _Quantile = _declared("nanpercentile", _PERCENT, q=50.0, values=_HOLED)
+median: _Median = _declared_median("median", values=_PLAIN)
+nanmedian: _Median = _declared_median("nanmedian", values=_HOLED)

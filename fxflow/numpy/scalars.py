@@ -49,7 +49,7 @@ class _Scalar(type):
         return f"fxflow.numpy.{cls.__name__}"
 
 
-def _scalar(d: np.dtype[Any]) -> Any:
+def _scalar(d: np.dtype[Any]) -> _Scalar:
     doc = (
         f"The dtype {d.name} (`{dtypes.short_name(d)}`); called, makes an array of "
         "it.\n"
@@ -60,34 +60,34 @@ def _scalar(d: np.dtype[Any]) -> Any:
     return _Scalar(name, (), {"dtype": d, "__doc__": doc, "__module__": __name__})
 
 
-bool_ = _scalar(dtypes.bool_)
-int2 = _scalar(dtypes.int2)
-int4 = _scalar(dtypes.int4)
-int8 = _scalar(dtypes.int8)
-int16 = _scalar(dtypes.int16)
-int32 = _scalar(dtypes.int32)
-int64 = _scalar(dtypes.int64)
-uint2 = _scalar(dtypes.uint2)
-uint4 = _scalar(dtypes.uint4)
-uint8 = _scalar(dtypes.uint8)
-uint16 = _scalar(dtypes.uint16)
-uint32 = _scalar(dtypes.uint32)
-uint64 = _scalar(dtypes.uint64)
-float4_e2m1fn = _scalar(dtypes.float4_e2m1fn)
-float8_e3m4 = _scalar(dtypes.float8_e3m4)
-float8_e4m3 = _scalar(dtypes.float8_e4m3)
-float8_e4m3b11fnuz = _scalar(dtypes.float8_e4m3b11fnuz)
-float8_e4m3fn = _scalar(dtypes.float8_e4m3fn)
-float8_e4m3fnuz = _scalar(dtypes.float8_e4m3fnuz)
-float8_e5m2 = _scalar(dtypes.float8_e5m2)
-float8_e5m2fnuz = _scalar(dtypes.float8_e5m2fnuz)
-float8_e8m0fnu = _scalar(dtypes.float8_e8m0fnu)
-float16 = _scalar(dtypes.float16)
-bfloat16 = _scalar(dtypes.bfloat16)
-float32 = _scalar(dtypes.float32)
-float64 = _scalar(dtypes.float64)
-complex64 = _scalar(dtypes.complex64)
-complex128 = _scalar(dtypes.complex128)
+bool_: _Scalar = _scalar(dtypes.bool_)
+int2: _Scalar = _scalar(dtypes.int2)
+int4: _Scalar = _scalar(dtypes.int4)
+int8: _Scalar = _scalar(dtypes.int8)
+int16: _Scalar = _scalar(dtypes.int16)
+int32: _Scalar = _scalar(dtypes.int32)
+int64: _Scalar = _scalar(dtypes.int64)
+uint2: _Scalar = _scalar(dtypes.uint2)
+uint4: _Scalar = _scalar(dtypes.uint4)
+uint8: _Scalar = _scalar(dtypes.uint8)
+uint16: _Scalar = _scalar(dtypes.uint16)
+uint32: _Scalar = _scalar(dtypes.uint32)
+uint64: _Scalar = _scalar(dtypes.uint64)
+float4_e2m1fn: _Scalar = _scalar(dtypes.float4_e2m1fn)
+float8_e3m4: _Scalar = _scalar(dtypes.float8_e3m4)
+float8_e4m3: _Scalar = _scalar(dtypes.float8_e4m3)
+float8_e4m3b11fnuz: _Scalar = _scalar(dtypes.float8_e4m3b11fnuz)
+float8_e4m3fn: _Scalar = _scalar(dtypes.float8_e4m3fn)
+float8_e4m3fnuz: _Scalar = _scalar(dtypes.float8_e4m3fnuz)
+float8_e5m2: _Scalar = _scalar(dtypes.float8_e5m2)
+float8_e5m2fnuz: _Scalar = _scalar(dtypes.float8_e5m2fnuz)
+float8_e8m0fnu: _Scalar = _scalar(dtypes.float8_e8m0fnu)
+float16: _Scalar = _scalar(dtypes.float16)
+bfloat16: _Scalar = _scalar(dtypes.bfloat16)
+float32: _Scalar = _scalar(dtypes.float32)
+float64: _Scalar = _scalar(dtypes.float64)
+complex64: _Scalar = _scalar(dtypes.complex64)
+complex128: _Scalar = _scalar(dtypes.complex128)
 
 # NumPy's abstract kinds, for `issubdtype`.
 generic = np.generic

@@ -41,6 +41,10 @@ class ufunc(Generic[R]):
     Source: `numpy.ufunc`.
     """
 
+    nargs: int
+    nin: int
+    nout: int
+
     def __init__(
         self,
         function: Callable[..., R],

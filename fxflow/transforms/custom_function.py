@@ -41,6 +41,8 @@ class CustomFunction:
       nondiff_argnames: the same by name.
     """
 
+    name: str
+
     kind = "custom"
 
     def __init__(

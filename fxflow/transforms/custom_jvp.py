@@ -54,6 +54,8 @@ class custom_jvp(CustomFunction):
     2008.
     """
 
+    symbolic_zeros: bool
+
     kind = "custom_jvp"
 
     def __init__(
@@ -183,6 +185,14 @@ class custom_jvp(CustomFunction):
 
 class UserJVPRule:
     """The user's rule as a flat one; checks what it returns."""
+
+    fixed: tuple[Any, ...]
+    jvp: Callable[..., Any]
+    name: str
+    in_tree: Any
+    out_tree: Any
+    out_avals: list[Aval]
+    symbolic_zeros: bool
 
     def __init__(
         self,

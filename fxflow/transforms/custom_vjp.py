@@ -67,6 +67,8 @@ class custom_vjp(CustomFunction):
     Source: the pullback as primitive; Griewank & Walther, Evaluating Derivatives, 2008.
     """
 
+    symbolic_zeros: bool
+
     kind = "custom_vjp"
 
     def __init__(
@@ -162,6 +164,16 @@ class custom_vjp(CustomFunction):
 
 class UserVJPRule:
     """The user's passes as flat ones; checks what they return."""
+
+    bwd: Callable[..., Any]
+    fwd: Callable[..., Any]
+    name: str
+    fixed: tuple[Any, ...]
+    positions: tuple[int, ...]
+    in_tree: Any
+    out_tree: Any
+    in_avals: list[Aval]
+    out_avals: list[Aval]
 
     def __init__(
         self,

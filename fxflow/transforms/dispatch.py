@@ -159,6 +159,7 @@ class CachedCall:
         """Calls the function, compiled for the types of the arguments."""
         if state.trace is EVAL:
             caches = self._caches
+            key: Any
             if self._plain:
                 # No call without keywords has a list there.
                 try:

@@ -28,6 +28,12 @@ class Signature:
 
     __slots__ = ("avals", "context", "labels", "static", "structure")
 
+    avals: tuple[Aval, ...]
+    labels: list[str]
+    context: Any
+    static: dict[str, Any]
+    structure: Any
+
     def __init__(
         self,
         labels: list[str],

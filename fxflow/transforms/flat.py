@@ -40,6 +40,13 @@ class FlatFunction:
         "out_tree",
     )
 
+    fun: Callable[..., Any]
+    in_tree: Any
+    name: str
+    has_aux: bool
+    keywords: bool
+    count: int
+
     def __init__(
         self,
         fun: Callable[..., Any],

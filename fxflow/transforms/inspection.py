@@ -36,6 +36,11 @@ class FunctionGraph:
 
     __slots__ = ("consts", "graph", "in_tree", "out_tree")
 
+    consts: list[Any]
+    graph: Graph
+    in_tree: Any
+    out_tree: Any
+
     def __init__(
         self, graph: Graph, consts: Sequence[Any], in_tree: Any, out_tree: Any
     ) -> None:
@@ -178,6 +183,8 @@ class named_scope(ContextDecorator):
       >>> with named_scope("attention"):
       ...     pass
     """
+
+    name: str
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):

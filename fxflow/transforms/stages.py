@@ -79,6 +79,19 @@ class Traced:
         "reads_mesh",
     )
 
+    in_shardings: tuple[Any, ...]
+    out_shardings: tuple[Any, ...]
+    reads_mesh: bool
+    consts: list[Any]
+    graph: Graph
+    in_tree: Any
+    name: str
+    out_tree: Any
+    donated: tuple[bool, ...]
+    labels: list[str]
+    keep_unused: bool
+    options: Mapping[str, Any] | None
+
     def __init__(
         self,
         graph: Graph,
@@ -203,6 +216,10 @@ class Lowered:
         "program",
         "traced",
     )
+
+    traced: Traced
+    kept: list[int]
+    program: LoweredProgram
 
     def __init__(
         self,
@@ -329,6 +346,9 @@ class Compiled:
     """A compiled program, called like the function it came from."""
 
     __slots__ = ("constants", "lowered", "program")
+
+    lowered: Lowered
+    program: Program
 
     def __init__(self, lowered: Lowered, program: Program) -> None:
         self.lowered, self.program = lowered, program

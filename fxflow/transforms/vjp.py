@@ -39,6 +39,8 @@ class VJPFunction:
         "name",
     )
 
+    name: str
+
     def __init__(
         self,
         lin: Linearized,

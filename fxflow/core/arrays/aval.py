@@ -190,6 +190,9 @@ class ShapeDtypeStruct:
 
     __slots__ = ("aval", "sharding")
 
+    sharding: Any
+    aval: Aval
+
     def __init__(
         self,
         shape: Any,

@@ -144,27 +144,27 @@ def _named(name: str) -> np.dtype[Any]:
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
-bool_ = _named("bool")
+bool_: np.dtype[Any] = _named("bool")
 int2, int4, int8, int16, int32, int64 = map(
     _named, ("int2", "int4", "int8", "int16", "int32", "int64")
 )
 uint2, uint4, uint8, uint16, uint32, uint64 = map(
     _named, ("uint2", "uint4", "uint8", "uint16", "uint32", "uint64")
 )
-float4_e2m1fn = _named("float4_e2m1fn")
-float8_e3m4 = _named("float8_e3m4")
-float8_e4m3 = _named("float8_e4m3")
-float8_e4m3b11fnuz = _named("float8_e4m3b11fnuz")
-float8_e4m3fn = _named("float8_e4m3fn")
-float8_e4m3fnuz = _named("float8_e4m3fnuz")
-float8_e5m2 = _named("float8_e5m2")
-float8_e5m2fnuz = _named("float8_e5m2fnuz")
-float8_e8m0fnu = _named("float8_e8m0fnu")
+float4_e2m1fn: np.dtype[Any] = _named("float4_e2m1fn")
+float8_e3m4: np.dtype[Any] = _named("float8_e3m4")
+float8_e4m3: np.dtype[Any] = _named("float8_e4m3")
+float8_e4m3b11fnuz: np.dtype[Any] = _named("float8_e4m3b11fnuz")
+float8_e4m3fn: np.dtype[Any] = _named("float8_e4m3fn")
+float8_e4m3fnuz: np.dtype[Any] = _named("float8_e4m3fnuz")
+float8_e5m2: np.dtype[Any] = _named("float8_e5m2")
+float8_e5m2fnuz: np.dtype[Any] = _named("float8_e5m2fnuz")
+float8_e8m0fnu: np.dtype[Any] = _named("float8_e8m0fnu")
 float16, bfloat16, float32, float64 = map(
     _named, ("float16", "bfloat16", "float32", "float64")
 )
 complex64, complex128 = _named("complex64"), _named("complex128")
-key_fry = KeyDtype("threefry2x32")
+key_fry: KeyDtype = KeyDtype("threefry2x32")
 
 # Of the tangents of integers, which carry no information: a dtype of zero bytes.
 float0: np.dtype[Any] = np.dtype([("float0", np.void, 0)])

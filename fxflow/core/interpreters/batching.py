@@ -22,11 +22,13 @@ class BatchTracer(Tracer):
 
     __slots__ = ("value",)
 
+    value: Any
+
     def __init__(self, trace: BatchTrace, value: Any) -> None:
         self._trace = trace
         self.value = value
         aval = typeof(value)
-        self.aval = Aval(aval.shape[1:], aval.dtype, aval.weak_type, aval.vma)
+        self.aval: Aval = Aval(aval.shape[1:], aval.dtype, aval.weak_type, aval.vma)
 
     def origin(self) -> str:
         """Says where the value comes from."""
@@ -47,6 +49,11 @@ class BatchTrace(Trace):
     """
 
     __slots__ = ("axis_name", "parent", "size", "spmd")
+
+    axis_name: Any
+    parent: Trace
+    size: int
+    spmd: tuple[Any, ...]
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from fxflow.core.arrays import typeof
+from fxflow.core.arrays import Aval, typeof
 from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Primitive, Zero
@@ -27,12 +27,14 @@ class DualTracer(Tracer):
 
     __slots__ = ("primal", "tangent")
     transformation: ClassVar[str]
+    primal: Any
+    tangent: Any
 
     def __init__(self, trace: Trace, primal: Any, tangent: Any) -> None:
         self._trace = trace
         self.primal = primal
         self.tangent = tangent
-        self.aval = typeof(primal)
+        self.aval: Aval = typeof(primal)
 
     def origin(self) -> str:
         """Says where the value comes from."""
@@ -57,6 +59,8 @@ class JVPTrace(Trace):
     """
 
     __slots__ = ("parent",)
+
+    parent: Trace
 
     def __init__(self, parent: Trace) -> None:
         self.parent = parent

@@ -32,7 +32,7 @@ class TangentTracer(Tracer):
     def __init__(self, trace: Tape, var: Var) -> None:
         self._trace = trace
         self._var = var
-        self.aval = var.aval
+        self.aval: Aval = var.aval
 
 
 class Tape(Trace):
@@ -44,6 +44,8 @@ class Tape(Trace):
     """
 
     __slots__ = ("nodes", "parent")
+
+    parent: Trace
 
     def __init__(self, parent: Trace) -> None:
         self.parent = parent
@@ -116,6 +118,9 @@ class LinearizeTrace(Trace):
     """Runs values in the parent and records their tangents on a tape."""
 
     __slots__ = ("parent", "tape")
+
+    parent: Trace
+    tape: Tape
 
     def __init__(self, parent: Trace) -> None:
         self.parent = parent
@@ -191,6 +196,11 @@ class Linearized:
 
     __slots__ = ("inputs", "nodes", "outs", "tangents")
 
+    inputs: list[Var]
+    nodes: list[Node]
+    outs: list[Any]
+    tangents: list[Any]
+
     def __init__(
         self, outs: list[Any], tangents: list[Any], inputs: list[Var], nodes: list[Node]
     ) -> None:
@@ -249,6 +259,11 @@ class LinearGraphs:
     """
 
     __slots__ = ("has_tangent", "primal", "residual_inputs", "tangent")
+
+    primal: Graph
+    tangent: Graph
+    has_tangent: list[bool]
+    residual_inputs: list[int | None]
 
     def __init__(
         self,

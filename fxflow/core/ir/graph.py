@@ -16,6 +16,7 @@ import numpy as np
 
 from fxflow.core import source
 from fxflow.core.arrays import Aval, put_host
+from fxflow.core.source import Source
 from fxflow.errors import GraphError
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class Var:
     """An edge: a typed value that one node (or the caller) makes."""
 
     __slots__ = ("aval",)
+
+    aval: Aval
 
     def __init__(self, aval: Aval) -> None:
         self.aval = aval
@@ -45,6 +48,8 @@ class Literal:
     __slots__ = ("_array", "aval", "value")
 
     _array: Any
+    aval: Aval
+    value: Any
 
     def __init__(self, value: Any, aval: Aval) -> None:
         self.value, self.aval = value, aval
@@ -79,13 +84,20 @@ class Node:
 
     __slots__ = ("inputs", "outputs", "params", "primitive", "scope", "source")
 
+    primitive: Primitive
+    inputs: Sequence[Any]
+    outputs: Sequence[Var]
+    params: dict[str, Any]
+    source: Source | None
+    scope: tuple[str, ...]
+
     def __init__(
         self,
         primitive: Primitive,
         inputs: Sequence[Any],
         outputs: Sequence[Var],
         params: dict[str, Any],
-        source: source.Source | None = None,
+        source: Source | None = None,
         scope: tuple[str, ...] = (),
     ) -> None:
         self.primitive = primitive
@@ -120,6 +132,12 @@ class Graph:
     """
 
     __slots__ = ("inputs", "memo", "name", "nodes", "num_consts", "outputs")
+
+    inputs: list[Var]
+    nodes: list[Node]
+    outputs: list[Atom]
+    name: str
+    num_consts: int
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from fxflow.core.arrays import Aval, dtypes, typeof
 from fxflow.core.ir import arith
@@ -28,7 +28,7 @@ class HigherOrder(MultipleResults):
     Subclasses write `batch_over` in place of `batch` and `batch_named`.
     """
 
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
     types_inside = True
 
     def effects(self, **params: Any) -> frozenset[Any]:

@@ -32,6 +32,8 @@ class Zero:
 
     __slots__ = ("aval",)
 
+    aval: Aval
+
     def __init__(self, aval: Aval) -> None:
         self.aval = aval
 

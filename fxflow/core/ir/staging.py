@@ -36,7 +36,7 @@ class GraphTracer(Tracer):
     def __init__(self, trace: GraphTrace, var: Var) -> None:
         self._trace = trace
         self._var = var
-        self.aval = var.aval
+        self.aval: Aval = var.aval
 
     def origin(self) -> str:
         """Names the argument, or the line that made the value."""
@@ -52,6 +52,10 @@ class GraphTrace(Trace):
     """
 
     __slots__ = ("arguments", "consts", "final", "name", "nodes", "open")
+
+    name: str
+    final: bool
+    open: bool
 
     def __init__(self, name: str = "graph", *, final: bool = False) -> None:
         self.name = name

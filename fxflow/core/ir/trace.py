@@ -74,7 +74,7 @@ class State(threading.local):
     scope: tuple[str, ...] = ()
 
 
-state = State()
+state: State = State()
 
 
 def under(trace: Trace, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -46,6 +46,10 @@ class Body:
 
     __slots__ = ("consts", "graph", "out_tree")
 
+    consts: list[Any]
+    graph: Graph
+    out_tree: Any
+
     def __init__(self, graph: Graph, consts: list[Any], out_tree: Any) -> None:
         self.graph, self.consts, self.out_tree = graph, consts, out_tree
 

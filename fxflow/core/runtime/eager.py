@@ -239,7 +239,7 @@ class _HostTypes(Cache[tuple[ArrayType, Shape], ArrayType | None]):
         return self.keep(key, type_on(aval, source.placement, source.committed))
 
 
-host_types = _HostTypes("types of host data")
+host_types: _HostTypes = _HostTypes("types of host data")
 
 
 def _primitive_plan(
@@ -340,7 +340,7 @@ class _Quiet(threading.local):
         self.run = context.run
 
 
-quiet = _Quiet()
+quiet: _Quiet = _Quiet()
 
 
 def host_plan(

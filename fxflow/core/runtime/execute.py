@@ -51,6 +51,13 @@ class Program:
         "text",
     )
 
+    executable: Executable
+    placements: tuple[Any, ...]
+    out_types: tuple[ArrayType, ...]
+    text: str
+    calls_python: bool
+    run: Callable[[list[Any]], list[Array]]
+
     def __init__(
         self,
         executable: Executable,
@@ -225,6 +232,9 @@ class LoweredProgram:
         "placement",
         "text",
     )
+
+    placement: Any
+    text: str
 
     def __init__(
         self,

@@ -62,6 +62,11 @@ class Module:
         "spans_processes",
     )
 
+    platform: str
+    ordered: bool
+    devices: tuple[Any, ...]
+    spans_processes: bool
+
     def __init__(
         self, platform: str, ordered: bool = False, devices: Sequence[Any] = ()
     ) -> None:
@@ -194,6 +199,10 @@ class Context:
         "scope",
         "shardings",
     )
+
+    module: Module
+    scope: str
+    loc: str
 
     def __init__(self, module: Module, counter: list[int], scope: str = "") -> None:
         self.module = module

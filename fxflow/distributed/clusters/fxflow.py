@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from fxflow.distributed.clusters.base import Cluster, Membership
 
 
@@ -13,7 +15,7 @@ class Environment(Cluster):
     """
 
     name = "fxflow"
-    variables = (
+    variables: ClassVar[tuple[str, ...]] = (
         "FXFLOW_COORDINATOR_ADDRESS",
         "FXFLOW_NUM_PROCESSES",
         "FXFLOW_PROCESS_ID",

@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from fxflow.distributed.clusters.base import Cluster, Membership
 from fxflow.errors import DistributedError
@@ -27,7 +28,10 @@ class Kubernetes(Cluster):
     """
 
     name = "kubernetes"
-    variables = ("KUBERNETES_SERVICE_HOST", "JOB_COMPLETION_INDEX")
+    variables: ClassVar[tuple[str, ...]] = (
+        "KUBERNETES_SERVICE_HOST",
+        "JOB_COMPLETION_INDEX",
+    )
 
     def __init__(
         self, environment: Mapping[str, str], account: Path = _ACCOUNT

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
+from typing import ClassVar
 
 from fxflow.distributed.clusters.base import Cluster, Membership, job_port
 from fxflow.errors import DistributedError
@@ -19,7 +20,10 @@ class OpenMPI(Cluster):
     """
 
     name = "openmpi"
-    variables = ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
+    variables: ClassVar[tuple[str, ...]] = (
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_RANK",
+    )
 
     def membership(self) -> Membership:
         """Returns the membership of this rank."""

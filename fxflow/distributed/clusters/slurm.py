@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
 from fxflow.distributed.clusters.base import Cluster, Membership, job_port
 from fxflow.errors import DistributedError
@@ -28,7 +29,11 @@ class Slurm(Cluster):
     """``SLURM_JOB_ID``, ``SLURM_STEP_NODELIST``, ``SLURM_NTASKS``, ``SLURM_PROCID``."""
 
     name = "slurm"
-    variables = ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_PROCID")
+    variables: ClassVar[tuple[str, ...]] = (
+        "SLURM_JOB_ID",
+        "SLURM_STEP_NODELIST",
+        "SLURM_PROCID",
+    )
 
     def membership(self) -> Membership:
         """Returns the membership of this task; task 0 runs on the first node."""

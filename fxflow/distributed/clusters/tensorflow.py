@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import ClassVar
 
 from fxflow.distributed.clusters.base import Cluster, Membership
 from fxflow.errors import DistributedError
@@ -15,7 +16,7 @@ class TFConfig(Cluster):
     """``TF_CONFIG``: ``{"cluster": {"worker": ["host:port", …]}, "task": {…}}``."""
 
     name = "tf_config"
-    variables = ("TF_CONFIG",)
+    variables: ClassVar[tuple[str, ...]] = ("TF_CONFIG",)
 
     def membership(self) -> Membership:
         """Returns the membership of this task; the chief is process 0, then workers."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from fxflow.distributed.clusters.base import Cluster, Membership
 
 
@@ -9,7 +11,12 @@ class Torchrun(Cluster):
     """``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``, ``MASTER_PORT``, ``LOCAL_RANK``."""
 
     name = "torchrun"
-    variables = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    variables: ClassVar[tuple[str, ...]] = (
+        "RANK",
+        "WORLD_SIZE",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+    )
 
     def membership(self) -> Membership:
         """Returns the membership of this rank."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from fxflow.devices import plugins
 from fxflow.distributed.clusters.base import Cluster, Membership
@@ -26,7 +27,7 @@ class GkeTPU(Cluster):
     """
 
     name = "gke_tpu"
-    variables = ("TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID")
+    variables: ClassVar[tuple[str, ...]] = ("TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID")
 
     def membership(self) -> Membership:
         """Returns the membership of this worker."""
@@ -70,7 +71,7 @@ class GceTPU(Cluster):
     """
 
     name = "gce_tpu"
-    variables = ("the metadata server of a TPU VM",)
+    variables: ClassVar[tuple[str, ...]] = ("the metadata server of a TPU VM",)
 
     def __init__(
         self,

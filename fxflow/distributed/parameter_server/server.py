@@ -140,6 +140,8 @@ class ParameterServer:
     and with its own part of the batch.
     """
 
+    axis_name: Any
+
     def __init__(
         self,
         loss_fn: Callable[..., Any],

@@ -30,6 +30,9 @@ class Sharded:
 
     __slots__ = ("flat", "shape")
 
+    flat: Any
+    shape: tuple[int, ...]
+
     def __init__(self, flat: Any, shape: tuple[int, ...]) -> None:
         self.flat, self.shape = flat, shape
 

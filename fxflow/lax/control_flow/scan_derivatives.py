@@ -95,6 +95,11 @@ class LinearScan:
       has_tangent: which results have a tangent.
     """
 
+    has_tangent: list[bool]
+    invariant: Graph
+    primal: Graph
+    tangent: Graph
+
     def __init__(
         self,
         graph: Graph,

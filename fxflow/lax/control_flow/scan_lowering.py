@@ -17,6 +17,19 @@ from fxflow.core.runtime.lowering import Context
 class ScanLowering:
     """Writes one scan."""
 
+    ctx: Context
+    graph: Graph
+    length: int
+    reverse: bool
+    carry: list[str]
+    consts: list[str]
+    xs: list[str]
+    carry_avals: list[Aval]
+    x_avals: list[Aval]
+    y_avals: list[Aval]
+    counter: Aval
+    copies: int
+
     def __init__(
         self,
         ctx: Context,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class ScatterApply(Primitive):
         "an index may come several times; gather the elements, apply the function "
         "and scatter the results instead"
     )
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def abstract(
         self, x: Aval, indices: Aval, *, update_shape: Shape, **params: Any

@@ -81,6 +81,11 @@ class Window:
 
     __slots__ = ("batching", "index_map", "kept", "offsets", "sizes")
 
+    index_map: tuple[int, ...]
+    sizes: Shape
+    batching: tuple[tuple[Any, ...], ...]
+    kept: list[int]
+
     def __init__(self, sizes: Shape, numbers: DimensionNumbers) -> None:
         _, _, self.index_map, *batching = numbers.axes
         self.sizes = sizes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class Eig(MultipleResults):
     """
 
     name = "eig"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def abstract(self, x: Aval, *, left: bool, right: bool) -> list[Aval]:
         """Complex vectors and matrices."""

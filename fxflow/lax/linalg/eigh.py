@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class Eigh(MultipleResults):
     """
 
     name = "eigh"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def abstract(self, x: Aval, *, lower: bool) -> list[Aval]:
         """Matrices, and real vectors."""

@@ -6,7 +6,7 @@ The reflectors that lead to it are returned packed, as LAPACK does:
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from fxflow.lax.linalg.library import (
 class Condensed(MultipleResults):
     """Square matrices to packed ones and some vectors: Hessenberg or tridiagonal."""
 
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
     nondifferentiable = "the reflectors are not determined by the matrix"
 
     def each(self, x: Any, outs: list[Any], name: str, **options: Any) -> list[Any]:

@@ -6,7 +6,7 @@ matrix, τ is its factor. Q is the product H₁ H₂ … of those in a matrix's 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Geqrf(MultipleResults):
     """Householder reflectors and R in one matrix, and their factors. LAPACK geqrf."""
 
     name = "geqrf"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
     nondifferentiable = _WHOLE
 
     def abstract(self, x: Aval) -> list[Aval]:
@@ -117,7 +117,7 @@ class HouseholderProduct(Primitive):
     """First columns of a product of Householder reflectors. LAPACK orgqr, ungqr."""
 
     name = "householder_product"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
     nondifferentiable = _WHOLE
 
     def abstract(self, a: Aval, taus: Aval) -> Aval:
@@ -179,7 +179,7 @@ class Ormqr(Primitive):
     """
 
     name = "ormqr"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
     nondifferentiable = (
         "multiply with lax.linalg.qr's Q instead, which can be differentiated"
     )
@@ -286,7 +286,7 @@ class Geqp3(MultipleResults):
     """
 
     name = "geqp3"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
     nondifferentiable = "differentiate lax.linalg.qr(pivoting=True)"
 
     def abstract(self, x: Aval) -> list[Aval]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class Qr(MultipleResults):
     """
 
     name = "qr"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def abstract(self, x: Aval, *, full_matrices: bool) -> list[Aval]:
         """Q [m, k] and R [k, n], with k = m or min(m, n)."""
@@ -139,7 +139,7 @@ class PivotedQr(MultipleResults):
     """
 
     name = "pivoted_qr"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def abstract(self, x: Aval, *, full_matrices: bool) -> list[Aval]:
         """Q [m, k], R [k, n] and p [n], with k = m or min(m, n)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Schur(MultipleResults):
     """
 
     name = "schur"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
     nondifferentiable = (
         "T and Z are not determined by the matrix: signs and the order of eigenvalues "
         "are free; use the derivative of what is computed from them instead"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class Svd(MultipleResults):
     """
 
     name = "svd"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def abstract(self, x: Aval, *, full_matrices: bool, compute_uv: bool) -> list[Aval]:
         """Vectors of min(m, n) singular values, and matrices."""

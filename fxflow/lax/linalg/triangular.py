@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class Cholesky(Primitive):
     """
 
     name = "cholesky"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def abstract(self, x: Aval) -> Aval:
         """The type of x."""
@@ -135,7 +135,7 @@ class TriangularSolve(Primitive):
     """
 
     name = "triangular_solve"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def abstract(self, a: Aval, b: Aval, **params: Any) -> Aval:
         """The type of b."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -115,7 +115,7 @@ class TridiagonalSolve(Primitive):
     """
 
     name = "tridiagonal_solve"
-    host_kinds = frozenset()
+    host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def abstract(self, dl: Aval, d: Aval, du: Aval, b: Aval) -> Aval:
         """The type of b."""

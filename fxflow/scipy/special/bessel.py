@@ -49,7 +49,7 @@ def _declared(name: str, order: int) -> Callable[[Any], Array]:
     return library()(function)
 
 
-i0 = _declared("i0", 0)
-i0e = _declared("i0e", 0)
-i1 = _declared("i1", 1)
-i1e = _declared("i1e", 1)
+i0: Callable[[Any], Array] = _declared("i0", 0)
+i0e: Callable[[Any], Array] = _declared("i0e", 0)
+i1: Callable[[Any], Array] = _declared("i1", 1)
+i1e: Callable[[Any], Array] = _declared("i1e", 1)
