@@ -5,7 +5,18 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_MODULES = ("fft", "linalg", "optimize", "sparse", "special", "stats")
+_MODULES = (
+    "cluster",
+    "fft",
+    "integrate",
+    "interpolate",
+    "linalg",
+    "ndimage",
+    "optimize",
+    "sparse",
+    "special",
+    "stats",
+)
 
 
 def __getattr__(name: str) -> Any:

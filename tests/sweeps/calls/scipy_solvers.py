@@ -1,8 +1,18 @@
-"""Calls of `fxflow.scipy.fft`, `.optimize` and `.sparse.linalg`."""
+"""Calls of the smaller modules of `fxflow.scipy`."""
 
 from __future__ import annotations
 
-from tests.sweeps.catalogue import A, each, floating, like, positive_definite
+from tests.sweeps.catalogue import (
+    A,
+    ascending,
+    call,
+    each,
+    floating,
+    like,
+    made,
+    positive_definite,
+    real,
+)
 
 EXEMPT = {"scipy.optimize.minimize": "takes a function"}
 
@@ -22,4 +32,12 @@ CALLS = [
         tol=1e-12,
         differentiable=False,
     ),
+    call(
+        "scipy.ndimage.map_coordinates",
+        A(3, 4, kinds="iufc"),
+        [made(lambda rng, s: rng.uniform(0.1, 1.9, s), 5)] * 2,
+        1,
+    ),
+    call("scipy.integrate.trapezoid", A(3, 5), ascending(5)),
+    call("scipy.cluster.vq.vq", real(5, 2), real(3, 2)),
 ]

@@ -1,0 +1,61 @@
+"""Interpolation on grids, beside SciPy's."""
+
+import numpy as np
+import pytest
+import scipy.interpolate
+
+import fxflow
+from fxflow.errors import ArgumentError, ShapeError
+from fxflow.scipy.interpolate import RegularGridInterpolator
+
+RNG = np.random.default_rng(0)
+GRID = np.array([0.0, 1, 3]), np.array([-1.0, 0.5, 2, 2.5])
+VALUES = RNG.normal(size=(3, 4, 2))
+POINTS = RNG.uniform(-0.5, 3.2, (30, 2))
+
+
+@pytest.mark.parametrize("method", ["linear", "nearest"])
+@pytest.mark.parametrize("fill", [None, 7.0, np.nan])
+def test_values(method: str, fill: float | None) -> None:
+    with fxflow.config.override(x64=True):
+        for values in (VALUES, VALUES[..., 0]):
+            ours = RegularGridInterpolator(GRID, values, method, False, fill)
+            theirs = scipy.interpolate.RegularGridInterpolator(
+                GRID, values, method, False, fill
+            )
+            want = theirs(POINTS)
+            np.testing.assert_allclose(ours(POINTS), want, 1e-10)
+            np.testing.assert_allclose(ours(tuple(POINTS.T)), want, 1e-10)
+            np.testing.assert_allclose(fxflow.jit(ours)(POINTS), want, 1e-10)
+            np.testing.assert_allclose(ours(POINTS[3]), theirs(POINTS[3]), 1e-10)
+            knots = np.array([[0, -1], [1, 0.5], [3, 2.5]])
+            np.testing.assert_allclose(ours(knots), theirs(knots), 1e-10)
+        line = RegularGridInterpolator((GRID[1],), VALUES[0, :, 0])
+        want = np.interp(POINTS[:5, 0] / 2, GRID[1], VALUES[0, :, 0])
+        np.testing.assert_allclose(line(POINTS[:5, 0] / 2), want, 1e-10)
+        assert np.isnan(ours(np.array([[np.nan, 0.0]]))).all()
+
+
+def test_derivatives_and_trees() -> None:
+    with fxflow.config.override(x64=True):
+        f = RegularGridInterpolator(GRID, VALUES[..., 0])
+        x = np.array([0.3, 0.1])
+        slope = fxflow.grad(lambda x: f(x)[0])(x)
+        h = 1e-6
+        for k in range(2):
+            step = np.eye(2)[k] * h
+            want = (float(f(x + step)[0]) - float(f(x - step)[0])) / (2 * h)
+            assert float(slope[k]) == pytest.approx(want, 1e-6)
+        total = fxflow.jit(fxflow.grad(lambda f: f(x)[0]))(f)
+        assert float(total.values.sum()) == pytest.approx(1)
+
+
+def test_mistakes() -> None:
+    with pytest.raises(ArgumentError):
+        RegularGridInterpolator(GRID, VALUES, "cubic")
+    with pytest.raises(ArgumentError, match="bounds_error"):
+        RegularGridInterpolator(GRID, VALUES, bounds_error=True)
+    with pytest.raises(ShapeError):
+        RegularGridInterpolator(GRID, VALUES[:2])
+    with pytest.raises(ShapeError):
+        RegularGridInterpolator(GRID, VALUES)(np.zeros((4, 3)))
