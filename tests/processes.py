@@ -17,7 +17,7 @@ def check_two_processes(module: str, devices: int = 2) -> None:
       module: name of the module.
       devices: how many CPU devices each process has.
     """
-    launch = [sys.executable, "-m", "fxflow.distributed.launch", "-n", "2"]
+    launch = [sys.executable, "-m", "fxflow", "launch", "-n", "2"]
     launch += ["--devices-per-process", str(devices), "--no-color", "--timeout", "90"]
     env = {k: v for k, v in os.environ.items() if k != "FXFLOW_NUM_CPU_DEVICES"}
     found = subprocess.run(

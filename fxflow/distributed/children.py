@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,12 +36,20 @@ _NOISE = re.compile(
     rb"Expected number of connected peer ranks is : "
 )
 _LEFT_OVER = re.compile(rb"[\d\s]*")
+#: Bytes of a child's output that are read at once.
+_PIECE = 1 << 16
+#: Erases a terminal's line from the cursor on.
+_ERASE = "\033[K"
 #: Seconds after such a line in which one of numbers alone belongs to it.
 _AFTER = 0.05
 
 
 class Output:
-    """Writes lines of several children, whole and marked.
+    """Writes what several children say: whole lines, marked, and one that is live.
+
+    A line that its child overwrites, as a progress bar does, is shown as it changes, at
+    the bottom of the terminal, for one child at a time. The others' are held until that
+    child has ended its own; each of them writes its last state.
 
     Args:
       colour: whether marks are coloured.
@@ -53,6 +62,8 @@ class Output:
         self._colour = colour
         self.ending = False
         self._lock = threading.Lock()
+        #: The live line: its stream, its mark, and its text.
+        self._live: tuple[TextIO, str, str] | None = None
 
     def mark(self, number: int) -> str:
         """Returns what stands before a child's lines."""
@@ -61,11 +72,90 @@ class Output:
         return f"\033[{_COLOURS[number % len(_COLOURS)]}m[{number}]\033[0m "
 
     def write(self, stream: TextIO, mark: str, line: bytes) -> None:
-        """Writes one line."""
+        """Writes one line, above the live one."""
         text = mark + line.decode(errors="replace").rstrip("\r\n") + "\n"
         with self._lock, contextlib.suppress(OSError, ValueError):
-            stream.write(text)
+            again = ""
+            if self._live is not None:
+                other, whose, shown = self._live
+                before = f"\r{_ERASE}" if other.isatty() else "\r"
+                if (other, whose) == (stream, mark):
+                    text = before + text
+                    self._live = None
+                elif not _meet(stream, other):
+                    pass
+                elif other.isatty():
+                    text, again = before + text, shown
+                elif shown:
+                    # What a file has cannot be taken back.
+                    text = "\n" + text
+                    self._live = (other, whose, "")
+            stream.write(text + again)
             stream.flush()
+
+    def show(self, stream: TextIO, mark: str, line: bytes) -> None:
+        """Writes what a line is at the moment, if no other child's is live."""
+        text = line.decode(errors="ignore")
+        with self._lock, contextlib.suppress(OSError, ValueError):
+            live = self._live
+            if self.ending or (live is not None and live[:2] != (stream, mark)):
+                return
+            before = "\r"
+            if stream.isatty():
+                before += _ERASE
+                if "\033" not in text:
+                    # One that wraps could not be overwritten.
+                    room = shutil.get_terminal_size().columns - len(mark) - 1
+                    text = text[: max(room, 8)]
+            shown = f"{before}{mark}{text}"
+            if live is None or live[2] != shown:
+                self._live = (stream, mark, shown)
+                stream.write(shown)
+                stream.flush()
+
+
+def _meet(one: TextIO, other: TextIO) -> bool:
+    """Returns whether what is written to two streams goes to one place."""
+    if one is other:
+        return True
+    try:
+        return os.path.sameopenfile(one.fileno(), other.fileno())
+    except (OSError, ValueError):  # no files, as in tests
+        return False
+
+
+class Lines:
+    """Finds the lines in what a child writes, and what its last one is at the moment.
+
+    Of a line that was overwritten after a carriage return, the last state counts.
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def ended(self, piece: bytes) -> list[bytes]:
+        """Returns the lines that end in the next piece."""
+        *lines, rest = (self._rest + piece).split(b"\n")
+        # The carriage return stays: it says that the line is one that changes.
+        if b"\r" in rest:
+            rest = b"\r" + self._last(rest) + (b"\r" if rest.endswith(b"\r") else b"")
+        self._rest = rest
+        return [self._last(line) + b"\n" for line in lines]
+
+    @property
+    def live(self) -> bytes:
+        """What the last line is, if it is one that changes; else nothing."""
+        return self._last(self._rest) if b"\r" in self._rest else b""
+
+    @property
+    def rest(self) -> bytes:
+        """The last line, which did not end."""
+        return self._last(self._rest)
+
+    @staticmethod
+    def _last(line: bytes) -> bytes:
+        states = [state for state in line.split(b"\r") if state]
+        return states[-1] if states else b""
 
 
 class Farewell:
@@ -185,17 +275,28 @@ class Child:
         with pipe:
             noisy = -_AFTER
             farewell = Farewell()
-            for line in pipe:
+            lines = Lines()
+
+            def write(line: bytes) -> None:
+                nonlocal noisy
                 if output.ending:
                     for kept in farewell.kept(line):
                         output.write(stream, mark, kept)
-                    continue
+                    return
                 now = time.monotonic()
                 if _NOISE.search(line):
                     noisy = now
                     line = _NOISE.sub(b"", line)
                 if now - noisy > _AFTER or not _LEFT_OVER.fullmatch(line):
                     output.write(stream, mark, line)
+
+            while piece := pipe.read1(_PIECE):
+                for line in lines.ended(piece):
+                    write(line)
+                if lines.live:
+                    output.show(stream, mark, lines.live)
+            if lines.rest:
+                write(lines.rest)
             for kept in farewell.rest():
                 output.write(stream, mark, kept)
 

@@ -25,7 +25,6 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, NoReturn
 
-from fxflow.distributed import standalone
 from fxflow.distributed.children import Child, Output, status_of
 from fxflow.distributed.coordinator import Coordinator, Server
 from fxflow.distributed.membership import Membership
@@ -470,40 +469,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _Launcher(server, slots, _command(options), environment, options).run()
     finally:
         server.stop()
-
-
-def _exit(status: int) -> NoReturn:
-    """Ends the process without waiting for threads that wait in the runtime."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
-
-
-_COMMANDS = {"launch": main, "coordinator": standalone.main}
-
-
-def console(argv: Sequence[str] | None = None) -> int:
-    """Runs the ``fxflow`` command: ``fxflow launch`` or ``fxflow coordinator``.
-
-    Args:
-      argv: the arguments; None is the command line's.
-
-    Returns:
-      The exit status, if it is neither; these end the process.
-    """
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments and arguments[0] in _COMMANDS:
-        _exit(_COMMANDS[arguments[0]](arguments[1:]))
-    asked = arguments[:1] in (["-h"], ["--help"])
-    print(
-        "usage: fxflow launch [options] program [arguments]\n"
-        "       fxflow coordinator [options]\n"
-        "       fxflow launch --help\n"
-        "       fxflow coordinator --help",
-        file=sys.stdout if asked else sys.stderr,
-    )
-    return 0 if asked else 2
-
-
-if __name__ == "__main__":
-    _exit(main())

@@ -185,10 +185,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         _log(str(error))
         well = False
     return 0 if well else 1
-
-
-if __name__ == "__main__":
-    status: int = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)  # without waiting for threads that wait in the runtime

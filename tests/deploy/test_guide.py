@@ -170,7 +170,7 @@ def test_output_is_as_shown(name: str) -> None:
     program = f"examples/multi_host/{name}.py"
     options = ["-n", "2", "--devices-per-process", "2"]
     shown = shown_after(" ".join(["fxflow launch", *options, program]))
-    done = run([sys.executable, "-m", "fxflow.distributed.launch", *options, program])
+    done = run([sys.executable, "-m", "fxflow", "launch", *options, program])
     assert done.returncode == 0, done.stderr
 
     def rounded(lines: list[str]) -> list[str]:
@@ -188,6 +188,6 @@ def test_elastic_part() -> None:
         w for w in commands() if "--elastic" in w and "--checkpoints" not in w
     )
     words = [w if w != "3000" else "60" for w in command[2:]]
-    done = run([sys.executable, "-m", "fxflow.distributed.launch", *words])
+    done = run([sys.executable, "-m", "fxflow", "launch", *words])
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("done: 60 steps") == 3

@@ -146,7 +146,8 @@ def launch(start: Callable[..., Run]) -> Callable[..., Run]:
         return start(
             sys.executable,
             "-m",
-            "fxflow.distributed.launch",
+            "fxflow",
+            "launch",
             *arguments,
             **environment,
         )

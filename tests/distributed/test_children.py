@@ -1,4 +1,5 @@
 import io
+import shutil
 import signal
 import sys
 import time
@@ -6,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fxflow.distributed.children import Child, Farewell, Output, status_of
+from fxflow.distributed.children import Child, Farewell, Lines, Output, status_of
 
 
 @pytest.fixture
@@ -115,3 +116,64 @@ def test_how_processes_are_ended_is_not_written(said: bytes, written: bytes) -> 
     farewell = Farewell()
     lines = [kept for line in io.BytesIO(said) for kept in farewell.kept(line)]
     assert b"".join([*lines, *farewell.rest()]) == written
+
+
+@pytest.mark.parametrize(
+    ("pieces", "ended", "live"),
+    [
+        ([b"a\nb"], [b"a\n"], b""),
+        ([b"a", b"b\n"], [b"ab\n"], b""),
+        ([b"a\r\n"], [b"a\n"], b""),
+        ([b"\n\n"], [b"\n", b"\n"], b""),
+        ([b"10%\r20%\r"], [], b"20%"),  # the return after
+        ([b"\r10%", b"\r20%"], [], b"20%"),  # the return before
+        ([b"\r10%", b"0", b"\r"], [], b"10%0"),
+        ([b"10%\r", b"20%", b"\r30%\n", b"on"], [b"30%\n"], b""),
+        ([b"\r10%", b"\r   \rsaid\n", b"\r20%"], [b"said\n"], b"20%"),  # as tqdm does
+    ],
+)
+def test_lines(pieces: list[bytes], ended: list[bytes], live: bytes) -> None:
+    lines = Lines()
+    assert [line for piece in pieces for line in lines.ended(piece)] == ended
+    assert lines.live == live
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_live_line_on_a_terminal() -> None:
+    output, stream = Output(False), Terminal()
+    output.show(stream, "[0] ", b"10%")
+    output.show(stream, "[1] ", b"5%")  # held
+    output.write(stream, "[1] ", b"said\n")
+    output.show(stream, "[0] ", b"10%")  # nothing new
+    output.show(stream, "[0] ", "é".encode()[:1] + b"x" * 500)
+    output.write(stream, "[0] ", b"100%\n")
+    output.show(stream, "[1] ", b"9%")
+    erase = "\r\033[K"
+    first, *rest = stream.getvalue().split(erase)
+    room = shutil.get_terminal_size().columns - 5
+    assert first == ""
+    assert rest == [
+        "[0] 10%",
+        "[1] said\n",
+        "[0] 10%",
+        "[0] " + "x" * room,
+        "[0] 100%\n",
+        "[1] 9%",
+    ]
+
+
+def test_a_live_line_in_a_file() -> None:
+    output, stream = Output(False), io.StringIO()
+    output.show(stream, "[0] ", b"10%")
+    output.write(stream, "[1] ", b"said\n")
+    output.write(stream, "[1] ", b"again\n")
+    output.show(stream, "[0] ", b"20%")
+    output.write(stream, "[0] ", b"100%\n")
+    output.ending = True
+    output.show(stream, "[0] ", b"not any more")
+    want = "\r[0] 10%\n[1] said\n[1] again\n\r[0] 20%\r[0] 100%\n"
+    assert stream.getvalue() == want

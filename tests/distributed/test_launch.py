@@ -1,5 +1,6 @@
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fxflow.distributed.launch import Host, console, main, parse_hosts
+from fxflow.distributed.launch import Host, main, parse_hosts
 
 from .conftest import Run
 
@@ -66,13 +67,6 @@ def test_wrong_arguments(
         main(arguments)
     assert caught.value.code == 2
     assert message in capsys.readouterr().err
-
-
-def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert console([]) == 2
-    assert console(["--help"]) == 0
-    said = capsys.readouterr().out
-    assert "usage: fxflow launch" in said and "fxflow coordinator" in said
 
 
 # -- what is done ----------------------------------------------------------------------
@@ -356,6 +350,41 @@ def test_an_interrupt_is_one_line(launch: Launch, write: Write) -> None:
     run.process.send_signal(signal.SIGINT)
     assert run.end() == 130, run.text
     assert run.err == ["fxflow launch: interrupted; all processes are told so"]
+
+
+BAR = """\
+import os, sys, time
+number = os.environ["FXFLOW_PROCESS_ID"]
+for percent in range(0, 101, 25):
+    sys.stderr.write(f"\\r{percent}% of {number}")
+    time.sleep(0.02)
+    if percent == 50:
+        print("half", flush=True)
+sys.stderr.write("\\n")
+"""
+
+
+def test_progress_bars_are_live(start: Launch, write: Write, tmp_path: Path) -> None:
+    """On a terminal: one process's at a time, at the bottom; other lines above it."""
+    command = shlex.join(
+        [sys.executable, "-m", "fxflow", "launch", "-n", "2", write(BAR)]
+    )
+    terminal = (
+        "import os, pty\n"
+        "def read(fd):\n"
+        "    data = os.read(fd, 1024)\n"
+        "    open('said', 'ab').write(data)\n"
+        "    return data\n"
+        f"assert pty.spawn(['sh', '-c', {command!r}], read) == 0"
+    )
+    run = start(sys.executable, "-c", terminal, NO_COLOR="1")
+    assert run.end() == 0, run.text
+    said = (tmp_path / "said").read_bytes().decode()
+    states = re.findall(r"\r\x1b\[K\[(\d)\] (\d+)% of (\d)(?=\r)", said)
+    assert len(states) >= 3 and all(a == b for a, _, b in states), said
+    shown = [line.rpartition("\x1b[K")[2] for line in said.split("\r\n")]
+    for line in ("[0] half", "[1] half", "[0] 100% of 0", "[1] 100% of 1"):
+        assert line in shown, said
 
 
 def test_the_first_to_fail_is_named(launch: Launch, write: Write) -> None:

@@ -11,12 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from fxflow.distributed import standalone
 from tests.deploy.checkout import ROOT, environment
 
-#: What the `fxflow` command does, wherever it is installed.
-COMMAND = "from fxflow.distributed.launch import console; console()"
-PROGRAM = ("-c", COMMAND, "coordinator")
+PROGRAM = ("-m", "fxflow", "coordinator")
 HELLO = "examples/multi_host/hello.py"
 SURVIVE = "examples/multi_host/survive.py"
 DEADLINE = 60
@@ -174,12 +171,8 @@ def test_wrong_command_line(run: Run, options: list[str], words: str) -> None:
     assert words in wrong.text()
 
 
-def test_as_a_module(run: Run) -> None:
-    name = standalone.__name__
-    wrong = run.start("-m", name, "--elastic=0:1")
-    assert wrong.wait() == 2
-    assert "usage: fxflow coordinator" in wrong.text()
-    served = run.start("-m", name, "-n1", "--port=0", "--start-timeout=0")
+def test_giving_up(run: Run) -> None:
+    served = run.start(*PROGRAM, "-n1", "--port=0", "--start-timeout=0")
     assert served.wait() == 1
     assert "fxflow coordinator: giving up" in served.text()
 
