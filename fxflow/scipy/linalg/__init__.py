@@ -9,6 +9,8 @@ from fxflow.core.boundary import public as _public
 from fxflow.numpy.linalg import norm
 from fxflow.scipy.linalg.decompositions import eigh, lu, lu_factor, lu_solve, qr, svd
 from fxflow.scipy.linalg.functions import expm, sqrtm
+from fxflow.scipy.linalg.known_matrices import (dft, hadamard, helmert, hilbert, invhilbert, invpascal, pascal,)
+from fxflow.scipy.linalg.patterned_matrices import (circulant, companion, convolution_matrix, fiedler, fiedler_companion, hankel, leslie,)
 from fxflow.scipy.linalg.similarity import hessenberg, rsf2csf, schur
 from fxflow.scipy.linalg.solving import (
     cho_factor, cho_solve, cholesky, det, inv, solve, solve_triangular,
@@ -16,9 +18,41 @@ from fxflow.scipy.linalg.solving import (
 from fxflow.scipy.linalg.special_matrices import block_diag, toeplitz
 
 __all__ = [
-    "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "expm",
-    "hessenberg", "inv", "lu", "lu_factor", "lu_solve", "norm", "qr", "rsf2csf",
-    "schur", "solve", "solve_triangular", "sqrtm", "svd", "toeplitz",
+    "block_diag",
+    "cho_factor",
+    "cho_solve",
+    "cholesky",
+    "circulant",
+    "companion",
+    "convolution_matrix",
+    "det",
+    "dft",
+    "eigh",
+    "expm",
+    "fiedler",
+    "fiedler_companion",
+    "hadamard",
+    "hankel",
+    "helmert",
+    "hessenberg",
+    "hilbert",
+    "inv",
+    "invhilbert",
+    "invpascal",
+    "leslie",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "norm",
+    "pascal",
+    "qr",
+    "rsf2csf",
+    "schur",
+    "solve",
+    "solve_triangular",
+    "sqrtm",
+    "svd",
+    "toeplitz",
 ]
 # fmt: on
 

@@ -77,7 +77,13 @@ LINALG = [
     *each(L, "sqrtm", positive_definite(3, 3)),
     *each(L, "norm", inexact(3, 4)),
     *each(L, "block_diag", A(2, 2), A(1, 3)),
-    *each(L, "toeplitz", A(4), A(3)),
+    *each(L, "toeplitz hankel", A(4), A(3)),
+    *each(L, "circulant", A(4)),
+    *each(L, "fiedler", real(4)),
+    *each(L, "companion fiedler_companion", inexact(4, low=0.5)),
+    *each(L, "convolution_matrix", A(3), 4),
+    *each(L, "leslie", A(3), A(2)),
+    *each(L, "dft hadamard helmert hilbert invhilbert pascal invpascal", 4),
     call(
         f"{L}.rsf2csf",
         made(
