@@ -79,6 +79,11 @@ LINALG = [
     *each(L, "block_diag", A(2, 2), A(1, 3)),
     *each(L, "toeplitz hankel", A(4), A(3)),
     *each(L, "circulant", A(4)),
+    call(f"{L}.solve_sylvester", invertible(3, 3), invertible(2, 2), inexact(3, 2)),
+    *each(L, "polar", invertible(3, 3)),
+    *each(L, "expm_frechet", inexact(3, 3), inexact(3, 3)),
+    call(f"{L}.qr_multiply", inexact(3, 3), inexact(2, 3), differentiable=False),
+    call(f"{L}.eigh_tridiagonal", floating(4), floating(3), eigvals_only=True),
     *each(L, "fiedler", real(4)),
     *each(L, "companion fiedler_companion", inexact(4, low=0.5)),
     *each(L, "convolution_matrix", A(3), 4),
@@ -94,5 +99,7 @@ LINALG = [
         differentiable=False,
     ),
 ]
+
+EXEMPT = {f"{L}.funm": "takes a function"}
 
 CALLS = like("scipy.special", SPECIAL) + like("scipy.linalg", LINALG)
