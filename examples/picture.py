@@ -80,12 +80,15 @@ def smooth(values: list[float], window: int = 51) -> np.ndarray:
 
 def draw_losses(axes: "Axes", losses: list[float]) -> None:
     """Each step's loss, pale, and the mean of the steps around it."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
     steps = np.arange(1, len(losses) + 1)
     axes.plot(steps, losses, color=PALE, linewidth=0.6, label="of each batch")
     axes.plot(steps, smooth(losses), color=INK, linewidth=1.8, label="mean of 51")
     axes.set(yscale="log", xlabel="step", title="Training loss")
-    for axis in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        axis("{x:g}")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
     axes.legend(frameon=False)
 
 

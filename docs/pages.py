@@ -1,0 +1,358 @@
+"""Writes the pages of the reference and of the notebooks, before Sphinx reads them.
+
+Each public module has a page with a table of its names by subject, and each function and
+class a page of its own: `docs/reference/fxflow.numpy.dot.rst`. An object that is public
+under several names is described once, and all its names are on that page. Notebooks are
+shown as they were executed.
+"""
+
+import ast
+import base64
+import importlib
+import inspect
+import json
+import pkgutil
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from sphinx.ext.napoleon import Config, GoogleDocstring
+
+import fxflow
+
+ROOT = Path(fxflow.__file__).parent.parent
+SECTIONS = Config(
+    napoleon_use_ivar=True,
+    napoleon_custom_sections=["Special cases"],
+)
+# Where an object with several public names is described: the first of these that has it.
+FIRST = ("fxflow.errors", "fxflow.typing", "fxflow.stages", "fxflow.dtypes", "fxflow")
+NOT_SHOWN = ("core", "compat")
+
+
+# -- what is public --------------------------------------------------------------------
+
+
+@dataclass
+class Entry:
+    """A public object: its names, the first of which its page is called by."""
+
+    value: Any
+    names: list[str] = field(default_factory=list)
+
+    @property
+    def page(self) -> str:
+        """The name that the page and its file have."""
+        return self.names[0]
+
+    @property
+    def has_page(self) -> bool:
+        """Whether it is a function or class of fxflow's; constants stand in tables."""
+        home = str(getattr(self.value, "__module__", "") or type(self.value).__module__)
+        return callable(self.value) and home.partition(".")[0] == "fxflow"
+
+
+def modules() -> list[str]:
+    """The public modules: packages and top-level files without an underscore."""
+    found = ["fxflow"]
+    for module in pkgutil.walk_packages(fxflow.__path__, "fxflow."):
+        parts = module.name.split(".")[1:]
+        private = parts[0] in NOT_SHOWN or any(part.startswith("_") for part in parts)
+        if not private and (module.ispkg or len(parts) == 1):
+            found.append(module.name)
+    return sorted(found, key=lambda name: (name not in FIRST, name))
+
+
+def names_of(module: ModuleType) -> list[str]:
+    """The public names of a module, without its submodules."""
+    listed = getattr(module, "__all__", None) or [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and getattr(value, "__module__", None) == module.__name__
+    ]
+    public = (name for name in listed if not name.startswith("_"))
+    return [
+        name for name in public if not isinstance(getattr(module, name), ModuleType)
+    ]
+
+
+def entries(modules: list[str]) -> dict[str, Entry]:
+    """Each public name, `fxflow.numpy.dot`, with what it names."""
+    by_identity: dict[int, Entry] = {}
+    found: dict[str, Entry] = {}
+    for module in map(importlib.import_module, modules):
+        for name in names_of(module):
+            value = getattr(module, name)
+            entry = Entry(value)
+            if callable(value):
+                entry = by_identity.setdefault(id(value), entry)
+            full = f"{module.__name__}.{name}"
+            entry.names.append(full)
+            if getattr(value, "__name__", None) == name:  # not an alias of another
+                same = [n for n in entry.names if n.rpartition(".")[2] == name]
+                entry.names.sort(key=lambda n, same=same: n not in same)
+            found[full] = entry
+    return found
+
+
+# -- by subject ------------------------------------------------------------------------
+
+
+def subjects(module: ModuleType) -> Iterator[tuple[str, list[str]]]:
+    """The names of a module under headings.
+
+    Headings are the comments in `__all__` where there are any. A package whose names
+    come from files of its own is ordered by file, with what the file says of itself.
+    """
+    names = names_of(module)
+    source = inspect.getsource(module)
+    commented = list(commented_groups(source))
+    if commented:
+        groups = [(title, [n for n in names if n in group]) for title, group in commented]
+    else:
+        groups = list(groups_by_file(module, source, names))
+    shown = {name for _, group in groups for name in group}
+    rest = [name for name in names if name not in shown]
+    if rest:
+        groups.append(("Others" if groups else "", rest))
+    yield from ((title, group) for title, group in groups if group)
+
+
+def commented_groups(source: str) -> Iterator[tuple[str, set[str]]]:
+    """The comments that stand on lines of their own in `__all__`, and what follows."""
+    listed = re.search(r"^__all__ = \[\n(.*?)^\]", source, re.M | re.S)
+    parts = re.split(r"^ +# (.*)\n", listed[1], flags=re.M) if listed else [""]
+    for title, text in zip(parts[1::2], parts[2::2], strict=True):
+        yield title[:1].upper() + title[1:], set(re.findall(r'"(\w+)"', text))
+
+
+def groups_by_file(
+    module: ModuleType, source: str, names: list[str]
+) -> Iterator[tuple[str, list[str]]]:
+    """The names that a package imports from each of its files, if from several."""
+    groups: dict[str, list[str]] = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(
+            module.__name__ + "."
+        ):
+            title = str(importlib.import_module(str(node.module)).__doc__)
+            title = title.partition("\n")[0].rstrip(".:").partition(": ")[0]
+            groups.setdefault(title, []).extend(
+                alias.asname or alias.name for alias in node.names
+            )
+    if len(groups) > 1:
+        for title, group in groups.items():
+            yield title, [name for name in names if name in group]
+
+
+# -- text ------------------------------------------------------------------------------
+
+
+def as_rst(line: str) -> str:
+    """Returns a line of a docstring as reStructuredText.
+
+    Docstrings are written to be read in a terminal: `code` is in single quotes, stars
+    and bars are themselves.
+    """
+    parts = re.split(r"(``.+?``|`[^`]+`)", line)
+    for i, part in enumerate(parts):
+        if i % 2:
+            parts[i] = f"``{part.strip('`')}``"
+            if parts[i + 1][:1].isalnum():  # `Array`s
+                parts[i] += "\\ "
+        else:
+            parts[i] = re.sub(r"([*|])", r"\\\1", part)
+    return "".join(parts)
+
+
+def converted(doc: str) -> list[str]:
+    """The lines of a docstring as reStructuredText, but for its examples."""
+    lines, example = doc.splitlines(), False
+    for i, line in enumerate(lines):
+        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
+        if not example:
+            lines[i] = as_rst(line)
+    return lines
+
+
+def summary(value: Any) -> str:
+    """The first line of a docstring."""
+    doc = inspect.getdoc(value) if callable(value) else None
+    return as_rst((doc or "").partition("\n")[0])
+
+
+class Verbatim:
+    """Text that a signature shows as it is."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def signature(function: Any) -> str:
+    """The signature of a function, without quotes and addresses."""
+    try:
+        given = inspect.signature(function)
+    except (TypeError, ValueError):
+        return "(...)"
+
+    def shown(value: Any) -> Any:
+        if value is inspect.Parameter.empty or value is None:
+            return value
+        if isinstance(value, str):
+            return Verbatim(value)
+        return Verbatim(inspect.formatannotation(value))
+
+    def default(value: Any) -> Any:
+        if value is inspect.Parameter.empty:
+            return value
+        if callable(value) or " at 0x" in repr(value):
+            return Verbatim(getattr(value, "__name__", type(value).__name__))
+        return value
+
+    parameters = [
+        p.replace(annotation=shown(p.annotation), default=default(p.default))
+        for p in given.parameters.values()
+    ]
+    returned = shown(given.return_annotation)
+    return str(given.replace(parameters=parameters, return_annotation=returned))
+
+
+def source(value: Any) -> str | None:
+    """A link to the line of the file that a function begins on."""
+    value = inspect.unwrap(value)
+    try:
+        path = Path(inspect.getsourcefile(value) or "").relative_to(ROOT).as_posix()
+        line = inspect.findsource(value)[1] + 1
+    except (TypeError, OSError, ValueError):
+        return None
+    return f":source:`{path}:{line}`"
+
+
+def title(text: str, mark: str = "=") -> list[str]:
+    """A heading."""
+    return [text, mark * len(text), ""]
+
+
+# -- pages -----------------------------------------------------------------------------
+
+
+def described(kind: str, names: list[str], given: str, value: Any) -> list[str]:
+    """A directive that describes an object under all its names."""
+    head = f".. py:{kind}:: "
+    lines = [(" " * len(head) if i else head) + n + given for i, n in enumerate(names)]
+    doc = "\n".join(converted(inspect.getdoc(value) or ""))
+    what = "class" if kind in ("class", "exception") else "function"
+    text = GoogleDocstring(doc, SECTIONS, what=what).lines()
+    return [*lines, "", *(f"   {line}" for line in text), ""]
+
+
+def members(kind: type) -> Iterator[tuple[str, str, Any]]:
+    """What a class itself has that is public and described: directive, name, value."""
+    for name, value in vars(kind).items():
+        if name.startswith("_") or not inspect.getdoc(value):
+            continue
+        if isinstance(value, property):
+            yield "property", name, value
+        elif isinstance(value, classmethod | staticmethod):
+            yield type(value).__name__, name, value.__func__
+        elif inspect.isfunction(value):
+            yield "method", name, value
+
+
+def object_page(entry: Entry) -> list[str]:
+    """The page of a function or class: signature, text, examples, source."""
+    module, _, name = entry.page.rpartition(".")
+    value = entry.value
+    lines = [":orphan:", "", *title(name), f".. currentmodule:: {module}", ""]
+    if inspect.isclass(value):
+        error = issubclass(value, BaseException)
+        given = "" if error else signature(value).partition(" -> ")[0]
+        kind = "exception" if error else "class"
+        lines += described(kind, entry.names, given, value)
+        for kind, member, what in members(value):
+            given = "" if kind == "property" else signature(what)
+            text = described(kind, [member], given, what)
+            lines += [f"   {line}" for line in text]
+    else:
+        lines += described("function", entry.names, signature(value), value)
+    place = source(value)
+    lines += [f"In :doc:`{module}`." + (f" Source: {place}." if place else "")]
+    return lines
+
+
+def module_page(module: ModuleType, found: dict[str, Entry]) -> list[str]:
+    """The page of a module: what it is for, and a table for each subject."""
+    lines = [*title(module.__name__), f".. py:module:: {module.__name__}", ""]
+    lines += converted(inspect.getdoc(module) or "")
+    for heading, names in subjects(module):
+        lines += ["", *(title(as_rst(heading.replace("`", "")), "-") if heading else [])]
+        lines += [".. list-table::", "   :widths: 30 70", ""]
+        for name in names:
+            entry = found[f"{module.__name__}.{name}"]
+            link = f":doc:`{name} <{entry.page}>`" if entry.has_page else f"``{name}``"
+            lines += [f"   * - {link}", f"     - {summary(entry.value)}"]
+    return lines
+
+
+def notebook_page(path: Path, folder: Path) -> str:
+    """An executed notebook as Markdown; its pictures are written into the folder."""
+    parts = []
+    for number, cell in enumerate(json.loads(path.read_text("utf-8"))["cells"]):
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(text)
+            continue
+        parts.append(f"```python\n{text}\n```")
+        for output in cell["outputs"]:
+            data = output.get("data", {})
+            if "image/png" in data:
+                picture = folder / f"{path.stem}-{number:02}.png"
+                write(picture, base64.b64decode(data["image/png"]))
+                parts.append(f"![what the cell above shows]({picture.name})")
+            else:
+                said = data.get("text/plain") or output.get("text", "")
+                parts.append(f"```text\n{''.join(said)}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def write(path: Path, content: bytes) -> None:
+    """Writes a file that is new or different, so that Sphinx rereads no other."""
+    if not path.exists() or path.read_bytes() != content:
+        path.write_bytes(content)
+
+
+def write_pages(docs: Path) -> dict[str, str]:
+    """Writes all pages into `reference` and `notebooks`, and removes what is not theirs.
+
+    Args:
+      docs: the folder of the sources that Sphinx reads.
+
+    Returns:
+      Each public name and the name of its page.
+    """
+    public = modules()
+    found = entries(public)
+    pages = {name: object_page(found[name]) for name in found if found[name].has_page}
+    texts = {found[name].page: lines for name, lines in pages.items()}
+    for name in public:
+        texts[name] = module_page(importlib.import_module(name), found)
+    reference, notebooks = docs / "reference", docs / "notebooks"
+    for folder in (reference, notebooks):
+        folder.mkdir(exist_ok=True)
+    for path in reference.glob("*.rst"):
+        if path.stem not in texts:
+            path.unlink()
+    for name, lines in texts.items():
+        write(reference / f"{name}.rst", ("\n".join(lines) + "\n").encode())
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        text = notebook_page(path, notebooks)
+        write(notebooks / f"{path.stem}.md", text.encode())
+    targets = {name: entry.page for name, entry in found.items() if entry.has_page}
+    return targets | {name: name for name in public}
