@@ -44,7 +44,9 @@ def target(text: str, docname: str) -> str | None:
     candidates = [SHORT.get(head, head) + dot + rest, f"fxflow.{name}"]
     if docname.startswith("reference/"):
         parts = docname.removeprefix("reference/").split(".")
-        candidates[:0] = [".".join([*parts[:n], name]) for n in range(len(parts), 0, -1)]
+        candidates[:0] = [
+            ".".join([*parts[:n], name]) for n in range(len(parts), 0, -1)
+        ]
     for candidate in candidates if name.isidentifier() or dot else ():
         if candidate in targets:
             page = f"reference/{targets[candidate]}"
@@ -69,8 +71,8 @@ def link(page: str, docname: str, *content: nodes.Node) -> nodes.Node:
 def link_names(app: Any, tree: nodes.document) -> None:
     """Makes links of pieces of code that name something public, and of types.
 
-    Sphinx would look for each type in a signature among all names, which took a third of
-    the time; here it is one look into a table.
+    Sphinx would look for each type in a signature among all names, a third of the whole
+    time; here it is one look into a table.
     """
     docname = app.env.docname
     for node in list(tree.findall(addnodes.pending_xref)):
@@ -81,11 +83,20 @@ def link_names(app: Any, tree: nodes.document) -> None:
             )
     for literal in list(tree.findall(nodes.literal)):
         parents = (nodes.reference, addnodes.pending_xref, nodes.title)
-        page = target(literal.astext(), docname)
-        if page and not isinstance(literal.parent, parents):
+        if isinstance(literal.parent, parents):
+            continue
+        text = literal.astext()
+        page = target(text, docname)
+        if page:
             linked = link(page, docname)
-            literal.replace_self(linked)
-            linked += literal
+        elif text.startswith("docs/guides/") and "#" in text:  # as docstrings say it
+            uri = text.removeprefix("docs/").replace(".md#", ".html#")
+            up = "../" * docname.count("/")
+            linked = nodes.reference("", "", refuri=up + uri)
+        else:
+            continue
+        literal.replace_self(linked)
+        linked += literal
 
 
 # -- sources ---------------------------------------------------------------------------
@@ -105,7 +116,9 @@ def source_pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
     """A page for each file of the package, with numbered lines that links lead to."""
     if app.builder.format != "html":
         return
-    formatter = HtmlFormatter(linenos="inline", lineanchors="line", cssclass="highlight")
+    formatter = HtmlFormatter(
+        linenos="inline", lineanchors="line", cssclass="highlight"
+    )
     for path in sorted((pages.ROOT / "fxflow").rglob("*.py")):
         name = path.relative_to(pages.ROOT).as_posix()
         body = highlight(path.read_text("utf-8"), PythonLexer(), formatter)

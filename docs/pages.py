@@ -1,9 +1,9 @@
 """Writes the pages of the reference and of the notebooks, before Sphinx reads them.
 
-Each public module has a page with a table of its names by subject, and each function and
-class a page of its own: `docs/reference/fxflow.numpy.dot.rst`. An object that is public
-under several names is described once, and all its names are on that page. Notebooks are
-shown as they were executed.
+Each public module has a page with a table of its names by subject, and each function
+and class a page of its own: `docs/reference/fxflow.numpy.dot.rst`. An object that is
+public under several names is described once, and all its names are on that page.
+Notebooks are shown as they were executed.
 """
 
 import ast
@@ -11,7 +11,6 @@ import base64
 import importlib
 import inspect
 import json
-import pkgutil
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,9 +27,8 @@ SECTIONS = Config(
     napoleon_use_ivar=True,
     napoleon_custom_sections=["Special cases"],
 )
-# Where an object with several public names is described: the first of these that has it.
+# Where an object with several public names is described: the first that has it.
 FIRST = ("fxflow.errors", "fxflow.typing", "fxflow.stages", "fxflow.dtypes", "fxflow")
-NOT_SHOWN = ("core", "compat")
 
 
 # -- what is public --------------------------------------------------------------------
@@ -55,15 +53,25 @@ class Entry:
         return callable(self.value) and home.partition(".")[0] == "fxflow"
 
 
-def modules() -> list[str]:
-    """The public modules: packages and top-level files without an underscore."""
-    found = ["fxflow"]
-    for module in pkgutil.walk_packages(fxflow.__path__, "fxflow."):
-        parts = module.name.split(".")[1:]
-        private = parts[0] in NOT_SHOWN or any(part.startswith("_") for part in parts)
-        if not private and (module.ispkg or len(parts) == 1):
-            found.append(module.name)
+def modules(name: str = "fxflow") -> list[str]:
+    """A public module and those it lists, and so on."""
+    found = [name]
+    for child in submodules(importlib.import_module(name)):
+        found += modules(child)
     return sorted(found, key=lambda name: (name not in FIRST, name))
+
+
+def submodules(module: ModuleType) -> list[str]:
+    """The modules that a public module lists, and packages that it does not hide."""
+    listed = "__dir__" in vars(module)  # says what is public and no more
+    prefix, found = module.__name__ + ".", []
+    for name in dir(module):
+        value = None if name.startswith("_") else getattr(module, name)
+        if isinstance(value, ModuleType) and value.__name__.startswith(prefix):
+            named = listed or name in getattr(module, "__all__", ())
+            if named or hasattr(value, "__path__"):
+                found.append(value.__name__)
+    return [name for name in found if name != "fxflow.compat"]
 
 
 def names_of(module: ModuleType) -> list[str]:
@@ -112,7 +120,9 @@ def subjects(module: ModuleType) -> Iterator[tuple[str, list[str]]]:
     source = inspect.getsource(module)
     commented = list(commented_groups(source))
     if commented:
-        groups = [(title, [n for n in names if n in group]) for title, group in commented]
+        groups = [
+            (title, [n for n in names if n in group]) for title, group in commented
+        ]
     else:
         groups = list(groups_by_file(module, source, names))
     shown = {name for _, group in groups for name in group}
@@ -249,7 +259,7 @@ def described(kind: str, names: list[str], given: str, value: Any) -> list[str]:
     lines = [(" " * len(head) if i else head) + n + given for i, n in enumerate(names)]
     doc = "\n".join(converted(inspect.getdoc(value) or ""))
     what = "class" if kind in ("class", "exception") else "function"
-    text = GoogleDocstring(doc, SECTIONS, what=what).lines()
+    text = str(GoogleDocstring(doc, SECTIONS, what=what)).splitlines()
     return [*lines, "", *(f"   {line}" for line in text), ""]
 
 
@@ -291,8 +301,14 @@ def module_page(module: ModuleType, found: dict[str, Entry]) -> list[str]:
     """The page of a module: what it is for, and a table for each subject."""
     lines = [*title(module.__name__), f".. py:module:: {module.__name__}", ""]
     lines += converted(inspect.getdoc(module) or "")
+    children = submodules(module)
+    if children:
+        lines += ["", "Modules: " + ", ".join(f":doc:`{c}`" for c in children) + "."]
     for heading, names in subjects(module):
-        lines += ["", *(title(as_rst(heading.replace("`", "")), "-") if heading else [])]
+        lines += [
+            "",
+            *(title(as_rst(heading.replace("`", "")), "-") if heading else []),
+        ]
         lines += [".. list-table::", "   :widths: 30 70", ""]
         for name in names:
             entry = found[f"{module.__name__}.{name}"]
@@ -329,7 +345,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def write_pages(docs: Path) -> dict[str, str]:
-    """Writes all pages into `reference` and `notebooks`, and removes what is not theirs.
+    """Writes all pages into `reference` and `notebooks`, and removes old ones.
 
     Args:
       docs: the folder of the sources that Sphinx reads.

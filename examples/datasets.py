@@ -41,8 +41,13 @@ def data_dir() -> Path:
     """The folder where data sets are kept; it may not exist yet."""
     if chosen := os.environ.get("FXFLOW_DATA_DIR"):
         return Path(chosen).expanduser()
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "fxflow" / "datasets"
+    if cache := os.environ.get("XDG_CACHE_HOME"):
+        return Path(cache) / "fxflow" / "datasets"
+    try:
+        home = Path.home()
+    except RuntimeError:  # a user without a home: the checkout
+        home = Path(__file__).parent.parent
+    return home / ".cache" / "fxflow" / "datasets"
 
 
 def load_mnist() -> Mnist:

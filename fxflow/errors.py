@@ -11,93 +11,155 @@ from collections.abc import Iterable
 
 
 class FxflowError(Exception):
-    """Root of every error class of fxflow."""
+    """Root of every error class of fxflow.
+
+    Explained in `docs/guides/errors.md#fxflowerror`.
+    """
 
 
 # -- what the user asked for -----------------------------------------------------------
 
 
 class ShapeError(FxflowError, TypeError):
-    """Shapes, ranks or axes do not fit an operation."""
+    """Shapes, ranks or axes do not fit an operation.
+
+    Explained in `docs/guides/errors.md#shapeerror`.
+    """
 
 
 class DtypeError(FxflowError, TypeError):
-    """A dtype is not supported here, or dtypes do not combine."""
+    """A dtype is not supported here, or dtypes do not combine.
+
+    Explained in `docs/guides/errors.md#dtypeerror`.
+    """
 
 
 class AxisError(FxflowError, ValueError, IndexError):
-    """An axis is out of range or named twice."""
+    """An axis is out of range or named twice.
+
+    Explained in `docs/guides/errors.md#axiserror`.
+    """
 
 
 class ArgumentError(FxflowError, TypeError):
-    """An argument is of a kind the function does not take."""
+    """An argument is of a kind the function does not take.
+
+    Explained in `docs/guides/errors.md#argumenterror`.
+    """
 
 
 class ConcretizationError(FxflowError, TypeError):
-    """A traced value was used where Python needs a concrete one."""
+    """A traced value was used where Python needs a concrete one.
+
+    Explained in `docs/guides/errors.md#concretizationerror`.
+    """
 
 
 class TracerArrayConversionError(ConcretizationError):
-    """A traced value was handed to NumPy or another library that needs its data."""
+    """A traced value was handed to NumPy or another library that needs its data.
+
+    Explained in `docs/guides/errors.md#tracerarrayconversionerror`.
+    """
 
 
 class TracerBoolConversionError(ConcretizationError):
-    """A traced value was used as a condition of Python's `if`, `while` or `assert`."""
+    """A traced value was used as a condition of Python's `if`, `while` or `assert`.
+
+    Explained in `docs/guides/errors.md#tracerboolconversionerror`.
+    """
 
 
 class TracerIntegerConversionError(ConcretizationError):
-    """A traced value was used as a Python integer, index or length."""
+    """A traced value was used as a Python integer, index or length.
+
+    Explained in `docs/guides/errors.md#tracerintegerconversionerror`.
+    """
 
 
 class BooleanIndexError(ConcretizationError, IndexError):
-    """A traced boolean mask was used as an index: its result has no static shape."""
+    """A traced boolean mask was used as an index: its result has no static shape.
+
+    Explained in `docs/guides/errors.md#booleanindexerror`.
+    """
 
 
 class OutOfRangeError(FxflowError, IndexError):
-    """An index is out of range, or there are too many of them."""
+    """An index is out of range, or there are too many of them.
+
+    Explained in `docs/guides/errors.md#outofrangeerror`.
+    """
 
 
 class LeakedTracerError(FxflowError, RuntimeError):
-    """A traced value outlived the transformation that made it."""
+    """A traced value outlived the transformation that made it.
+
+    Explained in `docs/guides/errors.md#leakedtracererror`.
+    """
 
 
 class NonHashableStaticError(FxflowError, ValueError):
-    """A static argument of `jit` cannot be hashed."""
+    """A static argument of `jit` cannot be hashed.
+
+    Explained in `docs/guides/errors.md#nonhashablestaticerror`.
+    """
 
 
 class DeletedArrayError(FxflowError, RuntimeError):
-    """An array was used after its memory was donated or deleted."""
+    """An array was used after its memory was donated or deleted.
+
+    Explained in `docs/guides/errors.md#deletedarrayerror`.
+    """
 
 
 class DonationError(FxflowError, ValueError):
-    """Donated memory cannot be reused by the program it is donated to."""
+    """Donated memory cannot be reused by the program it is donated to.
+
+    Explained in `docs/guides/errors.md#donationerror`.
+    """
 
 
 class TreeError(FxflowError, ValueError):
-    """Two pytrees do not have the structure they must share."""
+    """Two pytrees do not have the structure they must share.
+
+    Explained in `docs/guides/errors.md#treeerror`.
+    """
 
 
 class GraphError(FxflowError, TypeError):
-    """A dataflow graph is not well formed."""
+    """A dataflow graph is not well formed.
+
+    Explained in `docs/guides/errors.md#grapherror`.
+    """
 
 
 class NotDifferentiableError(FxflowError, TypeError):
-    """A derivative was asked of something that has none."""
+    """A derivative was asked of something that has none.
+
+    Explained in `docs/guides/errors.md#notdifferentiableerror`.
+    """
 
 
 class NonFiniteError(FxflowError, FloatingPointError):
-    """`config.debug_nans` or `config.debug_infs` found what it looks for."""
+    """`config.debug_nans` or `config.debug_infs` found what it looks for.
+
+    Explained in `docs/guides/errors.md#nonfiniteerror`.
+    """
 
 
 # -- devices and the runtime -----------------------------------------------------------
 
 
 class BackendError(FxflowError, RuntimeError):
-    """A platform was asked for that cannot be used; the message says why."""
+    """A platform was asked for that cannot be used; the message says why.
+
+    Explained in `docs/guides/errors.md#backenderror`.
+    """
 
 
 class CompileError(FxflowError, RuntimeError):
     """XLA refused or failed to compile a program.
+
+    Explained in `docs/guides/errors.md#compileerror`.
 
     Attributes:
       module_text: the program, or None if it was not text.
@@ -107,23 +169,37 @@ class CompileError(FxflowError, RuntimeError):
 
 
 class DeletedBufferError(FxflowError, RuntimeError):
-    """A buffer was used after it was deleted or donated."""
+    """A buffer was used after it was deleted or donated.
+
+    Explained in `docs/guides/errors.md#deletedbuffererror`.
+    """
 
 
 class OutOfMemoryError(FxflowError, MemoryError):
-    """An array, or what a program needs besides, does not fit a device's memory."""
+    """An array, or what a program needs besides, does not fit a device's memory.
+
+    Explained in `docs/guides/errors.md#outofmemoryerror`.
+    """
 
 
 class ForkedError(FxflowError, RuntimeError):
-    """fxflow was used in a process forked from one that had started its runtime."""
+    """fxflow was used in a process forked from one that had started its runtime.
+
+    Explained in `docs/guides/errors.md#forkederror`.
+    """
 
 
 class PlacementError(FxflowError, ValueError):
-    """A mesh or a sharding that does not fit: its devices, its axes or the array."""
+    """A mesh or a sharding that does not fit: its devices, its axes or the array.
+
+    Explained in `docs/guides/errors.md#placementerror`.
+    """
 
 
 class DistributedError(BackendError):
     """Processes that were to act together did not.
+
+    Explained in `docs/guides/errors.md#distributederror`.
 
     Attributes:
       processes: the numbers of those that are gone, late or wrong.
@@ -144,4 +220,7 @@ class DistributedError(BackendError):
 
 
 class RetraceWarning(UserWarning):
-    """A jitted function is being traced again and again."""
+    """A jitted function is being traced again and again.
+
+    Explained in `docs/guides/errors.md#retracewarning`.
+    """

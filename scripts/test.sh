@@ -26,17 +26,18 @@ find_python() {
 
 step() { printf '\n== %s\n' "$*"; }
 
+echo "About 25 minutes on 2 cores: lint and types 1, other Pythons 3, the suite the rest."
 step "lint"
 "$python" -m ruff check .
 "$python" -m ruff format --check .
-step "types"
+step "types (half a minute)"
 "$python" -m mypy
 
 main=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 for version in 3.11 3.12 3.13; do
     base=$(find_python "$version")
     if [[ $version == "$main" || -z $base ]]; then continue; fi
-    step "smoke test on Python $version"
+    step "smoke test on Python $version (20 s)"
     suite=$python
     make_environment smoke smoke "700 MB" "$base"
     "$python" -m pytest -q tests/test_smoke.py
@@ -46,6 +47,6 @@ done
 # Last, so that pytest's closing line closes the output. A file stays on one worker, so
 # that its tests share what they compile; the files go in order, since the long ones
 # (tests/distributed, tests/programs) are not those with most tests.
-step "suite on Python $main"
+step "suite on Python $main (about 20 minutes)"
 "$python" -m pytest -q --durations=10 \
     --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder

@@ -1,16 +1,29 @@
-"""The tour and the front page run as written; pages name files that exist."""
+"""The tour, the front page and the guides run as written; pages name what exists."""
 
 import doctest
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
+import fxflow
+from fxflow import errors
+
 ROOT = Path(__file__).parent.parent.parent
 TOUR = ROOT / "docs" / "tour.md"
-RUN = [TOUR, ROOT / "docs" / "index.md"]
+GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+RUN = [TOUR, ROOT / "docs" / "index.md", *GUIDES]
 PACKAGES = {path.parent.name for path in (ROOT / "fxflow").glob("*/__init__.py")}
-PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "CONTRIBUTING.md"]
+WRITTEN = {"_build", "notebooks", "reference"}  # by docs/pages.py
+PAGES = [
+    *(
+        path
+        for path in sorted((ROOT / "docs").rglob("*.md"))
+        if not WRITTEN & {*path.parts}
+    ),
+    ROOT / "CONTRIBUTING.md",
+]
 SOURCES = sorted((ROOT / "fxflow").rglob("*.py"))
 
 
@@ -22,11 +35,15 @@ class Exact(doctest.OutputChecker):
 
 
 def failures(markdown: str, name: str) -> str:
-    """Runs the examples of a page in one namespace; returns what went wrong."""
+    """Runs the examples of a page in one namespace; returns what went wrong.
+
+    Of an error that an example shows, the class counts.
+    """
     text = re.sub(r"^```.*$", "", markdown, flags=re.M)  # a fence is no output
     test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
     report: list[str] = []
-    doctest.DocTestRunner(Exact()).run(test, out=report.append)
+    options = doctest.IGNORE_EXCEPTION_DETAIL
+    doctest.DocTestRunner(Exact(), optionflags=options).run(test, out=report.append)
     return "".join(report)
 
 
@@ -66,6 +83,28 @@ def test_ten_chapters_with_an_example_and_files_each() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_is_named_exists(page: Path) -> None:
     assert missing(page.read_text(encoding="utf-8")) == []
+
+
+def test_each_error_is_explained_and_says_where() -> None:
+    guide = (ROOT / "docs" / "guides" / "errors.md").read_text(encoding="utf-8")
+    kinds = [kind for kind in vars(errors).values() if inspect.isclass(kind)]
+    own = [kind for kind in kinds if kind.__module__ == errors.__name__]
+    sections = re.findall(r"^## (\w+)$", guide, flags=re.M)
+    assert sorted(sections) == sorted(kind.__name__ for kind in own)
+    for kind in own:
+        place = f"`docs/guides/errors.md#{kind.__name__.lower()}`"
+        assert place in str(kind.__doc__), kind
+
+
+def test_names_for_those_from_jax_exist() -> None:
+    guide = (ROOT / "docs" / "guides" / "from-jax.md").read_text(encoding="utf-8")
+    table = guide[guide.index("| JAX | fxflow |") :].partition("\n\n")[0]
+    named = re.findall(r"`(fxflow\.[\w.]+)", table)
+    assert len(named) > 15
+    for name in named:
+        value: object = fxflow
+        for part in name.split(".")[1:]:
+            value = getattr(value, part)
 
 
 def test_what_sources_name_exists() -> None:

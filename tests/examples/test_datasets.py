@@ -43,6 +43,18 @@ def test_data_dir_follows_the_environment(
     assert datasets.data_dir() == tmp_path / "cache" / "fxflow" / "datasets"
 
 
+def test_without_a_home_data_are_in_the_checkout(
+    datasets: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere(_: object) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("FXFLOW_DATA_DIR")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", classmethod(nowhere))
+    assert datasets.data_dir().relative_to(EXAMPLES.parent).parts[0] == ".cache"
+
+
 def test_kept_arrays_are_read_back(datasets: ModuleType, tmp_path: Path) -> None:
     mnist = synthetic(datasets)
     datasets._write(tmp_path / "mnist.npz", mnist)
