@@ -1,0 +1,39 @@
+"""Combinations, Bernoulli's numbers and Box and Cox's transformation."""
+
+import numpy as np
+import pytest
+import scipy.special as want
+
+import fxflow
+from fxflow.errors import ArgumentError
+from fxflow.scipy import special
+
+
+def test_comb() -> None:
+    n, k = np.meshgrid([-1, 0, 1, 5, 10, 30, 60.0, 5.5], [-1, 0, 1, 2, 5, 9, 30, 2.5])
+    with fxflow.config.override(x64=True):
+        np.testing.assert_allclose(special.comb(n, k), want.comb(n, k), 1e-10)
+        assert float(special.comb(30, 15)) == want.comb(30, 15, exact=True)
+        many = special.comb(np.array([5, 0, 3]), np.array([2, 0, 5]), repetition=True)
+        assert many.tolist() == [15, 1, 21]
+        slope = fxflow.grad(special.comb)(6.5, 2.0)
+        assert float(slope) == pytest.approx((2 * 6.5 - 1) / 2)
+
+
+def test_bernoulli() -> None:
+    with fxflow.config.override(x64=True):
+        for n in (0, 1, 2, 5, 30, 60, 100):
+            expected = want.bernoulli(n)[: n + 1]
+            np.testing.assert_allclose(special.bernoulli(n), expected, 1e-11)
+    with pytest.raises(ArgumentError):
+        special.bernoulli(-1)
+
+
+def test_boxcox() -> None:
+    x, power = np.meshgrid([-1, 0, 1e-8, 0.5, 1, 2, 30], [-2, -1e-9, 0, 1e-5, 0.5, 3])
+    with fxflow.config.override(x64=True), np.errstate(all="ignore"):
+        for name in ("boxcox", "boxcox1p"):
+            expected, got = (getattr(m, name)(x, power) for m in (want, special))
+            np.testing.assert_allclose(got, expected, 1e-10)
+        slope = fxflow.grad(special.boxcox, 1)(2.0, 0.0)
+        assert float(slope) == pytest.approx(np.log(2) ** 2 / 2)
