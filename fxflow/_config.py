@@ -21,8 +21,9 @@ from __future__ import annotations
 import contextvars
 import os
 import threading
+import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Generic, TypeVar, cast, overload
 
@@ -290,6 +291,7 @@ class Config(threading.local):
         with _lock:
             if not _process_values:
                 _process_values.update((o.name, o.initial()) for o in _OPTIONS.values())
+                _warn_of_misspelt(os.environ)
             self.__dict__.update(_process_values)
             self.__dict__["_state"] = state
             _threads.add(state)
@@ -433,6 +435,41 @@ class Config(threading.local):
 _OPTIONS: dict[str, Option[Any]] = {
     name: option for name, option in vars(Config).items() if isinstance(option, Option)
 }
+
+
+# What is read elsewhere: by launched processes, and by the scripts of this repository.
+_OTHER_VARIABLES = {
+    "FXFLOW_COORDINATOR_ADDRESS",
+    "FXFLOW_COORDINATOR_HOSTED",
+    "FXFLOW_DATA_DIR",
+    "FXFLOW_ELASTIC_ADDRESS",
+    "FXFLOW_HEARTBEAT_TIMEOUT",
+    "FXFLOW_LOCAL_PROCESS_ID",
+    "FXFLOW_NUM_PROCESSES",
+    "FXFLOW_PROCESS_ID",
+    "FXFLOW_TOKEN",
+    "FXFLOW_VENV_DIR",
+}
+
+
+def _warn_of_misspelt(environment: Mapping[str, str]) -> None:
+    """Warns of environment variables whose names are nearly those of options."""
+    known = {option.environment for option in _OPTIONS.values()} | _OTHER_VARIABLES
+    for name in environment:
+        if not name.startswith("FXFLOW_") or name in known:
+            continue
+        import difflib  # needed for this warning only
+
+        parts = {other.removeprefix("FXFLOW_"): other for other in known}
+        near = difflib.get_close_matches(
+            name.removeprefix("FXFLOW_"), parts, n=1, cutoff=0.75
+        )
+        if near:
+            warnings.warn(
+                f"fxflow does not know the environment variable {name}: did you mean "
+                f"{parts[near[0]]}?",
+                stacklevel=2,
+            )
 
 
 def _option(name: str) -> Option[Any]:

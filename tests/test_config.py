@@ -2,15 +2,18 @@
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import fxflow
 import fxflow.numpy as fnp
 from fxflow import _config, jit
 from fxflow._config import Option, config
@@ -316,3 +319,21 @@ def test_threads_that_end_are_forgotten() -> None:
 
     gc.collect()
     assert len(_config._threads) < 15
+
+
+def test_misspelt_environment_variables_warn():
+    for wrong, right in [("CHACHE", "CACHE"), ("NUM_CPU_DEVICE", "NUM_CPU_DEVICES")]:
+        with pytest.warns(UserWarning, match=f"FXFLOW_{wrong}: did you .*_{right}\\?"):
+            _config._warn_of_misspelt({f"FXFLOW_{wrong}": "0"})
+
+
+def test_other_environment_variables_do_not_warn():
+    root = Path(fxflow.__file__).parent
+    named = {
+        name
+        for path in root.rglob("*.py")
+        for name in re.findall(r"FXFLOW_[A-Z0-9_]*[A-Z0-9]\b", path.read_text("utf-8"))
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _config._warn_of_misspelt(dict.fromkeys({*named, "FXFLOW_MINE", "PATH"}, ""))

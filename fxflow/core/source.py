@@ -7,14 +7,17 @@ formatting a stack for each operation is what makes tracing slow elsewhere.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from fxflow._config import config
+from fxflow.errors import FxflowError
 
 Source = tuple[CodeType, int]
 
@@ -81,6 +84,54 @@ def describe(source: Source | None) -> str:
         return "unknown line"
     code = source[0]
     return f"{code.co_filename}:{line_number(source)} ({code.co_name})"
+
+
+def name_of(function: Any) -> str:
+    """Returns what messages call a function: its name; of a lambda, also its line."""
+    name = getattr(function, "__name__", None)
+    if name is None:
+        inner = getattr(function, "func", None) or getattr(
+            function, "__wrapped__", None
+        )
+        return name_of(inner) if inner is not None else type(function).__name__
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if name != "<lambda>" or code is None:
+        return str(name)
+    return f"<lambda> at {code.co_filename}:{code.co_firstlineno}"
+
+
+def located(function: Any) -> str:
+    """Returns what messages call a function, with the line where it begins."""
+    name = name_of(function)
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None or name.startswith("<lambda> at"):
+        return name
+    return f"{name} at {code.co_filename}:{code.co_firstlineno}"
+
+
+@contextlib.contextmanager
+def telling(more: Callable[[], str]) -> Iterator[None]:
+    """Adds to the message of an error of ours that is raised within.
+
+    Args:
+      more: gives the text.
+    """
+    try:
+        yield
+    except FxflowError as error:
+        error.args = (f"{error}{more()}",)
+        raise
+
+
+def graph_name(name: str) -> str:
+    """Returns what graphs and programs call a function, where its line is left out.
+
+    So a program does not change with what stands above it.
+    """
+    return _LAMBDA.sub("lambda_", name) if "<lambda>" in name else name
+
+
+_LAMBDA = re.compile(r"<lambda>( at .*?:\d+)?")
 
 
 def user_line() -> str:
@@ -211,12 +262,22 @@ def leave(error: Exception) -> None:
         shorten(error)
 
 
+# Filled by the first message that shows a weak type: it is explained once.
+_weak_explained: list[bool] = []
+
+
 def shorten(error: BaseException) -> None:
     """Takes fxflow's frames off an error and off what it was raised from.
 
     What fxflow itself caught on the way, and no frame of the user's had to do with, is
     not shown at all.
     """
+    if not _weak_explained and isinstance(error, FxflowError) and "]~" in str(error):
+        _weak_explained.append(True)
+        error.add_note(
+            "(~ marks a weak type, that of Python's numbers: it takes the dtype of "
+            "what it is combined with)"
+        )
     if config.full_tracebacks:
         return
     error.__traceback__ = without_own_frames(error.__traceback__)

@@ -20,6 +20,7 @@ from fxflow.core.ir.effects import DEBUG, IO, ORDERED, TOKEN
 from fxflow.core.ir.primitive import MultipleResults, Zero, register
 from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.source import name_of
 from fxflow.core.spmd.partition import by_each_device
 from fxflow.core.tree.paths import keys_of
 from fxflow.devices import Device
@@ -279,11 +280,6 @@ def _calling(module: Any, caller: Any, count: int, function: Any) -> str:
 
 def _listed() -> str:
     return ", ".join(map(repr, VMAP_METHODS))
-
-
-def name_of(function: Any) -> str:
-    """Returns the name of the user's function."""
-    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _as_host(outs: Values, out_avals: Sequence[Aval], function: Any) -> tuple[Any, ...]:

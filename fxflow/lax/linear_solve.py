@@ -36,10 +36,10 @@ from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import trace_body
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError, NotDifferentiableError, ShapeError
 from fxflow.lax.control_flow.carry import (
     leaves_of,
-    name_of,
     require_callable,
     require_structure,
 )

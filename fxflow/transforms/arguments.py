@@ -9,20 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from fxflow.core import tree
+from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def name_of(function: Any) -> str:
-    """Returns a function's name for messages, graphs and profiles."""
-    name = getattr(function, "__name__", None)
-    if name is None:
-        inner = getattr(function, "func", None) or getattr(
-            function, "__wrapped__", None
-        )
-        return name_of(inner) if inner is not None else type(function).__name__
-    return "lambda_" if name == "<lambda>" else str(name)
 
 
 def transformed(function: Any, transform: str) -> Callable[[F], F]:
@@ -80,14 +70,6 @@ def require_callable(function: Any, transform: str) -> None:
             f"{transform} takes a function, got {type(function).__name__} "
             f"{str(function)[:60]}: pass the function itself, not its result"
         )
-
-
-def signature_of(function: Any) -> inspect.Signature | None:
-    """Returns a function's signature, or None where Python cannot tell."""
-    try:
-        return inspect.signature(function)
-    except (TypeError, ValueError):
-        return None
 
 
 def as_indices(value: Any, what: str) -> tuple[int, ...]:
@@ -176,37 +158,6 @@ def normalize_indices(
             f"{what}={tuple(indices)} names an argument of {name} twice"
         )
     return tuple(result)
-
-
-def parameter_names(function: Any, count: int) -> list[str]:
-    """Returns the names of the first `count` positional parameters."""
-    signature = signature_of(function)
-    names: list[str] = []
-    if signature is not None:
-        for parameter in signature.parameters.values():
-            if parameter.kind in (
-                parameter.POSITIONAL_ONLY,
-                parameter.POSITIONAL_OR_KEYWORD,
-            ):
-                names.append(parameter.name)
-            elif parameter.kind is parameter.VAR_POSITIONAL:
-                names += [f"{parameter.name}[{i}]" for i in range(count - len(names))]
-    # Some built-in functions have no signature.
-    names += [f"#{i}" for i in range(len(names), count)]
-    return names[:count]
-
-
-def leaf_labels(
-    function: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None
-) -> list[str]:
-    """Returns for each leaf of the arguments its name, as in `params['w']`."""
-    names = parameter_names(function, len(args))
-    labels = []
-    pairs = [*zip(names, args, strict=True), *sorted((kwargs or {}).items())]
-    for name, arg in pairs:
-        for path, _ in tree.leaves_with_path(arg):
-            labels.append(f"{name}{tree.keystr(path)}")
-    return labels
 
 
 def pick(

@@ -11,17 +11,17 @@ from fxflow.core.arrays import dtypes, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.primitive import Primitive, table
 from fxflow.core.ir.trace import state
+from fxflow.core.labels import signature_of
 from fxflow.core.runtime.bodies import trace_body
 from fxflow.core.runtime.eager import EvalTrace
+from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError
 from fxflow.lax.remat import Checkpoint, Name, Offload
 from fxflow.transforms.arguments import (
     as_indices,
     as_names,
-    name_of,
     normalize_indices,
     require_callable,
-    signature_of,
 )
 from fxflow.transforms.custom_function import with_fixed
 

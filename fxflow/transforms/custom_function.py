@@ -13,18 +13,17 @@ from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.trace import Tracer
+from fxflow.core.labels import parameter_names, signature_of
 from fxflow.core.runtime.bodies import Body, trace_body
+from fxflow.core.source import name_of
 from fxflow.core.tree.paths import difference
 from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.transforms.arguments import (
     as_indices,
     as_names,
     global_name,
-    name_of,
     normalize_indices,
-    parameter_names,
     require_callable,
-    signature_of,
 )
 
 SymbolicZero = Zero

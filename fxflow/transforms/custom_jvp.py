@@ -7,6 +7,7 @@ from typing import Any
 
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, typeof
+from fxflow.core.arrays.convert import kind_of
 from fxflow.core.boundary import boundary
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
@@ -136,7 +137,7 @@ class custom_jvp(CustomFunction):
         """
         if self.jvp is None:
             raise ArgumentError(
-                f"custom_jvp: {self.name} has no rule: set one with @{self.name}.defjvp"
+                f"custom_jvp: {self.name} has no rule: set one with its method defjvp"
             )
         args = self.positional(args, kwargs)
         # Nothing differentiates or records the call, so no rule is needed.
@@ -224,7 +225,7 @@ class UserJVPRule:
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
             raise ArgumentError(
                 f"custom_jvp: the rule of {self.name} must return a pair (result, "
-                f"tangent), got {type(pair).__name__}"
+                f"tangent), got {kind_of(pair)}"
             )
         what = f"custom_jvp: the result that the rule of {self.name} returns"
         outs = same_structure(self.out_tree, pair[0], what)

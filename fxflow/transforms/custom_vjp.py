@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, is_arraylike, typeof
+from fxflow.core.arrays.convert import kind_of
 from fxflow.core.boundary import boundary
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
@@ -114,7 +115,7 @@ class custom_vjp(CustomFunction):
         if self.fwd is None or self.bwd is None:
             raise ArgumentError(
                 f"custom_vjp: {self.name} has no rule: set one with "
-                f"{self.name}.defvjp(fwd, bwd)"
+                "its method defvjp(fwd, bwd)"
             )
         args = self.positional(args, kwargs)
         # Nothing differentiates or records the call, so no rule is needed.
@@ -209,7 +210,7 @@ class UserVJPRule:
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
             raise ArgumentError(
                 f"custom_vjp: the forward pass of {self.name} must return a pair "
-                f"(result, what the backward pass needs), got {type(pair).__name__}"
+                f"(result, what the backward pass needs), got {kind_of(pair)}"
             )
         what = f"custom_vjp: the result that the forward pass of {self.name} returns"
         outs = same_structure(self.out_tree, pair[0], what)

@@ -7,6 +7,8 @@ from typing import Any
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, as_array, dtypes, is_arraylike, not_an_array
+from fxflow.core.arrays.convert import kind_of
+from fxflow.core.labels import tree_labels
 from fxflow.errors import ArgumentError
 
 
@@ -27,6 +29,7 @@ class FlatFunction:
       name: of the function, for messages.
       has_aux: whether it returns `(result, aux)`.
       keywords: see `in_tree`.
+      labels: gives the names of the leaves in messages, if `fun` does not tell.
     """
 
     __slots__ = (
@@ -36,6 +39,7 @@ class FlatFunction:
         "has_aux",
         "in_tree",
         "keywords",
+        "labels",
         "name",
         "out_tree",
     )
@@ -55,7 +59,9 @@ class FlatFunction:
         *,
         has_aux: bool = False,
         keywords: bool = False,
+        labels: Callable[[], list[str]] | None = None,
     ) -> None:
+        self.labels = labels or (lambda: tree_labels(fun, in_tree, keywords))
         self.fun, self.in_tree, self.name = fun, in_tree, name
         self.has_aux, self.keywords = has_aux, keywords
         self.out_tree: Any = None
@@ -78,7 +84,7 @@ class FlatFunction:
             if not (isinstance(out, tuple) and len(out) == 2):
                 raise ArgumentError(
                     f"has_aux=True needs {self.name} to return a pair (result, aux), "
-                    f"got {type(out).__name__}"
+                    f"got {kind_of(out)}"
                 )
             out, aux = out
         flat, self.out_tree = tree.flatten(out)

@@ -15,11 +15,11 @@ from fxflow.core.interpreters.linearize import linearize_flat
 from fxflow.core.interpreters.transpose import backward
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
+from fxflow.core.labels import leaf_labels
+from fxflow.core.source import name_of
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.transforms.arguments import (
     as_indices,
-    leaf_labels,
-    name_of,
     normalize_indices,
     require_callable,
     transformed,
@@ -155,19 +155,25 @@ def value_and_grad(
             if not (is_arraylike(leaf) and dtypes.is_floating(typeof(leaf).dtype)) or (
                 holomorphic
             ):
-                label = _label(fun, args, chosen_indices, i)
+                label = _labels(fun, args, chosen_indices)[i]
                 what = f"grad: argument {label} of {name}"
                 active.append(_check_input(leaf, what, holomorphic, allow_int, True))
             else:
                 active.append(True)
         call = _of_chosen(fun, args, kwargs, chosen_indices)
-        flat = FlatFunction(call, in_tree, name, has_aux=has_aux)
+        flat = FlatFunction(
+            call,
+            in_tree,
+            name,
+            has_aux=has_aux,
+            labels=lambda: _labels(fun, args, chosen_indices),
+        )
         lin = linearize_flat(flat, leaves, active)
         if flat.count != 1 or flat.out_tree.num_nodes != 1:
             raise ShapeError(
                 f"grad needs a function with one scalar result, but {name} returned "
-                f"{flat.out_tree}: return only the loss, or pass has_aux=True for "
-                "(loss, aux)"
+                f"{tree.written(flat.out_tree)}, each * an array: return only the "
+                "loss, or pass has_aux=True for (loss, aux)"
             )
         loss = lin.outs[0]
         _check_loss(loss, name, holomorphic)
@@ -189,7 +195,8 @@ def value_and_grad(
     return value_and_grad_fun
 
 
-def _label(fun: Any, args: Sequence[Any], indices: Sequence[int], position: int) -> str:
+def _labels(fun: Any, args: Sequence[Any], indices: Sequence[int]) -> list[str]:
+    """Returns the names of the leaves of the chosen arguments."""
     marked = leaf_labels(fun, args)
     start = 0
     chosen: list[str] = []
@@ -198,7 +205,7 @@ def _label(fun: Any, args: Sequence[Any], indices: Sequence[int], position: int)
         if i in indices:
             chosen += marked[start : start + count]
         start += count
-    return chosen[position]
+    return chosen
 
 
 def grad(
@@ -259,7 +266,7 @@ def _prepare(
     )
     chosen = tuple(args[i] for i in indices)
     for i, leaf in enumerate(tree.leaves(chosen)):
-        what = f"{transform}: argument {_label(fun, args, indices, i)} of {name}"
+        what = f"{transform}: argument {_labels(fun, args, indices)[i]} of {name}"
         _check_input(leaf, what, holomorphic, allow_int, transform != "jacfwd")
 
     def partial(*values: Any) -> Any:

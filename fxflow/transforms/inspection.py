@@ -13,11 +13,11 @@ from fxflow.core.boundary import boundary
 from fxflow.core.ir.graph import Graph, format_graph
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Trace, state
+from fxflow.core.labels import leaf_labels
 from fxflow.core.runtime.eager import interpreter
+from fxflow.core.source import name_of
 from fxflow.transforms.arguments import (
     as_indices,
-    leaf_labels,
-    name_of,
     normalize_indices,
     require_callable,
 )

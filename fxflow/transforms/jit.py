@@ -19,9 +19,11 @@ from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, rea
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer, state
+from fxflow.core.labels import leaf_labels, parameter_names, signature_of
 from fxflow.core.once import once
 from fxflow.core.runtime.eager import EVAL, EvalTrace, options
 from fxflow.core.runtime.execute import check_finite
+from fxflow.core.source import name_of
 from fxflow.devices.meshes import current_mesh, mesh_reads, note_mesh_read
 from fxflow.errors import ArgumentError, NonFiniteError, NonHashableStaticError
 from fxflow.lax.calls import JitCall
@@ -29,11 +31,7 @@ from fxflow.lax.transfer import as_sharding, is_sharding_leaf, put_traced, requi
 from fxflow.transforms.arguments import (
     as_indices,
     as_names,
-    leaf_labels,
-    name_of,
-    parameter_names,
     require_callable,
-    signature_of,
 )
 from fxflow.transforms.dispatch import CachedCall, Fast, caches_for, new_caches
 from fxflow.transforms.explain import Signature, explain_retrace

@@ -10,8 +10,9 @@ from fxflow.core.arrays import is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir import arith
+from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError
-from fxflow.transforms.arguments import name_of, require_callable
+from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.tangents import checked_tangent
 

@@ -29,7 +29,9 @@ from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.boundary import boundary
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import Tracer
+from fxflow.core.labels import leaf_labels
 from fxflow.core.runtime.execute import Program, check_finite
+from fxflow.core.source import name_of
 from fxflow.devices import buffers, clients
 from fxflow.devices.meshes import Mesh, PartitionSpec
 from fxflow.devices.shardings import NamedSharding
@@ -39,8 +41,6 @@ from fxflow.lax.reshaping import expand_dims, squeeze
 from fxflow.lax.sharded_parts import global_shape
 from fxflow.transforms.arguments import (
     as_indices,
-    leaf_labels,
-    name_of,
     require_axes,
     require_callable,
 )

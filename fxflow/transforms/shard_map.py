@@ -11,12 +11,14 @@ from fxflow.core.arrays import Aval, as_array, is_arraylike, not_an_array, typeo
 from fxflow.core.boundary import boundary
 from fxflow.core.ir import trace
 from fxflow.core.ir.staging import trace_flat
+from fxflow.core.labels import leaf_labels
+from fxflow.core.source import name_of
 from fxflow.core.spmd.varying import with_outputs_varying
 from fxflow.devices.meshes import Mesh, PartitionSpec, get_mesh
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.shard_map import ShardMap, manual_axes
 from fxflow.lax.sharded_parts import axes_of, local_shape
-from fxflow.transforms.arguments import leaf_labels, name_of, require_callable
+from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.jit import jit
 

@@ -13,8 +13,10 @@ from fxflow.core.interpreters.transpose import backward, backward_with_values
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph, Var
 from fxflow.core.ir.staging import trace_flat
+from fxflow.core.labels import leaf_labels
+from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError
-from fxflow.transforms.arguments import leaf_labels, name_of, require_callable
+from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.linearity import require_linear
 from fxflow.transforms.tangents import checked_cotangent, checked_tangent

@@ -9,12 +9,12 @@ from fxflow.core import tree
 from fxflow.core.arrays import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_flat, materialize
+from fxflow.core.labels import leaf_labels
+from fxflow.core.source import name_of
 from fxflow.devices.meshes import names_of
 from fxflow.errors import ArgumentError, AxisError, ShapeError, TreeError
 from fxflow.lax.axis_order import transpose
 from fxflow.transforms.arguments import (
-    leaf_labels,
-    name_of,
     require_axes,
     require_callable,
     transformed,
@@ -58,19 +58,26 @@ def flat_axes(axes: Any, structure: Any, what: str, name: str) -> list[int | Non
         raise ArgumentError(
             f"vmap: {what}={axes} does not fit the structure of "
             f"{'the arguments' if what == 'in_axes' else 'the result'} of {name}: "
-            f"{structure}: {error}"
+            f"{tree.written(structure)}, each * a leaf: "
+            f"{str(error).removeprefix('tree.map: ')}"
         ) from None
     return found
 
 
-def checked_axis(axis: int, ndim: int, what: str) -> int:
+def checked_axis(axis: int, ndim: int, what: str, hint: str = "") -> int:
     """Returns an axis counted from the front.
+
+    Args:
+      axis: as the user gave it.
+      ndim: number of axes there are.
+      what: begins the message.
+      hint: ends it.
 
     Raises:
       AxisError: it is out of range.
     """
     if not -ndim <= axis < ndim:
-        raise AxisError(f"{what}: axis {axis} is out of range for {ndim} axes")
+        raise AxisError(f"{what}: axis {axis} is out of range for {ndim} axes{hint}")
     return axis % ndim
 
 
@@ -182,7 +189,8 @@ def vmap(
             else checked_axis(
                 axis,
                 typeof(x).ndim,
-                f"vmap: in_axes for {label} of {name}, {typeof(x)}",
+                f"vmap: in_axes for argument {label} of {name}, {typeof(x)}",
+                "; None there passes it whole",
             )
             for axis, x, label in zip(axes, leaves, labels, strict=True)
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 import traceback
@@ -13,6 +14,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import config, grad, jit, lax, nn, optim, random
 from fxflow.core import source
+from fxflow.errors import ShapeError
 
 
 def here_line():
@@ -172,6 +174,39 @@ def test_full_tracebacks_on_request():
         jit(boom)(1.0)
     files = [f.filename for f in traceback.extract_tb(info.value.__traceback__)]
     assert [f for f in files if source.is_internal(f)]
+
+
+def test_names_of_functions():
+    line = here_line() + 1
+    square = lambda x: x * x
+    place = f"<lambda> at {__file__}:{line}"
+    assert source.name_of(boom) == "boom"
+    assert source.name_of(functools.partial(boom, 1)) == "boom"
+    assert source.name_of(square) == source.located(square) == place
+    assert source.name_of(grad(square)) == f"grad({place})"
+    assert source.graph_name(f"grad({place})") == "grad(lambda_)"
+    assert source.located(boom).startswith(f"boom at {__file__}:")
+
+
+def test_programs_do_not_change_with_the_line():
+    texts = {jit(f).lower(1.0).as_text() for f in (lambda x: x + 1, (lambda x: x + 1))}
+    assert len(texts) == 1
+
+
+def test_weak_types_are_explained_once(monkeypatch):
+    monkeypatch.setattr(source, "_weak_explained", [])
+    notes = []
+    for _ in range(2):
+        with pytest.raises(TypeError) as info:
+            grad(lambda x: x)(1)
+        notes.append(getattr(info.value, "__notes__", []))
+    assert len(notes[0]) == 1 and "weak type" in notes[0][0]
+    assert notes[1] == []
+
+
+def test_more_is_told():
+    with pytest.raises(ShapeError, match=r"^a; b$"), source.telling(lambda: "; b"):
+        raise ShapeError("a")
 
 
 def test_without_own_frames_of_nothing():

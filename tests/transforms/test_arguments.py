@@ -1,6 +1,7 @@
 """Names, positions and labels of arguments."""
 
 import functools
+import re
 
 import pytest
 
@@ -9,10 +10,7 @@ from fxflow.errors import ArgumentError
 from fxflow.transforms.arguments import (
     as_indices,
     as_names,
-    leaf_labels,
-    name_of,
     normalize_indices,
-    parameter_names,
     require_axes,
 )
 
@@ -21,19 +19,9 @@ def fun(a, b=1, *rest, k=2):
     return a
 
 
-def test_names_and_labels():
-    assert name_of(fun) == "fun"
-    assert name_of(functools.partial(fun, 1)) == "fun"
-    assert name_of(lambda x: x) == "lambda_"
-    assert parameter_names(fun, 4) == ["a", "b", "rest[0]", "rest[1]"]
-    assert parameter_names(print, 1)[0]
-    labels = leaf_labels(fun, ({"w": 1, "b": (2, 3)},), {"k": [4]})
-    assert labels == ["a['b'][0]", "a['b'][1]", "a['w']", "k[0]"]
-
-
 def test_transformed_functions_say_what_they_are():
     twice = fxflow.vmap(fxflow.grad(lambda x: x * fun(x)))
-    assert twice.__name__ == "vmap(grad(lambda_))"
+    assert re.fullmatch(r"vmap\(grad\(<lambda> at .*\.py:\d+\)\)", twice.__name__)
     graph = fxflow.make_graph(fxflow.grad(lambda x: fun(x)))(1.0)
     assert str(graph).startswith("graph grad(lambda_)(a: f32[]")
     assert fxflow.grad(fun).__doc__ == fun.__doc__

@@ -145,12 +145,12 @@ def wrong(result):
         (
             wrong(lambda f, x, t: (x, {"a": t})),
             TreeError,
-            "the result that the rule of lambda_ returns must have the structure",
+            "the result that the rule of <lambda> at .* returns must have the struct",
         ),
         (
             wrong(lambda f, x, t: (f(x), (t,))),
             TreeError,
-            "the tangent that the rule of lambda_ returns must have the structure",
+            "the tangent that the rule of <lambda> at .* returns must have the struct",
         ),
         (
             wrong(lambda f, x, t: (f(x), {"a": lax.reduce_sum(t, (0,))})),

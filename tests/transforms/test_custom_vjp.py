@@ -124,12 +124,12 @@ def wrong(fwd=None, bwd=None):
         (
             wrong(fwd=lambda x, y: x),
             ArgumentError,
-            "forward pass of lambda_ must return a",
+            "forward pass of <lambda> at .* must return a",
         ),
         (
             wrong(fwd=lambda x, y: ((x,), None)),
             TreeError,
-            "forward pass of lambda_ returns must have the structure of the result",
+            "forward pass of <lambda> at .* returns must have the structure of the",
         ),
         (
             wrong(fwd=lambda x, y: (lax.reduce_sum(x, (0,)), None)),

@@ -165,7 +165,7 @@ def test_jacobians_with_aux():
         (
             lambda: jacfwd(lambda x: x * x)(1j),
             TypeError,
-            r"argument x of lambda_ is c64\[\]~: .*holomorphic=True",
+            r"argument x of <lambda> at .* is c64\[\]~: .*holomorphic=True",
         ),
         (
             lambda: jacfwd(lambda x: abs(x), holomorphic=True)(1j),

@@ -32,6 +32,23 @@ def text_of(value: Any, length: int = 60) -> str:
     return text if len(text) <= length else text[: length - 3] + "..."
 
 
+def kind_of(value: Any) -> str:
+    """Returns what a message says a value is: an array's type, or its class."""
+    return str(value.aval) if isinstance(value, Array) else type(value).__name__
+
+
+# Arrays of other libraries, by the package that their class is from.
+_FOREIGN = {
+    "jax": "a JAX array",
+    "jaxlib": "a JAX array",
+    "torch": "a PyTorch tensor",
+    "cupy": "a CuPy array",
+    "tensorflow": "a TensorFlow tensor",
+    "mlx": "an MLX array",
+    "pandas": "a pandas object",
+}
+
+
 def not_an_array(value: Any, where: str = "") -> ArgumentError:
     """Returns the error for a value that is no array.
 
@@ -53,8 +70,16 @@ def not_an_array(value: Any, where: str = "") -> ArgumentError:
     else:
         hint = "pass an array, a number or a NumPy array"
     kind = type(value)
-    foreign = kind.__module__.partition(".")[0] not in ("builtins", "__main__")
+    package = kind.__module__.partition(".")[0]
+    foreign = package not in ("builtins", "__main__")
     name = f"{kind.__module__}.{kind.__name__}" if foreign else kind.__name__
+    if package in _FOREIGN and hasattr(value, "shape"):
+        dims = ",".join(map(str, value.shape))
+        dtype = str(getattr(value, "dtype", "")).rpartition(".")[2]
+        return ArgumentError(
+            f"{where or at_fault(value) + 'got'} {_FOREIGN[package]}, "
+            f"{dtype}[{dims}], which is not an array of fxflow: {hint}"
+        )
     return ArgumentError(
         f"{where or at_fault(value) + 'got'} {shown} of type {name}, which is not an "
         f"array: {hint}"

@@ -37,6 +37,10 @@ class BatchTracer(Tracer):
             return inner.origin()
         return "It is being vectorized (vmap)."
 
+    def depends_on(self) -> list[str]:
+        """Says which arguments of which functions the value is computed from."""
+        return self.value.depends_on() if isinstance(self.value, Tracer) else []
+
 
 class BatchTrace(Trace):
     """Vectorizes operations.

@@ -41,7 +41,13 @@ class DualTracer(Tracer):
         inner = self.primal
         if isinstance(inner, Tracer):
             return inner.origin()
-        return f"It is being differentiated ({self.transformation})."
+        found = " and ".join(self.depends_on())
+        by = f" by {found}" if found else ""
+        return f"It is being differentiated ({self.transformation}){by}."
+
+    def depends_on(self) -> list[str]:
+        """Says which arguments of which functions the value is computed from."""
+        return self.primal.depends_on() if isinstance(self.primal, Tracer) else []
 
 
 class JVPTracer(DualTracer):

@@ -22,6 +22,7 @@ from fxflow.core.ir.graph import Graph, Literal, Node, Var, live_nodes
 from fxflow.core.ir.primitive import Primitive, Zero, table
 from fxflow.core.ir.staging import GraphTrace, GraphTracer, closed, recording
 from fxflow.core.ir.trace import Trace, Tracer, state
+from fxflow.core.labels import listed
 
 
 class TangentTracer(Tracer):
@@ -113,18 +114,45 @@ class LinearizeTracer(DualTracer):
     __slots__ = ()
     transformation = "grad"
 
+    def depends_on(self) -> list[str]:
+        """Says which arguments of which functions the value is computed from."""
+        trace: LinearizeTrace = self._trace
+        if isinstance(self.primal, Tracer) or type(self.tangent) is not TangentTracer:
+            return super().depends_on()
+        return trace.depends_on(self.tangent._var)
+
 
 class LinearizeTrace(Trace):
     """Runs values in the parent and records their tangents on a tape."""
 
-    __slots__ = ("parent", "tape")
+    __slots__ = ("function", "inputs", "parent", "tape")
 
     parent: Trace
     tape: Tape
 
-    def __init__(self, parent: Trace) -> None:
+    def __init__(self, parent: Trace, function: Any = None) -> None:
         self.parent = parent
         self.tape = Tape(parent)
+        # For messages: what is differentiated, and the tangents of its arguments.
+        self.function = function
+        self.inputs: list[Var | None] = []
+
+    def depends_on(self, var: Var) -> list[str]:
+        """Says which arguments the value with a tangent is computed from."""
+        labels = getattr(self.function, "labels", None)
+        if labels is None:
+            return []
+        made = {out: node for node in self.tape.nodes for out in node.outputs}
+        seen: set[Var] = set()
+        waiting = [var]
+        while waiting:
+            var = waiting.pop()
+            if var not in seen:
+                seen.add(var)
+                node = made.get(var)
+                waiting += [a for a in node.inputs if type(a) is Var] if node else []
+        own = [x for v, x in zip(self.inputs, labels(), strict=False) if v in seen]
+        return [listed(own, self.function.name)] if own else []
 
     def argument(self, primal: Any) -> LinearizeTracer:
         """Returns the tracer of an argument to differentiate by."""
@@ -225,7 +253,7 @@ def linearize_flat(
       active: which arguments have a tangent (None: all).
     """
     parent = state.trace
-    trace = LinearizeTrace(parent)
+    trace = LinearizeTrace(parent, function)
     if active is None:
         active = (True,) * len(primals)
     args = [
@@ -234,6 +262,9 @@ def linearize_flat(
     ]
     inputs = [
         a.tangent._var for a in args if type(a) is LinearizeTracer and a._trace is trace
+    ]
+    trace.inputs = [
+        a.tangent._var if live else None for a, live in zip(args, active, strict=True)
     ]
     state.trace = trace
     try:

@@ -150,7 +150,7 @@ class Graph:
         self.inputs = list(inputs)
         self.nodes = list(nodes)
         self.outputs = list(outputs)
-        self.name = name
+        self.name = source.graph_name(name)
         self.num_consts = num_consts
         self.memo: dict[Any, Any] = {}
 

@@ -17,12 +17,14 @@ from fxflow.core.arrays import Array, Aval, as_array, dtypes, is_arraylike, not_
 from fxflow.core.arrays.array import host_of
 from fxflow.core.ir.graph import Graph, Literal, Node, Var, live_nodes
 from fxflow.core.ir.trace import Trace, Tracer, leaked, state
+from fxflow.core.labels import listed
 from fxflow.errors import LeakedTracerError
 
 if TYPE_CHECKING:
     from fxflow.core.ir.primitive import Primitive
 
 T = TypeVar("T")
+Labels = Sequence[str] | Callable[[], Sequence[str]]
 
 
 class GraphTracer(Tracer):
@@ -42,6 +44,10 @@ class GraphTracer(Tracer):
         """Names the argument, or the line that made the value."""
         return self._trace.origin(self._var)
 
+    def depends_on(self) -> list[str]:
+        """Says which arguments of which functions the value is computed from."""
+        return self._trace.depends_on(self._var)
+
 
 class GraphTrace(Trace):
     """Records operations.
@@ -49,40 +55,78 @@ class GraphTrace(Trace):
     Attributes:
       nodes: recorded so far.
       consts: captured values, each with its variable.
+      called: what messages call the function.
+      inputs: the variables of its arguments.
+      labels: gives their names, when a message asks.
     """
 
-    __slots__ = ("arguments", "consts", "final", "name", "nodes", "open")
+    __slots__ = (
+        "called",
+        "consts",
+        "final",
+        "inputs",
+        "labels",
+        "name",
+        "nodes",
+        "open",
+    )
 
     name: str
     final: bool
     open: bool
 
-    def __init__(self, name: str = "graph", *, final: bool = False) -> None:
+    def __init__(
+        self, name: str = "graph", *, final: bool = False, called: str = ""
+    ) -> None:
         self.name = name
+        self.called = called or name
         self.final = final
         self.nodes: list[Node] = []
         self.consts: dict[int, tuple[Var, Array, Any]] = {}
-        self.arguments: dict[Var, str] = {}
+        self.inputs: list[Var] = []
+        self.labels: Labels = ()
         self.open = True
 
-    def argument(self, aval: Aval, label: str = "") -> GraphTracer:
-        """Returns a tracer for a new input, `label` being its name in messages."""
+    def argument(self, aval: Aval) -> GraphTracer:
+        """Returns a tracer for a new input."""
         var = Var(aval)
-        if label:
-            self.arguments[var] = label
+        self.inputs.append(var)
         return GraphTracer(self, var)
 
     def origin(self, var: Var) -> str:
         """Says in words where a variable comes from."""
-        if var in self.arguments:
-            return f"It is argument {self.arguments[var]} of {self.name}."
+        found = " and ".join(self.depends_on(var))
+        if var in self.inputs:
+            return f"It is {found}."
         for node in self.nodes:
             if var in node.outputs:
+                how = f"and depends on {found}" if found else f"in {self.called}"
                 return (
                     f"It was computed by {node.primitive.name} at "
-                    f"{source.describe(node.source)}, while tracing {self.name}."
+                    f"{source.describe(node.source)} {how}."
                 )
-        return f"It belongs to the trace of {self.name}."
+        return f"It belongs to the trace of {self.called}."
+
+    def depends_on(self, var: Var) -> list[str]:
+        """Says which arguments, of this and of functions around it, a value is of."""
+        made = {out: node for node in self.nodes for out in node.outputs}
+        outside = {known: value for known, _, value in self.consts.values()}
+        seen: set[Var] = set()
+        found: list[str] = []
+        waiting = [var]
+        while waiting:
+            var = waiting.pop()
+            if var in seen:
+                continue
+            seen.add(var)
+            if var in made:
+                waiting += [a for a in made[var].inputs if type(a) is Var]
+            elif isinstance(outside.get(var), Tracer):
+                found += [t for t in outside[var].depends_on() if t not in found]
+        labels = self.labels() if callable(self.labels) else self.labels
+        labels = labels or [f"#{i}" for i in range(len(self.inputs))]
+        own = [x for v, x in zip(self.inputs, labels, strict=False) if v in seen]
+        return [listed(own, self.called), *found] if own else found
 
     def atom(self, value: Any) -> Any:
         """Returns the variable or literal that stands for a value in this graph."""
@@ -181,8 +225,9 @@ def trace_flat(
     avals: Sequence[Aval],
     *,
     name: str = "graph",
-    labels: Sequence[str] = (),
+    labels: Labels = (),
     final: bool = False,
+    called: str = "",
 ) -> tuple[Graph, list[Any]]:
     """Traces a function of flat arguments.
 
@@ -190,8 +235,10 @@ def trace_flat(
       function: takes one value for each type and returns a sequence of values.
       avals: types of the arguments.
       name: of the graph.
-      labels: names of the arguments in messages.
+      labels: names of the arguments in messages, or what gives them when they are
+        asked for.
       final: see `Trace`.
+      called: what messages call the function, if it is not `name`.
 
     Returns:
       The graph, whose first `num_consts` inputs are captured values, and those values.
@@ -199,18 +246,14 @@ def trace_flat(
     Raises:
       LeakedTracerError: `config.check_leaks` is on and a traced value survives.
     """
-    trace = GraphTrace(name, final=final)
-    tracers = [
-        trace.argument(aval, label)
-        for aval, label in zip(
-            avals, labels or (f"#{i}" for i in range(len(avals))), strict=False
-        )
-    ]
+    trace = GraphTrace(name, final=final, called=called)
+    trace.labels = labels
+    tracers = list(map(trace.argument, avals))
     inputs = [tracer._var for tracer in tracers]
 
     def record() -> tuple[Graph, list[Any]]:
         outputs = list(function(*tracers))
-        require_arrays(outputs, name)
+        require_arrays(outputs, trace.called)
         return trace.finish(inputs, outputs)
 
     graph, consts = recording(trace, record)

@@ -165,6 +165,10 @@ class Tracer(Array):
         """Says in words where this value comes from."""
         return "It is an intermediate value of a transformed function."
 
+    def depends_on(self) -> list[str]:
+        """Says which arguments of which functions it is known to be computed from."""
+        return []
+
     def _cannot(self, error: type[ConcretizationError], what: str, fix: str) -> Any:
         raise error(
             f"{what} needs a concrete value, but {self.aval} is traced: only its type "

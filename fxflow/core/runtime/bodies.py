@@ -25,6 +25,7 @@ from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer, state
+from fxflow.core.labels import tree_labels
 from fxflow.core.runtime.eager import options, plans_of
 
 # Graphs kept; the oldest half goes when there are more.
@@ -64,7 +65,6 @@ def trace_body(
     *,
     name: str,
     check: Callable[[Any], Any] | None = None,
-    labels: Callable[[], Sequence[str]] | None = None,
 ) -> Body:
     """Traces a function of pytrees, or finds it traced.
 
@@ -74,7 +74,6 @@ def trace_body(
       avals: types of the leaves.
       name: of the graph.
       check: called with the result when it is traced; raises if it is not wanted.
-      labels: gives the names of the (first) leaves in messages.
     """
     key: Any = function_key(function)
     if key is not None:
@@ -92,9 +91,13 @@ def trace_body(
         structure.append(treedef)
         return outs
 
-    names = list(labels()) if labels is not None else []
-    names += [f"#{i}" for i in range(len(names), len(avals))]
-    graph, consts = trace_flat(flat, avals, name=name, labels=names)
+    graph, consts = trace_flat(
+        flat,
+        avals,
+        name=name,
+        labels=lambda: tree_labels(function, in_tree),
+        called=source.name_of(function),
+    )
     body = Body(graph, consts, structure[0])
     # A tracer belongs to one trace; a large array would be kept alive by the cache.
     if key is not None and not any(

@@ -18,6 +18,7 @@ from fxflow.core.arrays.array import require_alive
 from fxflow.core.ir.graph import Graph, Node, Var
 from fxflow.core.ir.primitive import table
 from fxflow.core.runtime.lowering import lower_graph
+from fxflow.core.source import graph_name
 from fxflow.core.spmd import partition
 from fxflow.core.spmd.memories import Going, laid_out, wanted_of
 from fxflow.devices import RuntimeFailure, buffers
@@ -267,7 +268,7 @@ class LoweredProgram:
         laid, out_kinds = laid_out(graph, kinds, wanted)
         self.text, self._module = lower_graph(
             laid,
-            name=module_name or name,
+            name=graph_name(module_name or name),
             platform=platform or self.placement.platform,
             attributes=donate(several, kinds, out_kinds) if donate else (),
             devices=self.placement.devices if several else (),

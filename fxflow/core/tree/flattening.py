@@ -83,6 +83,24 @@ def flatten_with_path(
     return pairs, treedef
 
 
+def _unordered(tree: Any) -> TreeError | None:
+    """Returns the error for the first dict whose keys cannot be sorted."""
+    if type(tree) is dict:
+        try:
+            sorted(tree)
+        except TypeError:
+            kinds = {type(key).__name__: key for key in tree}
+            shown = ", ".join(f"{key!r} ({kind})" for kind, key in kinds.items())
+            return TreeError(
+                f"keys of a dict in a pytree must sort, but it has {shown}: use keys "
+                "of one type"
+            )
+    inside = tree.values() if isinstance(tree, dict) else tree
+    if not isinstance(tree, dict | list | tuple):
+        return None
+    return next(filter(None, map(_unordered, inside)), None)
+
+
 def failed(error: Exception, tree: Any) -> Exception:
     """Returns what to raise after jaxlib could not flatten a tree.
 
@@ -108,7 +126,7 @@ def failed(error: Exception, tree: Any) -> Exception:
         # The subtree that came last fails, so many levels below the root.
         for _ in range(last):
             ctypes.pythonapi.Py_LeaveRecursiveCall()
-    return error
+    return (_unordered(tree) if "sorting" in str(error) else None) or error
 
 
 def _too_deep() -> TreeError:

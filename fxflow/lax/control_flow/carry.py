@@ -10,14 +10,8 @@ from fxflow.core.arrays import Aval, dtypes, promotion, typeof
 from fxflow.core.arrays.convert import is_arraylike, not_an_array
 from fxflow.core.ir.primitive import table
 from fxflow.core.spmd.varying import cast
-from fxflow.core.tree.paths import difference
+from fxflow.core.tree.paths import describe, difference
 from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
-
-
-def name_of(function: Any) -> str:
-    """Returns a function's name for messages and graphs."""
-    name = getattr(function, "__name__", None) or type(function).__name__
-    return "lambda_" if name == "<lambda>" else str(name)
 
 
 def require_callable(function: Any, what: str) -> None:
@@ -73,9 +67,15 @@ def require_structure(
       TreeError: they differ.
     """
     if expected != given:
-        where = difference(expected, given.unflatten(leaves)) or (
-            f"expected {tree.written(expected)}, got {tree.written(given)}"
-        )
+        tree_given = given.unflatten(leaves)
+        where = difference(expected, tree_given)
+        if where is None and tree.treedef_is_leaf(expected):
+            where = f"expected one array, got {describe(tree_given)}"
+        elif where is None:
+            where = (
+                f"expected {tree.written(expected)}, got {tree.written(given)}, each * "
+                "an array"
+            )
         raise TreeError(f"{message} {where}")
 
 

@@ -42,13 +42,13 @@ from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import Body, trace_body
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.source import located, name_of, telling
 from fxflow.core.spmd.memories import FREE, Rewritten
 from fxflow.core.spmd.varying import cast
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.control_flow.carry import (
     as_type,
     leaves_of,
-    name_of,
     paths_of,
     require_callable,
     require_structure,
@@ -436,7 +436,11 @@ def _branch(
         trace_body(f, in_tree, avals, name=f"{operation}_{name_of(f)}")
         for f in functions
     ]
-    out_tree, outs = _agreed(operation, labels, bodies)
+    named = zip(labels, functions, strict=True)
+    with telling(
+        lambda: "; " + ", ".join(f"{label} is {located(f)}" for label, f in named)
+    ):
+        out_tree, outs = _agreed(operation, labels, bodies)
     if isinstance(index, int):
         # The choice is known: the branch's operations run where this one would.
         body = bodies[index]

@@ -17,6 +17,7 @@ import numpy as np
 from fxflow._config import config
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, read_only, typeof
+from fxflow.core.arrays.convert import kind_of
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.jvp import jvp_graph
@@ -36,6 +37,7 @@ from fxflow.core.ir.primitive import register
 from fxflow.core.ir.rules import Batched, Dual, Flags, Values
 from fxflow.core.runtime.bodies import Body, trace_body
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.source import located, name_of, telling
 from fxflow.core.spmd.memories import Part, Rewritten, settled
 from fxflow.core.spmd.varying import with_outputs_varying
 from fxflow.errors import ArgumentError, ShapeError
@@ -43,8 +45,6 @@ from fxflow.lax.concatenation import concatenate
 from fxflow.lax.control_flow.carry import (
     as_type,
     leaves_of,
-    name_of,
-    paths_of,
     promoted,
     require_callable,
     require_carry,
@@ -495,21 +495,23 @@ def traced_with_carry(
             [*carry, *others],
             name=name,
             check=check,
-            labels=lambda: [f"carry{p}" for p in paths_of(carry_tree)],
         )
         out_tree = body.out_tree.children()[0] if other_trees else body.out_tree
         outs = body.graph.out_avals[: out_tree.num_leaves]
-        require_structure(
-            carry_tree,
-            out_tree,
-            outs,
-            f"{operation}: the body must return a carry of the structure it takes, but",
-        )
+        with telling(lambda: f"; the body is {located(f)}"):
+            require_structure(
+                carry_tree,
+                out_tree,
+                outs,
+                f"{operation}: the body must return a carry of the structure it takes, "
+                "but",
+            )
         wider = promoted(carry, outs)
         if wider == carry:
             break
         carry = wider
-    require_carry(operation, carry_tree, carry, outs)
+    with telling(lambda: f"; the body is {located(f)}"):
+        require_carry(operation, carry_tree, carry, outs)
     rest = body.graph.out_avals[len(carry) :]
     graph = with_outputs_varying(body.graph, [a.vma for a in (*carry, *rest)])
     if graph is not body.graph:
@@ -521,7 +523,7 @@ def _require_pair(out: Any) -> None:
     if not (isinstance(out, tuple) and len(out) == 2):
         raise ArgumentError(
             "scan: the body must return a pair (carry, output), got "
-            f"{type(out).__name__}: return (carry, None) if there is no output"
+            f"{kind_of(out)}: return (carry, None) if there is no output"
         )
 
 

@@ -35,10 +35,11 @@ from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import trace_body
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.source import name_of
 from fxflow.core.spmd.memories import Rewritten
 from fxflow.errors import ArgumentError, DtypeError, NotDifferentiableError
 from fxflow.lax.comparison import lt
-from fxflow.lax.control_flow.carry import as_type, leaves_of, name_of, require_callable
+from fxflow.lax.control_flow.carry import as_type, leaves_of, require_callable
 from fxflow.lax.control_flow.scan import scan, traced_with_carry
 from fxflow.lax.control_flow.scan_lowering import while_op
 

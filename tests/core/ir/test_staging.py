@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import time
 
 import numpy as np
@@ -83,17 +84,36 @@ def test_values_of_an_outer_trace_are_captured():
 
 def test_origin_of_an_argument_and_of_a_result():
     trace = GraphTrace("fun")
-    x = trace.argument(SCALAR, "x['w']")
+    x, z = trace.argument(SCALAR), trace.argument(SCALAR)
+    trace.labels = lambda: ["x['w']", "z"]
     previous, state.trace = state.trace, trace
     try:
         y = lax.sin(x)
+        both = lax.add(y, z)
     finally:
         state.trace = previous
     assert x.origin() == "It is argument x['w'] of fun."
     assert y.origin().startswith("It was computed by sin at ")
-    assert "while tracing fun" in y.origin()
+    assert y.origin().endswith("and depends on argument x['w'] of fun.")
+    assert both.depends_on() == ["arguments x['w'] and z of fun"]
     unnamed = GraphTrace("fun").argument(SCALAR)
-    assert unnamed.origin() == "It belongs to the trace of fun."
+    assert unnamed.origin() == "It is argument #0 of fun."
+
+
+def test_what_a_value_depends_on_in_functions_around():
+    said = []
+
+    def inner(y, outer):
+        said.append((y * outer).depends_on())
+        return y
+
+    def whole(x, w):
+        return jit(lambda y: inner(y, w))(x)
+
+    jit(whole)(1.0, 2.0)
+    (found,) = said
+    assert re.match(r"argument y of <lambda> at .*test_staging.py:\d+$", found[0])
+    assert found[1:] == ["argument w of whole"]
 
 
 def test_nothing_is_recorded_after_the_end():

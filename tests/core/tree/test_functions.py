@@ -253,8 +253,8 @@ def test_one_level() -> None:
 def test_dicts_are_sorted_and_others_keep_their_order() -> None:
     assert tree.leaves({"b": 1, "a": 2}) == [2, 1]
     assert tree.leaves(collections.OrderedDict(b=1, a=2)) == [1, 2]
-    with pytest.raises(ValueError, match="sorting"):
-        tree.leaves({"a": 1, 2: 3})
+    with pytest.raises(TreeError, match=r"must sort, but it has 'a' \(str\), 2 \(int"):
+        tree.leaves([0, ({"a": 1, 2: 3},)])
 
 
 def test_unflatten_errors() -> None:

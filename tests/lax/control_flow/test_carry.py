@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import pytest
 
@@ -14,12 +12,6 @@ from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.lax.control_flow import carry
 
 F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
-
-
-def test_names():
-    assert carry.name_of(lambda: 0) == "lambda_"
-    assert carry.name_of(test_names) == "test_names"
-    assert carry.name_of(functools.partial(int)) == "partial"
 
 
 def test_leaves():

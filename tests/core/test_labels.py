@@ -1,0 +1,36 @@
+"""What messages call arguments."""
+
+from __future__ import annotations
+
+from fxflow.core import tree
+from fxflow.core.labels import (
+    leaf_labels,
+    listed,
+    parameter_names,
+    signature_of,
+    tree_labels,
+)
+
+
+def fun(a, b=1, *rest, k=2):
+    return a
+
+
+def test_names_of_parameters():
+    assert parameter_names(fun, 4) == ["a", "b", "rest[0]", "rest[1]"]
+    assert parameter_names(print, 1)[0]
+    assert signature_of(3) is None
+
+
+def test_labels_of_leaves():
+    args, kwargs = ({"w": 1, "b": (2, 3)},), {"k": [4]}
+    expected = ["a['b'][0]", "a['b'][1]", "a['w']", "k[0]"]
+    assert leaf_labels(fun, args, kwargs) == expected
+    assert tree_labels(fun, tree.structure((args, kwargs)), True) == expected
+    assert tree_labels(fun, tree.structure(args)) == expected[:3]
+
+
+def test_in_words():
+    assert listed(["x"], "f") == "argument x of f"
+    assert listed(["x", "y"], "f") == "arguments x and y of f"
+    assert listed(list("abcde"), "f") == "arguments a, b, c and 2 others of f"
