@@ -302,7 +302,11 @@ class Config(threading.local):
         A thread inside ``override`` of the same option sees the new value when it
         leaves the block.
         """
-        checked = _option(name).check(value, f"config.{name}")
+        try:
+            checked = _option(name).check(value, f"config.{name}")
+        except (AttributeError, ValueError) as error:
+            self._without_frames(error)
+            raise
         # Outside of the lock, since guards and listeners may read and set options.
         for guard in _guards.get(name, ()):
             guard(checked)
@@ -334,7 +338,19 @@ class Config(threading.local):
           AttributeError: there is no such option.
           ValueError: the value is not allowed.
         """
-        setattr(self, name, value)
+        try:
+            setattr(self, name, value)
+        except (AttributeError, ValueError) as error:
+            self._without_frames(error)
+            raise
+
+    def _without_frames(self, error: Exception) -> None:
+        """Takes the frames of this file off an error that is about to reach the user.
+
+        As `core.source.leave` does, which knows more and is not there yet.
+        """
+        if not self.full_tracebacks:
+            error.__traceback__ = None
 
     def reset(self, *names: str) -> None:
         """Returns options to what the environment or the default says.
@@ -366,7 +382,11 @@ class Config(threading.local):
           AttributeError: there is no such option.
           ValueError: a value is not allowed.
         """
-        checked = {k: _option(k).check(v, f"config.{k}") for k, v in values.items()}
+        try:
+            checked = {k: _option(k).check(v, f"config.{k}") for k, v in values.items()}
+        except (AttributeError, ValueError) as error:
+            self._without_frames(error)
+            raise
         return _Override(self, checked)
 
     def overridden(self) -> bool:

@@ -126,7 +126,11 @@ def answer(namespace: dict[str, Any], names: Iterable[str], lazy: Any = ()) -> N
     def __getattr__(name: str) -> Any:
         if name in lazy:
             return importlib.import_module(f"{module}.{name}")
-        raise AttributeError(message(module, name, listed), name=name)
+        try:
+            raise AttributeError(message(module, name, listed), name=name)
+        except AttributeError as error:
+            error.__traceback__ = None  # a bare `raise` leaves the user's line alone
+            raise
 
     def __dir__() -> list[str]:
         # Tools look for __all__, __path__ and their like here.

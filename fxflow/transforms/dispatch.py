@@ -165,7 +165,13 @@ class CachedCall:
                 try:
                     leaves, key = flatten([args, kwargs] if kwargs else args)
                 except Exception as error:
-                    raise failed(error, [args, kwargs] if kwargs else args) from None
+                    try:
+                        raise failed(
+                            error, [args, kwargs] if kwargs else args
+                        ) from None
+                    except Exception as told:
+                        shorten(told)
+                        raise
             else:
                 leaves, treedef, statics = self._split(args, kwargs)
                 key = (treedef, statics)

@@ -80,9 +80,9 @@ def not_an_array(value: Any, where: str = "") -> ArgumentError:
             f"{where or at_fault(value) + 'got'} {_FOREIGN[package]}, "
             f"{dtype}[{dims}], which is not an array of fxflow: {hint}"
         )
+    typed = "None" if value is None else f"{shown} of type {name}"
     return ArgumentError(
-        f"{where or at_fault(value) + 'got'} {shown} of type {name}, which is not an "
-        f"array: {hint}"
+        f"{where or at_fault(value) + 'got'} {typed}, which is not an array: {hint}"
     )
 
 

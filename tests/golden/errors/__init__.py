@@ -1,0 +1,1 @@
+"""What common mistakes are told: each program, our message, and facts about JAX's."""
