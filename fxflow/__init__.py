@@ -55,6 +55,7 @@ if _typing.TYPE_CHECKING:
     from fxflow import dtypes as dtypes
     from fxflow import errors as errors
     from fxflow import extend as extend
+    from fxflow import ffi as ffi
     from fxflow import flatten_util as flatten_util
     from fxflow import image as image
     from fxflow import lax as lax
@@ -96,9 +97,9 @@ _public(
     globals(),
     (*__all__, "numpy", "__version__"),
     lazy=(
-        "debug", "devices", "distributed", "dtypes", "errors", "extend", "flatten_util",
-        "image", "lax", "memory", "nn", "ops", "optim", "random", "scipy", "sharding",
-        "stages", "tree", "typing", "viz",
+        "debug", "devices", "distributed", "dtypes", "errors", "extend", "ffi",
+        "flatten_util", "image", "lax", "memory", "nn", "ops", "optim", "random",
+        "scipy", "sharding", "stages", "tree", "typing", "viz",
     ),
 )
 # fmt: on

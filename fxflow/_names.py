@@ -23,7 +23,6 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "enable_x64": "config.override(x64=True)",
         "explain_cache_misses": "config.override(explain_retraces=True)",
         "export": "jit(f).lower(...).compile()",
-        "ffi": "pure_callback",
         "host_count": "process_count",
         "host_id": "process_index",
         "jacobian": "jacrev",

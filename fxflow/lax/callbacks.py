@@ -205,48 +205,21 @@ class PythonCallback(MultipleResults):
             "vmap_method": vmap_method,
             "caller": caller,
         }
-        count = len(out_avals)
-        if method in ("expand_dims", "broadcast_all"):
-            wide = tuple(a.update(shape=(size, *a.shape)) for a in out_avals)
-            if method == "broadcast_all":
-                args = [
-                    materialize(a, size, m) for a, m in zip(args, mapped, strict=True)
-                ]
-            else:
-                args = [
-                    a if m else expand_dims(a, (0,))
-                    for a, m in zip(args, mapped, strict=True)
-                ]
-            return self.bind(*args, **{**params, "out_avals": wide}), [True] * count
-        if method == "sequential":
-
-            def step(carry: Any, slices: Any) -> Any:
-                given = iter(slices)
-                full = [
-                    next(given) if m else a for a, m in zip(args, mapped, strict=True)
-                ]
-                return carry, self.bind(*full, **params)
-
-            stacked = [a for a, m in zip(args, mapped, strict=True) if m]
-            _, outs = scan(step, (), stacked, length=size)
-            return list(outs), [True] * count
-        if method == "sequential_unrolled":
-            rows = []
-            for i in range(size):
-                full = [
-                    squeeze(index_in_dim(a, i, 0), (0,)) if m else a
-                    for a, m in zip(args, mapped, strict=True)
-                ]
-                rows.append(self.bind(*full, **params))
-            columns = [
-                concatenate([expand_dims(row[k], (0,)) for row in rows], 0)
-                for k in range(count)
-            ]
-            return columns, [True] * count
-        raise ArgumentError(
-            f"vmap of the callback {name_of(function)}: say how with vmap_method=, one "
-            f"of {_listed()}"
+        if method is None:
+            raise ArgumentError(
+                f"vmap of the callback {name_of(function)}: say how with vmap_method=, "
+                f"one of {_listed()}"
+            )
+        wide = tuple(a.update(shape=(size, *a.shape)) for a in out_avals)
+        outs = vectorized(
+            method,
+            lambda *row: self.bind(*row, **params),
+            lambda *whole: self.bind(*whole, **{**params, "out_avals": wide}),
+            size,
+            args,
+            mapped,
         )
+        return outs, [True] * len(outs)
 
     def show(self, params: dict[str, Any]) -> dict[str, Any]:
         """The function's name, and the effect."""
@@ -255,6 +228,61 @@ class PythonCallback(MultipleResults):
             if params[key]:
                 shown[key] = params[key]
         return shown
+
+
+def vectorized(
+    method: str,
+    call: Callable[..., Sequence[Any]],
+    wide: Callable[..., Sequence[Any]],
+    size: int,
+    args: Values,
+    mapped: Flags,
+) -> list[Any]:
+    """Vectorizes a call of a function whose inside is unknown.
+
+    Args:
+      method: one of `VMAP_METHODS`.
+      call: calls it for one slice.
+      wide: calls it for all slices at once, with the mapped axis in front.
+      size: length of the mapped axis.
+      args: values.
+      mapped: which of them have the mapped axis, in front.
+
+    Returns:
+      The results, all with the mapped axis in front.
+    """
+    if method == "broadcast_all":
+        whole = [materialize(a, size, m) for a, m in zip(args, mapped, strict=True)]
+        return list(wide(*whole))
+    if method == "expand_dims":
+        return list(
+            wide(
+                *(
+                    a if m else expand_dims(a, (0,))
+                    for a, m in zip(args, mapped, strict=True)
+                )
+            )
+        )
+    if method == "sequential":
+
+        def step(carry: Any, slices: Any) -> Any:
+            given = iter(slices)
+            full = [next(given) if m else a for a, m in zip(args, mapped, strict=True)]
+            return carry, call(*full)
+
+        stacked = [a for a, m in zip(args, mapped, strict=True) if m]
+        return list(scan(step, (), stacked, length=size)[1])
+    rows = []
+    for i in range(size):
+        full = [
+            squeeze(index_in_dim(a, i, 0), (0,)) if m else a
+            for a, m in zip(args, mapped, strict=True)
+        ]
+        rows.append(call(*full))
+    return [
+        concatenate([expand_dims(out, (0,)) for out in column], 0)
+        for column in zip(*rows, strict=True)
+    ]
 
 
 def _calling(module: Any, caller: Any, count: int, function: Any) -> str:
