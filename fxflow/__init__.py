@@ -50,7 +50,7 @@ from fxflow import numpy as numpy  # isort: skip (arrays get their operators the
 
 if _typing.TYPE_CHECKING:
     from fxflow import debug as debug
-    from fxflow import devices as devices
+    from fxflow.devices.package import devices as devices
     from fxflow import distributed as distributed
     from fxflow import dtypes as dtypes
     from fxflow import errors as errors

@@ -172,7 +172,7 @@ def gathered(array: Array) -> Array:
     Args:
       array: the same in all of them, which all call this.
     """
-    where = array.sharding
+    where: Any = array.sharding
     if where.is_fully_replicated:
         return array
     whole: Array = device_put(array, NamedSharding(where.mesh, PartitionSpec()))

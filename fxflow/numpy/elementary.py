@@ -212,8 +212,8 @@ def _log_sum(x: Array, y: Array, base: float | None) -> Array:
         rest = lax.exp(lax.mul(lax.sub(other, first), scale))
         out = lax.add(first, lax.div(lax.log1p(rest), scale))
         return lax.complex(lax.real(out), _principal(lax.imag(out), scale))
-    total: Array = _real_log_sum(*_of_one_shape("logaddexp", x, y), scale)
-    return total
+    x, y = _of_one_shape("logaddexp", x, y)
+    return _real_log_sum(x, y, scale)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(2,))

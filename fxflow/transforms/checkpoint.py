@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from fxflow.core import tree
-from fxflow.core.arrays import dtypes, is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import Array, dtypes, is_arraylike, not_an_array, typeof
+from fxflow.core.arrays.convert import ArrayOrNumber
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.primitive import Primitive, table
 from fxflow.core.ir.trace import state
@@ -25,9 +26,30 @@ from fxflow.transforms.arguments import (
 )
 from fxflow.transforms.custom_function import with_fixed
 
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
 Policy = Callable[..., bool | Offload]
 
 
+@overload
+def checkpoint(
+    fun: Callable[P, R],
+    *,
+    prevent_cse: bool = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Callable[P, R]: ...
+@overload
+def checkpoint(
+    fun: None = None,
+    *,
+    prevent_cse: bool = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,
@@ -35,7 +57,7 @@ def checkpoint(
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
-) -> Callable[..., Any]:
+) -> Any:
     """Makes a function whose backward pass computes intermediate values again.
 
     Differentiating keeps only the arguments, and what `policy` wants kept: less memory
@@ -154,6 +176,10 @@ def with_keywords(
     return applied
 
 
+@overload
+def checkpoint_name(x: ArrayOrNumber, name: str) -> Array: ...
+@overload
+def checkpoint_name(x: T, name: str) -> T: ...
 def checkpoint_name(x: Any, name: str) -> Any:
     """Gives values a name that policies of `checkpoint` can refer to.
 

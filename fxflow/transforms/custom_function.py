@@ -6,7 +6,7 @@ import functools
 import operator
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
@@ -26,11 +26,14 @@ from fxflow.transforms.arguments import (
     require_callable,
 )
 
+P = ParamSpec("P")
+P2 = ParamSpec("P2")
+R = TypeVar("R")
 SymbolicZero = Zero
 """A tangent or cotangent known to be zero, as rules with `symbolic_zeros` get it."""
 
 
-class CustomFunction:
+class CustomFunction(Generic[P, R]):
     """A function with a derivative of its own.
 
     Args:
@@ -46,13 +49,13 @@ class CustomFunction:
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
         require_callable(fun, self.kind)
         functools.update_wrapper(self, fun)  # gives `__wrapped__`, name, docstring
-        self.fun = fun
+        self.fun: Callable[..., R] = fun
         self.name = name_of(fun)
         self._signature = signature_of(fun)
         self._fixed = as_indices(nondiff_argnums, f"{self.kind}: nondiff_argnums")
@@ -84,7 +87,7 @@ class CustomFunction:
             return len(parameters)
         return None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Calls the function."""
         raise NotImplementedError
 
@@ -93,6 +96,14 @@ class CustomFunction:
         named = global_name(self)
         return super().__reduce_ex__(protocol) if named is None else named
 
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Self: ...
+    @overload
+    def __get__(
+        self: CustomFunction[Concatenate[Any, P2], R],
+        instance: object,
+        owner: Any = None,
+    ) -> Callable[P2, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, typeof
@@ -26,8 +26,12 @@ from fxflow.transforms.custom_function import (
 )
 from fxflow.transforms.tangents import checked_tangent
 
+P = ParamSpec("P")
+R = TypeVar("R")
+Rule = TypeVar("Rule", bound=Callable[..., tuple[Any, Any]])
 
-class custom_jvp(CustomFunction):
+
+class custom_jvp(CustomFunction[P, R]):
     """Gives a function a derivative of your own, for forward and reverse mode.
 
     For functions whose derivative is not what their operations say: more stable,
@@ -61,7 +65,7 @@ class custom_jvp(CustomFunction):
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
@@ -69,9 +73,7 @@ class custom_jvp(CustomFunction):
         self.jvp: Callable[..., Any] | None = None
         self.symbolic_zeros = False
 
-    def defjvp(
-        self, jvp: Callable[..., tuple[Any, Any]], symbolic_zeros: bool = False
-    ) -> Callable[..., tuple[Any, Any]]:
+    def defjvp(self, jvp: Rule, symbolic_zeros: bool = False) -> Rule:
         """Sets the rule.
 
         Args:
@@ -105,13 +107,15 @@ class custom_jvp(CustomFunction):
                 "nondiff_argnums: use defjvp"
             )
 
+        function: Callable[..., Any] = self
+
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
             if len(jvps) != len(primals):
                 raise ArgumentError(
                     f"defjvps of {self.name}: {len(jvps)} rules were given for "
                     f"{len(primals)} arguments: give one, or None, for each"
                 )
-            out = self(*primals)
+            out = function(*primals)
             leaves, treedef = tree.flatten(out)
             # Symbolic zeros, so that rules of constant arguments are never run.
             total: list[Any] = [Zero(typeof(leaf).tangent()) for leaf in leaves]
@@ -129,7 +133,7 @@ class custom_jvp(CustomFunction):
         self.defjvp(rule, symbolic_zeros=True)
 
     @boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Calls the function.
 
         Raises:
@@ -139,11 +143,11 @@ class custom_jvp(CustomFunction):
             raise ArgumentError(
                 f"custom_jvp: {self.name} has no rule: set one with its method defjvp"
             )
-        args = self.positional(args, kwargs)
+        values = self.positional(args, kwargs)
         # Nothing differentiates or records the call, so no rule is needed.
         if isinstance(state.trace, EvalTrace):
-            return self.fun(*args)
-        positions, fixed, others = self.divided(args)
+            return self.fun(*values)
+        positions, fixed, others = self.divided(values)
         leaves, in_tree, body = self.traced(positions, fixed, others)
         rule: Any = None
         captured: list[Any] = []
@@ -169,7 +173,8 @@ class custom_jvp(CustomFunction):
             num_rule_consts=len(captured),
             rule=rule,
         )
-        return body.out_tree.unflatten(outs)
+        result: R = body.out_tree.unflatten(outs)
+        return result
 
     def _rule(self, fixed: tuple[Any, ...], in_tree: Any, body: Any) -> JVPRule:
         assert self.jvp is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, is_arraylike, typeof
@@ -28,6 +28,9 @@ from fxflow.transforms.custom_function import (
 )
 from fxflow.transforms.tangents import checked_tangent
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 class CustomVJPPrimal(NamedTuple):
     """An argument of a forward pass with `symbolic_zeros=True`.
@@ -41,7 +44,7 @@ class CustomVJPPrimal(NamedTuple):
     perturbed: bool
 
 
-class custom_vjp(CustomFunction):
+class custom_vjp(CustomFunction[P, R]):
     """Gives a function a reverse derivative of your own.
 
     For functions whose backward pass should be something else: gradient clipping, a
@@ -74,7 +77,7 @@ class custom_vjp(CustomFunction):
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
@@ -106,7 +109,7 @@ class custom_vjp(CustomFunction):
         self.symbolic_zeros = bool(symbolic_zeros)
 
     @boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Calls the function.
 
         Raises:
@@ -117,11 +120,11 @@ class custom_vjp(CustomFunction):
                 f"custom_vjp: {self.name} has no rule: set one with "
                 "its method defvjp(fwd, bwd)"
             )
-        args = self.positional(args, kwargs)
+        values = self.positional(args, kwargs)
         # Nothing differentiates or records the call, so no rule is needed.
         if isinstance(state.trace, EvalTrace):
-            return self.fun(*args)
-        positions, fixed, others = self.divided(args)
+            return self.fun(*values)
+        positions, fixed, others = self.divided(values)
         leaves, in_tree, body = self.traced(positions, fixed, others)
         rule: Any = None
         captured: list[Any] = []
@@ -160,7 +163,8 @@ class custom_vjp(CustomFunction):
             num_rule_consts=len(captured),
             rule=rule,
         )
-        return body.out_tree.unflatten(outs)
+        result: R = body.out_tree.unflatten(outs)
+        return result
 
 
 class UserVJPRule:

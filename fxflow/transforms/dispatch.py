@@ -12,7 +12,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, ArrayType, as_array, buffer_of, is_arraylike
@@ -33,6 +33,10 @@ from fxflow.transforms.stages import Compiled, Traced
 
 # Signatures kept for a function, each with a program or more of some 200 KB.
 MAX_TRACED = 512
+
+P = ParamSpec("P")
+P2 = ParamSpec("P2")
+R = TypeVar("R")
 
 _get_type = attrgetter("_type")
 _get_buffer = attrgetter("_buffer")
@@ -142,7 +146,7 @@ def caches_for(fun: Any, options: Any) -> _Caches:
     return caches
 
 
-class CachedCall:
+class CachedCall(Generic[P, R]):
     """What is called by `jit` and `pmap`: the short path, and how arguments are split.
 
     A subclass has the long way, `_call`, which enters into `_caches.fast` what is to be
@@ -155,7 +159,7 @@ class CachedCall:
     _static_argnums: tuple[int, ...]
     _static_argnames: tuple[str, ...]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Calls the function, compiled for the types of the arguments."""
         if state.trace is EVAL:
             caches = self._caches
@@ -194,13 +198,13 @@ class CachedCall:
                 except AttributeError:  # an array lives in host memory only
                     raw = [None if puts else buffer_of(leaf) for leaf in leaves]
                 try:
-                    return run(leaves, raw)
+                    return run(leaves, raw)  # type: ignore[no-any-return]
                 except RuntimeFailure as error:
                     require_alive(leaves)
                     raise_original(error)
                     raise
         try:
-            return self._call(args, kwargs)
+            return self._call(args, kwargs)  # type: ignore[no-any-return]
         except Exception as error:
             shorten(error)
             raise
@@ -208,13 +212,19 @@ class CachedCall:
             interrupted()
             raise
 
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Self: ...
+    @overload
+    def __get__(
+        self: CachedCall[Concatenate[Any, P2], R], instance: object, owner: Any = None
+    ) -> Callable[P2, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def __copy__(self) -> CachedCall:
+    def __copy__(self) -> Self:
         return self  # as a function's copy is the function
 
-    def __deepcopy__(self, memo: Any) -> CachedCall:
+    def __deepcopy__(self, memo: Any) -> Self:
         return self
 
     def __reduce__(self) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -28,6 +28,10 @@ from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.jvp import jvp
 from fxflow.transforms.vjp import vjp
 from fxflow.transforms.vmap import vmap
+
+A = TypeVar("A")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def _of_chosen(
@@ -107,6 +111,48 @@ def _check_loss(value: Any, name: str, holomorphic: bool) -> None:
         )
 
 
+@overload
+def value_and_grad(
+    fun: Callable[P, R],
+    argnums: int = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, tuple[R, Any]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, tuple[R, A]],
+    argnums: int = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, tuple[tuple[R, A], Any]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, R],
+    argnums: Sequence[int],
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, tuple[R, tuple[Any, ...]]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, tuple[R, A]],
+    argnums: Sequence[int],
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, tuple[tuple[R, A], tuple[Any, ...]]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Any: ...
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -208,6 +254,48 @@ def _labels(fun: Any, args: Sequence[Any], indices: Sequence[int]) -> list[str]:
     return chosen
 
 
+@overload
+def grad(
+    fun: Callable[P, Any],
+    argnums: int = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, Any]: ...
+@overload
+def grad(
+    fun: Callable[P, tuple[Any, A]],
+    argnums: int = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, tuple[Any, A]]: ...
+@overload
+def grad(
+    fun: Callable[P, Any],
+    argnums: Sequence[int],
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, tuple[Any, ...]]: ...
+@overload
+def grad(
+    fun: Callable[P, tuple[Any, A]],
+    argnums: Sequence[int],
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, tuple[tuple[Any, ...], A]]: ...
+@overload
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Any: ...
 def grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -300,11 +388,11 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
 
 
 def jacfwd(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Makes a function that returns the Jacobian of `fun`, column by column.
 
     Cheaper than `jacrev` when there are fewer inputs than outputs.
@@ -363,12 +451,12 @@ def jacfwd(
 
 
 def jacrev(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Makes a function that returns the Jacobian of `fun`, row by row.
 
     Cheaper than `jacfwd` when there are fewer outputs than inputs.
@@ -460,11 +548,11 @@ def _unwrap(result: Any, like: Any, argnums: int | Sequence[int]) -> Any:
 
 
 def hessian(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Makes a function that returns the matrix of second derivatives of `fun`.
 
     Args:

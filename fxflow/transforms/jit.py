@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from fxflow._config import config
 from fxflow.core import tree
@@ -38,13 +38,16 @@ from fxflow.transforms.explain import Signature, explain_retrace
 from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.stages import Compiled, Lowered, Traced
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-class JitFunction(CachedCall):
+
+class JitFunction(CachedCall[P, R]):
     """A function compiled for each signature it is called with. Made by `jit`."""
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         static_argnums: tuple[int, ...],
         static_argnames: tuple[str, ...],
         donate_argnums: tuple[int, ...],
@@ -332,7 +335,10 @@ class _Bound:
     )
 
     def __init__(
-        self, jitted: JitFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        jitted: JitFunction[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> None:
         self.jitted, self.args, self.kwargs = jitted, args, kwargs
         self.leaves, self.treedef, self.statics = jitted._split(args, kwargs)
@@ -532,6 +538,34 @@ def resolve_names(
     return tuple(sorted(numbers)), tuple(sorted(named))
 
 
+@overload
+def jit(
+    fun: Callable[P, R],
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    inline: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+) -> JitFunction[P, R]: ...
+@overload
+def jit(
+    fun: None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    inline: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 def jit(
     fun: Callable[..., Any] | None = None,
     *,
@@ -597,7 +631,7 @@ def jit(
         "out_shardings": out_shardings,
     }
 
-    def decorate(function: Callable[..., Any]) -> JitFunction:
+    def decorate(function: Callable[..., Any]) -> JitFunction[..., Any]:
         require_callable(function, "jit")
         return JitFunction(function, **options)
 

@@ -18,7 +18,7 @@ import math
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -48,6 +48,9 @@ from fxflow.transforms.dispatch import CachedCall, new_caches
 from fxflow.transforms.jit import JitFunction
 from fxflow.transforms.shard_map import run
 from fxflow.transforms.stages import Compiled
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _Anonymous:
@@ -93,6 +96,32 @@ Rows = tuple[tuple[Any, int], ...]
 _KEEP_BARRIERS = {"xla_disable_hlo_passes": "cse_barrier_expander"}
 
 
+@overload
+def pmap(
+    fun: Callable[P, R],
+    axis_name: Any = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Sequence[int] = (),
+    devices: Sequence[Any] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums: int | Sequence[int] = (),
+) -> PmapFunction[P, R]: ...
+@overload
+def pmap(
+    fun: None = None,
+    axis_name: Any = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Sequence[int] = (),
+    devices: Sequence[Any] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums: int | Sequence[int] = (),
+) -> Callable[[Callable[P, R]], PmapFunction[P, R]]: ...
 def pmap(
     fun: Callable[..., Any] | None = None,
     axis_name: Any = None,
@@ -175,7 +204,7 @@ def pmap(
     )
 
 
-class PmapFunction(CachedCall):
+class PmapFunction(CachedCall[P, R]):
     """A function mapped over devices. Made by `pmap`.
 
     What was called before is found in one table for all numbers of slices: types and
@@ -184,7 +213,7 @@ class PmapFunction(CachedCall):
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         axis_name: Any,
         in_axes: Any,
         out_axes: Any,
@@ -424,7 +453,7 @@ class PmapFunction(CachedCall):
             except _NeedsAxis as needs:
                 self._rows[size] = (*rows, needs.row)
 
-    def _jit(self, mesh: Mesh) -> JitFunction:
+    def _jit(self, mesh: Mesh) -> JitFunction[..., Any]:
         # In several processes sums are joined, and beside barriers that stay XLA made
         # the same step 40 times slower (7.6 -> 310 ms).
         alone = mesh.flat[0].platform == "cpu" and not mesh.is_multi_process
@@ -568,7 +597,7 @@ class _AcrossProcesses:
     need not be put together into arrays of all processes, nor results taken apart.
     """
 
-    def __init__(self, mapped: PmapFunction, mesh: Mesh) -> None:
+    def __init__(self, mapped: PmapFunction[..., Any], mesh: Mesh) -> None:
         self.jitted = mapped._jit(mesh)
         self.mapped, self.mesh = mapped, mesh
         own = np.array(mesh.local_devices, object)

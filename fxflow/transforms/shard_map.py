@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence, Set
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, as_array, is_arraylike, not_an_array, typeof
@@ -22,9 +22,33 @@ from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.jit import jit
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Names = tuple[Any, ...]
 
 
+@overload
+def shard_map(
+    f: Callable[P, R],
+    /,
+    *,
+    mesh: Mesh | None = None,
+    in_specs: Any = None,
+    out_specs: Any = None,
+    axis_names: Set[Any] = frozenset(),
+    check: bool = True,
+) -> Callable[P, R]: ...
+@overload
+def shard_map(
+    f: None = None,
+    /,
+    *,
+    mesh: Mesh | None = None,
+    in_specs: Any = None,
+    out_specs: Any = None,
+    axis_names: Set[Any] = frozenset(),
+    check: bool = True,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def shard_map(
     f: Callable[..., Any] | None = None,
     /,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar, overload
+
+import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, as_array, dtypes, is_arraylike, not_an_array
+from fxflow.core.arrays.convert import ArrayOrNumber
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.spmd.memories import Going
 from fxflow.devices import buffers
@@ -13,9 +16,29 @@ from fxflow.devices.memory_kinds import HOST, Space, kind_of
 from fxflow.devices.shardings import Sharding
 from fxflow.lax.transfer import DevicePut, as_sharding, copied, is_sharding_leaf
 
+T = TypeVar("T")
+
 HERE = Going(None)
 
 
+@overload
+def device_put(
+    x: ArrayOrNumber,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: Any = False,
+    may_alias: Any = None,
+) -> Array: ...
+@overload
+def device_put(
+    x: T,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: Any = False,
+    may_alias: Any = None,
+) -> T: ...
 def device_put(
     x: Any,
     device: Any = None,
@@ -116,6 +139,10 @@ def _kind(where: Any, array: Any, what: str) -> str | None:
     return kind_of(where, array._type.placement.device)
 
 
+@overload
+def device_get(x: Array) -> np.ndarray[Any, Any]: ...
+@overload
+def device_get(x: Any) -> Any: ...
 def device_get(x: Any) -> Any:
     """Returns arrays as NumPy arrays in host memory.
 
@@ -147,7 +174,7 @@ def device_get(x: Any) -> Any:
     return tree.map(fetched, x)
 
 
-def block_until_ready(x: Any) -> Any:
+def block_until_ready(x: T) -> T:
     """Waits until every array in a pytree is computed.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 from fxflow.core import tree
 from fxflow.core.arrays import dtypes, is_arraylike, not_an_array, typeof
@@ -20,6 +20,9 @@ from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.linearity import require_linear
 from fxflow.transforms.tangents import checked_cotangent, checked_tangent
+
+A = TypeVar("A")
+R = TypeVar("R")
 
 
 @guard_methods
@@ -58,7 +61,7 @@ class VJPFunction:
         self._graph: Graph | None = None
         self._residuals: list[Any] = []
 
-    def __call__(self, cotangents: Any) -> Any:
+    def __call__(self, cotangents: Any) -> tuple[Any, ...]:
         """Applies the transposed derivative.
 
         Args:
@@ -93,7 +96,9 @@ class VJPFunction:
             out = backward_with_values(
                 self._graph, constants, self._graph.inputs[count:], cts
             )
-        return self._in_tree.unflatten(map(arith.handed_out, out, self._in_avals))
+        found: tuple[Any, ...]
+        found = self._in_tree.unflatten(map(arith.handed_out, out, self._in_avals))
+        return found
 
     def _flatten(self) -> tuple[list[Any], tuple[Any, ...]]:
         if self._lin is not None:
@@ -125,6 +130,16 @@ class VJPFunction:
 tree.register_pytree_node(VJPFunction, VJPFunction._flatten, VJPFunction._unflatten)
 
 
+@overload
+def vjp(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, VJPFunction]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, VJPFunction, A]: ...
+@overload
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
 @boundary
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Computes a function's value and its vector-Jacobian product there.
@@ -187,6 +202,18 @@ def linearize_leaves(
     return lin, outs
 
 
+@overload
+def linearize(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[..., R]]: ...
+@overload
+def linearize(
+    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[..., R], A]: ...
+@overload
+def linearize(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool
+) -> tuple[Any, ...]: ...
 @boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Computes a function's value and its derivative there as a function.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from fxflow.core import tree
 from fxflow.core.arrays import as_array, is_arraylike, not_an_array, typeof
@@ -20,6 +20,9 @@ from fxflow.transforms.arguments import (
     transformed,
 )
 from fxflow.transforms.flat import FlatFunction
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def move_axis(value: Any, source: int, target: int) -> Any:
@@ -118,13 +121,13 @@ def common_size(
 
 
 def vmap(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Makes a function that applies `fun` to every slice of its arguments at once.
 
     Args:

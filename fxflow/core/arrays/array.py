@@ -23,7 +23,8 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array_type import ArrayType, type_on
 from fxflow.core.arrays.aval import Aval, Shape
 from fxflow.core.source import at_fault, leave
-from fxflow.devices import DeletedBufferError, buffers, dlpack
+from fxflow.devices import DeletedBufferError, Device, buffers, dlpack
+from fxflow.devices.shardings import Sharding
 from fxflow.errors import ArgumentError, DeletedArrayError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Shard:
       data: the part, an array on the device; None in another process.
     """
 
-    device: Any
+    device: Device
     index: tuple[slice, ...]
     replica_id: int
     data: Any
@@ -87,9 +88,9 @@ class Array(ArrayInterface):
         return self.aval.shape
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> np.dtype[Any]:
         """The dtype of the elements."""
-        return self.aval.dtype
+        return self.aval.dtype  # type: ignore[no-any-return]
 
     @property
     def ndim(self) -> int:
@@ -125,9 +126,9 @@ class Array(ArrayInterface):
         return placement.device if placement.is_single else placement.sharding
 
     @property
-    def sharding(self) -> Any:
+    def sharding(self) -> Sharding:
         """Which device holds which part."""
-        return self._type.placement.sharding
+        return self._type.placement.sharding  # type: ignore[no-any-return]
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -183,7 +184,7 @@ class Array(ArrayInterface):
         where = self.sharding.devices_indices_map(self.aval.shape)
         return [mine.get(d) or Shard(d, index, -1, None) for d, index in where.items()]
 
-    def devices(self) -> set[Any]:
+    def devices(self) -> set[Device]:
         """Returns the set of devices that hold parts of the array."""
         return set(self._type.placement.devices)
 

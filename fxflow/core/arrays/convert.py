@@ -13,6 +13,9 @@ from fxflow.core.arrays.aval import Aval
 from fxflow.core.source import at_fault
 from fxflow.errors import ArgumentError
 
+#: What becomes an array; for annotations of what takes no pytrees.
+ArrayOrNumber = Array | np.ndarray[Any, Any] | np.generic | complex
+
 _SCALARS = (bool, int, float, complex)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from fxflow.core.tree import flattening
 from fxflow.core.tree.flattening import IsLeaf, flatten
@@ -20,6 +20,8 @@ from fxflow.core.tree.paths import (
 from fxflow.devices import trees
 from fxflow.devices.trees import PyTreeDef, registry
 from fxflow.errors import ArgumentError, TreeError
+
+R = TypeVar("R")
 
 _MISSING = object()
 
@@ -264,6 +266,17 @@ def map_with_path(
     return treedef.unflatten(values)
 
 
+@overload
+def reduce(
+    function: Callable[[R, Any], R], tree: Any, initializer: R, is_leaf: IsLeaf = None
+) -> R: ...
+@overload
+def reduce(
+    function: Callable[[Any, Any], R],
+    tree: Any,
+    initializer: Any = ...,
+    is_leaf: IsLeaf = None,
+) -> R: ...
 def reduce(
     function: Callable[[Any, Any], Any],
     tree: Any,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from fxflow.core import tree
-from fxflow.core.arrays import typeof
+from fxflow.core.arrays import Array, typeof
+from fxflow.core.arrays.convert import ArrayOrNumber
 from fxflow.core.boundary import boundary
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis
@@ -16,7 +17,20 @@ from fxflow.lax.control_flow.carry import leaves_of, require_callable, require_s
 from fxflow.lax.reshaping import expand_dims, reshape
 from fxflow.lax.slicing import slice_in_dim
 
+C = TypeVar("C")
 
+
+@overload
+def associative_scan(
+    fn: Callable[[Array, Array], Array],
+    elems: ArrayOrNumber,
+    reverse: bool = False,
+    axis: int = 0,
+) -> Array: ...
+@overload
+def associative_scan(
+    fn: Callable[[C, C], C], elems: C, reverse: bool = False, axis: int = 0
+) -> C: ...
 @boundary
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -302,16 +302,18 @@ class _LinearCond:
         return rewired(graph, inputs=[*operands, *held, *tangents])
 
 
+R = TypeVar("R")
+
 # -- public ----------------------------------------------------------------------------
 
 
 @boundary
 def cond(
     pred: Any,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
+    true_fun: Callable[..., R],
+    false_fun: Callable[..., R],
     *operands: Any,
-) -> Any:
+) -> R:
     """Calls one of two functions, as a condition says.
 
     Only the chosen one runs, unless `pred` is mapped by `vmap`: then both do, and the
@@ -346,13 +348,13 @@ def cond(
         if not dtypes.is_bool(aval.dtype):
             pred = table["ne"].bind(pred, arith.constant(0, aval.dtype))
         index = arith.cast(pred, np.dtype(np.int32))
-    return _branch(
+    return _branch(  # type: ignore[no-any-return]
         "cond", ("false_fun", "true_fun"), index, (false_fun, true_fun), operands
     )
 
 
 @boundary
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> R:
     """Calls one of several functions, as an index says.
 
     Args:
@@ -396,7 +398,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
             index = table["min"].bind(index, arith.constant(last, aval.dtype))
         index = arith.cast(index, np.dtype(np.int32))
     labels = tuple(f"branches[{i}]" for i in range(len(branches)))
-    return _branch("switch", labels, index, branches, operands)
+    result: R = _branch("switch", labels, index, branches, operands)
+    return result
 
 
 def _scalar(value: Any, what: str) -> Aval:

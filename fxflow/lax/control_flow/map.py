@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from fxflow.core import tree
 from fxflow.core.arrays import typeof
@@ -16,9 +16,11 @@ from fxflow.lax.control_flow.scan import scan
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.slicing import slice_in_dim
 
+R = TypeVar("R")
+
 
 @boundary
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[[Any], R], xs: Any, *, batch_size: int | None = None) -> R:
     """Applies a function to each slice along the leading axis.
 
     Like `vmap`, but the slices are worked on one after the other (or a few at a time),
@@ -58,7 +60,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     count = typeof(leaves[0]).shape[0]
     if batch_size >= count > 0:
-        return _vectorized(f, xs, count)
+        return _vectorized(f, xs, count)  # type: ignore[no-any-return]
     rounds, rest = divmod(count, batch_size)
 
     def grouped(x: Any) -> Any:
@@ -72,10 +74,10 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     ys = scan(lambda _, x: ((), _vectorized(f, x, batch_size)), (), groups)[1]
     ys = tree.map(ungrouped, ys)
     if not rest:
-        return ys
+        return ys  # type: ignore[no-any-return]
     tail = treedef.unflatten([slice_in_dim(x, count - rest, count) for x in leaves])
     last = _vectorized(f, tail, rest)
-    return tree.map(lambda y, z: concatenate([y, z], 0), ys, last)
+    return tree.map(lambda y, z: concatenate([y, z], 0), ys, last)  # type: ignore[no-any-return]
 
 
 def _vectorized(f: Callable[[Any], Any], xs: Any, size: int) -> Any:

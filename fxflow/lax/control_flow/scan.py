@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.arrays import Aval, read_only, typeof
-from fxflow.core.arrays.convert import kind_of
+from fxflow.core.arrays import Array, Aval, read_only, typeof
+from fxflow.core.arrays.convert import ArrayOrNumber, kind_of
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.jvp import jvp_graph
@@ -65,6 +65,9 @@ from fxflow.lax.reshaping import expand_dims
 from fxflow.lax.slicing import index_in_dim
 
 T = TypeVar("T")
+C = TypeVar("C")
+N = TypeVar("N", bound=tuple[Any, ...])
+Y = TypeVar("Y")
 
 
 @dataclass(frozen=True)
@@ -376,6 +379,33 @@ def pruned_body(
 # -- public ----------------------------------------------------------------------------
 
 
+@overload
+def scan(
+    f: Callable[[Array, Any], tuple[Array, Y]],
+    init: ArrayOrNumber,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[Array, Y]: ...
+@overload
+def scan(
+    f: Callable[[C, Any], tuple[C, Y]],
+    init: C,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[C, Y]: ...
+@overload
+def scan(
+    f: Callable[[N, Any], tuple[N, Y]],
+    init: tuple[Any, ...],
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[N, Y]: ...
 @boundary
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],

@@ -5,14 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from fxflow._config import config
 from fxflow.core import tree
-from fxflow.core.arrays import Aval, dtypes, typeof
-from fxflow.core.arrays.convert import is_arraylike, not_an_array, read_only, unwrapped
+from fxflow.core.arrays import Array, Aval, dtypes, typeof
+from fxflow.core.arrays.convert import (
+    ArrayOrNumber,
+    is_arraylike,
+    not_an_array,
+    read_only,
+    unwrapped,
+)
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.jvp import jvp_graph
@@ -44,6 +50,8 @@ from fxflow.lax.control_flow.scan import scan, traced_with_carry
 from fxflow.lax.control_flow.scan_lowering import while_op
 
 T = TypeVar("T")
+C = TypeVar("C")
+N = TypeVar("N", bound=tuple[Any, ...])
 
 
 @dataclass(frozen=True)
@@ -356,6 +364,24 @@ def select_cases(index: Any, cases: Values) -> Any:
 # -- public ----------------------------------------------------------------------------
 
 
+@overload
+def while_loop(
+    cond_fun: Callable[[Array], Any],
+    body_fun: Callable[[Array], Array],
+    init_val: ArrayOrNumber,
+) -> Array: ...
+@overload
+def while_loop(  # type: ignore[overload-overlap]
+    cond_fun: Callable[[C], Any],
+    body_fun: Callable[[C], C],
+    init_val: C,
+) -> C: ...
+@overload
+def while_loop(
+    cond_fun: Callable[[N], Any],
+    body_fun: Callable[[N], N],
+    init_val: tuple[Any, ...],
+) -> N: ...
 @boundary
 def while_loop(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
@@ -442,6 +468,33 @@ def _python_while(
         carry = body_fun(carry)
 
 
+@overload
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Array], Array],
+    init_val: ArrayOrNumber,
+    *,
+    unroll: int | bool | None = None,
+) -> Array: ...
+@overload
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, C], C],
+    init_val: C,
+    *,
+    unroll: int | bool | None = None,
+) -> C: ...
+@overload
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, N], N],
+    init_val: tuple[Any, ...],
+    *,
+    unroll: int | bool | None = None,
+) -> N: ...
 @boundary
 def fori_loop(
     lower: Any,
