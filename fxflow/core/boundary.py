@@ -142,7 +142,7 @@ def guarded(value: Any, module: str, name: str) -> Any:
 _guarded: dict[FunctionType, Any] = {}
 
 
-_OPERANDS = {"Any", "ArrayLike", "Array"}
+_OPERANDS = {"Any", "ArrayLike", "Array", "T"}  # T: any pytree
 
 
 def _guarded_made(made: Any) -> Any:

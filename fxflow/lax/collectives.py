@@ -17,7 +17,7 @@ device as it is, and cotangents of shared values are summed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -52,6 +52,7 @@ from fxflow.lax.elementwise import div
 from fxflow.lax.keys import is_key_type, map_key_data
 from fxflow.lax.reshaping import reshape
 
+T = TypeVar("T")
 IndexGroups = Sequence[Sequence[int]] | None
 
 
@@ -68,13 +69,14 @@ def _bind(primitive: Any, x: Any, **params: Any) -> Any:
     return primitive.bind(x, **params)
 
 
-def _move(x: Any, move: Callable[[Any], Any]) -> Any:
+def _move(x: T, move: Callable[[Any], Any]) -> T:
     """Applies a movement to each leaf; keys move as key data."""
 
     def one(leaf: Any) -> Any:
         return map_key_data(move, leaf) if is_key_type(typeof(leaf)) else move(leaf)
 
-    return tree.map(one, x)
+    result: T = tree.map(one, x)
+    return result
 
 
 def _counted(leaf: Any) -> Any:
@@ -126,7 +128,7 @@ def axis_index(axis_name: Any) -> Array:
     return index
 
 
-def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+def pcast(x: T, axis_name: Any, *, to: str) -> T:
     """Says how a value is to be seen along named axes; the value stays as it is.
 
     Inside `shard_map`, the gradient by a value that all devices share is the sum of all
@@ -181,7 +183,7 @@ def _members(axes: Names, groups: Partition) -> Any:
     return at_index(table, axes)
 
 
-def psum(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> Any:
+def psum(x: T, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> T:
     """Sums over named axes.
 
     Args:
@@ -212,10 +214,11 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> An
         leaf = _counted(leaf)
         return _bind(PSum, leaf, axes=axes, groups=groups) if axes else leaf
 
-    return tree.map(one, x)
+    result: T = tree.map(one, x)
+    return result
 
 
-def pmean(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> Any:
+def pmean(x: T, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> T:
     """Averages over named axes.
 
     Args:
@@ -252,19 +255,21 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> A
             return div(total, count)
         return div(total, convert_element_type(count, dtype))
 
-    return tree.map(one, x)
+    result: T = tree.map(one, x)
+    return result
 
 
 def _extremum(
-    primitive: Any, x: Any, axis_name: Any, groups: IndexGroups, what: str
-) -> Any:
+    primitive: Any, x: T, axis_name: Any, groups: IndexGroups, what: str
+) -> T:
     axes = names_given(axis_name, what)
     divided = partition(groups, axes, what, even=False)
 
     def one(leaf: Any) -> Any:
         return _bind(primitive, leaf, axes=axes, groups=divided) if axes else leaf
 
-    return tree.map(one, x)
+    result: T = tree.map(one, x)
+    return result
 
 
 _extremum_docs = shared("""
@@ -284,7 +289,7 @@ _extremum_docs = shared("""
 
 
 @_extremum_docs
-def pmax(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> Any:
+def pmax(x: T, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> T:
     """Returns the maximum over named axes.
 
     It has no derivative.
@@ -297,7 +302,7 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> An
 
 
 @_extremum_docs
-def pmin(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> Any:
+def pmin(x: T, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> T:
     """Returns the minimum over named axes.
 
     It has no derivative.
@@ -313,14 +318,14 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: IndexGroups = None) -> An
 
 
 def all_gather(
-    x: Any,
+    x: T,
     axis_name: Any,
     *,
     axis_index_groups: IndexGroups = None,
     axis: int = 0,
     tiled: bool = False,
     to: str = "varying",
-) -> Any:
+) -> T:
     """Gives every slice all of them.
 
     Args:
@@ -370,7 +375,8 @@ def all_gather(
 
         return _move(leaf, gathered)
 
-    return tree.map(one, x)
+    result: T = tree.map(one, x)
+    return result
 
 
 def _merged(x: Any, dim: int) -> Any:
@@ -390,13 +396,13 @@ def _split(x: Any, dim: int, size: int, what: str) -> Any:
 
 
 def psum_scatter(
-    x: Any,
+    x: T,
     axis_name: Any,
     *,
     scatter_dimension: int = 0,
     axis_index_groups: IndexGroups = None,
     tiled: bool = False,
-) -> Any:
+) -> T:
     """Sums over named axes; each slice keeps its part.
 
     Args:
@@ -432,10 +438,11 @@ def psum_scatter(
             leaf = _split(leaf, dim, group_length(axes, groups), "psum_scatter")
         return _bind(PSumScatter, leaf, axes=axes, dim=dim, groups=groups)
 
-    return tree.map(one, x)
+    result: T = tree.map(one, x)
+    return result
 
 
-def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+def pbroadcast(x: T, axis_name: Any, source: int) -> T:
     """Gives every slice that of one index.
 
     Args:
@@ -468,7 +475,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
 # -- exchanges -------------------------------------------------------------------------
 
 
-def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+def ppermute(x: T, axis_name: Any, perm: Sequence[tuple[int, int]]) -> T:
     """Sends slices to other indices on named axes.
 
     Args:
@@ -491,7 +498,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     return _sent(x, axis_name, perm, "ppermute")
 
 
-def _sent(x: Any, axis_name: Any, perm: Any, what: str) -> Any:
+def _sent(x: T, axis_name: Any, perm: Any, what: str) -> T:
     axes = _some(axis_name, what)
     pairs = pairs_given(perm, what)
     return _move(x, lambda value: _bind(PPermute, value, axes=axes, perm=pairs))
@@ -515,7 +522,7 @@ def pairs_given(perm: Any, what: str) -> tuple[tuple[int, int], ...]:
         ) from None
 
 
-def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+def pshuffle(x: T, axis_name: Any, perm: Sequence[int]) -> T:
     """Reorders the slices of named axes.
 
     Args:
@@ -545,14 +552,14 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
 
 
 def all_to_all(
-    x: Any,
+    x: T,
     axis_name: Any,
     split_axis: int,
     concat_axis: int,
     *,
     axis_index_groups: IndexGroups = None,
     tiled: bool = False,
-) -> Any:
+) -> T:
     """Divides an array axis among the slices and joins what arrives from each.
 
     Args:
@@ -585,14 +592,14 @@ def all_to_all(
 
 
 def _exchanged(
-    x: Any,
+    x: T,
     axis_name: Any,
     split_axis: int,
     concat_axis: int,
     axis_index_groups: IndexGroups,
     tiled: bool,
     what: str,
-) -> Any:
+) -> T:
     axes = _some(axis_name, what)
     groups = partition(axis_index_groups, axes, what, even=True)
     size = group_length(axes, groups)
@@ -614,12 +621,13 @@ def _exchanged(
 
         return _move(leaf, exchanged)
 
-    return tree.map(one, x)
+    result: T = tree.map(one, x)
+    return result
 
 
 def pswapaxes(
-    x: Any, axis_name: Any, axis: int, *, axis_index_groups: IndexGroups = None
-) -> Any:
+    x: T, axis_name: Any, axis: int, *, axis_index_groups: IndexGroups = None
+) -> T:
     """Exchanges a named axis with an array axis of the same length.
 
     Args:

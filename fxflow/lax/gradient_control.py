@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from fxflow.core.arrays import dtypes, is_arraylike, typeof
 from fxflow.core.ir.primitive import register
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax.families import ANY, MOVED, Elementwise
+
+T = TypeVar("T")
 
 
 @register
@@ -28,7 +30,7 @@ class StopGradient(Elementwise):
         return operands[0]
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: T) -> T:
     """Returns its argument, which derivatives take for a constant.
 
     Args:
@@ -41,9 +43,10 @@ def stop_gradient(x: Any) -> Any:
       >>> float(fxflow.grad(lambda x: x * stop_gradient(x))(3.0))
       3.0
     """
-    return tree.map(
+    result: T = tree.map(
         lambda leaf: StopGradient.bind(leaf) if _differentiable(leaf) else leaf, x
     )
+    return result
 
 
 def _differentiable(leaf: Any) -> bool:
