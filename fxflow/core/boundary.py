@@ -148,8 +148,15 @@ _OPERANDS = {"Any", "ArrayLike", "Array", "T"}  # T: any pytree
 def _guarded_made(made: Any) -> Any:
     """Returns a function, or a named tuple of functions, with boundaries."""
     if isinstance(made, tuple):
-        return type(made)(*map(_guarded_made, made))
-    if type(made) is FunctionType and made.__code__ not in _CALLS:
+        parts = [_guarded_made(part) for part in made]
+        # What the user passed in, or is guarded, stays the object that it is.
+        same = all(a is b for a, b in zip(made, parts, strict=True))
+        return made if same else type(made)(*parts)
+    if (
+        type(made) is FunctionType
+        and made.__code__ not in _CALLS
+        and is_internal(made.__code__.co_filename)
+    ):
         return boundary(made)
     return made
 

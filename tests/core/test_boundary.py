@@ -116,3 +116,10 @@ def test_what_is_guarded_is_so_once():
     for function in (lax.sin, lax.add, fnp.sum):
         assert boundary.guarded(function, "fxflow.lax", "f") is function
     assert boundary.guarded(np.printoptions, "m", "printoptions") is np.printoptions
+
+
+def test_what_is_made_of_the_users_functions_stays_theirs():
+    mine = optim.GradientTransformationExtraArgs(lambda p: (), lambda u, s, p=None: u)
+    assert optim.with_extra_args_support(mine) is mine
+    adam = optim.with_extra_args_support(optim.adam(0.1))
+    assert optim.with_extra_args_support(adam) is adam
