@@ -36,7 +36,7 @@ from fxflow.transforms.global_arrays import (
 )
 from fxflow.transforms.grad import grad, hessian, jacfwd, jacrev, value_and_grad
 from fxflow.transforms.inspection import (
-    ensure_compile_time_eval, eval_shape, make_graph, named_scope,
+    ensure_compile_time_eval, eval_shape, make_graph, named_call, named_scope,
 )
 from fxflow.transforms.jit import jit
 from fxflow.transforms.jvp import jvp
@@ -80,8 +80,9 @@ __all__ = [
     "custom_gradient", "custom_jvp", "custom_vjp", "closure_convert",
         "CustomVJPPrimal", "SymbolicZero",
     # looking at functions
-    "eval_shape", "make_graph", "named_scope", "ensure_compile_time_eval",
-        "checking_leaks", "debug_infs", "debug_nans", "clear_caches",
+    "eval_shape", "make_graph", "named_call", "named_scope",
+        "ensure_compile_time_eval", "checking_leaks", "debug_infs", "debug_nans",
+        "clear_caches",
     "pure_callback", "io_callback", "effects_barrier",
     # arrays and devices
     "Array", "ShapeDtypeStruct", "typeof", "float0", "block_until_ready",

@@ -30,7 +30,6 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "local_devices_count": "local_device_count",
         "log_compiles": "config.explain_retraces",
         "make_jaxpr": "make_graph",
-        "named_call": "named_scope",
         "pjit": "jit",
         "remat": "checkpoint",
         "soft_pmap": "pmap or vmap",

@@ -1,11 +1,19 @@
-"""make_graph, eval_shape, named_scope."""
+"""make_graph, eval_shape, named_scope, named_call."""
 
 import numpy as np
 import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import ShapeDtypeStruct, eval_shape, jit, make_graph, named_scope
+from fxflow import (
+    ShapeDtypeStruct,
+    eval_shape,
+    jit,
+    make_graph,
+    named_call,
+    named_scope,
+)
+from fxflow.errors import ArgumentError
 
 
 def test_graphs_print_check_and_run():
@@ -58,6 +66,22 @@ def test_named_scopes_appear_in_programs():
     assert "deco/sin" in jit(decorated).lower(1.0).as_text()
     with pytest.raises(TypeError, match="string"):
         named_scope(3)
+
+
+def test_named_calls():
+    def fun(x):
+        """Sine."""
+        return fnp.sin(x)
+
+    for name, scope in ((None, "fun"), ("other", "other")):
+        named = named_call(fun, name=name)
+        assert f"{scope}/sin" in jit(named).lower(1.0).as_text()
+        assert (named.__name__, named.__doc__) == ("fun", "Sine.")
+    assert float(named(0.0)) == 0.0
+    with pytest.raises(TypeError, match="string"):
+        named_call(fun, name=3)
+    with pytest.raises(ArgumentError, match="named_call takes a function"):
+        named_call(fun(1.0))
 
 
 def test_compile_time_evaluation():
