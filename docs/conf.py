@@ -19,7 +19,7 @@ import fxflow
 project = "fxflow"
 author = copyright = "The fxflow authors"
 version = release = fxflow.__version__
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.mathjax"]
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
@@ -43,7 +43,7 @@ def target(text: str, docname: str) -> str | None:
     head, dot, rest = name.partition(".")
     candidates = [SHORT.get(head, head) + dot + rest, f"fxflow.{name}"]
     if docname.startswith("reference/"):
-        parts = docname.removeprefix("reference/").split(".")
+        parts = docname.split("/")[1].split(".")
         candidates[:0] = [
             ".".join([*parts[:n], name]) for n in range(len(parts), 0, -1)
         ]
@@ -126,6 +126,29 @@ def source_pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
         yield f"source/{name}", context, "page.html"
 
 
+def share_navigation(
+    app: Any, name: str, template: str, context: dict[str, Any], tree: Any
+) -> None:
+    """Computes the navigation once for all pages that are not in it themselves.
+
+    It depends on the depth of the folder alone then. Sphinx would make it anew for each
+    of a thousand pages, which took most of the time.
+    """
+    if "toctree" in context and (tree is None or "orphan" in app.env.metadata[name]):
+        compute = context["toctree"]
+
+        def toctree(**options: Any) -> Any:
+            key = name.count("/"), *sorted(options.items())
+            if key not in navigation:
+                navigation[key] = compute(**options)
+            return navigation[key]
+
+        context["toctree"] = toctree
+
+
+navigation: dict[tuple[Any, ...], Any] = {}
+
+
 def setup(app: Any) -> None:
     """Writes the generated pages, and links them."""
 
@@ -136,3 +159,4 @@ def setup(app: Any) -> None:
     app.connect("builder-inited", write)
     app.connect("doctree-read", link_names)
     app.connect("html-collect-pages", source_pages)
+    app.connect("html-page-context", share_navigation, priority=100)  # before the theme

@@ -1,7 +1,7 @@
 """Writes the pages of the reference and of the notebooks, before Sphinx reads them.
 
 Each public module has a page with a table of its names by subject, and each function
-and class a page of its own: `docs/reference/fxflow.numpy.dot.rst`. An object that is
+and class a page of its own: `docs/reference/fxflow.numpy/dot.rst`. An object that is
 public under several names is described once, and all its names are on that page.
 Notebooks are shown as they were executed.
 """
@@ -43,8 +43,9 @@ class Entry:
 
     @property
     def page(self) -> str:
-        """The name that the page and its file have."""
-        return self.names[0]
+        """The page of it, relative to `reference`: `fxflow.numpy/dot`."""
+        module, _, name = self.names[0].rpartition(".")
+        return f"{module}/{name}"
 
     @property
     def has_page(self) -> bool:
@@ -166,10 +167,12 @@ def as_rst(line: str) -> str:
     """Returns a line of a docstring as reStructuredText.
 
     Docstrings are written to be read in a terminal: `code` is in single quotes, stars
-    and bars are themselves.
+    and bars are themselves. Formulas are marked as such.
     """
-    parts = re.split(r"(``.+?``|`[^`]+`)", line)
+    parts = re.split(r"(:math:`[^`]+`|``.+?``|`[^`]+`)", line)
     for i, part in enumerate(parts):
+        if part.startswith(":math:"):
+            continue
         if i % 2:
             parts[i] = f"``{part.strip('`')}``"
             if parts[i + 1][:1].isalnum():  # `Array`s
@@ -180,11 +183,12 @@ def as_rst(line: str) -> str:
 
 
 def converted(doc: str) -> list[str]:
-    """The lines of a docstring as reStructuredText, but for its examples."""
-    lines, example = doc.splitlines(), False
+    """The lines of a docstring as reStructuredText, but for examples and directives."""
+    lines, verbatim = doc.splitlines(), False
     for i, line in enumerate(lines):
-        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
-        if not example:
+        begins = line.lstrip().startswith((">>> ", ".. "))
+        verbatim = bool(line.strip()) and (verbatim or begins)
+        if not verbatim:
             lines[i] = as_rst(line)
     return lines
 
@@ -278,9 +282,9 @@ def members(kind: type) -> Iterator[tuple[str, str, Any]]:
 
 def object_page(entry: Entry) -> list[str]:
     """The page of a function or class: signature, text, examples, source."""
-    module, _, name = entry.page.rpartition(".")
+    module, _, name = entry.page.partition("/")
     value = entry.value
-    lines = [":orphan:", "", *title(name), f".. currentmodule:: {module}", ""]
+    lines = [":orphan:", "", *title(name)]
     if inspect.isclass(value):
         error = issubclass(value, BaseException)
         given = "" if error else signature(value).partition(" -> ")[0]
@@ -293,8 +297,8 @@ def object_page(entry: Entry) -> list[str]:
     else:
         lines += described("function", entry.names, signature(value), value)
     place = source(value)
-    lines += [f"In :doc:`{module}`." + (f" Source: {place}." if place else "")]
-    return lines
+    text = f"In :doc:`/reference/{module}`."
+    return [*lines, text + (f" Source: {place}." if place else "")]
 
 
 def module_page(module: ModuleType, found: dict[str, Entry]) -> list[str]:
@@ -312,7 +316,11 @@ def module_page(module: ModuleType, found: dict[str, Entry]) -> list[str]:
         lines += [".. list-table::", "   :widths: 30 70", ""]
         for name in names:
             entry = found[f"{module.__name__}.{name}"]
-            link = f":doc:`{name} <{entry.page}>`" if entry.has_page else f"``{name}``"
+            link = (
+                f":doc:`{name} </reference/{entry.page}>`"
+                if entry.has_page
+                else f"``{name}``"
+            )
             lines += [f"   * - {link}", f"     - {summary(entry.value)}"]
     return lines
 
@@ -341,6 +349,7 @@ def notebook_page(path: Path, folder: Path) -> str:
 def write(path: Path, content: bytes) -> None:
     """Writes a file that is new or different, so that Sphinx rereads no other."""
     if not path.exists() or path.read_bytes() != content:
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)
 
 
@@ -362,8 +371,8 @@ def write_pages(docs: Path) -> dict[str, str]:
     reference, notebooks = docs / "reference", docs / "notebooks"
     for folder in (reference, notebooks):
         folder.mkdir(exist_ok=True)
-    for path in reference.glob("*.rst"):
-        if path.stem not in texts:
+    for path in reference.rglob("*.rst"):
+        if path.relative_to(reference).as_posix().removesuffix(".rst") not in texts:
             path.unlink()
     for name, lines in texts.items():
         write(reference / f"{name}.rst", ("\n".join(lines) + "\n").encode())

@@ -358,9 +358,10 @@ def scale_by_radam(
 ) -> GradientTransformation:
     r"""Makes updates of rectified Adam, which begins with plain momentum.
 
-    With :math:`\rho_\infty = 2/(1-\beta_2) - 1` and :math:`\rho_t = \rho_\infty -
-    2 t \beta_2^t / (1-\beta_2^t)`: while :math:`\rho_t` is below the threshold the
-    update is :math:`m/(1-\beta_1^t)`; from then on it is Adam's times
+    With :math:`\rho_\infty = 2/(1-\beta_2) - 1` and
+    :math:`\rho_t = \rho_\infty - 2 t \beta_2^t / (1-\beta_2^t)`: while :math:`\rho_t`
+    is below the threshold the update is :math:`m/(1-\beta_1^t)`; from then on it is
+    Adam's times
 
     .. math:: \sqrt{\frac{(\rho_t-4)(\rho_t-2)\rho_\infty}
        {(\rho_\infty-4)(\rho_\infty-2)\rho_t}}

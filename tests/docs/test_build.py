@@ -23,7 +23,7 @@ def test_no_warnings(tmp_path: Path) -> None:
         cwd=DOCS.parent,
     )
     assert done.returncode == 0, done.stderr
-    assert (source / "reference" / "fxflow.numpy.dot.rst").exists()
+    assert (source / "reference" / "fxflow.numpy" / "dot.rst").exists()
     assert (source / "notebooks" / "01-quickstart.md").exists()
 
 

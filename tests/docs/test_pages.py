@@ -55,9 +55,9 @@ def test_internals_have_none(pages: ModuleType) -> None:
 def test_one_object_has_one_page(found: dict[str, object]) -> None:
     assert found["fxflow.numpy.abs"] is found["fxflow.numpy.absolute"]
     page = found["fxflow.numpy.abs"].page
-    assert page == "fxflow.numpy." + fnp.abs.__name__
-    assert found["fxflow.sharding.P"].page in ("fxflow.P", "fxflow.PartitionSpec")
-    assert found["fxflow.devices.BackendError"].page == "fxflow.errors.BackendError"
+    assert page == "fxflow.numpy/" + fnp.abs.__name__
+    assert found["fxflow.sharding.P"].page in ("fxflow/P", "fxflow/PartitionSpec")
+    assert found["fxflow.devices.BackendError"].page == "fxflow.errors/BackendError"
 
 
 def test_the_page_of_a_function(pages: ModuleType, found: dict[str, object]) -> None:
@@ -82,7 +82,7 @@ def test_a_module_is_grouped_by_subject(
     grouped = [name for names in groups.values() for name in names]
     assert sorted(grouped) == sorted(pages.names_of(fnp))
     text = "\n".join(pages.module_page(fnp, found))
-    assert ":doc:`dot <fxflow.numpy.dot>`" in text
+    assert ":doc:`dot </reference/fxflow.numpy/dot>`" in text
 
 
 def test_signatures_have_no_addresses(
@@ -95,6 +95,8 @@ def test_signatures_have_no_addresses(
 
 def test_docstrings_are_converted(pages: ModuleType) -> None:
     assert pages.as_rst("Of `Array`s and ``b``.") == "Of ``Array``\\ s and ``b``."
+    assert pages.converted(".. math:: a * b\n   * c") == [".. math:: a * b", "   * c"]
+    assert pages.as_rst(r"Is :math:`|x|` `x`") == r"Is :math:`|x|` ``x``"
     assert pages.as_rst("`a * b`, |a| * b") == "``a * b``, \\|a\\| \\* b"
 
 
