@@ -131,14 +131,15 @@ def share_navigation(
 ) -> None:
     """Computes the navigation once for all pages that are not in it themselves.
 
-    It depends on the depth of the folder alone then. Sphinx would make it anew for each
+    It depends on how deep they are in a folder alone then. Sphinx would make it anew for each
     of a thousand pages, which took most of the time.
     """
     if "toctree" in context and (tree is None or "orphan" in app.env.metadata[name]):
         compute = context["toctree"]
 
         def toctree(**options: Any) -> Any:
-            key = name.count("/"), *sorted(options.items())
+            top = name.partition("/")[0]
+            key = top, name.count("/"), *sorted(options.items())
             if key not in navigation:
                 navigation[key] = compute(**options)
             return navigation[key]
