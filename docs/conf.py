@@ -131,8 +131,8 @@ def share_navigation(
 ) -> None:
     """Computes the navigation once for all pages that are not in it themselves.
 
-    It depends on how deep they are in a folder alone then. Sphinx would make it anew for each
-    of a thousand pages, which took most of the time.
+    It depends on how deep they are in a folder alone then. Sphinx would make it anew
+    for each of a thousand pages, which took most of the time.
     """
     if "toctree" in context and (tree is None or "orphan" in app.env.metadata[name]):
         compute = context["toctree"]
