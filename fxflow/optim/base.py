@@ -15,7 +15,7 @@ sharded and saved.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from fxflow import numpy as fnp
 from fxflow.core import tree
@@ -37,6 +37,30 @@ Mask = Any
 MAX_COUNT = 2**31 - 1
 
 
+class UpdateFunction(Protocol):
+    """The second function of a transformation."""
+
+    def __call__(
+        self, updates: Updates, state: State, params: Params | None = None
+    ) -> tuple[Updates, State]:
+        """Returns updates and the next state."""
+        ...
+
+
+class UpdateFunctionExtraArgs(Protocol):
+    """The same, with further keyword arguments."""
+
+    def __call__(
+        self,
+        updates: Updates,
+        state: State,
+        params: Params | None = None,
+        **extra: Any,
+    ) -> tuple[Updates, State]:
+        """Returns updates and the next state."""
+        ...
+
+
 class GradientTransformation(NamedTuple):
     """A pair of pure functions that make updates of gradients.
 
@@ -46,7 +70,7 @@ class GradientTransformation(NamedTuple):
     """
 
     init: Callable[[Params], State]
-    update: Callable[..., tuple[Updates, State]]
+    update: UpdateFunction
 
 
 class GradientTransformationExtraArgs(GradientTransformation):
@@ -55,6 +79,12 @@ class GradientTransformationExtraArgs(GradientTransformation):
     Such as `value`, the loss, for those that look at it. `chain` and the wrappers pass
     them on to the parts of this class; other parts do not get them.
     """
+
+    if TYPE_CHECKING:
+
+        @property
+        def update(self) -> UpdateFunctionExtraArgs:
+            """Takes further keyword arguments."""
 
 
 def with_extra_args_support(

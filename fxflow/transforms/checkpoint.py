@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, Final, ParamSpec, TypeVar, overload
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes, is_arraylike, not_an_array, typeof
@@ -462,13 +462,19 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
 class checkpoint_policies:
     """What `checkpoint(..., policy=...)` may keep."""
 
-    everything_saveable = staticmethod(everything_saveable)
-    nothing_saveable = staticmethod(nothing_saveable)
-    dots_saveable = staticmethod(dots_saveable)
-    dots_with_no_batch_dims_saveable = staticmethod(dots_with_no_batch_dims_saveable)
-    save_only_these_names = staticmethod(save_only_these_names)
-    save_any_names_but_these = staticmethod(save_any_names_but_these)
-    save_anything_except_these_names = staticmethod(save_anything_except_these_names)
-    save_from_both_policies = staticmethod(save_from_both_policies)
-    save_and_offload_only_these_names = staticmethod(save_and_offload_only_these_names)
-    offload_dot_with_no_batch_dims = staticmethod(offload_dot_with_no_batch_dims)
+    everything_saveable: Final = staticmethod(everything_saveable)
+    nothing_saveable: Final = staticmethod(nothing_saveable)
+    dots_saveable: Final = staticmethod(dots_saveable)
+    dots_with_no_batch_dims_saveable: Final = staticmethod(
+        dots_with_no_batch_dims_saveable
+    )
+    save_only_these_names: Final = staticmethod(save_only_these_names)
+    save_any_names_but_these: Final = staticmethod(save_any_names_but_these)
+    save_anything_except_these_names: Final = staticmethod(
+        save_anything_except_these_names
+    )
+    save_from_both_policies: Final = staticmethod(save_from_both_policies)
+    save_and_offload_only_these_names: Final = staticmethod(
+        save_and_offload_only_these_names
+    )
+    offload_dot_with_no_batch_dims: Final = staticmethod(offload_dot_with_no_batch_dims)

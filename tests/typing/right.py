@@ -41,7 +41,7 @@ optimizer = optim.chain(optim.clip_by_global_norm(1.0), optim.adam(1e-3))
 @functools.partial(fxflow.jit, donate_argnums=0)
 def update(params: Params, state: object, x: Array, y: Array) -> Params:
     value, gradient = fxflow.value_and_grad(loss)(params, x, y)
-    updates, state = optimizer.update(gradient, state, params)
+    updates, state = optimizer.update(gradient, state, params, value=value)
     fxflow.debug.print("loss {}", value.mean())
     new: Params = optim.apply_updates(params, updates)
     return new
