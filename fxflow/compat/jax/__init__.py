@@ -1,0 +1,54 @@
+"""fxflow under the name of JAX 0.10.2: `install()`, then `import jax` finds this.
+
+The modules here have JAX's names and JAX's meaning where fxflow's differ; most only
+list fxflow's functions. Nothing else in fxflow knows of them. A program can be run so
+without a change: `python -m fxflow.compat.jax program.py`.
+"""
+
+from typing import TYPE_CHECKING
+
+from fxflow import process_count, process_index
+from fxflow.compat.jax._api import (
+    host_count,
+    host_id,
+    host_ids,
+    jit,
+    named_call,
+    print_environment_info,
+    shard_map,
+)
+from fxflow.compat.jax._config import CONTEXTS as _CONTEXTS
+from fxflow.compat.jax._config import config
+from fxflow.compat.jax._install import install, installed
+from fxflow.compat.jax._jaxprs import make_jaxpr
+from fxflow.compat.jax._mirror import mirror as _mirror
+from fxflow.compat.jax.version import __version__, __version_info__
+from fxflow.core.arrays.array import Shard
+from fxflow.devices.clients import devices
+
+if TYPE_CHECKING:
+    from fxflow import Array as Array
+
+RENAMED = {"jacobian": "jacrev", "remat": "checkpoint"}
+
+globals().update(_CONTEXTS)
+__all__ = [
+    *_mirror(globals(), "fxflow", renamed=RENAMED),
+    *_CONTEXTS,
+    "Shard",
+    "devices",
+    "__version__",
+    "__version_info__",
+    "host_count",
+    "host_id",
+    "host_ids",
+    "installed",
+    "install",
+    "make_jaxpr",
+    "named_call",
+    "print_environment_info",
+    "process_count",
+    "process_index",
+    "shard_map",
+]
+__all__ = list(dict.fromkeys(__all__))

@@ -1,0 +1,201 @@
+"""The functions of `jax` itself that mean or are called something else than fxflow's."""
+
+from __future__ import annotations
+
+import functools
+import platform
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow._version import __version__
+from fxflow.compat.jax._config import CONTEXTS
+from fxflow.devices import clients
+from fxflow.transforms import shard_map as _shard_map
+from fxflow.transforms.arguments import as_indices, as_names, require_callable
+from fxflow.transforms.inspection import named_scope
+from fxflow.transforms.jit import JitFunction
+from fxflow.transforms.stages import Traced
+
+
+class _LenientJit(JitFunction):
+    """A jitted function that drops donations which no result can use, and warns."""
+
+    def _trace(self, bound: Any, avals: Sequence[Any], key: Any) -> Traced:
+        traced = super()._trace(bound, avals, key)
+        free: dict[Any, int] = {}
+        for aval in traced.graph.out_avals:
+            kind = aval.physical.strong()
+            free[kind] = free.get(kind, 0) + 1
+        kept, dropped = [], []
+        for aval, give in zip(traced.in_avals, traced.donated, strict=True):
+            kind = aval.physical.strong()
+            usable = give and free.get(kind, 0) > 0
+            if usable:
+                free[kind] -= 1
+            elif give:
+                dropped.append(str(aval))
+            kept.append(bool(usable))
+        if dropped:
+            warnings.warn(
+                f"Some donated buffers were not usable: {', '.join(dropped)}.",
+                stacklevel=2,
+            )
+            traced.donated = tuple(kept)
+        return traced
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Compiles a function; see `fxflow.jit`.
+
+    Args:
+      fun: function of arrays or pytrees of them. Left out, a decorator is returned.
+      in_shardings: where the arguments are to be.
+      out_shardings: where the results are to be.
+      static_argnums: positions of arguments that are Python values.
+      static_argnames: names of such arguments.
+      donate_argnums: positions of arguments whose memory the results may reuse. What
+        no result can use is not donated, with a warning.
+      donate_argnames: names of such arguments.
+      keep_unused: whether the program takes arguments that it does not need.
+      device: where to run what is not committed elsewhere (deprecated in JAX).
+      backend: the same by the name of a platform.
+      inline: whether a call inside another traced function leaves no call.
+      compiler_options: XLA's options.
+
+    Returns:
+      A function of the same arguments.
+    """
+    donates = donate_argnums is not None or donate_argnames is not None
+    kind = _LenientJit if donates else JitFunction
+    options = {
+        "static_argnums": as_indices(static_argnums, "static_argnums"),
+        "static_argnames": as_names(static_argnames, "static_argnames"),
+        "donate_argnums": as_indices(donate_argnums, "donate_argnums"),
+        "donate_argnames": as_names(donate_argnames, "donate_argnames"),
+        "keep_unused": keep_unused,
+        "inline": inline,
+        "compiler_options": compiler_options,
+        "in_shardings": in_shardings,
+        "out_shardings": out_shardings,
+    }
+    where = device or backend
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        require_callable(function, "jit")
+        jitted = kind(function, **options)
+        return jitted if where is None else _on(where, jitted)
+
+    return decorate if fun is None else decorate(fun)
+
+
+def _on(where: Any, jitted: JitFunction) -> Callable[..., Any]:
+    @functools.wraps(jitted)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with clients.default_device(where):
+            return jitted(*args, **kwargs)
+
+    return call
+
+
+def shard_map(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    mesh: Any = None,
+    in_specs: Any = None,
+    out_specs: Any = None,
+    axis_names: Any = frozenset(),
+    check_vma: bool = True,
+    check_rep: bool | None = None,
+    auto: Any = None,
+) -> Any:
+    """Runs a function on every device of a mesh; see `fxflow.shard_map`.
+
+    Args:
+      f: the function. Left out, a decorator is returned.
+      mesh: the devices; None is the current mesh.
+      in_specs: how each argument is divided.
+      out_specs: how the results are put together.
+      axis_names: the axes that `f` is written for; empty: all.
+      check_vma: whether to check what must not differ between devices.
+      check_rep: an older name of that.
+      auto: an older way to say which axes `f` is not written for.
+
+    Returns:
+      A function of whole arrays.
+    """
+    if auto:
+        axis_names = frozenset(mesh.axis_names) - frozenset(auto)
+    return _shard_map.shard_map(
+        f,
+        mesh=mesh,
+        in_specs=in_specs,
+        out_specs=out_specs,
+        axis_names=axis_names,
+        check=check_vma if check_rep is None else check_rep,
+    )
+
+
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Any:
+    """Makes a function whose operations stand under its name.
+
+    Args:
+      fun: the function.
+      name: of the scope; None is the function's.
+
+    Returns:
+      A function of the same arguments.
+    """
+    scope = name or getattr(fun, "__name__", "fun")
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with named_scope(scope):
+            return fun(*args, **kwargs)
+
+    return call
+
+
+def host_count(backend: str | None = None) -> int:
+    """Returns the number of processes."""
+    return clients.process_count(backend)
+
+
+def host_id(backend: str | None = None) -> int:
+    """Returns the number of this process."""
+    return clients.process_index(backend)
+
+
+def host_ids(backend: str | None = None) -> list[int]:
+    """Returns the numbers of all processes."""
+    return list(range(clients.process_count(backend)))
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """Prints, or returns, what one wants to know for a report."""
+    text = (
+        f"fxflow: {__version__} (as jax)\nnumpy: {np.__version__}\n"
+        f"python: {platform.python_version()}\ndevices: {clients.devices()}\n"
+    )
+    if return_string:
+        return text
+    print(text)
+    return None

@@ -1,0 +1,21 @@
+"""`jax._src.dtypes`."""
+
+from typing import Any
+
+import numpy as np
+
+from fxflow.compat.jax._mirror import mirror
+
+DType = np.dtype[Any]
+
+
+class ExtendedDType:
+    """Base of dtypes that clients define; arrays of such dtypes cannot be made."""
+
+
+def supports_inf(dtype: Any) -> bool:
+    """Returns whether a float dtype has an infinity."""
+    return bool(np.isinf(np.array(np.inf).astype(np.dtype(dtype))))
+
+
+__all__ = mirror(globals(), "fxflow.compat.jax.dtypes")

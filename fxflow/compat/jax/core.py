@@ -1,0 +1,216 @@
+"""`jax.core`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fxflow.compat.jax._jaxprs import (
+    Atom,
+    ClosedJaxpr,
+    DebugInfo,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    check_jaxpr,
+    eval_jaxpr,
+    jaxpr_as_fun,
+    jaxprs_in_params,
+    new_jaxpr_eqn,
+    subjaxprs,
+)
+from fxflow.compat.jax._mirror import listen
+from fxflow.compat.jax._primitives import Primitive
+from fxflow.core.arrays import Aval, dtypes, is_arraylike, typeof
+from fxflow.core.ir.trace import Trace, Tracer, axis_size_of, state
+from fxflow.core.runtime.eager import EvalTrace, interpreter
+from fxflow.transforms.inspection import ensure_compile_time_eval
+
+eval_context = ensure_compile_time_eval
+Value = Any
+ParamDict = dict[str, Any]
+
+
+class AbstractValue:
+    """Base of types."""
+
+
+class _ShapedArray(type):
+    """Makes `ShapedArray` the name of fxflow's type of arrays, which is interned."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Aval)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, Aval) or type.__subclasscheck__(cls, subclass)
+
+    def __call__(
+        cls, shape: Any, dtype: Any, weak_type: bool = False, **options: Any
+    ) -> Aval:
+        return Aval(tuple(map(int, shape)), dtypes.dtype(dtype), weak_type)
+
+
+class ShapedArray(AbstractValue, metaclass=_ShapedArray):
+    """The type of an array: shape, dtype, weak type."""
+
+
+def get_aval(x: Any) -> Aval:
+    """Returns the type of a value."""
+    return typeof(x)
+
+
+def raise_to_shaped(aval: Any, weak_type: bool | None = None) -> Any:
+    """Returns a type without what is known of the value: the type itself."""
+    return aval
+
+
+def physical_aval(aval: Any) -> Any:
+    """Returns the type that the compiler sees."""
+    return aval.physical
+
+
+def mapped_aval(size: int, axis: int | None, aval: Any) -> Aval:
+    """Returns the type without one axis."""
+    if axis is None:
+        return aval
+    shape = list(aval.shape)
+    del shape[axis]
+    return Aval(tuple(shape), aval.dtype, aval.weak_type)
+
+
+def unmapped_aval(size: int, axis: int | None, aval: Any, *more: Any) -> Aval:
+    """Returns the type with one more axis."""
+    if axis is None:
+        return aval
+    shape = list(aval.shape)
+    shape.insert(axis, size)
+    return Aval(tuple(shape), aval.dtype, aval.weak_type)
+
+
+def valid_jaxtype(x: Any) -> bool:
+    """Returns whether a value is an array or may stand for one."""
+    return bool(is_arraylike(x))
+
+
+def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
+    """Returns a value made concrete; a traced one raises its own error."""
+    return val if force is None else force(val)
+
+
+def is_concrete(x: Any) -> bool:
+    """Returns whether a value is known."""
+    return not isinstance(x, Tracer)
+
+
+def trace_state_clean() -> bool:
+    """Returns whether nothing is being traced."""
+    return isinstance(state.trace, EvalTrace)
+
+
+class OpaqueTraceState:
+    """Which interpreter was current; two compare equal if it was the same."""
+
+    def __init__(self) -> None:
+        self._trace = state.trace
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpaqueTraceState) and self._trace is other._trace
+
+    def __hash__(self) -> int:
+        return id(self._trace)
+
+
+def get_opaque_trace_state(convention: str = "") -> OpaqueTraceState:
+    """Returns a mark of the current interpreter."""
+    return OpaqueTraceState()
+
+
+def find_top_trace(values: Any = ()) -> Any:
+    """Returns the current interpreter."""
+    return state.trace
+
+
+@contextmanager
+def set_current_trace(trace: Any, check_leaks: bool = False) -> Iterator[None]:
+    """Makes another interpreter the current one within a block."""
+    before = state.trace
+    state.trace = interpreter() if trace is None else trace
+    try:
+        yield
+    finally:
+        state.trace = before
+
+
+@contextmanager
+def take_current_trace() -> Iterator[Any]:
+    """Gives the current interpreter, and runs operations at once within a block."""
+    before = state.trace
+    state.trace = interpreter()
+    try:
+        yield before
+    finally:
+        state.trace = before
+
+
+def axis_frame(name: Any) -> int:
+    """Returns the size of a named axis."""
+    return axis_size_of(name)
+
+
+def max_dim(a: Any, b: Any) -> Any:
+    """Returns the larger of two lengths."""
+    return max(a, b)
+
+
+def min_dim(a: Any, b: Any) -> Any:
+    """Returns the smaller of two lengths."""
+    return min(a, b)
+
+
+
+__all__ = [
+    "AbstractValue",
+    "Atom",
+    "ClosedJaxpr",
+    "DebugInfo",
+    "DropVar",
+    "Jaxpr",
+    "JaxprEqn",
+    "Literal",
+    "ParamDict",
+    "Primitive",
+    "ShapedArray",
+    "Trace",
+    "Tracer",
+    "Value",
+    "Var",
+    "axis_frame",
+    "check_jaxpr",
+    "concrete_or_error",
+    "ensure_compile_time_eval",
+    "eval_context",
+    "eval_jaxpr",
+    "find_top_trace",
+    "get_aval",
+    "get_opaque_trace_state",
+    "is_concrete",
+    "jaxpr_as_fun",
+    "jaxprs_in_params",
+    "mapped_aval",
+    "max_dim",
+    "min_dim",
+    "new_jaxpr_eqn",
+    "physical_aval",
+    "raise_to_shaped",
+    "set_current_trace",
+    "subjaxprs",
+    "take_current_trace",
+    "trace_state_clean",
+    "unmapped_aval",
+    "valid_jaxtype",
+]
+
+listen(globals())

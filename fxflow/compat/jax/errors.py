@@ -1,0 +1,45 @@
+"""`jax.errors`: fxflow's errors under JAX's names."""
+
+from fxflow.compat.jax._mirror import listen
+from fxflow.errors import GraphError as JaxprTypeError
+from fxflow.devices import RuntimeFailure as JaxRuntimeError
+from fxflow.errors import (
+    ArgumentError,
+    BooleanIndexError as NonConcreteBooleanIndexError,
+    ConcretizationError as ConcretizationTypeError,
+    DtypeError as TypePromotionError,
+    LeakedTracerError as UnexpectedTracerError,
+    OutOfRangeError as JAXIndexError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+)
+
+
+class KeyReuseError(RuntimeError):
+    """A key was used twice; fxflow does not look for that, and never raises it."""
+
+
+class InconclusiveDimensionOperation(Exception):
+    """A symbolic length cannot be decided; fxflow has none, and never raises it."""
+
+
+JAXTypeError = ArgumentError
+
+__all__ = [
+    "ConcretizationTypeError",
+    "InconclusiveDimensionOperation",
+    "JAXIndexError",
+    "JAXTypeError",
+    "JaxRuntimeError",
+    "JaxprTypeError",
+    "KeyReuseError",
+    "NonConcreteBooleanIndexError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "TypePromotionError",
+    "UnexpectedTracerError",
+]
+
+listen(globals())

@@ -1,0 +1,5 @@
+"""`jax.example_libraries`."""
+
+from fxflow.compat.jax._mirror import mirror
+
+__all__ = mirror(globals())

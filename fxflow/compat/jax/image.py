@@ -1,0 +1,5 @@
+"""`jax.image`."""
+
+from fxflow.compat.jax._mirror import mirror
+
+__all__ = mirror(globals(), "fxflow.image")

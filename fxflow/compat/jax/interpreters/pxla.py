@@ -1,0 +1,5 @@
+"""`jax.interpreters.pxla`."""
+
+from fxflow.compat.jax._mirror import listen
+
+listen(globals())

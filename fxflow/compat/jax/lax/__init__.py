@@ -1,0 +1,131 @@
+"""`jax.lax`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fxflow import lax as _lax
+from fxflow.compat.jax._mirror import mirror
+from fxflow.compat.jax._primitives import by_name
+from fxflow.core.arrays import typeof
+from fxflow.devices.clients import default_backend
+
+_NONE: Any = object()
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _NONE,
+    linear: Any = None,
+) -> Any:
+    """Calls one of two functions; see `fxflow.lax.cond`.
+
+    Args:
+      pred: bool[].
+      true_fun: called if `pred` holds.
+      false_fun: called if not.
+      *operands: what they are called with. `cond(pred, x, f, y, g)`, JAX's old form,
+        calls `f(x)` or `g(y)`.
+      operand: the one operand, by name.
+      linear: has no effect.
+
+    Returns:
+      The result of the one or the other.
+    """
+    if operand is not _NONE:
+        operands = (*operands, operand)
+    if not callable(true_fun) and len(operands) == 2 and callable(operands[1]):
+        x, f, (y, g) = true_fun, false_fun, operands
+        return _lax.cond(pred, lambda a, b: f(a), lambda a, b: g(b), x, y)
+    return _lax.cond(pred, true_fun, false_fun, *operands)
+
+
+def switch(
+    index: Any,
+    branches: Sequence[Callable[..., Any]],
+    *operands: Any,
+    operand: Any = _NONE,
+) -> Any:
+    """Calls one of several functions; see `fxflow.lax.switch`.
+
+    Args:
+      index: integer[]; clamped.
+      branches: the functions.
+      *operands: what they are called with.
+      operand: the one operand, by name.
+
+    Returns:
+      The result of `branches[index]`.
+    """
+    if operand is not _NONE:
+        operands = (*operands, operand)
+    return _lax.switch(index, branches, *operands)
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> Any:
+    """Loops over the leading axis of arrays; see `fxflow.lax.scan`.
+
+    Args:
+      f: takes the carry and a slice, returns the next carry and a result.
+      init: the first carry.
+      xs: pytree of arrays, or None.
+      length: how often, if `xs` does not say.
+      reverse: whether to begin at the end.
+      unroll: how many rounds to write out.
+      _split_transpose: has no effect.
+
+    Returns:
+      The last carry and the stacked results.
+    """
+    return _lax.scan(f, init, xs, length, reverse, unroll)
+
+
+def dtype(x: Any) -> Any:
+    """Returns the dtype of a value."""
+    return typeof(x).dtype
+
+
+def platform_dependent(
+    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Any
+) -> Any:
+    """Calls the function for the default platform.
+
+    Args:
+      *args: of the function.
+      default: for platforms that are not named.
+      **per_platform: functions by the name of a platform.
+
+    Returns:
+      What the function returns.
+
+    Raises:
+      NotImplementedError: there is no function for the platform.
+    """
+    platform = default_backend()
+    names = ("cuda", "rocm", "gpu") if platform == "gpu" else (platform,)
+    function = next((per_platform[n] for n in names if n in per_platform), default)
+    if function is None:
+        raise NotImplementedError(
+            f"platform_dependent: no function for {platform}, and no default"
+        )
+    return function(*args)
+
+
+__all__ = mirror(globals(), "fxflow.lax")
+__all__ += ["dtype", "platform_dependent"]
+_absent: Any = globals()["__getattr__"]
+
+
+def __getattr__(name: str) -> Any:
+    found = by_name(name)
+    return _absent(name) if found is None else found

@@ -1,0 +1,5 @@
+"""`jax.lax.linalg`."""
+
+from fxflow.compat.jax._mirror import mirror
+
+__all__ = mirror(globals(), "fxflow.lax.linalg")

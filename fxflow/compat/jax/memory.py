@@ -1,0 +1,5 @@
+"""`jax.memory`."""
+
+from fxflow.compat.jax._mirror import mirror
+
+__all__ = mirror(globals(), "fxflow.memory")

@@ -1,0 +1,5 @@
+"""`jax.numpy.linalg`."""
+
+from fxflow.compat.jax._mirror import mirror
+
+__all__ = mirror(globals(), "fxflow.numpy.linalg")

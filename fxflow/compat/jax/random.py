@@ -1,0 +1,38 @@
+"""`jax.random`: keys may be raw, that is u32[2]; `PRNGKey` makes such."""
+
+from typing import Any
+
+from fxflow import random as _random
+from fxflow.compat.jax._mirror import mirror
+from fxflow.core.arrays import Array
+
+
+def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
+    """Makes a raw key.
+
+    Args:
+      seed: an integer.
+      impl: the generator's name; None means `"threefry2x32"`.
+
+    Returns:
+      u32[2], the data of `key(seed)`.
+    """
+    return _random.key_data(_random.key(seed, impl=impl))
+
+
+def threefry_prng_key(seed: Any) -> Array:
+    """Makes a raw key of the generator threefry2x32."""
+    return PRNGKey(seed)
+
+
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> Array:
+    """Makes keys of their data.
+
+    Args:
+      key_bits_array: u32[..., 2].
+      impl: the generator's name.
+    """
+    return _random.wrap_key_data(key_bits_array, impl=impl)
+
+
+mirror(globals(), "fxflow.random")

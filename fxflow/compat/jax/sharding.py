@@ -1,0 +1,23 @@
+"""`jax.sharding`."""
+
+from typing import Any
+
+from fxflow.compat.jax._mirror import mirror
+from fxflow.devices.meshes import current_mesh, set_mesh
+
+mirror(globals(), "fxflow.sharding")
+
+from fxflow.sharding import AbstractMesh, SingleDeviceSharding  # noqa: E402
+
+
+def get_abstract_mesh() -> Any:
+    """Returns the current mesh, or one without axes."""
+    return current_mesh() or AbstractMesh((), ())
+
+
+def make_single_device_sharding(device: Any, *, memory_kind: Any = None) -> Any:
+    """Returns the sharding of one device."""
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
+use_abstract_mesh = set_mesh

@@ -1,0 +1,24 @@
+"""`jax.tree_util`."""
+
+from typing import Any
+
+from fxflow.compat.jax._mirror import mirror
+from fxflow.core import tree as _tree
+from fxflow.devices import trees as _trees
+
+_PREFIXED = (
+    "all broadcast flatten flatten_with_path leaves leaves_with_path map map_with_path "
+    "reduce reduce_associative structure transpose unflatten"
+).split()
+
+RENAMED = {f"tree_{name}": name for name in _PREFIXED}
+
+KeyEntry = Any
+KeyPath = tuple[Any, ...]
+
+mirror(globals(), "fxflow.core.tree", renamed=RENAMED)
+for _name in (*_PREFIXED, "static", "broadcast_prefix", "flatten_up_to"):
+    del globals()[_name]
+del _name
+
+__all__ = [name for name in globals() if not name.startswith("_") and name != "mirror"]
