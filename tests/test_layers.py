@@ -32,6 +32,8 @@ RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 # `fxflow` itself and modules beside `__init__` that only collect names for the user
 # (`fxflow/tree.py`, …): they may import every layer, and no layer may import them.
 SURFACE = len(ORDER)
+# Doors for programs of other libraries: on top of all that, and nothing knows of them.
+RANK["compat"] = SURFACE + 1
 NEVER = {"jax", "jax_plugins", "jax_cuda12_plugin", "jax_cuda13_plugin"}
 
 
@@ -93,7 +95,9 @@ def complaints(source: str, module: str, is_package: bool = False) -> list[str]:
             their_layer = name.split(".")[1] if "." in name else ""
             if in_function:
                 found.append(f"{module}:{line} imports {name} inside a function")
-            # Surface modules see everything, so the rule binds the layers alone.
+            if their_layer == "compat" != layer:
+                found.append(f"{module}:{line} imports {name}: nothing knows of compat")
+            # Surface modules see everything else, so the rule binds the layers alone.
             if own_rank == SURFACE or their_layer == layer:
                 continue
             if rank_of(name) > own_rank:
@@ -141,6 +145,7 @@ def test_every_folder_has_a_layer() -> None:
             "to its right",
         ),
         ("import jaxlib.mlir", "fxflow.core.tree", "only devices/ may"),
+        ("import fxflow.compat.jax", "fxflow.tree", "nothing knows of compat"),
         ("from jaxlib import _jax", "fxflow.core.tree", "only devices/ may"),
         ("import jax.numpy", "fxflow.devices.clients", "without jax"),
         ("from jax import Array", "fxflow.viz.shardings", "without jax"),
@@ -162,6 +167,7 @@ def test_wrong_imports_are_seen(source: str, module: str, complaint: str) -> Non
         ("import numpy as np", "fxflow.numpy.creation", False),
         ("from . import trees", "fxflow.devices", True),
         ("from fxflow import numpy, tree", "fxflow", True),
+        ("from fxflow import tree", "fxflow.compat.jax.tree_util", False),
     ],
 )
 def test_right_imports_pass(source: str, module: str, is_package: bool) -> None:

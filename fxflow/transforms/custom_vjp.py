@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
 
 from fxflow.core import tree
 from fxflow.core.arrays import Aval, is_arraylike, typeof
@@ -32,7 +33,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class CustomVJPPrimal(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CustomVJPPrimal:
     """An argument of a forward pass with `symbolic_zeros=True`.
 
     Attributes:

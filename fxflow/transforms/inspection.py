@@ -11,10 +11,11 @@ from fxflow.core import tree
 from fxflow.core.arrays import ShapeDtypeStruct, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.graph import Graph, format_graph
+from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_flat
-from fxflow.core.ir.trace import Trace, state
+from fxflow.core.ir.trace import Trace, Tracer, state, under
 from fxflow.core.labels import leaf_labels
-from fxflow.core.runtime.eager import interpreter
+from fxflow.core.runtime.eager import EvalTrace, interpreter
 from fxflow.core.source import name_of
 from fxflow.transforms.arguments import (
     as_indices,
@@ -235,24 +236,52 @@ def named_call(fun: F, *, name: str | None = None) -> F:
     return cast(F, call)
 
 
+class _FoldingTrace(Trace):
+    """Runs operations on concrete values at once, and leaves others to a trace."""
+
+    __slots__ = ("parent",)
+
+    def __init__(self, parent: Trace) -> None:
+        self.parent = parent
+
+    def process(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
+    ) -> Any:
+        """Interprets one operation; see `Trace.process`."""
+        traced = any(isinstance(a, Tracer) for a in args)
+        # Not `EVAL`: options may be overridden here.
+        trace = self.parent if traced else interpreter()
+        return under(trace, trace.process, primitive, args, params)
+
+
 class ensure_compile_time_eval(ContextDecorator):
     """Runs operations on concrete values at once, even while tracing.
+
+    Operations on traced values are traced as they are outside of it.
 
     Returns:
       A context manager.
 
     Example:
-      >>> with ensure_compile_time_eval():
-      ...     pass
+      >>> def f(x):
+      ...     with ensure_compile_time_eval():
+      ...         n = int(fnp.sum(fnp.arange(4)))
+      ...     return x * n
+      >>> print(make_graph(f)(1.0))
+      graph f(a: f32[]~) {
+        b: f32[]~ = mul a 6.0:f32[]~
+        return b
+      }
     """
 
     def __init__(self) -> None:
         self._previous: list[Trace] = []
 
     def __enter__(self) -> None:
-        self._previous.append(state.trace)
-        # Not `EVAL`: options may be overridden here.
-        state.trace = interpreter()
+        trace = state.trace
+        self._previous.append(trace)
+        eager = isinstance(trace, EvalTrace)
+        state.trace = interpreter() if eager else _FoldingTrace(trace)
 
     def __exit__(self, *exc: object) -> None:
         state.trace = self._previous.pop()

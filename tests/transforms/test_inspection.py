@@ -99,3 +99,16 @@ def test_errors():
         make_graph(lambda x: x)("a")
     with pytest.raises(TypeError, match="takes a function"):
         make_graph(1.0)
+
+
+def test_compile_time_eval_leaves_traced_values_to_the_trace():
+    def f(x):
+        with fxflow.ensure_compile_time_eval():
+            n = int(fnp.sum(fnp.arange(4)))
+            inner = fxflow.jit(lambda v: v + 1)(fnp.ones(2))
+            assert float(inner[0]) == 2.0
+            return fnp.sin(x) * n
+
+    assert np.allclose(fxflow.jit(f)(2.0), 6 * np.sin(2.0))
+    assert np.allclose(fxflow.grad(f)(2.0), 6 * np.cos(2.0))
+    assert np.allclose(fxflow.vmap(f)(fnp.ones(3)), 6 * np.sin(1.0))

@@ -1,9 +1,10 @@
-"""The functions of `jax` itself that mean or are called something else than fxflow's."""
+"""The functions of `jax` itself that have another name or meaning in fxflow."""
 
 from __future__ import annotations
 
 import functools
 import platform
+import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from fxflow._version import __version__
-from fxflow.compat.jax._config import CONTEXTS
-from fxflow.devices import clients
+from fxflow.devices import RuntimeFailure, clients
+from fxflow.lax import callbacks
 from fxflow.transforms import shard_map as _shard_map
 from fxflow.transforms.arguments import as_indices, as_names, require_callable
 from fxflow.transforms.inspection import named_scope
@@ -164,7 +165,7 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Any:
     Returns:
       A function of the same arguments.
     """
-    scope = name or getattr(fun, "__name__", "fun")
+    scope: str = name or getattr(fun, "__name__", None) or "fun"
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -199,3 +200,55 @@ def print_environment_info(return_string: bool = False) -> str | None:
         return text
     print(text)
     return None
+
+
+def _telling(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes what a callback raises the runtime's error, as it is in JAX."""
+
+    @functools.wraps(callback)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return callback(*args, **kwargs)
+        except Exception as error:
+            text = "".join(traceback.format_exception(error))
+            raise RuntimeFailure(f"INTERNAL: callback failed: {text}") from error
+
+    return call
+
+
+def pure_callback(
+    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Calls a Python function of arrays from a program; see `fxflow.pure_callback`.
+
+    Args:
+      callback: the function. What it raises becomes a `JaxRuntimeError`.
+      result_shape_dtypes: pytree of `ShapeDtypeStruct`s.
+      *args: its arguments.
+      **kwargs: likewise, and the options of `fxflow.pure_callback`.
+
+    Returns:
+      Its result.
+    """
+    return callbacks.pure_callback(
+        _telling(callback), result_shape_dtypes, *args, **kwargs
+    )
+
+
+def io_callback(
+    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Calls a Python function that does something; see `fxflow.io_callback`.
+
+    Args:
+      callback: the function. What it raises becomes a `JaxRuntimeError`.
+      result_shape_dtypes: pytree of `ShapeDtypeStruct`s.
+      *args: its arguments.
+      **kwargs: likewise, and the options of `fxflow.io_callback`.
+
+    Returns:
+      Its result.
+    """
+    return callbacks.io_callback(
+        _telling(callback), result_shape_dtypes, *args, **kwargs
+    )

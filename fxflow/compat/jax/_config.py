@@ -222,14 +222,20 @@ class Config:
         if name == "jax_default_device":
             return default_device()
         try:
-            return self._here.values[name] if name in self._here.values else self._kept[name]
+            return (
+                self._here.values[name]
+                if name in self._here.values
+                else self._kept[name]
+            )
         except KeyError:
             raise AttributeError(f"Unrecognized config option: {name}") from None
 
     @property
     def values(self) -> dict[str, Any]:
         """All options by name."""
-        return {name: self.read(name) for name in sorted([*_SAME, *_OTHER, *self._kept])}
+        return {
+            name: self.read(name) for name in sorted([*_SAME, *_OTHER, *self._kept])
+        }
 
     @property
     def x64_enabled(self) -> bool:

@@ -98,7 +98,7 @@ class Finder(importlib.abc.MetaPathFinder):
 
 
 def _only_asks() -> bool:
-    """Returns whether `importlib.util.find_spec` calls, which takes None for an answer."""
+    """Returns whether `importlib.util.find_spec` asks, which takes None as answer."""
     frame = sys._getframe(2)
     while frame is not None and "importlib" in frame.f_code.co_filename:
         if frame.f_globals.get("__name__") == "importlib.util":

@@ -107,8 +107,8 @@ def absent(name: str) -> str:
       name: in full, `jax.numpy.nothing`.
     """
     return (
-        f"{name} is not in fxflow.compat.jax, which {asker()} uses as jax: it is either "
-        "no name of JAX 0.10.2 or one that fxflow does not have yet (docs/compat.md)"
+        f"{name} is not in fxflow.compat.jax, which {asker()} uses as jax: it is no "
+        "name of JAX 0.10.2, or one that fxflow does not have yet (docs/compat.md)"
     )
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-
 from fxflow.core.arrays import Aval, typeof
 from fxflow.core.ir import primitive as primitives
 from fxflow.core.ir.graph import Var

@@ -34,22 +34,24 @@ Value = Any
 ParamDict = dict[str, Any]
 
 
-class AbstractValue:
+class _OfTypes(type):
+    """Makes instances of fxflow's type of arrays instances of JAX's classes."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        known = cls.__module__ == __name__ and isinstance(instance, Aval)
+        return known or type.__instancecheck__(cls, instance)
+
+
+class AbstractValue(metaclass=_OfTypes):
     """Base of types."""
 
 
-class _ShapedArray(type):
-    """Makes `ShapedArray` the name of fxflow's type of arrays, which is interned."""
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, Aval)
-
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, Aval) or type.__subclasscheck__(cls, subclass)
+class _ShapedArray(_OfTypes):
+    """Makes a call of the class fxflow's type, of which there is one object each."""
 
     def __call__(
         cls, shape: Any, dtype: Any, weak_type: bool = False, **options: Any
-    ) -> Aval:
+    ) -> Any:
         return Aval(tuple(map(int, shape)), dtypes.dtype(dtype), weak_type)
 
 
@@ -72,7 +74,7 @@ def physical_aval(aval: Any) -> Any:
     return aval.physical
 
 
-def mapped_aval(size: int, axis: int | None, aval: Any) -> Aval:
+def mapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
     """Returns the type without one axis."""
     if axis is None:
         return aval
@@ -81,7 +83,7 @@ def mapped_aval(size: int, axis: int | None, aval: Any) -> Aval:
     return Aval(tuple(shape), aval.dtype, aval.weak_type)
 
 
-def unmapped_aval(size: int, axis: int | None, aval: Any, *more: Any) -> Aval:
+def unmapped_aval(size: int, axis: int | None, aval: Aval, *more: Any) -> Aval:
     """Returns the type with one more axis."""
     if axis is None:
         return aval
@@ -168,7 +170,6 @@ def max_dim(a: Any, b: Any) -> Any:
 def min_dim(a: Any, b: Any) -> Any:
     """Returns the smaller of two lengths."""
     return min(a, b)
-
 
 
 __all__ = [

@@ -14,6 +14,7 @@ from fxflow.compat.jax._mirror import listen
 from fxflow.compat.jax._primitives import by_name
 from fxflow.core import tree
 from fxflow.core.arrays import typeof
+from fxflow.core.ir.arith import instantiate
 
 custom_jvp_call_p = by_name("custom_jvp_p")
 custom_vjp_call_p = by_name("custom_vjp_p")
@@ -22,7 +23,7 @@ custom_vjp_call_p = by_name("custom_vjp_p")
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """Returns the zero tangent of a value."""
     zero = SymbolicZero(typeof(val).tangent())
-    return zero if symbolic_zeros else zero.instantiate()
+    return zero if symbolic_zeros else instantiate(zero)
 
 
 def custom_vjp_primal_tree_values(values: Any) -> Any:

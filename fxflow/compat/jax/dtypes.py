@@ -3,51 +3,31 @@
 from typing import Any
 
 import ml_dtypes
-import numpy as np
 
+from fxflow import dtypes as _dtypes
 from fxflow import numpy as fnp
-from fxflow.compat.jax._mirror import listen
-from fxflow.core.arrays import dtypes as _dtypes
-from fxflow.core.arrays.dtypes import extended, float0, issubdtype, prng_key
+from fxflow._config import config as options
+from fxflow.compat.jax._mirror import mirror
+from fxflow.core.arrays.dtypes import narrow
 from fxflow.errors import DtypeError as TypePromotionError
 
-bfloat16 = fnp.bfloat16
 finfo, iinfo = ml_dtypes.finfo, ml_dtypes.iinfo
-ExtendedDType = _dtypes.KeyDtype
 
 
 def canonicalize_dtype(
     dtype: Any, allow_extended_dtype: bool = False, *, allow_opaque_dtype: bool = False
 ) -> Any:
-    """Returns the dtype that arrays of `dtype` get: 32 bits for 64 unless x64 is on.
+    """Returns the dtype that arrays get: without x64, 32 bits where 64 are asked for.
 
     Args:
       dtype: anything that names a dtype.
-      allow_extended_dtype: has no effect: dtypes of keys are always allowed.
-      allow_opaque_dtype: likewise.
+      allow_extended_dtype: whether dtypes of keys are taken.
+      allow_opaque_dtype: an older name of that.
     """
-    return fnp.zeros((), _dtypes.dtype(dtype)).dtype if not _dtypes.is_key(
-        _dtypes.dtype(dtype)
-    ) else _dtypes.dtype(dtype)
-
-
-def itemsize_bits(dtype: Any) -> int:
-    """Returns the number of bits of one element."""
-    return _dtypes.bits(_dtypes.dtype(dtype))
-
-
-def scalar_type_of(x: Any) -> type:
-    """Returns the Python type (`bool`, `int`, `float`, `complex`) of x's kind."""
-    kind = np.dtype(fnp.result_type(x))
-    for python, abstract in (
-        (bool, np.bool_),
-        (int, np.integer),
-        (float, np.floating),
-        (complex, np.complexfloating),
-    ):
-        if issubdtype(kind, abstract):
-            return python
-    raise TypeError(f"Invalid scalar value {x}")
+    found = _dtypes.canonicalize_dtype(
+        dtype, allow_extended_dtype or allow_opaque_dtype
+    )
+    return found if options.x64 else narrow(found)
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
@@ -67,19 +47,5 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     return dtype, weak
 
 
-__all__ = [
-    "TypePromotionError",
-    "bfloat16",
-    "canonicalize_dtype",
-    "extended",
-    "finfo",
-    "float0",
-    "iinfo",
-    "issubdtype",
-    "itemsize_bits",
-    "prng_key",
-    "result_type",
-    "scalar_type_of",
-]
-
-listen(globals())
+__all__ = mirror(globals(), "fxflow.dtypes")
+__all__ += ["TypePromotionError"]

@@ -1,18 +1,28 @@
 """`jax.errors`: fxflow's errors under JAX's names."""
 
 from fxflow.compat.jax._mirror import listen
-from fxflow.errors import GraphError as JaxprTypeError
 from fxflow.devices import RuntimeFailure as JaxRuntimeError
 from fxflow.errors import (
     ArgumentError,
-    BooleanIndexError as NonConcreteBooleanIndexError,
-    ConcretizationError as ConcretizationTypeError,
-    DtypeError as TypePromotionError,
-    LeakedTracerError as UnexpectedTracerError,
-    OutOfRangeError as JAXIndexError,
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
+)
+from fxflow.errors import (
+    BooleanIndexError as NonConcreteBooleanIndexError,
+)
+from fxflow.errors import (
+    ConcretizationError as ConcretizationTypeError,
+)
+from fxflow.errors import (
+    DtypeError as TypePromotionError,
+)
+from fxflow.errors import GraphError as JaxprTypeError
+from fxflow.errors import (
+    LeakedTracerError as UnexpectedTracerError,
+)
+from fxflow.errors import (
+    OutOfRangeError as JAXIndexError,
 )
 
 

@@ -61,7 +61,9 @@ def _limits(args: Any, atol: Any, rtol: Any, eps: Any) -> tuple[float, float, fl
 
 def _difference(f: Any, args: Any, tangents: Any, eps: float) -> Any:
     def moved(scale: float) -> Any:
-        return f(*tree.map(lambda a, t: (a + scale * t).astype(t.dtype), args, tangents))
+        return f(
+            *tree.map(lambda a, t: (a + scale * t).astype(t.dtype), args, tangents)
+        )
 
     high, low = moved(eps / 2), moved(-eps / 2)
     return tree.map(lambda a, b: (np.asarray(a) - np.asarray(b)) / eps, high, low)
@@ -169,13 +171,15 @@ def check_grads(
         if "fwd" in modes:
             name = f"{path}fwd "
             check_jvp(
-                g, lambda p, t: _jvp(g, tuple(p), tuple(t)), values, err_msg=name, **limits
+                g,
+                lambda p, t: _jvp(g, tuple(p), tuple(t)),
+                values,
+                err_msg=name,
+                **limits,
             )
             if left > 1:
                 tangents = _noise(values, np.random.default_rng(left))
-                check(
-                    lambda *v: _jvp(g, v, tuple(tangents))[1], values, left - 1, name
-                )
+                check(lambda *v: _jvp(g, v, tuple(tangents))[1], values, left - 1, name)
         if "rev" in modes:
             name = f"{path}rev "
             check_vjp(g, lambda *v: _vjp(g, *v), values, err_msg=name, **limits)

@@ -3,13 +3,14 @@
 from typing import Any
 
 from fxflow.compat.jax._mirror import mirror
-from fxflow.core import tree as _tree
-from fxflow.devices import trees as _trees
 
+# fmt: off
 _PREFIXED = (
-    "all broadcast flatten flatten_with_path leaves leaves_with_path map map_with_path "
-    "reduce reduce_associative structure transpose unflatten"
-).split()
+    "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path",
+    "map", "map_with_path", "reduce", "reduce_associative", "structure", "transpose",
+    "unflatten",
+)
+# fmt: on
 
 RENAMED = {f"tree_{name}": name for name in _PREFIXED}
 

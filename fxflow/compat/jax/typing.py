@@ -1,8 +1,5 @@
 """`jax.typing`."""
 
-from fxflow.compat.jax._mirror import listen
-from fxflow.numpy._operands import ArrayLike, DTypeLike
+from fxflow.compat.jax._mirror import mirror
 
-__all__ = ["ArrayLike", "DTypeLike"]
-
-listen(globals())
+__all__ = mirror(globals(), "fxflow.typing")

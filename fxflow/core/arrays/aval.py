@@ -99,6 +99,11 @@ class Aval:
         return self.size * int(self.dtype.itemsize)
 
     @property
+    def sharding(self) -> None:
+        """How the type says that the array is divided: it does not say it."""
+        return None
+
+    @property
     def physical(self) -> Aval:
         """The type as the compiler sees it: keys are vectors of u32, float0 is bool."""
         if dtypes.is_key(self.dtype):

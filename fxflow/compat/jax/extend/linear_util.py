@@ -1,4 +1,4 @@
-"""`jax.extend.linear_util`: functions of flat lists, wrapped one transform at a time."""
+"""`jax.extend.linear_util`: functions of flat lists with transforms around them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class WrappedFun:
         self.stores: tuple[Store, ...] = ()
 
     @property
-    def __name__(self) -> str:  # type: ignore[override]
+    def __name__(self) -> str:
         return getattr(self.f, "__name__", "<unnamed function>")
 
     def wrap(self, transformed: Callable[..., Any]) -> WrappedFun:

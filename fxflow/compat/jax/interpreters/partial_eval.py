@@ -67,7 +67,9 @@ class PartialTrace(GraphTrace):
 
 
 def trace_to_jaxpr_nounits(
-    fun: WrappedFun, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
+    fun: WrappedFun,
+    pvals: Sequence[PartialVal],
+    instantiate: bool | Sequence[bool] = False,
 ) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
     """Evaluates a function as far as its arguments are known; the rest is a jaxpr.
 

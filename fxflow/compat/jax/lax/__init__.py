@@ -14,8 +14,8 @@ _NONE: Any = object()
 
 def cond(
     pred: Any,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
+    true_fun: Any,
+    false_fun: Any,
     *operands: Any,
     operand: Any = _NONE,
     linear: Any = None,

@@ -7,6 +7,7 @@ import numpy as _np
 
 from fxflow import numpy as _numpy
 from fxflow.compat.jax._mirror import mirror
+from fxflow.lax import dot_general as _dot_general
 
 # Classes, as in NumPy: programs ask `isinstance(d, jnp.dtype)`.
 dtype = _np.dtype
@@ -18,6 +19,29 @@ ComplexWarning = _np.exceptions.ComplexWarning
 def promote_types(a: Any, b: Any) -> Any:
     """Returns the dtype to which two dtypes are promoted."""
     return _numpy.promote_types(a, b)
+
+
+def einsum(subscripts: Any, /, *operands: Any, **options: Any) -> Any:
+    """Sums products over subscripts; see `fxflow.numpy.einsum`.
+
+    Args:
+      subscripts: `"ij,jk->ik"`, or the first operand.
+      *operands: arrays.
+      **options: of `fxflow.numpy.einsum`; and `_dot_general`, which must be
+        `lax.dot_general` if it is given.
+
+    Returns:
+      The sum.
+
+    Raises:
+      NotImplementedError: `_dot_general` is another function.
+    """
+    product = options.pop("_dot_general", None)
+    if product not in (None, _dot_general):
+        raise NotImplementedError(
+            f"fxflow.compat.jax: einsum with another product ({product})"
+        )
+    return _numpy.einsum(subscripts, *operands, **options)
 
 
 __all__ = mirror(globals(), "fxflow.numpy")

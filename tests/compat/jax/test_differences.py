@@ -1,0 +1,157 @@
+"""Where JAX means something else than fxflow by the same words."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.compat.jax as jax
+from fxflow import numpy as fnp
+from fxflow.compat.jax import config, errors, lax, random, test_util, tree_util
+from fxflow.compat.jax import numpy as jnp
+
+
+def test_raw_keys():
+    key = random.PRNGKey(3)
+    assert key.shape == (2,) and key.dtype == jnp.uint32
+    assert random.split(key).dtype == jnp.uint32
+    typed = fxflow.random.normal(fxflow.random.key(3), (4,))
+    np.testing.assert_array_equal(random.normal(key, (4,)), typed)
+    np.testing.assert_array_equal(random.key_data(random.wrap_key_data(key)), key)
+
+
+def test_options_by_their_names():
+    assert config.jax_enable_x64 is False and config.x64_enabled is False
+    try:
+        config.update("jax_enable_x64", True)
+        assert fxflow.config.x64 and config.read("jax_enable_x64")
+        assert jnp.arange(3.0).dtype == jnp.float64
+    finally:
+        config.update("jax_enable_x64", False)
+    with jax.enable_x64(True):
+        assert config.jax_enable_x64
+    assert not config.jax_enable_x64
+    with jax.debug_nans(True), pytest.raises(FloatingPointError):
+        jnp.log(-1.0)
+    with jax.numpy_dtype_promotion("strict"):
+        assert config.jax_numpy_dtype_promotion == "strict"
+    assert config.jax_numpy_dtype_promotion == "standard"
+    with jax.default_matmul_precision("highest"):
+        assert fxflow.config.default_matmul_precision == "highest"
+    with pytest.raises(AttributeError, match="jax_no_such"):
+        config.update("jax_no_such", 1)
+    with pytest.raises(AttributeError, match="jax_no_such"):
+        _ = config.jax_no_such
+    assert set(config.values) >= {"jax_enable_x64", "jax_platforms", "jax_log_compiles"}
+
+
+def test_jit_takes_where_to_run_and_donates_leniently():
+    assert jax.jit(lambda x: x + 1, backend="cpu")(1.0) == 2
+    assert jax.jit(lambda x: x + 1, device=jax.devices()[0])(1.0) == 2
+    donating = jax.jit(lambda x, y: jnp.sum(x) + y, donate_argnums=(0, 1))
+    x, y = jnp.ones(3), jnp.float32(1)
+    with pytest.warns(UserWarning, match="donated buffers were not usable"):
+        assert donating(x, y) == 4
+    assert not x.is_deleted() and y.is_deleted()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert donating(x, jnp.float32(2)) == 5
+    with pytest.raises(fxflow.errors.DonationError):
+        fxflow.jit(lambda x: fnp.sum(x), donate_argnums=0)(x)
+
+
+def test_control_flow_takes_older_forms():
+    assert lax.cond(True, lambda x: x + 1, lambda x: x, operand=1) == 2
+    assert lax.cond(False, 1, lambda x: x, 2, lambda x: x * 5) == 10
+    assert lax.cond(True, lambda _: 1, lambda _: 2, operand=None) == 1
+    assert lax.switch(1, [lambda x: x, lambda x: -x], operand=3) == -3
+    out, _ = lax.scan(
+        lambda c, x: (c + x, None), 0.0, jnp.ones(3), _split_transpose=True
+    )
+    assert out == 3
+    assert lax.platform_dependent(2.0, cpu=lambda x: x * 3, default=lambda x: x) == 6
+    with pytest.raises(NotImplementedError, match="cpu"):
+        lax.platform_dependent(2.0, tpu=lambda x: x)
+
+
+def test_dtypes_are_classes():
+    assert isinstance(jnp.ones(2).dtype, jnp.dtype)
+    assert isinstance(jnp.finfo(dtype=jnp.float32), jnp.finfo)
+    assert isinstance(jnp.iinfo(int_type=jnp.int32), jnp.iinfo)
+    assert jax.dtypes.canonicalize_dtype("float64") == np.float32
+    assert jax.dtypes.canonicalize_dtype(float) == np.float32
+    assert jax.dtypes.result_type(1.0, return_weak_type_flag=True) == (np.float32, True)
+
+
+def test_shard_map_by_its_older_names():
+    mesh = jax.make_mesh((1,), ("x",))
+    spec = jax.P("x")
+    run = jax.shard_map(
+        lambda v: v + 1, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False
+    )
+    np.testing.assert_array_equal(run(jnp.ones(2)), [2, 2])
+
+
+def test_callbacks_raise_the_runtime_error():
+    def bad(x):
+        raise ValueError("the cause")
+
+    def f(x):
+        return jax.pure_callback(bad, jax.ShapeDtypeStruct((), np.float32), x)
+
+    with pytest.raises(errors.JaxRuntimeError, match="the cause"):
+        jax.jit(f)(1.0).block_until_ready()
+
+
+def test_prefixed_tree_functions():
+    assert tree_util.tree_map(lambda x: x + 1, {"a": 1}) == {"a": 2}
+    leaves, treedef = tree_util.tree_flatten((1, [2]))
+    assert tree_util.tree_unflatten(treedef, leaves) == (1, [2])
+    assert not hasattr(tree_util, "map")
+    primal = fxflow.CustomVJPPrimal(1.0, True)
+    assert tree_util.tree_leaves(primal) == [primal]
+
+
+def test_named_call_and_aliases():
+    named = jax.named_call(lambda x: jnp.sin(x), name="mine")
+    (eqn,) = jax.make_jaxpr(named)(1.0).eqns
+    assert eqn.source_info.name_stack == "mine"
+    assert jax.jacobian is fxflow.jacrev and jax.remat is fxflow.checkpoint
+    assert jax.host_count() == 1 and jax.host_ids() == [0]
+    with pytest.raises(NotImplementedError):
+        jnp.einsum("i,i", jnp.ones(2), jnp.ones(2), _dot_general=print)
+    same = jnp.einsum("i,i", jnp.ones(2), jnp.ones(2), _dot_general=lax.dot_general)
+    assert same == 2
+
+
+def test_check_grads_finds_a_wrong_derivative():
+    test_util.check_grads(lambda x: jnp.sin(x) * x, (jnp.float32(0.7),), order=2)
+    wrong = jax.custom_jvp(lambda x: jnp.sin(x))
+    wrong.defjvp(lambda p, t: (jnp.sin(p[0]), 3 * t[0]))
+    with pytest.raises(AssertionError):
+        test_util.check_grads(wrong, (jnp.float32(0.7),), order=1)
+    with pytest.raises(ValueError, match="modes"):
+        test_util.check_grads(jnp.sin, (1.0,), 1, modes=("up",))
+
+
+def test_events_and_profiles():
+    heard = []
+    jax.monitoring.register_event_listener(lambda event, **kw: heard.append(event))
+    jax.monitoring.record_event("/mine")
+    assert heard == ["/mine"]
+    jax.monitoring.clear_event_listeners()
+    with jax.profiler.StepTraceAnnotation("step", step_num=1):
+        pass
+    with pytest.warns(UserWarning, match="no profiler"), jax.profiler.trace("/nowhere"):
+        pass
+
+
+def test_checks_of_values():
+    from fxflow.compat.jax.experimental import checkify
+
+    checkify.check(True, "fine")
+    with pytest.raises(errors.JaxRuntimeError, match="x is 3"):
+        checkify.check(jnp.bool_(False), "x is {}", 3)
+    with pytest.raises(NotImplementedError):
+        jax.jit(lambda x: checkify.check(x > 0, "no"))(1.0)
