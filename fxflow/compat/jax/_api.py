@@ -21,7 +21,7 @@ from fxflow.transforms.jit import JitFunction
 from fxflow.transforms.stages import Traced
 
 
-class _LenientJit(JitFunction):
+class _LenientJit(JitFunction[..., Any]):
     """A jitted function that drops donations which no result can use, and warns."""
 
     def _trace(self, bound: Any, avals: Sequence[Any], key: Any) -> Traced:
@@ -107,7 +107,7 @@ def jit(
     return decorate if fun is None else decorate(fun)
 
 
-def _on(where: Any, jitted: JitFunction) -> Callable[..., Any]:
+def _on(where: Any, jitted: JitFunction[..., Any]) -> Callable[..., Any]:
     @functools.wraps(jitted)
     def call(*args: Any, **kwargs: Any) -> Any:
         with clients.default_device(where):
@@ -176,22 +176,50 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Any:
 
 
 def host_count(backend: str | None = None) -> int:
-    """Returns the number of processes."""
+    """Returns the number of processes.
+
+    Args:
+      backend: a platform; None is the default one.
+
+    Returns:
+      A Python integer.
+    """
     return clients.process_count(backend)
 
 
 def host_id(backend: str | None = None) -> int:
-    """Returns the number of this process."""
+    """Returns the number of this process.
+
+    Args:
+      backend: a platform; None is the default one.
+
+    Returns:
+      A Python integer.
+    """
     return clients.process_index(backend)
 
 
 def host_ids(backend: str | None = None) -> list[int]:
-    """Returns the numbers of all processes."""
+    """Returns the numbers of all processes.
+
+    Args:
+      backend: a platform; None is the default one.
+
+    Returns:
+      A list of Python integers.
+    """
     return list(range(clients.process_count(backend)))
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Prints, or returns, what one wants to know for a report."""
+    """Prints, or returns, what one wants to know for a report.
+
+    Args:
+      return_string: whether to return it.
+
+    Returns:
+      The text, or None.
+    """
     text = (
         f"fxflow: {__version__} (as jax)\nnumpy: {np.__version__}\n"
         f"python: {platform.python_version()}\ndevices: {clients.devices()}\n"

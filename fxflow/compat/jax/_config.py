@@ -261,11 +261,15 @@ config = Config()
 
 
 class Option:
-    """A context manager that sets an option in a block, such as `jax.debug_nans`.
+    """Sets an option of JAX in a block: `with jax.debug_nans(True):`.
 
     Args:
       name: JAX's.
       default: what it sets when nothing is said, if that may be.
+      value: of the option within the block.
+
+    Returns:
+      A context manager, when called.
     """
 
     _NONE: Any = object()
@@ -274,10 +278,16 @@ class Option:
         self._name, self._default = name, default
 
     def __call__(self, value: Any = _NONE) -> AbstractContextManager[None]:
-        """Returns the block.
+        """Sets the option in a block.
 
         Args:
           value: of the option within.
+
+        Returns:
+          A context manager.
+
+        Raises:
+          TypeError: there is no value, and none is usual.
         """
         if value is self._NONE:
             value = self._default

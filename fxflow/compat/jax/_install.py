@@ -141,5 +141,9 @@ def install() -> None:
 
 
 def installed() -> bool:
-    """Returns whether `import jax` means `fxflow.compat.jax` in this process."""
+    """Returns whether `import jax` means `fxflow.compat.jax` in this process.
+
+    Returns:
+      A Python bool.
+    """
     return sys.modules.get("jax") is sys.modules[HERE]

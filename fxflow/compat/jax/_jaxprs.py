@@ -380,12 +380,26 @@ def eval_jaxpr(
 
 
 def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
-    """Returns a function of arrays that evaluates a jaxpr."""
+    """Returns a function of arrays that evaluates a jaxpr.
+
+    Args:
+      closed: a `ClosedJaxpr`.
+
+    Returns:
+      A function that returns the list of its results.
+    """
     return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Any:
-    """Yields the jaxprs among the parameters of an equation."""
+    """Yields the jaxprs among the parameters of an equation.
+
+    Args:
+      params: of an equation.
+
+    Returns:
+      An iterator over `Jaxpr`s.
+    """
     for value in params.values():
         for item in value if isinstance(value, tuple | list) else (value,):
             if isinstance(item, Jaxpr):
@@ -395,7 +409,14 @@ def jaxprs_in_params(params: dict[str, Any]) -> Any:
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Any:
-    """Yields the jaxprs that are parameters of a jaxpr's equations."""
+    """Yields the jaxprs that are parameters of a jaxpr's equations.
+
+    Args:
+      jaxpr: a `Jaxpr`.
+
+    Returns:
+      An iterator over `Jaxpr`s.
+    """
     for eqn in jaxpr.eqns:
         yield from jaxprs_in_params(eqn.params)
 
@@ -409,12 +430,28 @@ def new_jaxpr_eqn(
     source_info: Any = None,
     ctx: Any = None,
 ) -> JaxprEqn:
-    """Makes an equation; see `JaxprEqn`."""
+    """Makes an equation; see `JaxprEqn`.
+
+    Args:
+      invars: operands.
+      outvars: variables of the results.
+      primitive: what is done.
+      params: its parameters.
+      effects: side effects.
+      source_info: where it comes from.
+      ctx: has no effect.
+
+    Returns:
+      A `JaxprEqn`.
+    """
     return JaxprEqn(invars, outvars, primitive, params, effects, source_info, ctx)
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:
     """Derives every type again.
+
+    Args:
+      jaxpr: a `Jaxpr`.
 
     Raises:
       JaxprTypeError: a type is not what the operation gives.

@@ -60,22 +60,53 @@ class ShapedArray(AbstractValue, metaclass=_ShapedArray):
 
 
 def get_aval(x: Any) -> Aval:
-    """Returns the type of a value."""
+    """Returns the type of a value.
+
+    Args:
+      x: array, or what may stand for one.
+
+    Returns:
+      An `Aval`.
+    """
     return typeof(x)
 
 
 def raise_to_shaped(aval: Any, weak_type: bool | None = None) -> Any:
-    """Returns a type without what is known of the value: the type itself."""
+    """Returns a type without what is known of the value: the type itself.
+
+    Args:
+      aval: a type.
+      weak_type: has no effect.
+
+    Returns:
+      The type.
+    """
     return aval
 
 
 def physical_aval(aval: Any) -> Any:
-    """Returns the type that the compiler sees."""
+    """Returns the type that the compiler sees.
+
+    Args:
+      aval: a type.
+
+    Returns:
+      An `Aval`; of a key, that of its words.
+    """
     return aval.physical
 
 
 def mapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
-    """Returns the type without one axis."""
+    """Returns the type without one axis.
+
+    Args:
+      size: length of the axis.
+      axis: which; None is none.
+      aval: a type.
+
+    Returns:
+      An `Aval`.
+    """
     if axis is None:
         return aval
     shape = list(aval.shape)
@@ -84,7 +115,17 @@ def mapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
 
 
 def unmapped_aval(size: int, axis: int | None, aval: Aval, *more: Any) -> Aval:
-    """Returns the type with one more axis."""
+    """Returns the type with one more axis.
+
+    Args:
+      size: length of the axis.
+      axis: where; None is nowhere.
+      aval: a type.
+      *more: have no effect.
+
+    Returns:
+      An `Aval`.
+    """
     if axis is None:
         return aval
     shape = list(aval.shape)
@@ -93,22 +134,49 @@ def unmapped_aval(size: int, axis: int | None, aval: Aval, *more: Any) -> Aval:
 
 
 def valid_jaxtype(x: Any) -> bool:
-    """Returns whether a value is an array or may stand for one."""
+    """Returns whether a value is an array or may stand for one.
+
+    Args:
+      x: any value.
+
+    Returns:
+      A Python bool.
+    """
     return bool(is_arraylike(x))
 
 
 def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
-    """Returns a value made concrete; a traced one raises its own error."""
+    """Returns a value made concrete; a traced one raises its own error.
+
+    Args:
+      force: `int`, `float`, … or None.
+      val: a value.
+      context: has no effect.
+
+    Returns:
+      What `force` returns.
+    """
     return val if force is None else force(val)
 
 
 def is_concrete(x: Any) -> bool:
-    """Returns whether a value is known."""
+    """Returns whether a value is known.
+
+    Args:
+      x: any value.
+
+    Returns:
+      A Python bool.
+    """
     return not isinstance(x, Tracer)
 
 
 def trace_state_clean() -> bool:
-    """Returns whether nothing is being traced."""
+    """Returns whether nothing is being traced.
+
+    Returns:
+      A Python bool.
+    """
     return isinstance(state.trace, EvalTrace)
 
 
@@ -126,18 +194,40 @@ class OpaqueTraceState:
 
 
 def get_opaque_trace_state(convention: str = "") -> OpaqueTraceState:
-    """Returns a mark of the current interpreter."""
+    """Returns a mark of the current interpreter.
+
+    Args:
+      convention: has no effect.
+
+    Returns:
+      An `OpaqueTraceState`.
+    """
     return OpaqueTraceState()
 
 
 def find_top_trace(values: Any = ()) -> Any:
-    """Returns the current interpreter."""
+    """Returns the current interpreter.
+
+    Args:
+      values: have no effect.
+
+    Returns:
+      A `Trace`.
+    """
     return state.trace
 
 
 @contextmanager
 def set_current_trace(trace: Any, check_leaks: bool = False) -> Iterator[None]:
-    """Makes another interpreter the current one within a block."""
+    """Makes another interpreter the current one within a block.
+
+    Args:
+      trace: the interpreter; None runs operations at once.
+      check_leaks: has no effect.
+
+    Returns:
+      A context manager.
+    """
     before = state.trace
     state.trace = interpreter() if trace is None else trace
     try:
@@ -148,7 +238,11 @@ def set_current_trace(trace: Any, check_leaks: bool = False) -> Iterator[None]:
 
 @contextmanager
 def take_current_trace() -> Iterator[Any]:
-    """Gives the current interpreter, and runs operations at once within a block."""
+    """Gives the current interpreter, and runs operations at once within a block.
+
+    Returns:
+      A context manager.
+    """
     before = state.trace
     state.trace = interpreter()
     try:
@@ -158,17 +252,40 @@ def take_current_trace() -> Iterator[Any]:
 
 
 def axis_frame(name: Any) -> int:
-    """Returns the size of a named axis."""
+    """Returns the size of a named axis.
+
+    Args:
+      name: of the axis.
+
+    Returns:
+      A Python integer.
+    """
     return axis_size_of(name)
 
 
 def max_dim(a: Any, b: Any) -> Any:
-    """Returns the larger of two lengths."""
+    """Returns the larger of two lengths.
+
+    Args:
+      a: a length.
+      b: a length.
+
+    Returns:
+      A Python integer.
+    """
     return max(a, b)
 
 
 def min_dim(a: Any, b: Any) -> Any:
-    """Returns the smaller of two lengths."""
+    """Returns the smaller of two lengths.
+
+    Args:
+      a: a length.
+      b: a length.
+
+    Returns:
+      A Python integer.
+    """
     return min(a, b)
 
 

@@ -91,7 +91,14 @@ def scan(
 
 
 def dtype(x: Any) -> Any:
-    """Returns the dtype of a value."""
+    """Returns the dtype of a value.
+
+    Args:
+      x: array, or what may stand for one.
+
+    Returns:
+      A `numpy.dtype`, or the dtype of keys.
+    """
     return typeof(x).dtype
 
 

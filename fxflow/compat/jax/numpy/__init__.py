@@ -17,7 +17,15 @@ ComplexWarning = _np.exceptions.ComplexWarning
 
 
 def promote_types(a: Any, b: Any) -> Any:
-    """Returns the dtype to which two dtypes are promoted."""
+    """Returns the dtype to which two dtypes are promoted.
+
+    Args:
+      a: a dtype.
+      b: a dtype.
+
+    Returns:
+      A `numpy.dtype`.
+    """
     return _numpy.promote_types(a, b)
 
 

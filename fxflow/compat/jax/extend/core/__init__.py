@@ -25,12 +25,23 @@ no_effects: frozenset[Any] = frozenset()
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
-    """Returns the dtype of the derivatives of values of a dtype."""
+    """Returns the dtype of the derivatives of values of a dtype.
+
+    Args:
+      primal_dtype: a dtype.
+
+    Returns:
+      A `numpy.dtype`.
+    """
     return _dtypes.tangent_dtype(primal_dtype)
 
 
 def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
-    """Returns the named axes in scope."""
+    """Returns the named axes in scope.
+
+    Returns:
+      A list of names.
+    """
     return [axis[0] for axis in _state.axes]
 
 
