@@ -14,7 +14,6 @@ from fxflow.compat.jax._api import (
     host_ids,
     io_callback,
     jit,
-    named_call,
     print_environment_info,
     pure_callback,
     shard_map,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 RENAMED = {"jacobian": "jacrev", "remat": "checkpoint"}
 
-globals().update(_CONTEXTS)
 __all__ = [
     *_mirror(globals(), "fxflow", renamed=RENAMED),
     *_CONTEXTS,
@@ -50,7 +48,6 @@ __all__ = [
     "jit",
     "install",
     "make_jaxpr",
-    "named_call",
     "print_environment_info",
     "process_count",
     "pure_callback",
@@ -58,3 +55,5 @@ __all__ = [
     "shard_map",
 ]
 __all__ = list(dict.fromkeys(__all__))
+for _name, _option in _CONTEXTS.items():
+    globals().setdefault(_name, _option)

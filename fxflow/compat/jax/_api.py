@@ -16,7 +16,6 @@ from fxflow.devices import RuntimeFailure, clients
 from fxflow.lax import callbacks
 from fxflow.transforms import shard_map as _shard_map
 from fxflow.transforms.arguments import as_indices, as_names, require_callable
-from fxflow.transforms.inspection import named_scope
 from fxflow.transforms.jit import JitFunction
 from fxflow.transforms.stages import Traced
 
@@ -153,26 +152,6 @@ def shard_map(
         axis_names=axis_names,
         check=check_vma if check_rep is None else check_rep,
     )
-
-
-def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Any:
-    """Makes a function whose operations stand under its name.
-
-    Args:
-      fun: the function.
-      name: of the scope; None is the function's.
-
-    Returns:
-      A function of the same arguments.
-    """
-    scope: str = name or getattr(fun, "__name__", None) or "fun"
-
-    @functools.wraps(fun)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with named_scope(scope):
-            return fun(*args, **kwargs)
-
-    return call
 
 
 def host_count(backend: str | None = None) -> int:
