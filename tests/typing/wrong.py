@@ -88,7 +88,7 @@ fnp.linspace(0, 1, count=3)  # mistake
 random.normal(shape=(3,))  # mistake
 optim.adam(rate=1e-3)  # mistake
 optim.adam(1e-3).update(params)  # mistake
-optim.adam(1e-3).update(params, (), value=x)  # mistake
+optim.scale(1.0).update(params, (), value=x)  # mistake
 fxflow.jit(predict, static_argnum=0)  # mistake
 fxflow.jit("predict")  # mistake
 fxflow.grad(loss, argnums="params")  # mistake
