@@ -51,7 +51,6 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "PRNGKey": "random.key",
         "axis_size_in_dim": "lax.axis_size",
         "dtype": "numpy.dtype",
-        "rng_bit_generator": "lax.random_bits",
         "rng_uniform": "random.uniform",
         "sum": "lax.reduce_sum",
     },
@@ -95,7 +94,6 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "seed": "random.key",
         "shuffle": "random.permutation",
         "threefry_2x32": "random.bits",
-        "unsafe_rbg_key": "random.key",
     },
     "fxflow.sharding": {
         "PositionalSharding": "sharding.NamedSharding",

@@ -91,6 +91,7 @@ from fxflow.lax.select import clamp, select, select_n
 from fxflow.lax.slicing import index_in_dim, slice, slice_in_dim
 from fxflow.lax.sort import argsort, sort, sort_key_val, top_k
 from fxflow.lax.special import digamma, erf, erf_inv, erfc, lgamma, polygamma, zeta
+from fxflow.lax.rng_bit_generator import RandomAlgorithm, rng_bit_generator
 from fxflow.lax.threefry import threefry2x32
 from fxflow.lax.transfer import with_sharding_constraint
 from fxflow.lax.trigonometric import (
@@ -103,7 +104,7 @@ from fxflow.lax.windows import reduce_window_shape_tuple
 __all__ = [
     "linalg",
     "random_fold_in", "random_seed", "random_split", "random_unwrap", "random_wrap",
-    "threefry2x32",
+    "threefry2x32", "RandomAlgorithm", "rng_bit_generator",
     "betainc",
     "igamma", "igamma_grad_a", "igammac", "random_gamma_grad",
     "bessel_i0e", "bessel_i1e",

@@ -25,6 +25,7 @@ from fxflow.core.ir.rules import Batched, Flags, Values
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.lax import rbg
 from fxflow.lax.bitwise import shift_right_logical
 from fxflow.lax.concatenation import concatenate
 from fxflow.lax.conversion import convert_element_type
@@ -324,9 +325,10 @@ def random_bits(key: Any, /, bit_width: int, shape: Sequence[int]) -> Array:
         raise ArgumentError(
             f"random_bits: bit_width must be 8, 16, 32 or 64, got {bit_width!r}"
         )
-    return RandomBits.bind(
-        RandomUnwrap.bind(key), shape=tuple(shape), bit_width=bit_width
-    )
+    data = RandomUnwrap.bind(key)
+    if typeof(key).dtype != dtypes.key_fry:
+        return rbg.bits(data, bit_width, tuple(shape))
+    return RandomBits.bind(data, shape=tuple(shape), bit_width=bit_width)
 
 
 def random_split(key: Any, /, shape: Sequence[int]) -> Array:
@@ -345,8 +347,12 @@ def random_split(key: Any, /, shape: Sequence[int]) -> Array:
 
     Source: Salmon et al. 2011; the counter of a new key is its flat position.
     """
-    data = RandomSplit.bind(RandomUnwrap.bind(key), shape=tuple(shape))
-    return RandomWrap.bind(data, dtype=typeof(key).dtype)
+    data, dtype = RandomUnwrap.bind(key), typeof(key).dtype
+    if dtype == dtypes.key_fry:
+        new = RandomSplit.bind(data, shape=tuple(shape))
+    else:
+        new = rbg.split(data, tuple(shape), dtype == dtypes.key_rbg)
+    return RandomWrap.bind(new, dtype=dtype)
 
 
 def random_fold_in(key: Any, data: Any, /) -> Array:
@@ -375,8 +381,12 @@ def random_fold_in(key: Any, data: Any, /) -> Array:
         word: Any = put_host(number, Aval((), WORD))
     else:
         word = convert_element_type(_integer(data, what), WORD)
-    out = RandomFoldIn.bind(RandomUnwrap.bind(key), word)
-    return RandomWrap.bind(out, dtype=typeof(key).dtype)
+    keys, dtype = RandomUnwrap.bind(key), typeof(key).dtype
+    if dtype == dtypes.key_fry:
+        out = RandomFoldIn.bind(keys, word)
+    else:
+        out = rbg.fold_in(keys, word, dtype == dtypes.key_rbg)
+    return RandomWrap.bind(out, dtype=dtype)
 
 
 def random_seed(seed: Any, /, *, dtype: dtypes.KeyDtype = dtypes.key_fry) -> Array:
@@ -401,7 +411,10 @@ def random_seed(seed: Any, /, *, dtype: dtypes.KeyDtype = dtypes.key_fry) -> Arr
 
     Source: Random123's key of a 64-bit integer: high word, low word.
     """
-    return RandomWrap.bind(_seed_words(seed), dtype=dtype)
+    words = _seed_words(seed)
+    if dtype != dtypes.key_fry:
+        words = rbg.seeded(words)
+    return RandomWrap.bind(words, dtype=dtype)
 
 
 def _seed_words(seed: Any) -> Any:

@@ -203,6 +203,5 @@ def random_gamma(key: Any, a: Any, /, *, log_space: bool = False) -> Array:
     "Implicit reparameterization gradients".
     """
     shape = typeof(a).shape
-    key_data = table["random_unwrap"].bind(key)
-    each = table["random_split"].bind(key_data, shape=shape)
+    each = sampling.threefry_data(sampling.new_keys(key, shape))
     return RandomGamma.bind(each, a, log_space=log_space)

@@ -1,7 +1,8 @@
 """Uniform and normal numbers from key data, on which all samplers are built.
 
 A key is data u32[2]; of an array of keys u32[*keys, 2], each gives numbers of its
-own, so that results have the shape `(*keys, *shape)`.
+own, so that results have the shape `(*keys, *shape)`. Keys of other generators than
+Threefry come typed, since their data does not say of which.
 """
 
 from __future__ import annotations
@@ -19,21 +20,44 @@ from fxflow.lax.comparison import lt
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.elementwise import add, max, mul, neg, sub
 from fxflow.lax.exponential import log1p
-from fxflow.lax.random_bits import RandomBits, RandomSplit
-from fxflow.lax.slicing import index_in_dim
+from fxflow.lax.random_bits import (
+    RandomBits,
+    RandomSplit,
+    random_bits,
+    random_split,
+)
+from fxflow.lax.slicing import index_in_dim, slice_in_dim
 
 UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
 
+def new_keys(key_data: Any, shape: Shape) -> Any:
+    """Returns the data of new keys (typed ones, of typed keys): `(*keys, *shape)`."""
+    if dtypes.is_key(typeof(key_data).dtype):
+        return random_split(key_data, shape)
+    return RandomSplit.bind(key_data, shape=shape)
+
+
+def threefry_data(keys: Any) -> Any:
+    """Returns data u32[..., 2] that Threefry takes, of key data or of typed keys."""
+    if not dtypes.is_key(typeof(keys).dtype):
+        return keys
+    data = table["random_unwrap"].bind(keys)
+    return slice_in_dim(data, 0, 2, 1, typeof(data).ndim - 1)
+
+
 def split(key_data: Any, count: int) -> list[Any]:
     """Returns the data of `count` new keys (of each key, for an array of keys)."""
-    axis = typeof(key_data).ndim - 1
-    new = RandomSplit.bind(key_data, shape=(count,))
+    aval = typeof(key_data)
+    axis = aval.ndim - (not dtypes.is_key(aval.dtype))
+    new = new_keys(key_data, (count,))
     return [index_in_dim(new, i, axis, keepdims=False) for i in range(count)]
 
 
 def bits(key_data: Any, width: int, shape: Shape) -> Any:
     """Returns random bits of shape `(*keys, *shape)`."""
+    if dtypes.is_key(typeof(key_data).dtype):
+        return random_bits(key_data, width, shape)
     return RandomBits.bind(key_data, shape=shape, bit_width=width)
 
 

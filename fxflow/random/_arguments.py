@@ -60,13 +60,14 @@ def one_key(name: str, key: Any) -> tuple[Any, bool]:
 
 
 def key_data_of(name: str, key: Any) -> Any:
-    """Returns the data u32[2] of one key.
+    """Returns the data u32[2] of one key; the key itself, if it is not Threefry's.
 
     Raises:
       ArgumentError: it is no key.
       ShapeError: it is several keys.
     """
-    return lax.random_unwrap(one_key(name, key)[0])
+    typed, _ = one_key(name, key)
+    return lax.random_unwrap(typed) if typeof(typed).dtype == dtypes.key_fry else typed
 
 
 # -- shapes ----------------------------------------------------------------------------

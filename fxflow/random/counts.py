@@ -12,7 +12,6 @@ from fxflow.core.ir import arith
 from fxflow.errors import ShapeError
 from fxflow.lax import sampling
 from fxflow.lax.axes import shape_or_length
-from fxflow.lax.random_bits import RandomSplit
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
     float_dtype,
@@ -70,7 +69,8 @@ def _repeated(
         numbers = tuple([sampling.uniform(of[i], shape, dtype) for i in used])
         return lax.add(turn, 1), _keys(of[rest], count), numbers, tuple(kept)
 
-    keys = lax.broadcast_in_dim(key_data, (count, 2), (1,))
+    inner = typeof(key_data).shape
+    keys = lax.broadcast_in_dim(key_data, (count, *inner), (1,) if inner else ())
     nothing = (lax.full(shape, 0.5, dtype),) * len(used)
     state = (lax.full((), 0, dtypes.int32), keys, nothing, start)
     last = lax.while_loop(lambda state: _any(going(*state[3])), again, state)
@@ -79,7 +79,7 @@ def _repeated(
 
 def _keys(key_data: Any, count: int) -> Any:
     """Returns the data u32[count, 2] of new keys."""
-    return RandomSplit.bind(key_data, shape=(count,))
+    return sampling.new_keys(key_data, (count,))
 
 
 def _summed(
@@ -438,7 +438,7 @@ def multinomial(
     rest = lax.select(lax.eq(rest, 0.0), lax.full_like(rest, 1), rest)
     ratios = lax.clamp(0.0, lax.div(ahead, rest), 1.0)
     key_data = key_data_of("multinomial", key)
-    each = RandomSplit.bind(key_data, shape=(full[-1],))
+    each = sampling.new_keys(key_data, (full[-1],))
 
     def step(remaining: Any, category: Any) -> tuple[Any, Any]:
         ratio, own_key = category

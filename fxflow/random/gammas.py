@@ -11,7 +11,6 @@ from fxflow.errors import ShapeError
 from fxflow.lax import sampling
 from fxflow.lax.axes import shape_or_length
 from fxflow.lax.gradient_control import stop_gradient
-from fxflow.lax.random_bits import RandomSplit
 from fxflow.lax.random_gamma import RandomGamma
 from fxflow.numpy._operands import DTypeLike, ShapeLike
 from fxflow.random._arguments import (
@@ -28,7 +27,7 @@ from fxflow.random._layout import sampler
 def _gamma(key_data: Any, a: Any, shape: Any, log_space: bool) -> Array:
     """Returns gamma numbers from the data of one key."""
     # A key for each element: they take different numbers of proposals.
-    each = RandomSplit.bind(key_data, shape=shape)
+    each = sampling.threefry_data(sampling.new_keys(key_data, shape))
     return RandomGamma.bind(each, arith.repeated(a, shape), log_space=log_space)
 
 

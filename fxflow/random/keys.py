@@ -22,7 +22,8 @@ def key_dtype(impl: Any = None) -> Any:
     """Returns the dtype of the keys of a generator.
 
     Args:
-      impl: the generator's name, or a key dtype; None means `"threefry2x32"`.
+      impl: the generator's name, `"threefry2x32"`, `"rbg"` or `"unsafe_rbg"`, or a
+        key dtype; None means the first.
 
     Returns:
       A key dtype.
@@ -54,7 +55,11 @@ def key(seed: Any, *, impl: Any = None, dtype: DTypeLike | None = None) -> Array
     Args:
       seed: a Python integer of at most 64 bits, or a 0-d integer array. Taken modulo
         2³², or with `config.x64` modulo 2⁶⁴.
-      impl: the generator's name; None means `"threefry2x32"`.
+      impl: the generator's name. `"threefry2x32"` (None) gives the same numbers
+        everywhere. `"rbg"` and `"unsafe_rbg"` draw by XLA's own generator, which is
+        quicker on accelerators: another platform may give other numbers, under `vmap`
+        all are drawn with the first key, and gamma numbers are drawn with the first
+        half of a key by Threefry (those of JAX differ there).
       dtype: the dtype of the key, in place of `impl`.
 
     Returns:

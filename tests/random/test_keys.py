@@ -51,8 +51,8 @@ def test_wrong_seeds() -> None:
         random.key(np.arange(2))
     with pytest.raises(ArgumentError, match=r"key: the seed is \[1\] of type list"):
         random.key([1])
-    with pytest.raises(DtypeError, match="unknown generator 'rbg'"):
-        random.key(0, impl="rbg")
+    with pytest.raises(DtypeError, match="unknown generator 'mersenne'"):
+        random.key(0, impl="mersenne")
 
 
 def test_what_is_no_key() -> None:

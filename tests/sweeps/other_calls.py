@@ -113,6 +113,7 @@ LAX = [
     f("lax.conv_general_permutations", ("NCW", "OIW", "NCW")),
     f("lax.padtype_to_pads", (5,), (2,), (1,), "SAME"),
     f("lax.reduce_window_shape_tuple", (5,), (2,), (1,), [(0, 0)]),
+    f("lax.rng_bit_generator", np.arange(4, dtype=np.uint32), (3,), "uint32", 0),
     f("lax.with_sharding_constraint", X, fxflow.SingleDeviceSharding(DEVICE)),
 ]
 

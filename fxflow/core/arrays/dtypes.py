@@ -16,92 +16,17 @@ The rule for 64 bits. *Defaults are 32-bit; what is asked for by name is honoure
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from fxflow._config import config
+from fxflow.core.arrays.key_dtype import KeyDtype as KeyDtype
+from fxflow.core.arrays.key_dtype import extended as extended
+from fxflow.core.arrays.key_dtype import prng_key as prng_key
 from fxflow.core.source import at_fault
 from fxflow.errors import ArgumentError, DtypeError
-
-# -- abstract kinds beyond NumPy's -----------------------------------------------------
-
-
-class extended(np.generic):
-    """Abstract kind of dtypes that NumPy does not have."""
-
-
-class prng_key(extended):
-    """Abstract kind of random keys: `issubdtype(key.dtype, prng_key)`."""
-
-
-class KeyDtype:
-    """The dtype of a random key, written `key<fry>`; one object per generator.
-
-    Args:
-      impl: the generator: `"threefry2x32"`.
-
-    Attributes:
-      impl: the generator's name.
-      name: how the dtype is written.
-      suffix: the axes that one key takes in memory.
-      base: the dtype of the words in memory.
-      itemsize: bytes of one key.
-      kind: `"key"`, where a NumPy dtype has one letter.
-      type: the abstract kind, `prng_key`.
-
-    Raises:
-      DtypeError: there is no such generator.
-
-    Example:
-      >>> KeyDtype("threefry2x32")
-      key<fry>
-      >>> KeyDtype("threefry2x32") is KeyDtype("threefry2x32")
-      True
-    """
-
-    __slots__ = ("base", "impl", "itemsize", "name", "suffix")
-
-    kind: ClassVar[str] = "key"
-    type: ClassVar[Any] = prng_key
-
-    impl: str
-    name: str
-    suffix: tuple[int, ...]
-    base: np.dtype[Any]
-    itemsize: int
-
-    def __new__(cls, impl: str) -> KeyDtype:
-        """Returns the one object of this generator."""
-        is_name = isinstance(impl, str)
-        known = _keys.get(impl) if is_name else None
-        if known is not None:
-            return known
-        if not is_name or impl not in _KEY_IMPLS:
-            raise DtypeError(
-                f"KeyDtype: unknown generator {impl!r}; expected one of "
-                f"{', '.join(map(repr, _KEY_IMPLS))}"
-            )
-        short, suffix = _KEY_IMPLS[impl]
-        self = object.__new__(cls)
-        self.impl, self.name, self.suffix = impl, f"key<{short}>", suffix
-        self.base = np.dtype(np.uint32)
-        self.itemsize = int(np.prod(suffix)) * self.base.itemsize
-        return _keys.setdefault(impl, self)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return KeyDtype, (self.impl,)
-
-    def __repr__(self) -> str:
-        return self.name
-
-    __str__ = __repr__
-
-
-# Generator → short name and key words (Salmon et al. 2011: Threefry-2x32 has two).
-_KEY_IMPLS: dict[str, tuple[str, tuple[int, ...]]] = {"threefry2x32": ("fry", (2,))}
-_keys: dict[str, KeyDtype] = {}
 
 DType = np.dtype[Any] | KeyDtype
 
@@ -164,7 +89,8 @@ float16, bfloat16, float32, float64 = map(
     _named, ("float16", "bfloat16", "float32", "float64")
 )
 complex64, complex128 = _named("complex64"), _named("complex128")
-key_fry: KeyDtype = KeyDtype("threefry2x32")
+key_fry, key_rbg, key_urbg = map(KeyDtype, ("threefry2x32", "rbg", "unsafe_rbg"))
+KEYS: tuple[KeyDtype, ...] = (key_fry, key_rbg, key_urbg)
 
 # Of the tangents of integers, which carry no information: a dtype of zero bytes.
 float0: np.dtype[Any] = np.dtype([("float0", np.void, 0)])
@@ -175,10 +101,10 @@ ALL: tuple[np.dtype[Any], ...] = tuple(_named(row[0]) for row in _TABLE)
 _short: dict[Any, str] = {_named(n): short for n, short, _, _ in _TABLE}
 _mlir: dict[Any, str] = {_named(n): mlir for n, _, mlir, _ in _TABLE}
 _bits: dict[Any, int] = {_named(n): bits for n, _, _, bits in _TABLE}
-_short |= {float0: "float0", key_fry: key_fry.name}
+_short |= {float0: "float0"} | {key: key.name for key in KEYS}
 # StableHLO has no type of zero bits; a value of `float0` is carried as a boolean.
-_mlir |= {float0: "i1", key_fry: "ui32"}
-_bits |= {float0: 0, key_fry: 8 * key_fry.itemsize}
+_mlir |= {float0: "i1"} | dict.fromkeys(KEYS, "ui32")
+_bits |= {float0: 0} | {key: 8 * key.itemsize for key in KEYS}
 
 _INTEGERS = frozenset(d for d in ALL if d.name.startswith(("int", "uint")))
 _FLOATS = frozenset(d for d in ALL if d.name.startswith(("float", "bfloat")))
@@ -214,7 +140,7 @@ _PYTHON_NAMES: dict[str, type] = {
     "float": float,
     "complex": complex,
 }
-_by_name: dict[str, DType] = {d.name: d for d in ALL} | {key_fry.name: key_fry}
+_by_name: dict[str, DType] = {d.name: d for d in ALL} | {k.name: k for k in KEYS}
 _canonical: dict[Any, np.dtype[Any]] = {d: d for d in (*ALL, float0)}
 _known_32: dict[Any, DType] = {**_PYTHON_32, **_canonical}
 _known_64: dict[Any, DType] = {**_PYTHON_64, **_canonical}
@@ -663,7 +589,7 @@ def host_kind(dtype: Any, /) -> str:
     return _host_kinds[dtype]
 
 
-_host_kinds: dict[Any, str] = {float0: "b", key_fry: "u", bool_: "b"}
+_host_kinds: dict[Any, str] = {float0: "b", bool_: "b"} | dict.fromkeys(KEYS, "u")
 _host_kinds |= dict.fromkeys(_COMPLEX, "c")
 _host_kinds |= {d: "n" if _bits[d] < 16 else "f" for d in _FLOATS}
 _host_kinds |= {
@@ -755,7 +681,7 @@ _complex: dict[Any, np.dtype[Any]] = {
 _real: dict[Any, np.dtype[Any]] = {d: d for d in ALL}
 _real |= {complex64: float32, complex128: float64}
 _tangent: dict[Any, np.dtype[Any]] = dict.fromkeys((bool_, *_INTEGERS), float0)
-_tangent |= {d: d for d in (*_INEXACT, float0)} | {key_fry: float0}
+_tangent |= {d: d for d in (*_INEXACT, float0)} | dict.fromkeys(KEYS, float0)
 
 
 def to_inexact(dtype: Any, /) -> np.dtype[Any]:
