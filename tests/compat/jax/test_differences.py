@@ -155,3 +155,50 @@ def test_checks_of_values():
         checkify.check(jnp.bool_(False), "x is {}", 3)
     with pytest.raises(NotImplementedError):
         jax.jit(lambda x: checkify.check(x > 0, "no"))(1.0)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda o: o.sgd(0.1),
+        lambda o: o.momentum(0.1, 0.9),
+        lambda o: o.nesterov(0.1, 0.5),
+        lambda o: o.adagrad(0.5),
+        lambda o: o.rmsprop(0.05),
+        lambda o: o.rmsprop_momentum(0.01),
+        lambda o: o.adam(o.exponential_decay(0.2, 50, 0.9)),
+        lambda o: o.sm3(0.5),
+    ],
+)
+def test_example_optimizers_descend(make):
+    from fxflow.compat.jax.example_libraries import optimizers
+
+    init, update, get_params = make(optimizers)
+    params = {"w": jnp.array([[1.0, -2.0]]), "b": jnp.array([3.0])}
+    state = init(params)
+
+    def loss(p):
+        return sum(jnp.sum(x**2) for x in tree_util.tree_leaves(p))
+
+    @jax.jit
+    def step(i, state):
+        return update(i, jax.grad(loss)(get_params(state)), state)
+
+    for i in range(40):
+        state = step(i, state)
+    assert loss(get_params(state)) < 0.5 * loss(params)
+    assert tree_util.tree_structure(get_params(state)) == tree_util.tree_structure(
+        params
+    )
+
+
+def test_example_layers():
+    from fxflow.compat.jax.example_libraries import stax
+
+    init, apply = stax.serial(
+        stax.FanOut(2),
+        stax.parallel(stax.Dense(4), stax.serial(stax.Dense(4), stax.Tanh)),
+        stax.FanInSum,
+    )
+    shape, params = init(random.PRNGKey(0), (5, 3))
+    assert shape == (5, 4) and apply(params, jnp.ones((5, 3))).shape == (5, 4)
