@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fxflow import lax, make_mesh, vmap
+from fxflow.core.ir.primitive import table
 from fxflow.core.ir.trace import named_axes
 from fxflow.core.runtime.lowering import Module
 from fxflow.errors import ArgumentError
@@ -16,7 +17,6 @@ from fxflow.lax.collective_groups import (
     names_given,
     partition,
     shown,
-    varying_along,
 )
 
 
@@ -69,12 +69,13 @@ def test_tables():
     assert index_in_group(groups).tolist() == [1, 0, 1, 0]
 
 
-def test_what_differs():
-    given = [frozenset({"i", "j"})]
-    params = {"axes": ("i",)}
-    assert varying_along(given, params, same=True) == {"j"}
-    assert varying_along(given, {**params, "groups": ((0,),)}, same=True) == {"i", "j"}
-    assert varying_along([], params, same=False) == {"i"}
+def test_what_varies():
+    given, params = [frozenset({"i", "j"})], {"axes": ("i",)}
+    with named_axes([("i", 2), ("j", 4)], tracked=True):
+        assert table["psum"].vma(given, params) == {"j"}
+        in_groups = {**params, "groups": ((0,),)}
+        assert table["psum"].vma(given, in_groups) == {"i", "j"}
+        assert table["ppermute"].vma([frozenset()], params) == {"i"}
 
 
 def test_devices():

@@ -27,6 +27,18 @@ def _channel(kind: str) -> tuple[Any, Any, Any]:
     return record, register, unregister
 
 
+record_event: Any
+register_event_listener: Any
+unregister_event_listener: Any
+record_event_duration_secs: Any
+register_event_duration_secs_listener: Any
+unregister_event_duration_listener: Any
+record_event_time_span: Any
+register_event_time_span_listener: Any
+unregister_event_time_span_listener: Any
+record_scalar: Any
+register_scalar_listener: Any
+unregister_scalar_listener: Any
 record_event, register_event_listener, unregister_event_listener = _channel("event")
 (
     record_event_duration_secs,

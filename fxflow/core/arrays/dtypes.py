@@ -70,6 +70,28 @@ def _named(name: str) -> np.dtype[Any]:
 
 
 bool_: np.dtype[Any] = _named("bool")
+# Declared, since type checkers ask that of what they show to users.
+int2: np.dtype[Any]
+int4: np.dtype[Any]
+int8: np.dtype[Any]
+int16: np.dtype[Any]
+int32: np.dtype[Any]
+int64: np.dtype[Any]
+uint2: np.dtype[Any]
+uint4: np.dtype[Any]
+uint8: np.dtype[Any]
+uint16: np.dtype[Any]
+uint32: np.dtype[Any]
+uint64: np.dtype[Any]
+float16: np.dtype[Any]
+bfloat16: np.dtype[Any]
+float32: np.dtype[Any]
+float64: np.dtype[Any]
+complex64: np.dtype[Any]
+complex128: np.dtype[Any]
+key_fry: KeyDtype
+key_rbg: KeyDtype
+key_urbg: KeyDtype
 int2, int4, int8, int16, int32, int64 = map(
     _named, ("int2", "int4", "int8", "int16", "int32", "int64")
 )

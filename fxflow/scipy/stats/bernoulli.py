@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from fxflow import numpy as fnp
 from fxflow.core.arrays.array import Array
@@ -26,7 +27,7 @@ def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     return with_nan(k, inside(known, value, -math.inf))
 
 
-pmf = _of.exp(logpmf)
+pmf: Final = _of.exp(logpmf)
 
 
 @_of

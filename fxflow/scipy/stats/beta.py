@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from fxflow import lax
 from fxflow.core.arrays.array import Array
@@ -32,7 +33,7 @@ def logpdf(
     return with_nan(z, inside(within, value, -math.inf))
 
 
-pdf = _of.exp(logpdf)
+pdf: Final = _of.exp(logpdf)
 
 
 @_of
@@ -46,7 +47,7 @@ def cdf(
     return with_nan(z, inside(z > 0, inside(z < 1, value, 1), 0))
 
 
-logcdf = _of.log(cdf)
+logcdf: Final = _of.log(cdf)
 
 
 @_of
@@ -60,4 +61,4 @@ def sf(
     return with_nan(z, inside(z > 0, inside(z < 1, value, 0), 1))
 
 
-logsf = _of.log(sf)
+logsf: Final = _of.log(sf)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from fxflow import lax
 from fxflow import numpy as fnp
@@ -42,4 +43,4 @@ def logpmf(
     return with_nan(k, inside((n >= 0) & (a > 0) & (b > 0), value, math.nan))
 
 
-pmf = _of.exp(logpmf)
+pmf: Final = _of.exp(logpmf)

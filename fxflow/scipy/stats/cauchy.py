@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from fxflow import lax
 from fxflow import numpy as fnp
@@ -28,7 +28,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return -fnp.where(far, tail, near) - lax.log(math.pi * scale)
 
 
-pdf = _of.exp(logpdf)
+pdf: Final = _of.exp(logpdf)
 
 
 @_of
@@ -38,7 +38,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.atan2(lax.full_like(z, 1), -z) / math.pi
 
 
-logcdf = _of.log(cdf)
+logcdf: Final = _of.log(cdf)
 
 
 @_of
@@ -48,7 +48,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.atan2(lax.full_like(z, 1), z) / math.pi
 
 
-logsf = _of.log(sf)
+logsf: Final = _of.log(sf)
 
 
 def _quantile(q: Any) -> Array:

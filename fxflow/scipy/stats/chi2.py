@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fxflow.core.arrays.array import Array
 from fxflow.numpy._operands import ArrayLike
 from fxflow.scipy.special._operands import operands
@@ -22,7 +24,7 @@ def logpdf(
     return gamma.logpdf(x, df / 2, loc, 2 * scale)
 
 
-pdf = _of.exp(logpdf)
+pdf: Final = _of.exp(logpdf)
 
 
 @_of
@@ -32,7 +34,7 @@ def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
     return gamma.cdf(x, df / 2, loc, 2 * scale)
 
 
-logcdf = _of.log(cdf)
+logcdf: Final = _of.log(cdf)
 
 
 @_of
@@ -42,4 +44,4 @@ def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     return gamma.sf(x, df / 2, loc, 2 * scale)
 
 
-logsf = _of.log(sf)
+logsf: Final = _of.log(sf)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from fxflow import lax
 from fxflow import numpy as fnp
@@ -51,4 +52,4 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     return inside(~fnp.any(x != x, axis=0), value, math.nan)
 
 
-pdf = _of.exp(logpdf)
+pdf: Final = _of.exp(logpdf)

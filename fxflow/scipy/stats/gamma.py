@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from fxflow import lax
 from fxflow.core.arrays.array import Array
@@ -29,7 +30,7 @@ def logpdf(
     return with_nan(z, inside(z >= 0, value, -math.inf))
 
 
-pdf = _of.exp(logpdf)
+pdf: Final = _of.exp(logpdf)
 
 
 @_of
@@ -39,7 +40,7 @@ def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     return with_nan(z, inside(z > 0, gammainc(a, safe(z > 0, z, 1)), 0))
 
 
-logcdf = _of.log(cdf)
+logcdf: Final = _of.log(cdf)
 
 
 @_of
@@ -49,4 +50,4 @@ def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
     return with_nan(z, inside(z > 0, gammaincc(a, safe(z > 0, z, 1)), 1))
 
 
-logsf = _of.log(sf)
+logsf: Final = _of.log(sf)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from fxflow import lax
 from fxflow.core.arrays.array import Array
@@ -30,7 +30,7 @@ def logpdf(x: ArrayLike, beta: ArrayLike) -> Array:
     return lax.log(beta / 2) - gammaln(1 / beta) - _power(x, beta)
 
 
-pdf = _of.exp(logpdf)
+pdf: Final = _of.exp(logpdf)
 
 
 @_of

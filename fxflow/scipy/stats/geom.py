@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from fxflow import lax
 from fxflow.core.arrays.array import Array
@@ -31,4 +32,4 @@ def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     return with_nan(k, inside(within, value, -math.inf))
 
 
-pmf = _of.exp(logpmf)
+pmf: Final = _of.exp(logpmf)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fxflow import lax
 from fxflow.core.arrays.array import Array
 from fxflow.numpy._operands import ArrayLike
@@ -21,7 +23,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return gumbel_r.logpdf(-x, -loc, scale)
 
 
-pdf = _of.exp(logpdf)
+pdf: Final = _of.exp(logpdf)
 
 
 @_of
@@ -45,7 +47,7 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return gumbel_r.logcdf(-x, -loc, scale)
 
 
-sf = _of.exp(logsf)
+sf: Final = _of.exp(logsf)
 
 
 @_of

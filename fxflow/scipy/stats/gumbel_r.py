@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from fxflow import lax
 from fxflow import numpy as fnp
@@ -25,7 +26,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return value - lax.log(scale)
 
 
-pdf = _of.exp(logpdf)
+pdf: Final = _of.exp(logpdf)
 
 
 @_of
@@ -35,7 +36,7 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return -lax.exp(-z)
 
 
-cdf = _of.exp(logcdf)
+cdf: Final = _of.exp(logcdf)
 
 
 @_of

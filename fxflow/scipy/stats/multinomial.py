@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from fxflow import numpy as fnp
 from fxflow.core.arrays import Array, dtypes
@@ -54,4 +55,4 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     return inside(known, value, -math.inf)
 
 
-pmf = _of.exp(logpmf)
+pmf: Final = _of.exp(logpmf)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fxflow import lax
 from fxflow.core.arrays.array import Array
 from fxflow.numpy._operands import ArrayLike
@@ -26,7 +28,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return -0.5 * (z * z + LOG_2PI) - lax.log(scale)
 
 
-pdf = _of.exp(logpdf)
+pdf: Final = _of.exp(logpdf)
 
 
 @_of

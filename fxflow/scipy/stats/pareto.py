@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from fxflow import lax
 from fxflow.core.arrays.array import Array
@@ -25,7 +26,7 @@ def logpdf(
     return with_nan(z, inside(z >= 1, value, -math.inf))
 
 
-pdf = _of.exp(logpdf)
+pdf: Final = _of.exp(logpdf)
 
 
 @_of
@@ -37,7 +38,7 @@ def logsf(
     return with_nan(z, -b * lax.log(safe(z >= 1, z, 1)))
 
 
-sf = _of.exp(logsf)
+sf: Final = _of.exp(logsf)
 
 
 @_of
@@ -47,7 +48,7 @@ def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     return with_nan(z, -lax.expm1(-b * lax.log(safe(z >= 1, z, 1))))
 
 
-logcdf = _of.log(cdf)
+logcdf: Final = _of.log(cdf)
 
 
 @_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from fxflow import lax
 from fxflow import numpy as fnp
@@ -36,7 +36,7 @@ def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     return with_nan(k, inside(within, value, -math.inf))
 
 
-pmf = _of.exp(logpmf)
+pmf: Final = _of.exp(logpmf)
 
 
 @_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from fxflow import lax
 from fxflow import numpy as fnp
@@ -37,4 +38,4 @@ def logpdf(
     return with_nan(df, value - lax.log(scale))
 
 
-pdf = _of.exp(logpdf)
+pdf: Final = _of.exp(logpdf)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from fxflow import lax
 from fxflow import numpy as fnp
@@ -57,7 +57,7 @@ def logpdf(
     return inside(known, value, math.nan)
 
 
-pdf = _of.exp(logpdf)
+pdf: Final = _of.exp(logpdf)
 
 
 @_of
@@ -73,7 +73,7 @@ def logcdf(
     return inside(known, value, math.nan)
 
 
-cdf = _of.exp(logcdf)
+cdf: Final = _of.exp(logcdf)
 
 
 @_of
@@ -89,4 +89,4 @@ def logsf(
     return inside(known, value, math.nan)
 
 
-sf = _of.exp(logsf)
+sf: Final = _of.exp(logsf)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fxflow import lax
 from fxflow.core.arrays.array import Array
 from fxflow.numpy._operands import ArrayLike
@@ -23,4 +25,4 @@ def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
     return kappa * drop - LOG_2PI - lax.log(i0e(kappa))
 
 
-pdf = _of.exp(logpdf)
+pdf: Final = _of.exp(logpdf)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from fxflow import lax
 from fxflow.core.arrays.array import Array
@@ -27,4 +28,4 @@ def logpdf(x: ArrayLike, c: ArrayLike) -> Array:
     return with_nan(x + c, inside(within | (c <= 0) | (c >= 1), value, -math.inf))
 
 
-pdf = _of.exp(logpdf)
+pdf: Final = _of.exp(logpdf)

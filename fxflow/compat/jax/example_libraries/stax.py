@@ -43,18 +43,18 @@ def elementwise(fun: Callable[..., Any], **options: Any) -> Layer:
     )
 
 
-Tanh = elementwise(fnp.tanh)
-Relu = elementwise(nn.relu)
-Exp = elementwise(fnp.exp)
-LogSoftmax = elementwise(nn.log_softmax, axis=-1)
-Softmax = elementwise(nn.softmax, axis=-1)
-Softplus = elementwise(nn.softplus)
-Sigmoid = elementwise(nn.sigmoid)
-Elu = elementwise(nn.elu)
-LeakyRelu = elementwise(nn.leaky_relu)
-Selu = elementwise(nn.selu)
-Gelu = elementwise(nn.gelu)
-Identity = elementwise(lambda x: x)
+Tanh: Layer = elementwise(fnp.tanh)
+Relu: Layer = elementwise(nn.relu)
+Exp: Layer = elementwise(fnp.exp)
+LogSoftmax: Layer = elementwise(nn.log_softmax, axis=-1)
+Softmax: Layer = elementwise(nn.softmax, axis=-1)
+Softplus: Layer = elementwise(nn.softplus)
+Sigmoid: Layer = elementwise(nn.sigmoid)
+Elu: Layer = elementwise(nn.elu)
+LeakyRelu: Layer = elementwise(nn.leaky_relu)
+Selu: Layer = elementwise(nn.selu)
+Gelu: Layer = elementwise(nn.gelu)
+Identity: Layer = elementwise(lambda x: x)
 FanInSum: Layer = (
     lambda rng, input_shape: (input_shape[0], ()),
     lambda params, inputs, **kwargs: sum(inputs),
