@@ -40,7 +40,7 @@ close(fxflow.jit(lambda a, b: (a * b).sum(0))(split, same), (whole**2).sum(0))
 close(fxflow.device_put(split, NamedSharding(mesh, P())), whole)
 
 f = fxflow.shard_map(
-    lambda a: lax.all_gather(lax.psum(fnp.sin(a), "x"), "x")[0],
+    lambda a: lax.all_gather(lax.psum(fnp.sin(a), "x"), "x", to="invarying")[0],
     mesh=mesh, in_specs=P("x"), out_specs=P(),
 )
 close(f(split), np.sin(whole).reshape(n, 2, 3).sum(0))
