@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
@@ -115,9 +115,7 @@ print([m for m in heavy if m in sys.modules])
     assert run(code).strip() == "[]"
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("jax") is None, reason="jax is not installed"
-)
+@pytest.mark.skipif(PathFinder.find_spec("jax") is None, reason="jax is not installed")
 @pytest.mark.parametrize("first", ["jax", "fxflow"])
 def test_beside_jax(run: Run, first: str) -> None:
     second = {"jax": "fxflow", "fxflow": "jax"}[first]

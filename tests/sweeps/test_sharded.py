@@ -21,6 +21,8 @@ CASES = [
     for layout in LAYOUTS
     if applies(layout, call)
 ]
+#: XLA's CPU runtime itself fails there: RET_CHECK in fft_thunk.cc.
+REFUSED = {("numpy.fft.fftn-sizes", "last inside")}
 #: Cases that one child runs: its start costs as much as several of them.
 BATCH = 60
 #: What the cases are, not how fast, is of interest: compile as fast as can be.
@@ -32,6 +34,7 @@ Case = tuple[str, str]
 def run(cases: list[Case]) -> list[str]:
     """Runs cases in one child after another; a crash and a hang are findings."""
     found: list[str] = []
+    cases = [case for case in cases if case not in REFUSED]
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
