@@ -25,6 +25,7 @@ import numpy as np
 from fxflow._names import answer
 from fxflow.core.arrays import Array, dtypes, is_arraylike
 from fxflow.core.arrays.convert import text_of
+from fxflow.core.runtime.eager import plans_of
 from fxflow.core.source import interrupted, is_internal, leave, shorten
 from fxflow.errors import ArgumentError, ConcretizationError, FxflowError
 
@@ -130,7 +131,7 @@ def guarded(value: Any, module: str, name: str) -> Any:
     if value in _guarded:
         return _guarded[value]
     kinds = {v for k, v in value.__annotations__.items() if k != "return"}
-    if kinds <= _OPERANDS and hasattr(value, "plans"):
+    if kinds <= _OPERANDS and plans_of(value) is not None:
         return value  # a library function takes care of its tracebacks itself
     of_operands = _OF_OPERANDS.get(_operands(value)) if kinds <= _OPERANDS else None
     function = _guarded[value] = (of_operands or boundary)(value)
