@@ -32,7 +32,12 @@ def run(*command: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", *command],
         cwd=ROOT,
-        env={**os.environ, "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"},
+        # --verifytypes looks along sys.path, but not where a .pth file of it points.
+        env={
+            **os.environ,
+            "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1",
+            "PYTHONPATH": str(ROOT),
+        },
         capture_output=True,
         text=True,
     )
