@@ -14,11 +14,18 @@ from fxflow.core.boundary import public as _public
 from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Graph, Literal, Node, Var, interpret, subgraphs
 from fxflow.core.ir.higher_order import HigherOrder
-from fxflow.core.ir.primitive import MultipleResults, Primitive, Zero, register
-from fxflow.core.ir.rules import GraphRules, HostRules
+from fxflow.core.ir.primitive import (
+    AxisRules,
+    GraphRules,
+    HostRules,
+    MemoryRules,
+    MultipleResults,
+    Primitive,
+    Zero,
+    register,
+)
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.lowering import Context, register_lowering
-from fxflow.core.spmd.rules import AxisRules, MemoryRules
 from fxflow.lax.families import (
     ANY,
     BITS,

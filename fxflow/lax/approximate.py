@@ -14,8 +14,15 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, typeof
-from fxflow.core.ir.primitive import MultipleResults, Zero, register
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Dual,
+    Flags,
+    MultipleResults,
+    Values,
+    Zero,
+    register,
+)
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer, number

@@ -10,8 +10,7 @@ from operator import itemgetter, methodcaller
 from typing import Any
 
 from fxflow.core.arrays import Array, Aval, typeof
-from fxflow.core.ir.primitive import register
-from fxflow.core.ir.rules import Values
+from fxflow.core.ir.primitive import Values, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import AxisError
 from fxflow.lax.axes import distinct_axes

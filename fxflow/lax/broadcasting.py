@@ -13,8 +13,7 @@ import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, typeof
 from fxflow.core.ir import arith
-from fxflow.core.ir.primitive import register
-from fxflow.core.ir.rules import Values
+from fxflow.core.ir.primitive import Values, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import AxisError, ShapeError
 from fxflow.lax.axes import canonical_shape, distinct_axes

@@ -16,10 +16,19 @@ from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, ShapeDtypeStruct, dtypes, host_of, put_host
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.interpreters.batching import materialize
-from fxflow.core.ir.effects import DEBUG, IO, ORDERED, TOKEN
-from fxflow.core.ir.primitive import MultipleResults, Zero, register
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
-from fxflow.core.runtime.lowering import Context
+from fxflow.core.ir.primitive import (
+    DEBUG,
+    IO,
+    ORDERED,
+    Batched,
+    Dual,
+    Flags,
+    MultipleResults,
+    Values,
+    Zero,
+    register,
+)
+from fxflow.core.runtime.lowering import TOKEN, Context
 from fxflow.core.source import name_of
 from fxflow.core.spmd.partition import by_each_device
 from fxflow.core.tree.paths import keys_of

@@ -9,8 +9,7 @@ from fxflow.core.interpreters.linearize import linearize_graph
 from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.higher_order import chosen, live_flags
-from fxflow.core.ir.primitive import register
-from fxflow.core.ir.rules import Dual, Values
+from fxflow.core.ir.primitive import Dual, Values, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import settled
 

@@ -16,8 +16,7 @@ import numpy as np
 from fxflow.core.arrays import Aval, Axes
 from fxflow.core.arrays.aval import NOWHERE
 from fxflow.core.interpreters.batching import batch_flat, materialize
-from fxflow.core.ir.primitive import Primitive
-from fxflow.core.ir.rules import Batched, Flags, Values
+from fxflow.core.ir.primitive import Batched, Flags, Primitive, Values
 from fxflow.core.ir.trace import axis_size_of, named_axes, state
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError

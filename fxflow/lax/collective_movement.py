@@ -13,8 +13,7 @@ import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Axes, typeof
 from fxflow.core.interpreters.batching import materialize
-from fxflow.core.ir.primitive import register
-from fxflow.core.ir.rules import Batched, Flags, Values
+from fxflow.core.ir.primitive import Batched, Flags, Values, register
 from fxflow.core.ir.trace import axis_size_of
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, ShapeError

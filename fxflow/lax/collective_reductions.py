@@ -15,8 +15,7 @@ import numpy as np
 from fxflow.core.arrays import Aval, Axes, dtypes, typeof
 from fxflow.core.arrays.aval import NOWHERE
 from fxflow.core.ir.graph import Graph, Node
-from fxflow.core.ir.primitive import register
-from fxflow.core.ir.rules import Batched, Flags, Values
+from fxflow.core.ir.primitive import Batched, Flags, Values, register
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import named_axes, state
 from fxflow.core.runtime.lowering import Context

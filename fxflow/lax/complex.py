@@ -13,8 +13,7 @@ import numpy as np
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
-from fxflow.core.ir.primitive import Zero, register
-from fxflow.core.ir.rules import Dual, Values
+from fxflow.core.ir.primitive import Dual, Values, Zero, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError
 from fxflow.lax._operands import operands

@@ -11,8 +11,14 @@ from fxflow.core.arrays import Array, Aval, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
-from fxflow.core.ir.primitive import MultipleResults, Zero, register
-from fxflow.core.ir.rules import Batched, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Flags,
+    MultipleResults,
+    Values,
+    Zero,
+    register,
+)
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis, canonical_shape

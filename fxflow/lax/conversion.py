@@ -10,8 +10,15 @@ import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, put_host, typeof
 from fxflow.core.ir import arith
-from fxflow.core.ir.primitive import Primitive, Zero, register
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Dual,
+    Flags,
+    Primitive,
+    Values,
+    Zero,
+    register,
+)
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError
 from fxflow.lax.families import MOVED, kind

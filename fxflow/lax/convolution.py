@@ -14,8 +14,7 @@ import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.ir import arith
-from fxflow.core.ir.primitive import Zero, register
-from fxflow.core.ir.rules import Batched, Flags, Values
+from fxflow.core.ir.primitive import Batched, Flags, Values, Zero, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.partition import whole_along
 from fxflow.errors import ArgumentError, ShapeError

@@ -9,8 +9,15 @@ import numpy as np
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval
 from fxflow.core.ir.graph import Node, Var
-from fxflow.core.ir.primitive import MultipleResults, Zero, register
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Dual,
+    Flags,
+    MultipleResults,
+    Values,
+    Zero,
+    register,
+)
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import kept
 from fxflow.lax.families import MOVED, Linear

@@ -10,8 +10,7 @@ import numpy as np
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
 from fxflow.core.arrays.convert import like_type
 from fxflow.core.ir import arith
-from fxflow.core.ir.primitive import Primitive, register, table
-from fxflow.core.ir.rules import Batched, Flags, Values
+from fxflow.core.ir.primitive import Batched, Flags, Primitive, Values, register, table
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import AxisError, DtypeError, ShapeError
 from fxflow.lax._operands import PYTHON_SCALARS

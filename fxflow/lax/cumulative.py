@@ -19,8 +19,7 @@ import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.docs import shared
-from fxflow.core.ir.primitive import Primitive, register
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import Batched, Dual, Flags, Primitive, Values, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax import _extrema_host
 from fxflow.lax.axes import canonical_axis

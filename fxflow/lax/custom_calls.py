@@ -20,8 +20,15 @@ from fxflow.core.ir.higher_order import (
     split_at,
     spread,
 )
-from fxflow.core.ir.primitive import MultipleResults, Zero, register
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Dual,
+    Flags,
+    MultipleResults,
+    Values,
+    Zero,
+    register,
+)
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import Rewritten
 from fxflow.errors import NotDifferentiableError

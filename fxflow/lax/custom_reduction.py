@@ -19,8 +19,14 @@ from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.higher_order import run_host
-from fxflow.core.ir.primitive import MultipleResults, register
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Dual,
+    Flags,
+    MultipleResults,
+    Values,
+    register,
+)
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.lowering import Context

@@ -15,8 +15,15 @@ from fxflow.core.arrays import Array, Aval, Shape, dtypes, promotion, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Node, Var
-from fxflow.core.ir.primitive import Primitive, Zero, register
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Dual,
+    Flags,
+    Primitive,
+    Values,
+    Zero,
+    register,
+)
 from fxflow.core.runtime.eager import library
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import part, written

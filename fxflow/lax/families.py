@@ -19,8 +19,7 @@ from fxflow.core.arrays import Aval, dtypes, typeof
 from fxflow.core.interpreters.linearize import Tape
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
-from fxflow.core.ir.primitive import Primitive, Zero
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import Batched, Dual, Flags, Primitive, Values, Zero
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError

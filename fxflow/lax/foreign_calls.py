@@ -10,9 +10,16 @@ import numpy as np
 
 from fxflow.core.arrays import Aval, Shape, ShapeDtypeStruct, dtypes
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
-from fxflow.core.ir.effects import IO
-from fxflow.core.ir.primitive import MultipleResults, Zero, register
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import (
+    IO,
+    Batched,
+    Dual,
+    Flags,
+    MultipleResults,
+    Values,
+    Zero,
+    register,
+)
 from fxflow.core.ir.trace import under
 from fxflow.core.runtime.eager import EVAL
 from fxflow.core.runtime.lowering import Context, dense, number

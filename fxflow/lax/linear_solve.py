@@ -30,8 +30,7 @@ from fxflow.core.ir.higher_order import (
     spread,
     with_consts,
 )
-from fxflow.core.ir.primitive import Zero, register
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, Zero, register
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import trace_body

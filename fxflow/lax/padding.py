@@ -11,8 +11,7 @@ from fxflow.core.arrays import Array, Aval, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
-from fxflow.core.ir.primitive import register, table
-from fxflow.core.ir.rules import Batched, Flags, Values
+from fxflow.core.ir.primitive import Batched, Flags, Values, register, table
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import int_tuple

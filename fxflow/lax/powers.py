@@ -10,8 +10,7 @@ import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.ir import arith
-from fxflow.core.ir.primitive import Zero, register, table
-from fxflow.core.ir.rules import Dual, Values
+from fxflow.core.ir.primitive import Dual, Values, Zero, register, table
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax._operands import PYTHON_SCALARS, aligned, operands

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, dtypes, typeof
-from fxflow.core.ir.primitive import register
-from fxflow.core.ir.rules import Values
+from fxflow.core.ir.primitive import Values, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax.families import FLOAT, Elementwise, Linear

@@ -15,8 +15,7 @@ from fxflow.core.arrays import Array, Aval, typeof
 from fxflow.core.interpreters.batching import batch_flat
 from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Var
-from fxflow.core.ir.primitive import Zero, register
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, Zero, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.bitwise import bitwise_and

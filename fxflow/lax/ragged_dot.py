@@ -20,8 +20,15 @@ from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
-from fxflow.core.ir.primitive import Primitive, Zero, register
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Dual,
+    Flags,
+    Primitive,
+    Values,
+    Zero,
+    register,
+)
 from fxflow.core.runtime.eager import library
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError

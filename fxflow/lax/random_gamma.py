@@ -8,8 +8,16 @@ from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.higher_order import run_host
-from fxflow.core.ir.primitive import Primitive, Zero, register, table
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Dual,
+    Flags,
+    Primitive,
+    Values,
+    Zero,
+    register,
+    table,
+)
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError

@@ -14,8 +14,16 @@ import numpy as np
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
 from fxflow.core.docs import shared
 from fxflow.core.interpreters.jvp import jvp_flat
-from fxflow.core.ir.primitive import Primitive, Zero, register, table
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Dual,
+    Flags,
+    Primitive,
+    Values,
+    Zero,
+    register,
+    table,
+)
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.partition import whole_along
 from fxflow.lax import _extrema_host, ordered_bits

@@ -27,8 +27,7 @@ from fxflow.core.ir.higher_order import (
     live_flags,
     rewired,
 )
-from fxflow.core.ir.primitive import register, table
-from fxflow.core.ir.rules import Dual, Flags, Values
+from fxflow.core.ir.primitive import Dual, Flags, Values, register, table
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import Going, settled
 from fxflow.core.spmd.memories import kept as kept_where

@@ -13,8 +13,7 @@ from typing import Any
 
 from fxflow.core.arrays import Array, Aval, Shape, typeof
 from fxflow.core.ir.graph import Node
-from fxflow.core.ir.primitive import register
-from fxflow.core.ir.rules import Values
+from fxflow.core.ir.primitive import Values, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import kept
 from fxflow.errors import AxisError, ShapeError

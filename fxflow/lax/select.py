@@ -10,8 +10,16 @@ import numpy as np
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
-from fxflow.core.ir.primitive import Primitive, Zero, register, table
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Dual,
+    Flags,
+    Primitive,
+    Values,
+    Zero,
+    register,
+    table,
+)
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError

@@ -28,7 +28,6 @@ from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.interpreters.linearize import linearize_graph
 from fxflow.core.interpreters.transpose import transpose_graph
 from fxflow.core.ir.arith import constant
-from fxflow.core.ir.effects import ORDERED
 from fxflow.core.ir.graph import Graph, Node, Var, any_node, prune, used_inputs
 from fxflow.core.ir.higher_order import (
     HigherOrder,
@@ -39,8 +38,7 @@ from fxflow.core.ir.higher_order import (
     run_host,
     uses_axis,
 )
-from fxflow.core.ir.primitive import register
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import ORDERED, Batched, Dual, Flags, Values, register
 from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import named_axes, state
 from fxflow.core.runtime.lowering import Context

@@ -10,8 +10,7 @@ from typing import Any
 from fxflow.core.arrays import Array, Aval, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Node
-from fxflow.core.ir.primitive import register
-from fxflow.core.ir.rules import Values
+from fxflow.core.ir.primitive import Values, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import part
 from fxflow.errors import ShapeError

@@ -14,8 +14,15 @@ import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, is_arraylike, not_an_array, typeof
 from fxflow.core.interpreters.batching import materialize
-from fxflow.core.ir.primitive import MultipleResults, Zero, register
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Dual,
+    Flags,
+    MultipleResults,
+    Values,
+    Zero,
+    register,
+)
 from fxflow.core.runtime.eager import library
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, ShapeError

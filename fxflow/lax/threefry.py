@@ -14,8 +14,17 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
-from fxflow.core.ir.primitive import MultipleResults, Primitive, Zero, register, table
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Dual,
+    Flags,
+    MultipleResults,
+    Primitive,
+    Values,
+    Zero,
+    register,
+    table,
+)
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 

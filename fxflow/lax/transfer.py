@@ -15,8 +15,7 @@ from fxflow.core.interpreters.batching import BatchTracer
 from fxflow.core.interpreters.jvp import JVPTracer
 from fxflow.core.interpreters.linearize import LinearizeTracer
 from fxflow.core.ir.graph import Node
-from fxflow.core.ir.primitive import register
-from fxflow.core.ir.rules import Dual, Values
+from fxflow.core.ir.primitive import Dual, Values, register
 from fxflow.core.ir.trace import Tracer, manual_meshes, state
 from fxflow.core.runtime.execute import buffer_at
 from fxflow.core.runtime.lowering import Context

@@ -10,8 +10,15 @@ import numpy as np
 from fxflow.core.arrays import Array, Aval, dtypes, put_host, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph
-from fxflow.core.ir.primitive import Primitive, Zero, register
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Dual,
+    Flags,
+    Primitive,
+    Values,
+    Zero,
+    register,
+)
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.convolution_dims import dilated

@@ -18,8 +18,15 @@ from fxflow.core.interpreters.linearize import linearize_flat
 from fxflow.core.interpreters.transpose import backward
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
-from fxflow.core.ir.primitive import Primitive, Zero, register
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Dual,
+    Flags,
+    Primitive,
+    Values,
+    Zero,
+    register,
+)
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax.comparison import eq, gt, lt
 from fxflow.lax.convolution_dims import dilated

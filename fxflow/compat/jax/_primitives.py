@@ -15,8 +15,7 @@ from fxflow.core.arrays import Aval, typeof
 from fxflow.core.ir import primitive as primitives
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.higher_order import move_axis
-from fxflow.core.ir.primitive import Zero
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, Zero
 
 # -- the tables that clients write to --------------------------------------------------
 

@@ -24,7 +24,7 @@ from fxflow.core.ir.higher_order import (
     run_host,
     spread,
 )
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import Batched, Dual, Flags, Values
 from fxflow.core.spmd.memories import Rewritten
 
 

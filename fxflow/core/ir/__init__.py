@@ -4,10 +4,8 @@ To be read in this order:
 
 - `trace`: what an interpreter is, and which is current;
 - `graph`: variables, nodes, graphs, as plain data that prints;
-- `primitive`: an operation with all its rules;
-- `rules`: rules that few operations have;
+- `primitive`: an operation with all its rules, and the answers of most to some;
 - `staging`: the interpreter that records a graph;
-- `effects`: what running an operation does besides its results;
 - `arith`: the few operations that the interpreters themselves need;
 - `higher_order`: operations whose parameters hold graphs.
 """

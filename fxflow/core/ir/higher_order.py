@@ -15,8 +15,14 @@ from typing import Any, ClassVar, TypeVar
 from fxflow.core.arrays import Aval, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph, Node, Var, interpret, subgraphs
-from fxflow.core.ir.primitive import MultipleResults, Zero, table
-from fxflow.core.ir.rules import Batched, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Flags,
+    MultipleResults,
+    Values,
+    Zero,
+    table,
+)
 from fxflow.core.ir.staging import trace_flat
 
 T = TypeVar("T")

@@ -18,13 +18,22 @@ Conventions of the rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from fxflow.core.arrays import Array, Aval
-from fxflow.core.ir.rules import Batched, Dual, Flags, GraphRules, HostRules, Values
+from fxflow.core.arrays import Array, Aval, Axes, dtypes
+from fxflow.core.arrays.aval import NOWHERE
 from fxflow.core.ir.trace import state
-from fxflow.core.spmd.rules import AxisRules, MemoryRules
 from fxflow.errors import NotDifferentiableError
+
+if TYPE_CHECKING:
+    from fxflow.core.ir.graph import Node
+
+# In the signatures of rules.
+Values = Sequence[Any]  # arrays, tracers, NumPy scalars; tangents may be `Zero`s
+Flags = Sequence[bool]  # one for each value
+Dual = tuple[Any, Any]  # results and their tangents: lists if `multi`
+Batched = tuple[Any, Any]  # results and whether they are mapped: lists if `multi`
 
 
 class Zero:
@@ -51,10 +60,195 @@ class Zero:
         return f"Zero({self.aval})"
 
 
+# -- rules that only some operations have, with the answers of all others --------------
+
+
+# What an operation may do besides computing its results. An effect keeps its node from
+# dead-code elimination. Ordered effects keep the order of the program: in a compiled
+# program each takes a token from the one before and hands one on, through calls, loops
+# and branches.
+IO = "io"
+ORDERED = "ordered io"
+DEBUG = "debug"
+
+
+class HostRules:
+    """How NumPy runs the operation when it is eager; see `core/runtime/eager.py`.
+
+    Attributes:
+      is_view: whether its NumPy evaluation only makes a view (so size does not matter).
+      host_kinds: of which dtypes `evaluate` gives what XLA gives, special values
+        included, and may replace it when eager: letters of `dtypes.host_kind`.
+      host_bytes: bytes in and out above which XLA runs it when eager, if less than
+        usual.
+      inlines: whether it only runs the graph in its parameter `graph`, so that
+        NumPy may run it where it may run that graph.
+    """
+
+    is_view: ClassVar[bool] = False
+    host_kinds: ClassVar[frozenset[str]] = frozenset("biuf")
+    host_bytes: ClassVar[int | None] = None
+    inlines: ClassVar[bool] = False
+
+    if TYPE_CHECKING:
+
+        def evaluate(self, *values: Any, **params: Any) -> Any:
+            """See `Primitive.evaluate`."""
+
+    def runs_on_host(self, node: Node) -> bool:
+        """Returns whether `evaluate` may run it when eager, whatever its size."""
+        known = self.host_kinds
+        return bool(known) and all(
+            dtypes.host_kind(atom.aval.dtype) in known
+            for atom in (*node.inputs, *node.outputs)
+        )
+
+    def host_function(self, **params: Any) -> Callable[..., Any]:
+        """Returns the cheapest callable that computes `evaluate` with these params."""
+        if not params:
+            return self.evaluate
+        evaluate = self.evaluate
+
+        def call(*values: Any) -> Any:
+            return evaluate(*values, **params)
+
+        return call
+
+    def plan(
+        self, arg_types: Sequence[Any], params: dict[str, Any]
+    ) -> Callable[..., Any] | None:
+        """Returns a custom eager implementation, or None for the default one.
+
+        Args:
+          arg_types: of the arguments.
+          params: as bound.
+
+        Returns:
+          A function of concrete arrays that gives what `bind` gives.
+        """
+        return None
+
+
+class GraphRules:
+    """What passes over graphs ask: effects, pruning, printing, cost."""
+
+    if TYPE_CHECKING:
+
+        def out_avals(
+            self, avals: Sequence[Aval], params: dict[str, Any]
+        ) -> list[Aval]:
+            """See `Primitive.out_avals`."""
+
+    def effects(self, **params: Any) -> frozenset[Any]:
+        """Returns its side effects."""
+        return frozenset()
+
+    def dce(self, node: Node, wanted: Sequence[bool]) -> Node:
+        """Returns a node that does not compute dead results.
+
+        It may have fewer outputs (all wanted ones) and fewer inputs; a primitive that
+        cannot save anything returns `node`.
+        """
+        return node
+
+    def forwarded(self, **params: Any) -> list[int | None]:
+        """Returns for each result the index of the operand it forwards, or None.
+
+        Empty: no operand is forwarded.
+        """
+        return []
+
+    def show(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Returns the parameters as they are to be printed."""
+        return params
+
+    def cost(self, *avals: Aval, **params: Any) -> dict[str, float]:
+        """Returns an estimate: `flops` and `bytes`."""
+        outs = self.out_avals(avals, params)
+        moved = sum(a.nbytes for a in (*avals, *outs))
+        return {"flops": float(sum(a.size for a in outs)), "bytes": float(moved)}
+
+
+class AxisRules:
+    """Named axes (of `vmap`, `pmap`, meshes), and along which of them results differ.
+
+    Attributes:
+      axis_params: names of parameters that hold named axes.
+      types_inside: whether `abstract` takes the results' types from a graph, `vma`
+        included.
+    """
+
+    axis_params: ClassVar[tuple[str, ...]] = ()
+    types_inside: ClassVar[bool] = False
+
+    def uses_axis(self, axis_name: Any, params: dict[str, Any]) -> bool:
+        """Returns whether the operation names the axis."""
+        for param in self.axis_params:
+            names = params[param]
+            if names == axis_name or (isinstance(names, tuple) and axis_name in names):
+                return True
+        return False
+
+    def batch_named(
+        self,
+        axis_name: Any,
+        size: int,
+        args: Sequence[Any],
+        mapped: Sequence[bool],
+        **params: Any,
+    ) -> tuple[Any, Any]:
+        """Like `batch`, when `axis_name` is one that the operation itself names."""
+        raise NotImplementedError
+
+    def vma(self, given: Sequence[Axes], params: dict[str, Any]) -> Axes:
+        """Returns the tracked axes along which the results may vary.
+
+        See `core/spmd/varying`.
+
+        Args:
+          given: those of the operands' types.
+          params: as bound.
+        """
+        return NOWHERE.union(*given)
+
+    def mesh(self, params: dict[str, Any]) -> Any:
+        """Returns the mesh that the operation itself names, or None."""
+        return None
+
+    def inside(self, params: dict[str, Any]) -> AbstractContextManager[Any]:
+        """Returns the scope in which the graphs of its parameters stand."""
+        return nullcontext()
+
+
+class MemoryRules:
+    """Memories other than the device's own; see `core/spmd/memories.py`."""
+
+    def names_memory(self, params: dict[str, Any]) -> bool:
+        """Returns whether the operation itself puts values in another memory."""
+        return False
+
+    def memories(self, node: Node, kinds: Sequence[Any], layout: Any) -> Any:
+        """Returns where operands must be and results are (see `core/spmd/memories`).
+
+        Args:
+          node: the operation.
+          kinds: where its operands are.
+          layout: rewrites the graphs of its parameters.
+
+        Returns:
+          A `Rewritten`; None for an operation that computes: all in the device's own.
+        """
+        return None
+
+
+# -- every operation -------------------------------------------------------------------
+
+
 class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
     """Base of all operations, with the rules that each has.
 
-    The bases have rules that few operations answer in their own way.
+    The bases have rules that few operations answer in their own way; what concerns
+    several devices (`AxisRules`, `MemoryRules`) a reader of one-device code may skip.
 
     Attributes:
       name: as printed in graphs.

@@ -16,12 +16,13 @@ import numpy as np
 
 from fxflow.core.arrays import Aval, dtypes
 from fxflow.core.caches import clear_caches
-from fxflow.core.ir.effects import ORDERED, TOKEN
 from fxflow.core.ir.graph import Graph, Literal, Var
-from fxflow.core.ir.primitive import Primitive
+from fxflow.core.ir.primitive import ORDERED, Primitive
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.spmd import partition
 from fxflow.errors import ArgumentError
+
+TOKEN = "!stablehlo.token"
 
 
 class Module:

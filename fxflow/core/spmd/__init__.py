@@ -2,7 +2,6 @@
 
 To be read in this order:
 
-- `rules`: what operations say of axes, devices and memories;
 - `partition`: on which devices a program runs, and how its arguments are divided;
 - `varying`: along which axes of a mesh values differ, which derivatives go by;
 - `memories`: values in other memories than the devices' own;

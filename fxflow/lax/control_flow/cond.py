@@ -25,7 +25,6 @@ from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.interpreters.linearize import LinearGraphs, linearize_graph
 from fxflow.core.interpreters.transpose import transpose_graph
 from fxflow.core.ir import arith
-from fxflow.core.ir.effects import TOKEN
 from fxflow.core.ir.graph import Graph, Node, Var, forwarded, prune, used_inputs
 from fxflow.core.ir.higher_order import (
     HigherOrder,
@@ -37,11 +36,10 @@ from fxflow.core.ir.higher_order import (
     spread,
     with_consts,
 )
-from fxflow.core.ir.primitive import register, table
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, register, table
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import Body, trace_body
-from fxflow.core.runtime.lowering import Context
+from fxflow.core.runtime.lowering import TOKEN, Context
 from fxflow.core.source import located, name_of, telling
 from fxflow.core.spmd.memories import FREE, Rewritten
 from fxflow.core.spmd.varying import cast

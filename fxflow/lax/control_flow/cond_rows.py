@@ -30,8 +30,7 @@ from fxflow.core.ir.higher_order import (
     rewired,
     run_host,
 )
-from fxflow.core.ir.primitive import register, table
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, register, table
 from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EvalTrace

@@ -33,8 +33,7 @@ from fxflow.core.ir.higher_order import (
     run_host,
     split_at,
 )
-from fxflow.core.ir.primitive import register
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, register
 from fxflow.core.runtime.bodies import Body, trace_body
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.source import located, name_of, telling

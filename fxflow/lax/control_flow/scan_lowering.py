@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Aval
-from fxflow.core.ir.effects import TOKEN
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.higher_order import split_at
-from fxflow.core.runtime.lowering import Context
+from fxflow.core.runtime.lowering import TOKEN, Context
 
 
 class ScanLowering:

@@ -35,8 +35,7 @@ from fxflow.core.ir.higher_order import (
     split_at,
     spread,
 )
-from fxflow.core.ir.primitive import register, table
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, register, table
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.bodies import trace_body

@@ -15,8 +15,16 @@ import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
 from fxflow.core.ir import arith
-from fxflow.core.ir.primitive import Primitive, Zero, register, table
-from fxflow.core.ir.rules import Batched, Dual, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Dual,
+    Flags,
+    Primitive,
+    Values,
+    Zero,
+    register,
+    table,
+)
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_shape

@@ -15,8 +15,7 @@ from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
-from fxflow.core.ir.primitive import Zero, register
-from fxflow.core.ir.rules import Dual, Values
+from fxflow.core.ir.primitive import Dual, Values, Zero, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax import _extrema_host
 from fxflow.lax.bitwise import bitwise_not

@@ -10,8 +10,7 @@ import numpy as np
 from fxflow.core.arrays import Array, Aval, Shape, as_array, host_of, put_host, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.graph import Graph
-from fxflow.core.ir.primitive import Primitive, register
-from fxflow.core.ir.rules import Batched, Flags, Values
+from fxflow.core.ir.primitive import Batched, Flags, Primitive, Values, register
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import under
 from fxflow.core.runtime.eager import interpreter

@@ -14,8 +14,7 @@ import numpy as np
 from fxflow.core.arrays import Aval, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
-from fxflow.core.ir.primitive import Primitive
-from fxflow.core.ir.rules import Batched, Flags, Values
+from fxflow.core.ir.primitive import Batched, Flags, Primitive, Values
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.families import ANY, Kinds, require_kind

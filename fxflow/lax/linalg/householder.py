@@ -12,8 +12,14 @@ import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.interpreters.batching import materialize
-from fxflow.core.ir.primitive import MultipleResults, Primitive, register
-from fxflow.core.ir.rules import Batched, Flags, Values
+from fxflow.core.ir.primitive import (
+    Batched,
+    Flags,
+    MultipleResults,
+    Primitive,
+    Values,
+    register,
+)
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axis_order import transpose

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes
-from fxflow.core.ir.primitive import MultipleResults, register
-from fxflow.core.ir.rules import Batched, Flags, Values
+from fxflow.core.ir.primitive import Batched, Flags, MultipleResults, Values, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax.linalg.library import (
     call,

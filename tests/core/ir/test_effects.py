@@ -7,7 +7,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import io_callback, jit, lax
-from fxflow.core.ir.effects import IO, ORDERED
+from fxflow.core.ir.primitive import IO, ORDERED
 
 log: list[float] = []
 

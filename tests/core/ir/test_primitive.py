@@ -9,7 +9,7 @@ import pytest
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import lax
+from fxflow import lax, make_graph
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.ir.primitive import Primitive, Zero, register, table
 from fxflow.errors import NotDifferentiableError
@@ -121,3 +121,58 @@ def test_defaults_say_what_is_missing():
     ):
         with pytest.raises(NotImplementedError):
             call()
+
+
+F32 = Aval((4,), np.dtype(np.float32))
+
+
+def test_cost_counts_elements_and_bytes():
+    assert table["add"].cost(F32, F32) == {"flops": 4.0, "bytes": 48.0}
+
+
+def test_host_functions_hold_their_parameters():
+    class Scaled(Primitive):
+        def evaluate(self, x, factor=1):
+            return x * factor
+
+    assert Scaled().host_function()(2) == 2
+    assert Scaled().host_function(factor=3)(2) == 6
+
+
+def test_numpy_runs_what_it_computes_alike():
+    graph = make_graph(lambda x: fnp.sin(x) + 1)
+    (sin, *_) = graph(np.float32(1.0)).nodes
+    assert sin.primitive.runs_on_host(sin)
+    (sin, *_) = graph(np.complex64(1.0)).nodes
+    assert not sin.primitive.runs_on_host(sin)
+
+
+def test_nothing_is_pruned_hidden_or_passed_on():
+    base = Primitive()
+    assert base.effects() == frozenset()
+    assert base.plan([], {}) is None
+    assert base.show({"a": 1}) == {"a": 1}
+    assert base.dce("node", [True]) == "node"
+    assert base.forwarded() == []
+
+
+def test_named_axes_are_those_of_the_parameters():
+    assert not table["sin"].uses_axis("i", {})
+    assert table["psum"].uses_axis("i", {"axes": ("i", "j")})
+    assert not table["psum"].uses_axis("k", {"axes": ("i", "j")})
+
+
+def test_no_mesh_and_no_memory():
+    base = Primitive()
+    assert base.mesh({}) is None
+    assert not base.names_memory({})
+    assert base.memories(None, [], None) is None
+    with base.inside({}) as nothing:
+        assert nothing is None
+    with pytest.raises(NotImplementedError):
+        base.batch_named("i", 1, [], [])
+
+
+def test_results_differ_where_operands_do():
+    given = [frozenset("i"), frozenset("j")]
+    assert Primitive().vma(given, {}) == {"i", "j"}
