@@ -2,7 +2,7 @@
 
 To be read in this order; each package lists its files in theirs.
 
-- `errors`, `source`, `once`: what every module may raise, where the user's line is;
+- `source`, `caches`: where the user's line is; what is remembered, and for how long;
 - `tree`: nested containers of arrays;
 - `arrays`: what values are: dtypes, array types, arrays;
 - `ir`: the language: graphs, primitives, interpreters, recording;

@@ -6,10 +6,18 @@ are, so three things empty it:
 - a change of an option (but where the options are part of the keys);
 - `fxflow.devices.clear_backends`, after which there are other devices;
 - `fxflow.clear_caches`, which empties all there are.
+
+What several threads ask for at once, one makes (`Cache.once`), and the others wait.
+They must not wait for ever: the one may itself wait for them, since what it runs is the
+user's (a traced function may start threads and join them, or take a lock that a waiting
+one holds). So they wait as long as it moves; one that has not moved for a while may be
+stuck, and then the work is done again, which is never wrong.
 """
 
 from __future__ import annotations
 
+import sys
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -21,6 +29,42 @@ V = TypeVar("V")
 
 #: Entries that a cache holds at most, if it does not say.
 LIMIT = 8192
+
+
+# Seconds after which a thread that stands where it stood is taken to be stuck.
+PATIENCE = 1.0
+
+
+class Turn:
+    """A thread at work."""
+
+    __slots__ = ("done", "thread")
+
+    done: threading.Event
+    thread: int
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.thread = threading.get_ident()
+
+    def ended(self, patient: bool) -> bool:
+        """Waits; returns whether the work has ended.
+
+        Args:
+          patient: whether to wait for a thread that does not move, too.
+        """
+        # The work has led back to itself: waiting would never end.
+        if self.thread == threading.get_ident():
+            return False
+        before = None
+        while not self.done.wait(PATIENCE):
+            # No frame: the thread has ended. The same one as before: it is stuck.
+            frame = sys._current_frames().get(self.thread)
+            position = None if frame is None else (id(frame), frame.f_lasti)
+            if frame is None or (position == before and not patient):
+                return False
+            before = position
+        return True
 
 
 class Cache(dict[K, V]):
@@ -35,7 +79,7 @@ class Cache(dict[K, V]):
         of them leaves the entries valid.
     """
 
-    __slots__ = ("__weakref__", "by_options", "limit", "name")
+    __slots__ = ("__weakref__", "_turns", "by_options", "limit", "name")
 
     by_options: bool
     limit: int
@@ -45,6 +89,7 @@ class Cache(dict[K, V]):
         self, name: str, limit: int = LIMIT, *, by_options: bool = False
     ) -> None:
         self.name, self.limit, self.by_options = name, limit, by_options
+        self._turns: dict[K, Turn] = {}
         # By id, since a dict has no hash; weak, since most caches belong to a function
         # of the user's and go with it.
         _every[id(self)] = self
@@ -59,6 +104,33 @@ class Cache(dict[K, V]):
                 self.pop(old, None)
         self[key] = value
         return value
+
+    def once(self, key: K, make: Callable[[], V], *, patient: bool = False) -> V:
+        """Returns an entry, which one thread makes for all.
+
+        Args:
+          key: of the entry.
+          make: makes it, and keeps it if others may have it.
+          patient: whether `make` runs nothing of the user's, and so can wait for
+            nobody.
+        """
+        while True:
+            found = self.get(key)
+            if found is not None:
+                return found
+            mine = Turn()
+            turn = self._turns.setdefault(key, mine)
+            if turn is mine:
+                break
+            if not turn.ended(patient):
+                return make()
+        try:
+            found = self.get(key)  # it may have been made since the first look
+            return make() if found is None else found
+        finally:
+            # In this order: a thread that wakes up must not find a turn that has ended.
+            del self._turns[key]
+            mine.done.set()
 
 
 _every: weakref.WeakValueDictionary[int, Cache[Any, Any]] = (

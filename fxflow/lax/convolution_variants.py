@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, put_host, typeof
-from fxflow.core.arrays.array_type import require_room
+from fxflow.core.arrays.aval import require_room
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import int_tuple
 from fxflow.lax.axis_order import rev, transpose

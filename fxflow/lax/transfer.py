@@ -10,7 +10,7 @@ import numpy as np
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, ShapeDtypeStruct, as_array, typeof
 from fxflow.core.arrays.array import buffer_of, from_host, host_of
-from fxflow.core.arrays.array_type import type_on
+from fxflow.core.arrays.aval import type_on
 from fxflow.core.interpreters.batching import BatchTracer
 from fxflow.core.interpreters.jvp import JVPTracer
 from fxflow.core.interpreters.linearize import LinearizeTracer

@@ -10,7 +10,7 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, as_array, dtypes, typeof
-from fxflow.core.arrays.array_type import require_room
+from fxflow.core.arrays.aval import require_room
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import constant
 from fxflow.core.ir.trace import state

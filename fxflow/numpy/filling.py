@@ -9,7 +9,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, not_an_array, typeof
 from fxflow.core.arrays.array import buffer_of, from_host, host_of
-from fxflow.core.arrays.array_type import type_on
+from fxflow.core.arrays.aval import type_on
 from fxflow.core.arrays.convert import like_type
 from fxflow.core.docs import shared
 from fxflow.core.ir.trace import Tracer, state

@@ -8,7 +8,7 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
-from fxflow.core.arrays.array_type import require_room
+from fxflow.core.arrays.aval import require_room
 from fxflow.core.ir.arith import repeated
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError, DtypeError, ShapeError

@@ -10,7 +10,7 @@ import numpy as np
 
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
-from fxflow.core.arrays.array_type import require_room
+from fxflow.core.arrays.aval import require_room
 from fxflow.core.arrays.promotion import result_type
 from fxflow.core.ir.arith import constant, repeated
 from fxflow.core.ir.trace import Tracer, state

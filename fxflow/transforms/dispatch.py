@@ -19,7 +19,6 @@ from fxflow.core.arrays import Array, ArrayType, as_array, buffer_of, is_arrayli
 from fxflow.core.arrays.array import require_alive
 from fxflow.core.caches import Cache, on_clear
 from fxflow.core.ir.trace import state
-from fxflow.core.once import Turn
 from fxflow.core.runtime.eager import EVAL
 from fxflow.core.runtime.execute import buffer_at
 from fxflow.core.source import interrupted, shorten
@@ -60,7 +59,6 @@ class _Caches:
         "signatures",
         "traced",
         "traces",
-        "turns",
     )
 
     def __init__(self, fast: Fast | None = None) -> None:
@@ -74,8 +72,6 @@ class _Caches:
         self.compiled: Cache[Any, Compiled] = Cache(
             "programs", MAX_TRACED, by_options=True
         )
-        # Which threads are tracing or compiling, and what.
-        self.turns: dict[Any, Turn] = {}
         #: How often it was traced, and for what the last times.
         self.traces = 0
         self.signatures: deque[Signature] = deque(maxlen=MAX_TRACED)
@@ -86,10 +82,6 @@ class _Caches:
         if runner is not None:
             self.last = (arg_types, key, runner)
         return runner
-
-    def keep_traced(self, key: Any, traced: Traced) -> None:
-        """Keeps what was traced for a signature; the oldest go when it is too much."""
-        self.traced.keep(key, traced)
 
     def keep_compiled(self, key: Any, compiled: Compiled) -> None:
         """Keeps a program; the oldest go when there are too many."""

@@ -20,7 +20,6 @@ from fxflow.core.boundary import boundary
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.labels import leaf_labels, parameter_names, signature_of
-from fxflow.core.once import once
 from fxflow.core.runtime.eager import EVAL, EvalTrace, options
 from fxflow.core.runtime.execute import check_finite
 from fxflow.core.source import name_of
@@ -163,22 +162,14 @@ class JitFunction(CachedCall[P, R]):
         return traced.out_tree.unflatten(outs)
 
     def _traced(self, bound: _Bound, avals: Sequence[Any]) -> Traced:
-        caches = self._caches
+        known = self._caches.traced
         context = (state.axes, options(), current_mesh())
         key = (bound.treedef, bound.static_key(), tuple(avals), context)
-
-        def find() -> Traced | None:
-            return caches.traced.get(key)
-
-        traced = find()
-        if traced is None:
-
-            def make() -> Traced:
-                return self._trace(bound, avals, key)
-
-            # What is traced within another trace may capture what belongs to that.
-            alone = not isinstance(state.trace, EvalTrace)
-            traced = make() if alone else once(caches.turns, key, find, make)
+        # What is traced within another trace may capture what belongs to that.
+        if isinstance(state.trace, EvalTrace):
+            traced = known.once(key, lambda: self._trace(bound, avals, key))
+        else:
+            traced = known.get(key) or self._trace(bound, avals, key)
         # Whoever is tracing this call now depends on the mesh, too.
         if traced.reads_mesh:
             note_mesh_read()
@@ -218,7 +209,7 @@ class JitFunction(CachedCall[P, R]):
         traced.reads_mesh = mesh_reads() > before
         # What captures a tracer is of no use once the trace around it has ended.
         if not any(isinstance(c, Tracer) for c in consts):
-            caches.keep_traced(key, traced)
+            caches.traced.keep(key, traced)
         return traced
 
     def _argument_shardings(self, bound: _Bound, avals: Sequence[Any]) -> list[Any]:
@@ -240,16 +231,13 @@ class JitFunction(CachedCall[P, R]):
     def _compiled(self, traced: Traced, arg_types: Sequence[ArrayType]) -> Compiled:
         # By the trace's identity: its own key was looked up before.
         key = (traced, *arg_types)
-        known = self._caches.compiled
 
         def compile() -> Compiled:
             made = Lowered(traced, arg_types).compile()
             self._caches.keep_compiled(key, made)
             return made
 
-        return once(
-            self._caches.turns, key, lambda: known.get(key), compile, patient=True
-        )
+        return self._caches.compiled.once(key, compile, patient=True)
 
     def _check(
         self, outs: Sequence[Array], traced: Traced, arrays: Sequence[Array]

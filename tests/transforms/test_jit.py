@@ -13,7 +13,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import grad, jit, lax, vmap
-from fxflow.core import once
+from fxflow.core import caches
 from fxflow.errors import DonationError, RetraceWarning
 from fxflow.transforms.stages import Lowered
 
@@ -401,7 +401,7 @@ def race(count, function):
 
 
 def test_racing_first_calls_trace_and_compile_once(monkeypatch):
-    monkeypatch.setattr(once, "PATIENCE", 60.0)
+    monkeypatch.setattr(caches, "PATIENCE", 60.0)
     compiled = []
     compile = Lowered.compile
     monkeypatch.setattr(
@@ -415,7 +415,7 @@ def test_racing_first_calls_trace_and_compile_once(monkeypatch):
 
 
 def test_a_traced_function_may_run_threads_that_call_it(monkeypatch):
-    monkeypatch.setattr(once, "PATIENCE", 0.01)
+    monkeypatch.setattr(caches, "PATIENCE", 0.01)
     first = []
 
     def fun(x):

@@ -4,8 +4,8 @@ To be read in this order:
 
 - `dtypes`: the dtypes, their names and properties; 64 bits or 32 by default;
 - `promotion`: which dtype mixed operands have;
-- `aval`: the type of an array as a program sees it: shape, dtype, weakness;
-- `array_type`: that type at a placement: what a key of a compiled program is made of;
+- `aval`: the type of an array as a program sees it: shape, dtype, weakness; that type
+  at a placement, which a key of a compiled program is made of;
 - `array`: the immutable array, in host memory or in a buffer of the runtime;
 - `convert`: from numbers and NumPy arrays to arrays, and their types.
 
@@ -14,8 +14,9 @@ What the rest of fxflow needs most can be imported from here.
 
 # fmt: off
 from fxflow.core.arrays.array import Array, buffer_of, from_host, host_of, put_host
-from fxflow.core.arrays.array_type import ArrayType, type_on
-from fxflow.core.arrays.aval import Aval, Axes, Shape, ShapeDtypeStruct
+from fxflow.core.arrays.aval import (
+    ArrayType, Aval, Axes, Shape, ShapeDtypeStruct, type_on,
+)
 from fxflow.core.arrays.convert import (
     as_array, is_arraylike, not_an_array, read_only, typeof, unwrapped,
 )

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.array_type import ArrayType, type_on
-from fxflow.core.arrays.aval import Aval, Shape
+from fxflow.core.arrays.aval import ArrayType, Aval, Shape, type_on
 from fxflow.core.source import at_fault, leave
 from fxflow.devices import DeletedBufferError, Device, buffers, dlpack
 from fxflow.devices.shardings import Sharding

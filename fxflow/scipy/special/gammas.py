@@ -7,7 +7,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Array
-from fxflow.core.arrays.array_type import require_room
+from fxflow.core.arrays.aval import require_room
 from fxflow.core.runtime.eager import library
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer

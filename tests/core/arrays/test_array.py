@@ -15,8 +15,7 @@ import fxflow.numpy as fnp
 from fxflow import Array, jit
 from fxflow.core.arrays import array as array_module
 from fxflow.core.arrays.array import buffer_of, from_host, host_of, release
-from fxflow.core.arrays.array_type import type_on
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.aval import Aval, type_on
 from fxflow.errors import ArgumentError, DeletedArrayError
 
 double = jit(lambda x: x * 2)

@@ -12,8 +12,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import ShapeDtypeStruct, io_callback, jit, lax, named_scope
 from fxflow.core.arrays.array import Array, host_of
-from fxflow.core.arrays.array_type import type_on
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.aval import Aval, type_on
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.eager import graph_plan
 from fxflow.core.runtime.execute import compile_graph

@@ -10,7 +10,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import lax
-from fxflow.core.arrays.array_type import type_on
+from fxflow.core.arrays.aval import type_on
 from fxflow.core.ir.graph import subgraphs
 from fxflow.core.spmd.memories import (
     FREE,

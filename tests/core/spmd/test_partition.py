@@ -5,8 +5,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import NamedSharding, P, lax
-from fxflow.core.arrays.array_type import type_on
-from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.aval import Aval, type_on
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.spmd import partition
 from fxflow.core.spmd.partition import argument_placement, common_placement, mesh_in
