@@ -28,7 +28,9 @@ from fxflow.transforms.custom_function import SymbolicZero
 from fxflow.transforms.custom_jvp import custom_jvp
 from fxflow.transforms.custom_vjp import CustomVJPPrimal, custom_vjp
 from fxflow.transforms.debugging import (
-    checking_leaks, debug_infs, debug_nans, disable_jit,
+    checking_leaks, debug_infs, debug_nans, disable_jit, log_compiles, transfer_guard,
+    transfer_guard_device_to_device, transfer_guard_device_to_host,
+    transfer_guard_host_to_device,
 )
 from fxflow.transforms.global_arrays import (
     make_array_from_callback, make_array_from_process_local_data,
@@ -42,7 +44,9 @@ from fxflow.transforms.jit import jit
 from fxflow.transforms.jvp import jvp
 from fxflow.transforms.pmap import pmap
 from fxflow.transforms.shard_map import shard_map
-from fxflow.transforms.transfer import block_until_ready, device_get, device_put
+from fxflow.transforms.transfer import (
+    block_until_ready, device_get, device_put, live_arrays,
+)
 from fxflow.transforms.vjp import linear_transpose, linearize, vjp
 from fxflow.transforms.vmap import vmap
 
@@ -82,11 +86,13 @@ __all__ = [
     # looking at functions
     "eval_shape", "make_graph", "named_call", "named_scope",
         "ensure_compile_time_eval", "checking_leaks", "debug_infs", "debug_nans",
+        "log_compiles", "transfer_guard", "transfer_guard_device_to_device",
+        "transfer_guard_device_to_host", "transfer_guard_host_to_device",
         "clear_caches",
     "pure_callback", "io_callback", "effects_barrier",
     # arrays and devices
     "Array", "ShapeDtypeStruct", "typeof", "float0", "block_until_ready",
-        "device_get", "device_put", "make_array_from_callback",
+        "device_get", "device_put", "live_arrays", "make_array_from_callback",
         "make_array_from_process_local_data", "make_array_from_single_device_arrays",
     "Device", "default_backend", "default_device", "device_count",
         "local_device_count", "local_devices", "process_count", "process_index",

@@ -111,6 +111,9 @@ def _optional(parse: Callable[[object], T]) -> Callable[[object], T | None]:
     return parse_optional
 
 
+_LEVEL = _one_of("allow", "log", "disallow", "log_explicit", "disallow_explicit")
+
+
 # -- the machinery ---------------------------------------------------------------------
 
 
@@ -255,6 +258,28 @@ class Config(threading.local):
     )
     explain_retraces = Option(
         False, _boolean, "Say why a function is traced again: what changed, from, to."
+    )
+    log_compiles = Option(
+        False,
+        _boolean,
+        "Log, as warnings of the logger `fxflow`, each trace, lowering and compilation "
+        "and how long it took.",
+    )
+    transfer_guard = Option(
+        "allow",
+        _LEVEL,
+        "What becomes of copies between host and devices: allow, log, disallow (but "
+        "those asked for by device_put and device_get), log_explicit or "
+        "disallow_explicit (all).",
+    )
+    transfer_guard_host_to_device = Option[str | None](
+        None, _optional(_LEVEL), "The same of copies to devices; None: transfer_guard."
+    )
+    transfer_guard_device_to_host = Option[str | None](
+        None, _optional(_LEVEL), "The same of copies to the host."
+    )
+    transfer_guard_device_to_device = Option[str | None](
+        None, _optional(_LEVEL), "The same of copies between devices."
     )
     full_tracebacks = Option(
         False, _boolean, "Show fxflow's own frames in tracebacks of errors."

@@ -28,7 +28,6 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "jacobian": "jacrev",
         "linear_util": "jvp, vjp and linearize",
         "local_devices_count": "local_device_count",
-        "log_compiles": "config.explain_retraces",
         "make_jaxpr": "make_graph",
         "pjit": "jit",
         "remat": "checkpoint",

@@ -20,8 +20,10 @@ class FxflowError(Exception):
 # -- what the user asked for -----------------------------------------------------------
 
 
-class ShapeError(FxflowError, TypeError):
+class ShapeError(FxflowError, TypeError, ValueError):
     """Shapes, ranks or axes do not fit an operation.
+
+    NumPy raises ValueError for most of these, JAX now one, now the other.
 
     Explained in `docs/guides/errors.md#shapeerror`.
     """
@@ -193,6 +195,13 @@ class PlacementError(FxflowError, ValueError):
     """A mesh or a sharding that does not fit: its devices, its axes or the array.
 
     Explained in `docs/guides/errors.md#placementerror`.
+    """
+
+
+class TransferError(FxflowError, RuntimeError):
+    """`config.transfer_guard` found a copy between host and device that it forbids.
+
+    Explained in `docs/guides/errors.md#transfererror`.
     """
 
 

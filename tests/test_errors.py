@@ -38,6 +38,7 @@ STANDARD = {
     "OutOfRangeError": IndexError,
     "PlacementError": ValueError,
     "RetraceWarning": UserWarning,
+    "TransferError": RuntimeError,
     "ShapeError": TypeError,
     "TracerArrayConversionError": TypeError,
     "TracerBoolConversionError": TypeError,

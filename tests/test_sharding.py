@@ -11,4 +11,4 @@ def test_the_same_objects():
         dir(sharding)
     )
     mesh = sharding.make_mesh((2,), ("x",), axis_types=(sharding.AxisType.Auto,))
-    assert mesh.axis_types == ("auto",)
+    assert mesh.axis_types == (sharding.AxisType.Auto,)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +27,7 @@ from fxflow.devices._jaxlib import (
     HloSharding,
     LoadedExecutable,
     RuntimeFailure,
+    raw,
 )
 from fxflow.devices._jaxlib import (
     Executable as CompiledOnly,
@@ -57,6 +60,18 @@ def on_shared_program(listener: Callable[[str, str, list[int]], None]) -> None:
         if the program is, and the numbers of the processes.
     """
     _shared.append(listener)
+
+
+def log_step(done: str, name: str, start: float) -> None:
+    """Logs a step towards a program, for `config.log_compiles`.
+
+    Args:
+      done: what was done.
+      name: of the program.
+      start: of the step, as `time.perf_counter` says it.
+    """
+    seconds = time.perf_counter() - start
+    logging.getLogger("fxflow").warning("%s %s in %.4f s", done, name, seconds)
 
 
 def _announce(name: str, module_text: str | bytes, devices: Sequence[Device]) -> None:
@@ -318,10 +333,14 @@ def compile(
         free_results=free_results,
     )
     _announce(name, module_text, devices)
+    start = time.perf_counter()
     try:
         program, from_cache = _program(module_text, devices, settings, callbacks)
     except (RuntimeFailure, ValueError) as error:
         raise _compile_error(error, module_text, name) from None
+    if config.log_compiles:
+        done = "read from the cache" if from_cache else "compiled"
+        log_step(done, name, start)
     return Executable(program, name, devices, from_cache)
 
 
@@ -334,10 +353,8 @@ def _program(
     """Returns the program and whether it came from the disk."""
     client: Any = devices[0].client
     if isinstance(client, CompileOnlyClient):
-        # This client takes modules of the bindings only. They cost an import that a
-        # process which runs its programs need not pay.
-        mlir = importlib.import_module("fxflow.devices.mlir")
-        module = mlir.parse(module_text)
+        # This client takes modules of the bindings only.
+        module = mlir_module(module_text)
         compiled = process.shielded(
             client.compile, module, DeviceList(devices), settings
         )
@@ -379,6 +396,21 @@ def _program(
         # millisecond.
         program = _load(payload, devices, settings, callbacks)
     return program, False
+
+
+def mlir_module(module_text: str | bytes) -> Any:
+    """Returns a module of the MLIR bindings.
+
+    They cost an import that a process which runs its programs need not pay.
+    """
+    return importlib.import_module("fxflow.devices.mlir").parse(module_text)
+
+
+def hlo_computation(module_text: str | bytes) -> Any:
+    """Returns a module as XLA takes it in, before any pass: an `XlaComputation`."""
+    return raw.mlir.mlir_module_to_xla_computation(
+        module_text, use_tuple_args=False, return_tuple=False
+    )
 
 
 def _load(

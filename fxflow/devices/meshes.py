@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 import operator
 import threading
@@ -19,16 +20,19 @@ from fxflow.errors import PlacementError
 AxisName = Any
 
 
-class AxisType:
+class AxisType(enum.Enum):
     """How an axis of a mesh takes part in partitioning.
 
     `Auto`: the compiler decides, led by constraints; so are all axes. `Manual`: inside
     `shard_map`. `Explicit`: shardings in types, which are not offered.
     """
 
-    Auto = "auto"
-    Manual = "manual"
-    Explicit = "explicit"
+    Auto = enum.auto()
+    Explicit = enum.auto()
+    Manual = enum.auto()
+
+    def __repr__(self) -> str:
+        return self.name
 
 
 class PartitionSpec(tuple[Any, ...]):
@@ -264,7 +268,7 @@ class Mesh(AbstractMesh):
         return self._flat
 
     @property
-    def axis_types(self) -> tuple[str, ...]:
+    def axis_types(self) -> tuple[AxisType, ...]:
         """`AxisType.Auto` for each axis."""
         return (AxisType.Auto,) * len(self.axis_names)
 

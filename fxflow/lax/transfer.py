@@ -29,7 +29,7 @@ from fxflow.core.spmd.memories import (
     Rewritten,
 )
 from fxflow.core.spmd.partition import mesh_of, spec_text
-from fxflow.devices import Device, buffers
+from fxflow.devices import Device, buffers, transfers
 from fxflow.devices.meshes import PartitionSpec, get_mesh
 from fxflow.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from fxflow.errors import ArgumentError, PlacementError
@@ -53,6 +53,8 @@ def put_array(array: Array, placement: Any, committed: bool = True) -> Array:
             return Array(array._buffer, array_type)
         return from_host(host_of(array), array_type)
     if placement.is_host and array._type.placement.is_host:
+        if transfers.on:
+            transfers.guard(transfers.BETWEEN, array.aval, placement)
         if not hasattr(array, "_buffer"):
             return from_host(host_of(array), array_type)
         return Array(

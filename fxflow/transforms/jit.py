@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
@@ -23,6 +24,7 @@ from fxflow.core.labels import leaf_labels, parameter_names, signature_of
 from fxflow.core.runtime.eager import EVAL, EvalTrace, options
 from fxflow.core.runtime.execute import check_finite
 from fxflow.core.source import name_of
+from fxflow.devices.compile import log_step
 from fxflow.devices.meshes import current_mesh, mesh_reads, note_mesh_read
 from fxflow.errors import ArgumentError, NonFiniteError, NonHashableStaticError
 from fxflow.lax.calls import JitCall
@@ -186,7 +188,11 @@ class JitFunction(CachedCall[P, R]):
         caches.signatures.append(signature)
         before = mesh_reads()
         flat = FlatFunction(bound.partial(), bound.treedef, self._name, keywords=True)
+        start = time.perf_counter()
         graph, consts = trace_flat(flat, avals, name=self._name, labels=labels)
+        if config.log_compiles:
+            given = ", ".join(map(str, avals))
+            log_step("traced", f"{self._name}({given})", start)
         traced = Traced(
             graph,
             consts,

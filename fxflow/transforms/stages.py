@@ -24,7 +24,7 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.execute import LoweredProgram, Program
 from fxflow.core.spmd.partition import mesh_among
 from fxflow.devices import buffers
-from fxflow.devices.compile import OptionValue
+from fxflow.devices.compile import OptionValue, hlo_computation, mlir_module
 from fxflow.errors import ArgumentError, DonationError
 
 # XLA's options by name.
@@ -314,6 +314,25 @@ class Lowered:
                 ".compile().as_text()"
             )
         return self.program.text
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """Returns the program as an object of the compiler's bindings.
+
+        Args:
+          dialect: `stablehlo` (None is the same): a module of the MLIR bindings, with
+            `operation` and `body`, which prints as text; `hlo`: the same before XLA's
+            passes, with `as_hlo_text()`.
+
+        Raises:
+          ArgumentError: another dialect is asked for.
+        """
+        if dialect in (None, "stablehlo"):
+            return mlir_module(self.program.text)
+        if dialect == "hlo":
+            return hlo_computation(self.program.text)
+        raise ArgumentError(
+            f"compiler_ir: dialect is 'stablehlo' or 'hlo', got {dialect!r}"
+        )
 
     def cost_analysis(self) -> dict[str, float]:
         """Returns an estimate of the work before compiling: `flops` and `bytes`."""

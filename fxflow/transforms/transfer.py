@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -11,7 +12,7 @@ from fxflow.core.arrays import Array, as_array, dtypes, is_arraylike, not_an_arr
 from fxflow.core.arrays.convert import ArrayOrNumber
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.spmd.memories import Going
-from fxflow.devices import buffers
+from fxflow.devices import buffers, clients, transfers
 from fxflow.devices.memory_kinds import HOST, Space, kind_of
 from fxflow.devices.shardings import Sharding
 from fxflow.lax.transfer import DevicePut, as_sharding, copied, is_sharding_leaf
@@ -78,6 +79,12 @@ def device_put(
       >>> float(device_put(1.0, fxflow.devices()[0]))
       1.0
     """
+    if transfers.on:
+        return transfers.explicitly(_device_put, x, device, src, donate, may_alias)
+    return _device_put(x, device, src, donate, may_alias)
+
+
+def _device_put(x: Any, device: Any, src: Any, donate: Any, may_alias: Any) -> Any:
     leaves, treedef = tree.flatten(x)
     shardings = tree.broadcast_prefix(
         device, x, is_leaf=is_sharding_leaf, name="device_put"
@@ -169,7 +176,7 @@ def device_get(x: Any) -> Any:
     def fetched(leaf: Any) -> Any:
         if not isinstance(leaf, Array) or dtypes.is_key(leaf.dtype):
             return leaf
-        return leaf.__array__()
+        return transfers.explicitly(leaf.__array__)
 
     return tree.map(fetched, x)
 
@@ -196,3 +203,31 @@ def block_until_ready(x: T) -> T:
                 leaf.block_until_ready()
     buffers.block_until_ready(pending)
     return x
+
+
+def live_arrays(platform: str | None = None) -> list[Array]:
+    """Returns the arrays whose memory is not freed yet, to find out what holds it.
+
+    Those that fxflow keeps itself, such as constants of compiled functions, are among
+    them. Python's garbage collector is asked, so it takes as long as there are objects.
+
+    Args:
+      platform: on which devices: `"cpu"`, `"gpu"`, …; None is the default platform.
+
+    Returns:
+      A list, in no particular order.
+
+    Raises:
+      BackendError: there is no such platform.
+
+    Example:
+      >>> x = fnp.ones(3)
+      >>> any(x is array for array in live_arrays())
+      True
+    """
+    name = clients.devices(platform)[0].platform
+    return [
+        found
+        for found in gc.get_objects()
+        if type(found) is Array and not found.is_deleted() and found.platform() == name
+    ]

@@ -47,6 +47,17 @@ TOP = [
     f("debug_nans", True),
     f("debug_infs", True),
     f("disable_jit", True),
+    f("log_compiles", True),
+    f("live_arrays", "cpu"),
+    *(
+        f(f"transfer_guard{direction}", "allow")
+        for direction in (
+            "",
+            "_host_to_device",
+            "_device_to_host",
+            "_device_to_device",
+        )
+    ),
     f("default_device", DEVICE),
     f("device_count", "cpu"),
     f("device_get", X),

@@ -1,5 +1,6 @@
 """disable_jit, debug_nans, debug_infs, leak checks."""
 
+import numpy as np
 import pytest
 
 import fxflow
@@ -64,3 +65,59 @@ def test_infinities_within_a_library_function_are_its_own():
             special.ndtri(fnp.zeros(1))
         with pytest.raises(FloatingPointError, match=r"log at .*test_debugging\.py"):
             fnp.log(0.0)
+
+
+def test_compiles_are_logged(caplog):
+    def once(x):
+        return x * 41.5
+
+    with fxflow.log_compiles():
+        jit(once)(fnp.ones(3))
+    said = [record.message.split(" ", 1) for record in caplog.records]
+    assert [what for what, _ in said[:2]] == ["traced", "lowered"]
+    assert said[0][1].startswith("once(f32[3]) in ")
+    assert said[2][0] in ("compiled", "read")
+    caplog.clear()
+    jit(lambda x: x * 42.5)(fnp.ones(3))
+    assert not caplog.records
+
+
+def test_transfers_are_guarded(caplog):
+    x, host = fnp.ones(3), np.ones(3, "f4")
+    implicit = {
+        "operation": lambda: x + host,
+        "jit": lambda: jit(fnp.sin)(host),
+    }
+    with fxflow.transfer_guard("disallow"):
+        for call in implicit.values():
+            with pytest.raises(fxflow.errors.TransferError, match="device_put"):
+                call()
+        there = fxflow.device_put(host, fxflow.devices()[1])
+        assert fxflow.device_get(there).tolist() == [1, 1, 1]
+        assert (x * 2.0).shape == (3,)
+        with fxflow.transfer_guard("allow"):
+            assert implicit["jit"]().shape == (3,)
+    with fxflow.transfer_guard("disallow_explicit"):
+        for call in (
+            lambda: fxflow.device_put(host),
+            lambda: fxflow.device_put(x, fxflow.devices()[1]),
+        ):
+            with pytest.raises(fxflow.errors.TransferError, match="disallow_explicit"):
+                call()
+    with fxflow.transfer_guard_device_to_device("disallow"):
+        assert implicit["operation"]().shape == (3,)
+        with pytest.raises(fxflow.errors.TransferError, match="device-to-device"):
+            jit(fnp.add)(x, there)
+    with fxflow.transfer_guard("log"):
+        implicit["operation"]()
+    assert [
+        "host-to-device transfer of f32[3]" in r.message for r in caplog.records
+    ] == [True]
+    with pytest.raises(ValueError, match="expected one of 'allow'"):
+        fxflow.transfer_guard("forbid")
+    fxflow.config.transfer_guard = "disallow"
+    try:
+        with pytest.raises(fxflow.errors.TransferError):
+            implicit["operation"]()
+    finally:
+        fxflow.config.transfer_guard = "allow"

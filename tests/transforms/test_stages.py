@@ -112,3 +112,15 @@ def test_what_each_stage_knows_of_the_arguments():
         assert stage.donate_argnums == (0,)
         assert list(map(str, stage.in_avals)) == ["f32[3]", "i32[]~"]
     assert list(map(str, traced.out_avals)) == ["f32[3]", "i32[]~"]
+
+
+def test_compiler_ir():
+    lowered = jit(fun).lower(fnp.ones((2, 3)), fnp.ones((3, 4)))
+    module = lowered.compiler_ir()
+    assert "stablehlo.dot_general" in str(module)
+    assert module.operation.name == "builtin.module"
+    assert len(list(module.body)) == 1
+    assert str(lowered.compiler_ir("stablehlo")) == str(module)
+    assert "dot(" in lowered.compiler_ir("hlo").as_hlo_text()
+    with pytest.raises(TypeError, match="'stablehlo' or 'hlo', got 'mhlo'"):
+        lowered.compiler_ir("mhlo")

@@ -190,3 +190,14 @@ def test_keys_stay_keys_on_the_host():
     back = device_get({"k": keys, "x": fnp.ones(1)})
     assert isinstance(back["x"], np.ndarray)
     assert back["k"].dtype == keys.dtype and (back["k"] == keys).all()
+
+
+def test_live_arrays():
+    x = fnp.ones(3) * 2
+    there = device_put(x, fxflow.devices()[1])
+    live = {id(array) for array in fxflow.live_arrays()}
+    assert {id(x), id(there)} <= live
+    there.delete()
+    assert id(there) not in {id(a) for a in fxflow.live_arrays("cpu")}
+    with pytest.raises(RuntimeError):
+        fxflow.live_arrays("nonsense")

@@ -22,7 +22,7 @@ import numpy as np
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.aval import ArrayType, Aval, Shape, type_on
 from fxflow.core.source import at_fault, leave
-from fxflow.devices import DeletedBufferError, Device, buffers, dlpack
+from fxflow.devices import DeletedBufferError, Device, buffers, dlpack, transfers
 from fxflow.devices.shardings import Sharding
 from fxflow.errors import ArgumentError, DeletedArrayError
 
@@ -465,6 +465,8 @@ def host_of(array: Array) -> np.ndarray[Any, Any]:
     except AttributeError:
         raise array._deleted() from None
     array_type = array._type
+    if transfers.on and array_type.placement.platform != "cpu":
+        transfers.guard(transfers.TO_HOST, array_type.aval, "the host")
     try:
         value: np.ndarray[Any, Any] = (
             buffers.to_host(buffer)

@@ -11,6 +11,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.array import Array, put_host
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.source import at_fault
+from fxflow.devices import transfers
 from fxflow.errors import ArgumentError
 
 #: What becomes an array; for annotations of what takes no pytrees.
@@ -166,10 +167,15 @@ def as_array(value: Any) -> Array:
             return put_host(np.zeros(aval.shape, aval.physical.dtype), aval)
         # A copy: the user may write to the original, and programs run later.
         host = np.array(dtypes.host_array(value))
-        return put_host(host, Aval(host.shape, host.dtype))
+        aval = Aval(host.shape, host.dtype)
+        if transfers.on:
+            transfers.guard(transfers.TO_DEVICE, aval, "the default device")
+        return put_host(host, aval)
     if isinstance(value, _SCALARS):
         dtype = dtypes.of_python(value)
         aval = Aval((), dtype, not isinstance(value, bool))
+        if transfers.on:
+            transfers.guard(transfers.TO_DEVICE, aval, "the default device")
         return put_host(np.array(value, dtype), aval)
     convert = getattr(value, "__fxflow_array__", None)
     if convert is not None:

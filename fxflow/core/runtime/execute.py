@@ -6,6 +6,7 @@ hands the runtime its buffers and wraps the results.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
@@ -21,9 +22,9 @@ from fxflow.core.runtime.lowering import lower_graph
 from fxflow.core.source import graph_name
 from fxflow.core.spmd import partition
 from fxflow.core.spmd.memories import Going, laid_out, wanted_of
-from fxflow.devices import RuntimeFailure, buffers
+from fxflow.devices import RuntimeFailure, buffers, transfers
 from fxflow.devices.callbacks import raise_original
-from fxflow.devices.compile import Executable
+from fxflow.devices.compile import Executable, log_step
 from fxflow.devices.compile import compile as compile_text
 from fxflow.devices.process import require_not_forked, wait_for
 from fxflow.devices.shardings import REPLICATED, SingleDeviceSharding, describe
@@ -148,6 +149,8 @@ def buffer_at(array: Array, placement: Any) -> Any:
             # The runtime may know it as part of an array of several processes.
             (buffer,) = buffers.parts(buffer)
         return buffer
+    if transfers.on:
+        transfers.guard(transfers.BETWEEN, array.aval, placement)
     if not hasattr(array, "_buffer"):
         return buffers.put(aval, host_of(array), placement)
     if (
@@ -250,6 +253,7 @@ class LoweredProgram:
         donate: Callable[[bool, Any, Any], list[list[str]]] | None = None,
     ) -> None:
         self._graph, self._name = graph, name
+        start = time.perf_counter()
         # A result that is wanted on one device has the program run there.
         results = [
             type_on(aval, buffers.placement(where.devices[0]), True)
@@ -276,6 +280,8 @@ class LoweredProgram:
             out_shardings=out_shardings if several else (),
             memories=(kinds, out_kinds) if out_kinds else None,
         )
+        if config.log_compiles:
+            log_step("lowered", self._name, start)
 
     def compile(self, options: Mapping[str, Any] | None = None) -> Program:
         """Compiles the module.

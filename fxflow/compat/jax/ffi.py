@@ -1,0 +1,5 @@
+"""`jax.ffi`."""
+
+from fxflow.compat.jax._mirror import mirror
+
+__all__ = mirror(globals(), "fxflow.ffi")
