@@ -32,7 +32,7 @@ from fxflow.transforms.debugging import (
     transfer_guard_device_to_device, transfer_guard_device_to_host,
     transfer_guard_host_to_device,
 )
-from fxflow.transforms.global_arrays import (
+from fxflow.lax.global_arrays import (
     make_array_from_callback, make_array_from_process_local_data,
     make_array_from_single_device_arrays,
 )
@@ -44,7 +44,7 @@ from fxflow.transforms.jit import jit
 from fxflow.transforms.jvp import jvp
 from fxflow.transforms.pmap import pmap
 from fxflow.transforms.shard_map import shard_map
-from fxflow.transforms.transfer import (
+from fxflow.lax.pytree_transfer import (
     block_until_ready, device_get, device_put, live_arrays,
 )
 from fxflow.transforms.vjp import linear_transpose, linearize, vjp

@@ -34,7 +34,7 @@ from fxflow.distributed.serialization import (
     to_host,
 )
 from fxflow.errors import ArgumentError, DistributedError
-from fxflow.transforms.transfer import device_put
+from fxflow.lax.pytree_transfer import device_put
 
 __all__ = [
     "assert_equal",

@@ -19,11 +19,11 @@ from fxflow.core.ir.primitive import Batched, Flags, Values, register
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import named_axes, state
 from fxflow.core.runtime.lowering import Context
-from fxflow.core.spmd.collective_combiner import combined
 from fxflow.lax import ordered_bits
 from fxflow.lax.bitcasting import bitcast_convert_type
 from fxflow.lax.bitwise import bitwise_or
 from fxflow.lax.broadcasting import broadcast_in_dim
+from fxflow.lax.collective_combiner import combined
 from fxflow.lax.collective_groups import (
     Collective,
     Groups,

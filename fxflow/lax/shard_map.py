@@ -201,7 +201,7 @@ class ShardMap(HigherOrder):
             *(pair for pair in outside if pair[0] not in axes),
             *((name, mesh) for name in axes),
         )
-        # gloo reduces arrays one by one; see core/spmd/collective_combiner.
+        # gloo reduces arrays one by one; see lax/collective_combiner.
         if module.spans_processes and module.platform == "cpu":
             scope = named_axes((name, m.shape[name]) for name, m in module.manual)
             graph = with_combined_reductions(graph, scope)

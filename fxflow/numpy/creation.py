@@ -14,9 +14,9 @@ from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, quiet
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.lax.pytree_transfer import device_put
 from fxflow.lax.transfer import as_sharding
 from fxflow.numpy._operands import SCALARS, DTypeLike, convert
-from fxflow.transforms.transfer import device_put
 
 # -- of data ---------------------------------------------------------------------------
 

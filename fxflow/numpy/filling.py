@@ -17,6 +17,7 @@ from fxflow.core.runtime.eager import EVAL
 from fxflow.devices.meshes import PartitionSpec
 from fxflow.devices.shardings import Sharding
 from fxflow.lax.axes import shape_or_length
+from fxflow.lax.global_arrays import make_array_from_callback
 from fxflow.lax.transfer import as_sharding, sharding_like
 from fxflow.numpy._operands import (
     ArrayLike,
@@ -26,7 +27,6 @@ from fxflow.numpy._operands import (
 )
 from fxflow.numpy.broadcasting import require_broadcasts
 from fxflow.numpy.creation import asarray, sharding_of, to_device, wrap_host
-from fxflow.transforms.global_arrays import make_array_from_callback
 
 
 def _filled(name: str, shape: Any, value: Any, dtype: Any, device: Any) -> Array:

@@ -4,6 +4,5 @@ To be read in this order:
 
 - `partition`: on which devices a program runs, and how its arguments are divided;
 - `varying`: along which axes of a mesh values differ, which derivatives go by;
-- `memories`: values in other memories than the devices' own;
-- `collective_combiner`: small collectives of several processes become one.
+- `memories`: values in other memories than the devices' own.
 """

@@ -19,12 +19,12 @@ from fxflow.distributed.parameter_server import exchange as exchanging
 from fxflow.distributed.parameter_server.sharded_call import sharded_call
 from fxflow.distributed.parameter_server.shards import Servers, is_sharded
 from fxflow.errors import ArgumentError
+from fxflow.lax.global_arrays import make_array_from_process_local_data
+from fxflow.lax.pytree_transfer import device_put
 from fxflow.transforms.arguments import require_callable
-from fxflow.transforms.global_arrays import make_array_from_process_local_data
 from fxflow.transforms.grad import value_and_grad
 from fxflow.transforms.jit import jit
 from fxflow.transforms.shard_map import shard_map
-from fxflow.transforms.transfer import device_put
 
 
 class ServerState(NamedTuple):

@@ -8,7 +8,7 @@ from fxflow import lax, make_graph
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.ir.graph import Graph, Node, Var
 from fxflow.core.ir.staging import trace_flat
-from fxflow.core.spmd import collective_combiner as combiner
+from fxflow.lax import collective_combiner as combiner
 
 F32 = Aval((4,), np.dtype(np.float32))
 
