@@ -7,20 +7,22 @@ are the functions on top of it. To be read in this order:
 
 - `paths`: key paths, and errors that say where two trees differ;
 - `nodes`: registering classes;
-- `flattening`: taking apart, with clear errors;
-- `functions`: the public functions.
+- `flattening`: taking apart and putting together, with clear errors;
+- `functions`: mapping, reducing, comparing, broadcasting.
 
 `None` is a container without children. To see it as a leaf, say so:
 `is_leaf=lambda x: x is None`.
 """
 
 # fmt: off
-from fxflow.core.tree.flattening import flatten
+from fxflow.core.tree.flattening import (
+    flatten, flatten_one_level, flatten_one_level_with_keys, flatten_up_to,
+    flatten_with_path, leaves, leaves_with_path, structure, treedef_children,
+    treedef_is_leaf, treedef_tuple, unflatten,
+)
 from fxflow.core.tree.functions import (
-    all, all_leaves, broadcast, broadcast_prefix, flatten_one_level,
-    flatten_one_level_with_keys, flatten_up_to, flatten_with_path, is_tree_node, leaves,
-    leaves_with_path, map, map_with_path, reduce, reduce_associative, structure,
-    transpose, treedef_children, treedef_is_leaf, treedef_tuple, unflatten,
+    all, all_leaves, broadcast, broadcast_prefix, is_tree_node, map, map_with_path,
+    reduce, reduce_associative, transpose,
 )
 from fxflow.core.tree.nodes import (
     Partial, register_dataclass, register_pytree_node, register_pytree_node_class,

@@ -1,4 +1,4 @@
-"""Flattening, and what to put right after it has failed.
+"""Taking trees apart and putting them together, and what to put right on failure.
 
 jaxlib's flattening holds one level of Python's recursion for each container it is
 inside of, and does not give it back when an exception leaves it: of a predicate, of a
@@ -11,15 +11,14 @@ deep jaxlib notices itself, at the depth at which Python would.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import repeat
 from typing import Any
 
-from fxflow.core.tree.paths import KeyPath, keys_of
+from fxflow.core.tree.paths import KeyPath, describe, difference, keys_of, written
 from fxflow.devices import trees
 from fxflow.devices.trees import PyTreeDef, registry
-from fxflow.errors import TreeError
-
-__all__ = ["failed", "flatten", "flatten_with_path"]
+from fxflow.errors import ArgumentError, TreeError
 
 IsLeaf = Callable[[Any], bool] | None
 
@@ -43,35 +42,106 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
       >>> flatten({"b": 1, "a": (2, None)})
       ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
     """
-    predicate = None
-    if is_leaf is not None:
-        test = is_leaf
-        predicate = _asked(tree, lambda _, x: test(x), False)
+    predicate = None if is_leaf is None else _asked(tree, is_leaf, False)
     try:
         return trees.flatten(tree, predicate)
     except Exception as error:
         raise failed(error, tree) from None
 
 
+def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """Rebuilds a tree from its leaves: the inverse of `flatten`.
+
+    Args:
+      treedef: the structure.
+      leaves: as many as the structure has.
+
+    Returns:
+      The tree.
+
+    Raises:
+      ArgumentError: `treedef` is not a structure.
+      TreeError: there are too few or too many leaves.
+
+    Example:
+      >>> unflatten(structure((0, [0])), "ab")
+      ('a', ['b'])
+    """
+    if not isinstance(treedef, PyTreeDef):
+        raise ArgumentError(
+            f"tree.unflatten: expected a structure first, got {describe(treedef)}; "
+            "tree.structure(...) makes one"
+        )
+    given = list(leaves)
+    if len(given) != treedef.num_leaves:
+        raise TreeError(
+            f"tree.unflatten: expected {treedef.num_leaves} leaves for "
+            f"{written(treedef)}, got {len(given)}"
+        )
+    return treedef.unflatten(given)
+
+
+def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
+    """Returns the leaves of a tree from left to right.
+
+    Args:
+      tree: any tree.
+      is_leaf: called with each subtree; True makes it a leaf.
+
+    Returns:
+      A list.
+
+    Example:
+      >>> leaves({"b": 1, "a": [2, None, 3]})
+      [2, 3, 1]
+    """
+    return flatten(tree, is_leaf)[0]
+
+
+def structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
+    """Returns the structure of a tree: the tree without its leaves.
+
+    Args:
+      tree: any tree.
+      is_leaf: called with each subtree; True makes it a leaf.
+
+    Returns:
+      An object that can be compared, hashed and pickled.
+
+    Example:
+      >>> structure([1, (2, 3)])
+      PyTreeDef([*, (*, *)])
+    """
+    return flatten(tree, is_leaf)[1]
+
+
 def flatten_with_path(
-    tree: Any, is_leaf: Callable[[KeyPath, Any], bool] | None = None
+    tree: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """Flattens a tree, with the key path of each leaf.
 
     Args:
       tree: any tree.
-      is_leaf: called with the path and each subtree; True makes it a leaf.
+      is_leaf: called with each subtree; True makes it a leaf.
+      is_leaf_takes_path: call `is_leaf(path, subtree)` instead.
 
     Returns:
-      A list of `(path, leaf)`, and the structure.
+      A list of `(path, leaf)`, and the structure. `keystr(path)` prints a path.
 
     Raises:
       TreeError: the tree contains itself, or is nested too deeply.
       ValueError: the keys of a dict cannot be sorted.
+
+    Example:
+      >>> pairs, _ = flatten_with_path({"w": [1, 2]})
+      >>> [(fxflow.tree.keystr(path), leaf) for path, leaf in pairs]
+      [("['w'][0]", 1), ("['w'][1]", 2)]
     """
     predicate = None
     if is_leaf is not None:
-        answer = _asked(tree, is_leaf, True)
+        answer = _asked(tree, is_leaf, is_leaf_takes_path)
 
         def predicate(_: KeyPath, x: Any) -> bool:
             return answer(x)
@@ -81,6 +151,142 @@ def flatten_with_path(
     except Exception as error:
         raise failed(error, tree) from None
     return pairs, treedef
+
+
+def leaves_with_path(
+    tree: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> list[tuple[KeyPath, Any]]:
+    """Returns the leaves of a tree, each with its path.
+
+    Args:
+      tree: any tree.
+      is_leaf: called with each subtree; True makes it a leaf.
+      is_leaf_takes_path: call `is_leaf(path, subtree)` instead.
+
+    Returns:
+      A list of `(path, leaf)`.
+    """
+    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def flatten_up_to(treedef: PyTreeDef, tree: Any, *, name: str = "tree") -> list[Any]:
+    """Returns the subtrees of `tree` that stand at the leaves of `treedef`.
+
+    Args:
+      treedef: a structure that `tree` must begin with.
+      tree: the tree.
+      name: what to call it in an error.
+
+    Returns:
+      One subtree for each leaf of `treedef`.
+
+    Raises:
+      TreeError: `tree` does not begin with that structure; says where.
+
+    Example:
+      >>> flatten_up_to(structure((0, 0)), (1, [2, 3]))
+      [1, [2, 3]]
+    """
+    try:
+        subtrees: list[Any] = treedef.flatten_up_to(tree)
+        return subtrees
+    except ValueError as error:
+        found = difference(treedef, tree)
+        if found is None:  # a custom container that compares in its own way
+            raise TreeError(f"{name}: {error}") from None
+        raise TreeError(f"{name}: {found}") from None
+
+
+def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
+    """Returns the children of a container, and what else it consists of.
+
+    Args:
+      tree: a container.
+
+    Returns:
+      `(children, auxiliary data)`.
+
+    Raises:
+      TreeError: it is a leaf.
+    """
+    found = registry.flatten_one_level(tree)
+    if found is None:
+        raise TreeError(
+            f"tree.flatten_one_level: expected a container, got {describe(tree)}"
+        )
+    pair: tuple[Iterable[Any], Any] = found
+    return pair
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    """Returns the children of a container with their keys, and what else it has.
+
+    Args:
+      tree: a container.
+
+    Returns:
+      `([(key, child), ...], auxiliary data)`.
+
+    Raises:
+      TreeError: it is a leaf.
+    """
+    children, aux = flatten_one_level(tree)
+    return list(zip(keys_of(tree), children, strict=True)), aux
+
+
+# -- structures ------------------------------------------------------------------------
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Whether a structure is a single leaf (that of `None` has no leaf and is not).
+
+    Args:
+      treedef: a structure.
+
+    Returns:
+      True or False.
+    """
+    return bool(treedef.num_nodes == 1 and treedef.num_leaves == 1)
+
+
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """Returns the structures of the children.
+
+    Args:
+      treedef: a structure.
+
+    Returns:
+      A list, empty for a leaf.
+    """
+    return list(treedef.children())
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """Returns the structure of a tuple of trees.
+
+    Args:
+      treedefs: the structures of the items.
+
+    Returns:
+      A structure.
+
+    Example:
+      >>> treedef_tuple([structure(0), structure([0])])
+      PyTreeDef((*, [*]))
+    """
+    given = list(treedefs)
+    for treedef in given:
+        if not isinstance(treedef, PyTreeDef):
+            raise ArgumentError(
+                f"tree.treedef_tuple: expected structures, got {describe(treedef)}; "
+                "tree.structure(...) makes one"
+            )
+    return trees.treedef_tuple(given)
+
+
+# -- what jaxlib's flattening leaves to be done ----------------------------------------
 
 
 def _unordered(tree: Any) -> TreeError | None:
@@ -137,30 +343,27 @@ def _too_deep() -> TreeError:
 
 
 def _asked(
-    tree: Any, is_leaf: Callable[[KeyPath, Any], bool], paths: bool
+    tree: Any, is_leaf: Callable[..., bool], takes_path: bool
 ) -> Callable[[Any], bool]:
     """Returns a predicate that gives the answers of another, found beforehand.
 
     Args:
       tree: what it will be asked about.
-      is_leaf: called with the path of each subtree and the subtree.
-      paths: whether it needs the paths; else they are empty.
+      is_leaf: called with each subtree, the path to it being before it if
+        `takes_path`.
+      takes_path: see `is_leaf`.
     """
     answers: list[bool] = []
 
     def ask(subtree: Any, path: KeyPath) -> None:
-        leaf = bool(is_leaf(path, subtree))
+        leaf = bool(is_leaf(path, subtree) if takes_path else is_leaf(subtree))
         answers.append(leaf)
         # In the order in which jaxlib will ask: a container before what it holds.
         found = None if leaf else registry.flatten_one_level(subtree)
-        if found is None:
-            return
-        if not paths:
-            for child in found[0]:
-                ask(child, path)
-            return
-        for key, child in zip(keys_of(subtree), found[0], strict=True):
-            ask(child, (*path, key))
+        if found is not None:
+            keys = keys_of(subtree) if takes_path else repeat(None)
+            for key, child in zip(keys, found[0]):
+                ask(child, (*path, key))
 
     try:
         ask(tree, ())

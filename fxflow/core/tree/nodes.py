@@ -13,17 +13,6 @@ from fxflow.devices import trees
 from fxflow.devices.trees import GetAttrKey, registry
 from fxflow.errors import ArgumentError
 
-__all__ = [
-    "Partial",
-    "register_dataclass",
-    "register_pytree_node",
-    "register_pytree_node_class",
-    "register_pytree_with_keys",
-    "register_pytree_with_keys_class",
-    "register_static",
-    "static",
-]
-
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
 

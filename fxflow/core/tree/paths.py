@@ -12,8 +12,6 @@ from fxflow.devices.trees import (
     registry,
 )
 
-__all__ = ["KeyPath", "describe", "difference", "keys_of", "keystr"]
-
 KeyPath = tuple[Any, ...]
 
 
