@@ -36,16 +36,28 @@ def parameter_names(function: Any, count: int) -> list[str]:
 
 
 def leaf_labels(
-    function: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None
+    function: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None = None,
+    positions: Sequence[int] | None = None,
 ) -> list[str]:
-    """Returns for each leaf of the arguments its name, as in `params['w']`."""
+    """Returns for each leaf of the arguments its name, as in `params['w']`.
+
+    Args:
+      function: that takes them.
+      args: by position.
+      kwargs: by name.
+      positions: of those of `args` that are meant, in this order; None: all.
+    """
     names = parameter_names(function, len(args))
-    labels = []
-    pairs = [*zip(names, args, strict=True), *sorted((kwargs or {}).items())]
-    for name, arg in pairs:
-        for path, _ in tree.leaves_with_path(arg):
-            labels.append(f"{name}{tree.keystr(path)}")
-    return labels
+    if positions is None:
+        positions = range(len(args))
+    pairs = [(names[i], args[i]) for i in positions]
+    return [
+        f"{name}{tree.keystr(path)}"
+        for name, arg in (*pairs, *sorted((kwargs or {}).items()))
+        for path, _ in tree.leaves_with_path(arg)
+    ]
 
 
 def tree_labels(function: Any, in_tree: Any, keywords: bool = False) -> list[str]:

@@ -1,4 +1,4 @@
-"""The arguments of transformed functions: which are chosen, how they are called."""
+"""Arguments of transformed functions: which are chosen, their names, their leaves."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from fxflow.core import tree
+from fxflow.core.arrays import Array, as_array, dtypes, is_arraylike, not_an_array
+from fxflow.core.arrays.convert import kind_of
+from fxflow.core.labels import tree_labels
 from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError
 
@@ -164,12 +167,120 @@ def pick(
     args: Sequence[Any], indices: Sequence[int]
 ) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
     """Returns the chosen arguments, and a function that replaces them."""
-    fixed = list(args)
 
     def put_back(chosen: Sequence[Any]) -> list[Any]:
-        out = list(fixed)
+        out = list(args)
         for index, value in zip(indices, chosen, strict=True):
             out[index] = value
         return out
 
     return [args[i] for i in indices], put_back
+
+
+def without(args: Sequence[Any], positions: Sequence[int]) -> tuple[Any, ...]:
+    """Returns the arguments that are not at these positions."""
+    return tuple(a for i, a in enumerate(args) if i not in positions)
+
+
+def joined(
+    positions: Sequence[int], fixed: Sequence[Any], others: Sequence[Any]
+) -> list[Any]:
+    """Returns all arguments: those at these positions, in order, among the others."""
+    args = list(others)
+    for position, value in zip(positions, fixed, strict=True):
+        args.insert(position, value)
+    return args
+
+
+def with_fixed(
+    fun: Callable[..., Any], positions: Sequence[int], fixed: Sequence[Any]
+) -> Callable[..., Any]:
+    """Returns a function of the other arguments only; see `joined`."""
+    if not positions:
+        return fun
+
+    def applied(*others: Any, **keywords: Any) -> Any:
+        return fun(*joined(positions, fixed, others), **keywords)
+
+    return applied
+
+
+# -- leaves ----------------------------------------------------------------------------
+
+
+def _as_result(value: Any) -> Any:
+    # A derivative by integers stays the NumPy array of nothing that it is; what is no
+    # array is what `is_leaf` took for one.
+    if isinstance(value, Array) or getattr(value, "dtype", None) == dtypes.float0:
+        return value
+    return as_array(value) if is_arraylike(value) else value
+
+
+class FlatFunction:
+    """Takes and returns flat lists; remembers the structure of what was returned.
+
+    Args:
+      fun: function of pytrees.
+      in_tree: structure of `(args, kwargs)` if `keywords`, else of `args`.
+      name: of the function, for messages.
+      has_aux: whether it returns `(result, aux)`.
+      keywords: see `in_tree`.
+      labels: gives the names of the leaves in messages, if `fun` does not tell.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        in_tree: Any,
+        name: str,
+        *,
+        has_aux: bool = False,
+        keywords: bool = False,
+        labels: Callable[[], list[str]] | None = None,
+    ) -> None:
+        self.fun, self.in_tree, self.name = fun, in_tree, name
+        self.has_aux, self.keywords = has_aux, keywords
+        self.labels = labels or (lambda: tree_labels(fun, in_tree, keywords))
+        self.out_tree: Any = None
+        self.aux_tree: Any = None
+        self.count = 0
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        """Returns the leaves of the result, then those of `aux`.
+
+        Raises:
+          ArgumentError: a leaf is no array, or there is no pair although `has_aux`.
+        """
+        given = self.in_tree.unflatten(leaves)
+        args, kwargs = given if self.keywords else (given, {})
+        out = self.fun(*args, **kwargs)
+        aux: Any = None
+        if self.has_aux:
+            if not (isinstance(out, tuple) and len(out) == 2):
+                raise ArgumentError(
+                    f"has_aux=True needs {self.name} to return a pair (result, aux), "
+                    f"got {kind_of(out)}"
+                )
+            out, aux = out
+        flat, self.out_tree = tree.flatten(out)
+        self.count = len(flat)
+        for i, leaf in enumerate(flat):
+            if not is_arraylike(leaf):
+                path = tree.leaves_with_path(out)[i][0]
+                where = tree.keystr(path)
+                raise not_an_array(
+                    leaf,
+                    f"{self.name} returned{f' at {where}' if where else ''}",
+                )
+        if self.has_aux:
+            extra, self.aux_tree = tree.flatten(aux)
+            flat = [*flat, *extra]
+        return flat
+
+    def result(self, outs: Sequence[Any]) -> Any:
+        """Returns the result from the flat list; numbers become arrays."""
+        return self.out_tree.unflatten(map(_as_result, outs[: self.count]))
+
+    def aux(self, outs: Sequence[Any]) -> Any:
+        """Returns `aux` from the flat list."""
+        return self.aux_tree.unflatten(outs[self.count :])

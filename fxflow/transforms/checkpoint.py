@@ -23,8 +23,9 @@ from fxflow.transforms.arguments import (
     as_names,
     normalize_indices,
     require_callable,
+    with_fixed,
+    without,
 )
-from fxflow.transforms.custom_function import with_fixed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -122,23 +123,14 @@ def checkpoint(
         # Nothing is differentiated, so there is nothing to keep or to compute again.
         if isinstance(state.trace, EvalTrace):
             return function(*args, **kwargs)
-        positions = tuple(
-            sorted(
-                set(
-                    normalize_indices(
-                        [n for n in numbers if n < len(args)],
-                        len(args),
-                        "checkpoint: static_argnums",
-                        name,
-                    )
-                )
-            )
+        given = [n for n in numbers if n < len(args)]
+        positions = sorted(
+            normalize_indices(given, len(args), "checkpoint: static_argnums", name)
         )
         fixed = tuple(args[i] for i in positions)
         options = {k: v for k, v in kwargs.items() if k in names}
-        others = tuple(a for i, a in enumerate(args) if i not in positions)
         rest = {k: v for k, v in kwargs.items() if k not in names}
-        leaves, in_tree = tree.flatten((others, rest))
+        leaves, in_tree = tree.flatten((without(args, positions), rest))
         for leaf in leaves:
             if not is_arraylike(leaf):
                 error = not_an_array(leaf, f"checkpoint: {name} got")

@@ -24,6 +24,8 @@ from fxflow.transforms.arguments import (
     global_name,
     normalize_indices,
     require_callable,
+    with_fixed,
+    without,
 )
 
 P = ParamSpec("P")
@@ -152,9 +154,7 @@ class CustomFunction(Generic[P, R]):
                 )
             )
         )
-        fixed = tuple(args[i] for i in positions)
-        others = tuple(a for i, a in enumerate(args) if i not in positions)
-        return positions, fixed, others
+        return positions, tuple(args[i] for i in positions), without(args, positions)
 
     def traced(
         self, positions: tuple[int, ...], fixed: tuple[Any, ...], args: tuple[Any, ...]
@@ -213,19 +213,6 @@ class CustomFunction(Generic[P, R]):
         return rule, rule.consts
 
 
-def with_fixed(
-    fun: Callable[..., Any], positions: tuple[int, ...], fixed: tuple[Any, ...]
-) -> Callable[..., Any]:
-    """Returns a function of the other arguments only."""
-    if not positions:
-        return fun
-
-    def applied(*others: Any, **keywords: Any) -> Any:
-        return fun(*joined(positions, fixed, others), **keywords)
-
-    return applied
-
-
 def arrays(values: Sequence[Any]) -> list[Any]:
     """Returns values as rules get them: Python and NumPy numbers become arrays."""
     return [
@@ -234,16 +221,6 @@ def arrays(values: Sequence[Any]) -> list[Any]:
         else as_array(v)
         for v in values
     ]
-
-
-def joined(
-    positions: Sequence[int], fixed: Sequence[Any], others: Sequence[Any]
-) -> list[Any]:
-    """Returns all arguments in order."""
-    args = list(others)
-    for position, value in zip(positions, fixed, strict=True):
-        args.insert(position, value)
-    return args
 
 
 def captures_tracers(function: Any) -> bool:

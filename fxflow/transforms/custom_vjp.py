@@ -18,13 +18,12 @@ from fxflow.core.tree.paths import describe
 from fxflow.errors import ArgumentError, TreeError
 from fxflow.lax.custom_calls import CustomVJPCall
 from fxflow.lax.custom_rules import Backward, TracedVJPRule
-from fxflow.transforms.arguments import require_callable
+from fxflow.transforms.arguments import joined, require_callable
 from fxflow.transforms.custom_function import (
     CustomFunction,
     arrays,
     captures_tracers,
     checked_values,
-    joined,
     same_structure,
 )
 from fxflow.transforms.tangents import checked_tangent

@@ -19,12 +19,13 @@ from fxflow.core.labels import leaf_labels
 from fxflow.core.source import name_of
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.transforms.arguments import (
+    FlatFunction,
     as_indices,
     normalize_indices,
+    pick,
     require_callable,
     transformed,
 )
-from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.jvp import jvp
 from fxflow.transforms.vjp import vjp
 from fxflow.transforms.vmap import vmap
@@ -32,23 +33,6 @@ from fxflow.transforms.vmap import vmap
 A = TypeVar("A")
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-def _of_chosen(
-    fun: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    indices: tuple[int, ...],
-) -> Callable[..., Any]:
-    """Returns the function of the chosen arguments only."""
-
-    def call(*chosen: Any) -> Any:
-        full = list(args)
-        for index, value in zip(indices, chosen, strict=True):
-            full[index] = value
-        return fun(*full, **kwargs)
-
-    return call
 
 
 def _check_input(
@@ -192,28 +176,27 @@ def value_and_grad(
     @transformed(fun, "value_and_grad")
     @boundary
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
-        chosen_indices = normalize_indices(indices, len(args), "argnums", name)
-        chosen = tuple(args[i] for i in chosen_indices)
-        leaves, in_tree = tree.flatten(chosen)
+        positions = normalize_indices(indices, len(args), "argnums", name)
+        chosen, put_back = pick(args, positions)
+        leaves, in_tree = tree.flatten(tuple(chosen))
+
+        def labels() -> list[str]:
+            return leaf_labels(fun, args, None, positions)
+
         active = []
         for i, leaf in enumerate(leaves):
             # Labels cost more than the check, so floats, the usual case, go without.
-            if not (is_arraylike(leaf) and dtypes.is_floating(typeof(leaf).dtype)) or (
-                holomorphic
-            ):
-                label = _labels(fun, args, chosen_indices)[i]
-                what = f"grad: argument {label} of {name}"
-                active.append(_check_input(leaf, what, holomorphic, allow_int, True))
-            else:
+            floats = is_arraylike(leaf) and dtypes.is_floating(typeof(leaf).dtype)
+            if floats and not holomorphic:
                 active.append(True)
-        call = _of_chosen(fun, args, kwargs, chosen_indices)
-        flat = FlatFunction(
-            call,
-            in_tree,
-            name,
-            has_aux=has_aux,
-            labels=lambda: _labels(fun, args, chosen_indices),
-        )
+            else:
+                what = f"grad: argument {labels()[i]} of {name}"
+                active.append(_check_input(leaf, what, holomorphic, allow_int, True))
+
+        def call(*values: Any) -> Any:
+            return fun(*put_back(values), **kwargs)
+
+        flat = FlatFunction(call, in_tree, name, has_aux=has_aux, labels=labels)
         lin = linearize_flat(flat, leaves, active)
         if flat.count != 1 or flat.out_tree.num_nodes != 1:
             raise ShapeError(
@@ -239,19 +222,6 @@ def value_and_grad(
         return value, (gradient[0] if single else gradient)
 
     return value_and_grad_fun
-
-
-def _labels(fun: Any, args: Sequence[Any], indices: Sequence[int]) -> list[str]:
-    """Returns the names of the leaves of the chosen arguments."""
-    marked = leaf_labels(fun, args)
-    start = 0
-    chosen: list[str] = []
-    for i, arg in enumerate(args):
-        count = len(tree.leaves(arg))
-        if i in indices:
-            chosen += marked[start : start + count]
-        start += count
-    return chosen
 
 
 @overload
@@ -352,18 +322,12 @@ def _prepare(
     indices = normalize_indices(
         as_indices(argnums, "argnums"), len(args), "argnums", name
     )
-    chosen = tuple(args[i] for i in indices)
-    for i, leaf in enumerate(tree.leaves(chosen)):
-        what = f"{transform}: argument {_labels(fun, args, indices)[i]} of {name}"
+    chosen, put_back = pick(args, indices)
+    labels = leaf_labels(fun, args, None, indices)
+    for leaf, label in zip(tree.leaves(chosen), labels, strict=True):
+        what = f"{transform}: argument {label} of {name}"
         _check_input(leaf, what, holomorphic, allow_int, transform != "jacfwd")
-
-    def partial(*values: Any) -> Any:
-        full = list(args)
-        for index, value in zip(indices, values, strict=True):
-            full[index] = value
-        return fun(*full, **kwargs)
-
-    return partial, chosen
+    return lambda *values: fun(*put_back(values), **kwargs), tuple(chosen)
 
 
 def _basis(leaves: Sequence[Any]) -> list[Any]:
@@ -424,28 +388,25 @@ def jacfwd(
             fun, argnums, args, kwargs, "jacfwd", holomorphic, allow_int=False
         )
         leaves, in_tree = tree.flatten(chosen)
-        aux: list[Any] = []
 
         def push(*tangents: Any) -> Any:
             out = jvp(partial, chosen, in_tree.unflatten(tangents), has_aux=has_aux)
             return out[1:] if has_aux else (out[1], None)
 
-        if has_aux:
-            columns, found = vmap(push, out_axes=(-1, None))(*_basis(leaves))
-            aux.append(found)
-        else:
-            columns, _ = vmap(push, out_axes=(-1, None))(*_basis(leaves))
+        columns, aux = vmap(push, out_axes=(-1, None))(*_basis(leaves))
         for column in tree.leaves(columns):
             if holomorphic and not dtypes.is_complex(typeof(column).dtype):
                 raise DtypeError(
                     f"jacfwd: holomorphic=True needs a complex result, but "
                     f"{name_of(fun)} returned one of a derivative {typeof(column)}"
                 )
-        result = tree.map(
-            lambda column: _split_axis(column, leaves, in_tree, -1), columns
-        )
-        result = _unwrap(result, columns, argnums)
-        return (result, aux[0]) if has_aux else result
+
+        def split(column: Any) -> Any:
+            blocks = in_tree.unflatten(_pieces(column, leaves, -1))
+            return blocks if isinstance(argnums, Sequence) else blocks[0]
+
+        result = tree.map(split, columns)
+        return (result, aux) if has_aux else result
 
     return jacobian
 
@@ -502,17 +463,12 @@ def jacrev(
         rows = vmap(pull)(*_basis(leaves))
         # rows: structure of the arguments, leaves [outputs, *argument.shape].
         flat_rows, row_tree = tree.flatten(rows)
-        per_out: list[list[Any]] = [[] for _ in leaves]
-        for row in flat_rows:
-            pieces = _pieces(row, leaves, 0)
-            for i, piece in enumerate(pieces):
-                per_out[i].append(piece)
+        pieces = [_pieces(row, leaves, 0) for row in flat_rows]
+        blocks = [
+            row_tree.unflatten([p[i] for p in pieces]) for i in range(len(leaves))
+        ]
         single = not isinstance(argnums, Sequence)
-        blocks = []
-        for pieces in per_out:
-            block = row_tree.unflatten(pieces)
-            blocks.append(block[0] if single else block)
-        jac = out_tree.unflatten(blocks)
+        jac = out_tree.unflatten([b[0] for b in blocks] if single else blocks)
         return (jac, out[2]) if has_aux else jac
 
     return jacobian
@@ -523,28 +479,13 @@ def _pieces(array: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
     out = []
     start = 0
     for leaf in leaves:
-        shape = typeof(leaf).shape
-        size = typeof(leaf).size
+        shape, end = typeof(leaf).shape, start + typeof(leaf).size
         if axis == 0:
-            out.append(array[start : start + size].reshape(shape + array.shape[1:]))
+            out.append(array[start:end].reshape(shape + array.shape[1:]))
         else:
-            out.append(
-                array[..., start : start + size].reshape(array.shape[:-1] + shape)
-            )
-        start += size
+            out.append(array[..., start:end].reshape(array.shape[:-1] + shape))
+        start = end
     return out
-
-
-def _split_axis(column: Any, leaves: Sequence[Any], in_tree: Any, axis: int) -> Any:
-    return in_tree.unflatten(_pieces(column, leaves, axis))
-
-
-def _unwrap(result: Any, like: Any, argnums: int | Sequence[int]) -> Any:
-    """Drops the tuple over arguments where `argnums` is one number."""
-    if isinstance(argnums, Sequence):
-        return result
-    out_tree = tree.structure(like)
-    return out_tree.unflatten([block[0] for block in out_tree.flatten_up_to(result)])
 
 
 def hessian(

@@ -18,11 +18,13 @@ from fxflow.core.labels import leaf_labels
 from fxflow.core.runtime.eager import EvalTrace, interpreter
 from fxflow.core.source import name_of
 from fxflow.transforms.arguments import (
+    FlatFunction,
     as_indices,
     normalize_indices,
     require_callable,
+    with_fixed,
+    without,
 )
-from fxflow.transforms.flat import FlatFunction
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -124,19 +126,14 @@ def make_graph(
     @boundary
     @functools.wraps(fun)
     def graph_of(*args: Any, **kwargs: Any) -> FunctionGraph:
-        fixed = normalize_indices(indices, len(args), "static_argnums", name)
-        dynamic = tuple(a for i, a in enumerate(args) if i not in fixed)
-
-        def partial(*values: Any, **named: Any) -> Any:
-            given = iter(values)
-            full = [a if i in fixed else next(given) for i, a in enumerate(args)]
-            return fun(*full, **named)
-
-        leaves, in_tree = tree.flatten((dynamic, kwargs))
+        fixed = sorted(normalize_indices(indices, len(args), "static_argnums", name))
+        dynamic = [i for i in range(len(args)) if i not in fixed]
+        leaves, in_tree = tree.flatten((without(args, fixed), kwargs))
         for leaf in leaves:
             if not is_arraylike(leaf) and not isinstance(leaf, ShapeDtypeStruct):
                 raise not_an_array(leaf, f"make_graph: an argument of {name} is")
-        labels = leaf_labels(partial if fixed else fun, dynamic, kwargs)
+        labels = leaf_labels(fun, args, kwargs, dynamic)
+        partial = with_fixed(fun, fixed, [args[i] for i in fixed])
         flat = FlatFunction(partial, in_tree, name, keywords=True)
         graph, consts = trace_flat(
             flat, [typeof(x) for x in leaves], name=name, labels=labels

@@ -30,13 +30,14 @@ from fxflow.errors import ArgumentError, NonFiniteError, NonHashableStaticError
 from fxflow.lax.calls import JitCall
 from fxflow.lax.transfer import as_sharding, is_sharding_leaf, put_traced, require_fit
 from fxflow.transforms.arguments import (
+    FlatFunction,
     as_indices,
     as_names,
     require_callable,
+    with_fixed,
 )
 from fxflow.transforms.dispatch import CachedCall, Fast, caches_for, new_caches
 from fxflow.transforms.explain import Signature, explain_retrace
-from fxflow.transforms.flat import FlatFunction
 from fxflow.transforms.stages import Compiled, Lowered, Traced
 
 P = ParamSpec("P")
@@ -318,16 +319,6 @@ def _hashable_instead(value: Any) -> str:
 class _Bound:
     """The arguments of one call, static ones apart."""
 
-    __slots__ = (
-        "args",
-        "jitted",
-        "kwargs",
-        "leaves",
-        "positions",
-        "statics",
-        "treedef",
-    )
-
     def __init__(
         self,
         jitted: JitFunction[..., Any],
@@ -376,18 +367,11 @@ class _Bound:
     def partial(self) -> Callable[..., Any]:
         """Returns the function of the other arguments."""
         fun = self.jitted._fun
-        if not self.statics:
-            return fun
-        fixed = {k: v for k, _, v in self.statics if isinstance(k, str)}
-        args, positions = list(self.args), self.positions
-
-        def call(*dynamic: Any, **named: Any) -> Any:
-            full = list(args)
-            for i, value in zip(positions, dynamic, strict=True):
-                full[i] = value
-            return fun(*full, **fixed, **named)
-
-        return call
+        named = {k: v for k, _, v in self.statics if isinstance(k, str)}
+        fixed = {k: v for k, _, v in self.statics if isinstance(k, int)}
+        positions = sorted(fixed)
+        partial = functools.partial(fun, **named) if named else fun
+        return with_fixed(partial, positions, [fixed[i] for i in positions])
 
     def dynamic(self) -> tuple[Any, ...]:
         """Returns the positional arguments that are not static."""
@@ -400,29 +384,16 @@ class _Bound:
 
     def labels(self) -> list[str]:
         """Returns the names of the leaves."""
-        all_labels = leaf_labels(self.jitted._fun, self.args, {})
-        found = []
-        start = 0
-        for i, arg in enumerate(self.args):
-            count = len(tree.leaves(arg))
-            if i in self.positions:
-                found += all_labels[start : start + count]
-            start += count
-        named = self.named()
-        return found + leaf_labels(self.jitted._fun, (), named)
+        fun = self.jitted._fun
+        return leaf_labels(fun, self.args, self.named(), self.positions)
 
     def donated(self) -> list[bool]:
         """Returns which leaves are donated."""
-        count = len(self.args)
+        count, names = len(self.args), self.jitted._donate_argnames
         give = {i % count if i < 0 else i for i in self.jitted._donate_argnums}
-        found: list[bool] = []
-        for i in self.positions:
-            found += [i in give] * len(tree.leaves(self.args[i]))
-        # In the order in which a dict is flattened.
-        for name, value in sorted(self.named().items()):
-            leaves = tree.leaves(value)
-            found += [name in self.jitted._donate_argnames] * len(leaves)
-        return found
+        named = self.named()
+        flags = [i in give for i in self.positions], {k: k in names for k in named}
+        return tree.broadcast_prefix(flags, ([*self.dynamic()], named))
 
 
 def _frozen(shardings: Any) -> Any:

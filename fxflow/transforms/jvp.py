@@ -12,8 +12,7 @@ from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir import arith
 from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError
-from fxflow.transforms.arguments import require_callable
-from fxflow.transforms.flat import FlatFunction
+from fxflow.transforms.arguments import FlatFunction, require_callable
 from fxflow.transforms.tangents import checked_tangent
 
 A = TypeVar("A")

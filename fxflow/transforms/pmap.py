@@ -41,8 +41,10 @@ from fxflow.lax.reshaping import expand_dims, squeeze
 from fxflow.lax.sharded_parts import global_shape
 from fxflow.transforms.arguments import (
     as_indices,
+    joined,
     require_axes,
     require_callable,
+    without,
 )
 from fxflow.transforms.dispatch import CachedCall, new_caches
 from fxflow.transforms.jit import JitFunction
@@ -237,7 +239,7 @@ class PmapFunction(CachedCall[P, R]):
         )
         self._fun, self._name = fun, name_of(fun)
         self._axis, self._in_axes, self._out_axes = axis_name, in_axes, out_axes
-        self._static, self._donated = static, donated
+        self._static, self._donated = tuple(sorted(static)), donated
         self._plain = not static
         self._static_argnums, self._static_argnames = static, ()
         self._caches = new_caches()
@@ -277,36 +279,25 @@ class PmapFunction(CachedCall[P, R]):
 
     # -- the arguments -----------------------------------------------------------------
 
-    def _without_static(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(a for i, a in enumerate(args) if i not in self._static)
-
-    def _with_static(
-        self, dynamic: Sequence[Any], args: Sequence[Any]
-    ) -> tuple[Any, ...]:
-        """Returns all arguments: other dynamic ones, and the static ones of `args`."""
-        full = list(dynamic)
-        for i in sorted(self._static):
-            full.insert(i, args[i])
-        return tuple(full)
-
     def _rebuilt(
         self, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Returns arguments like the given ones, with other leaves."""
-        structure = tree.structure((self._without_static(args), kwargs))
+        structure = tree.structure((without(args, self._static), kwargs))
         dynamic, named = structure.unflatten(leaves)
-        return self._with_static(dynamic, args), named
+        fixed = [args[i] for i in self._static]
+        return tuple(joined(self._static, fixed, dynamic)), named
 
     def _axes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Returns the leaves that are not static and the mapped axis of each."""
-        dynamic = self._without_static(args)
+        dynamic = without(args, self._static)
         leaves, treedef = tree.flatten((dynamic, kwargs))
         found = self._axes_of.get(treedef)
         if found is None:
             axes = self._in_axes
             # An entry for each argument, static ones included.
             if isinstance(axes, tuple) and len(axes) == len(args):
-                axes = self._without_static(axes)
+                axes = without(axes, self._static)
             found = tree.broadcast_prefix(
                 axes, dynamic, is_leaf=_is_none, name=f"pmap({self._name}): in_axes"
             )
@@ -369,8 +360,8 @@ class PmapFunction(CachedCall[P, R]):
         )
 
     def _labels(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-        dynamic = self._without_static(args)
-        return leaf_labels(self._fun, dynamic, kwargs)
+        positions = [i for i in range(len(args)) if i not in self._static]
+        return leaf_labels(self._fun, args, kwargs, positions)
 
     # -- the devices -------------------------------------------------------------------
 
@@ -491,8 +482,9 @@ class PmapFunction(CachedCall[P, R]):
         self, mesh: Mesh, dynamic: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> list[NamedSharding]:
         """Returns where each leaf of the arguments, but static ones, is to be."""
-        given = [None] * (len(dynamic) + len(self._static))
-        leaves, axes = self._axes(self._with_static(dynamic, given), kwargs)
+        static = self._static
+        args = tuple(joined(static, [None] * len(static), dynamic))
+        leaves, axes = self._axes(args, kwargs)
         return [
             NamedSharding(mesh, _spec(axis, typeof(leaf).ndim, mesh.axis_names[0]))
             for axis, leaf in zip(axes, leaves, strict=True)

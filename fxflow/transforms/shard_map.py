@@ -18,8 +18,7 @@ from fxflow.devices.meshes import Mesh, PartitionSpec, get_mesh
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.shard_map import ShardMap, manual_axes
 from fxflow.lax.sharded_parts import axes_of, local_shape
-from fxflow.transforms.arguments import require_callable
-from fxflow.transforms.flat import FlatFunction
+from fxflow.transforms.arguments import FlatFunction, require_callable
 from fxflow.transforms.jit import jit
 
 P = ParamSpec("P")

@@ -16,8 +16,7 @@ from fxflow.core.ir.staging import trace_flat
 from fxflow.core.labels import leaf_labels
 from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError
-from fxflow.transforms.arguments import require_callable
-from fxflow.transforms.flat import FlatFunction
+from fxflow.transforms.arguments import FlatFunction, require_callable
 from fxflow.transforms.linearity import require_linear
 from fxflow.transforms.tangents import checked_cotangent, checked_tangent
 

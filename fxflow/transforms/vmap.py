@@ -15,11 +15,11 @@ from fxflow.devices.meshes import names_of
 from fxflow.errors import ArgumentError, AxisError, ShapeError, TreeError
 from fxflow.lax.axis_order import transpose
 from fxflow.transforms.arguments import (
+    FlatFunction,
     require_axes,
     require_callable,
     transformed,
 )
-from fxflow.transforms.flat import FlatFunction
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -6,12 +6,18 @@ import re
 import pytest
 
 import fxflow
+from fxflow.core import tree
 from fxflow.errors import ArgumentError
 from fxflow.transforms.arguments import (
+    FlatFunction,
     as_indices,
     as_names,
+    joined,
     normalize_indices,
+    pick,
     require_axes,
+    with_fixed,
+    without,
 )
 
 
@@ -75,3 +81,32 @@ def test_axes():
             transform(abs, in_axes=False)
         with pytest.raises(ArgumentError, match=r"out_axes must be .* got True"):
             transform(abs, out_axes=(0, True))
+
+
+def test_result_and_aux():
+    flat = FlatFunction(
+        lambda d: ({"y": d["a"]}, [d["b"]]),
+        tree.flatten(({"a": 1, "b": 2},))[1],
+        "f",
+        has_aux=True,
+    )
+    outs = flat(1.0, 2.0)
+    assert outs == [1.0, 2.0]
+    assert flat.result(outs) == {"y": 1.0} and flat.aux(outs) == [2.0]
+
+
+def test_errors_name_the_leaf():
+    one = tree.flatten((1,))[1]
+    with pytest.raises(ArgumentError, match=r"f returned at \['k'\]\[0\]"):
+        FlatFunction(lambda x: {"k": ["text"]}, one, "f")(1.0)
+    with pytest.raises(ArgumentError, match="pair"):
+        FlatFunction(lambda x: x, one, "f", has_aux=True)(1.0)
+
+
+def test_fixed_arguments():
+    f = with_fixed(lambda *args: args, (0, 2), ("a", "c"))
+    assert f("b", "d") == ("a", "b", "c", "d")
+    assert joined((1,), ("y",), ("x", "z")) == ["x", "y", "z"]
+    chosen, put_back = pick(("a", "b", "c"), (2, 0))
+    assert chosen == ["c", "a"] and put_back(["z", "x"]) == ["x", "b", "z"]
+    assert without(("a", "b", "c"), (1,)) == ("a", "c")

@@ -45,12 +45,6 @@ def test_what_a_partial_has_fixed_by_keyword():
             function(2.0, factor=1.0)
 
 
-def test_fixed_arguments():
-    f = custom_function.with_fixed(lambda *args: args, (0, 2), ("a", "c"))
-    assert f("b", "d") == ("a", "b", "c", "d")
-    assert custom_function.joined((1,), ("y",), ("x", "z")) == ["x", "y", "z"]
-
-
 def test_captured_tracers_are_seen():
     found = {}
 

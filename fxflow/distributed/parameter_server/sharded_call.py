@@ -47,7 +47,7 @@ from fxflow.lax.reduction import (
 )
 from fxflow.lax.reshaping import Reshape
 from fxflow.lax.select import SelectN
-from fxflow.transforms.flat import FlatFunction
+from fxflow.transforms.arguments import FlatFunction
 
 
 def sharded_call(
