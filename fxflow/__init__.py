@@ -20,6 +20,13 @@ from fxflow.devices import (
 from fxflow.devices.meshes import Mesh, P, PartitionSpec, get_mesh, make_mesh, set_mesh
 from fxflow.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from fxflow.lax.callbacks import effects_barrier, io_callback, pure_callback
+from fxflow.lax.global_arrays import (
+    make_array_from_callback, make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
+from fxflow.lax.pytree_transfer import (
+    block_until_ready, device_get, device_put, live_arrays,
+)
 from fxflow.transforms.checkpoint import (
     checkpoint, checkpoint_name, checkpoint_policies,
 )
@@ -32,10 +39,6 @@ from fxflow.transforms.debugging import (
     transfer_guard_device_to_device, transfer_guard_device_to_host,
     transfer_guard_host_to_device,
 )
-from fxflow.lax.global_arrays import (
-    make_array_from_callback, make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-)
 from fxflow.transforms.grad import grad, hessian, jacfwd, jacrev, value_and_grad
 from fxflow.transforms.inspection import (
     ensure_compile_time_eval, eval_shape, make_graph, named_call, named_scope,
@@ -44,9 +47,6 @@ from fxflow.transforms.jit import jit
 from fxflow.transforms.jvp import jvp
 from fxflow.transforms.pmap import pmap
 from fxflow.transforms.shard_map import shard_map
-from fxflow.lax.pytree_transfer import (
-    block_until_ready, device_get, device_put, live_arrays,
-)
 from fxflow.transforms.vjp import linear_transpose, linearize, vjp
 from fxflow.transforms.vmap import vmap
 
