@@ -53,6 +53,7 @@ from fxflow.transforms.vmap import vmap
 from fxflow import numpy as numpy  # isort: skip (arrays get their operators there)
 
 if _typing.TYPE_CHECKING:
+    from fxflow import custom_batching as custom_batching
     from fxflow import debug as debug
     from fxflow.devices.package import devices as devices
     from fxflow import distributed as distributed
@@ -104,9 +105,9 @@ _public(
     globals(),
     (*__all__, "numpy", "__version__"),
     lazy=(
-        "debug", "devices", "distributed", "dtypes", "errors", "extend", "ffi",
-        "flatten_util", "image", "lax", "memory", "nn", "ops", "optim", "random",
-        "scipy", "sharding", "stages", "tree", "typing", "viz",
+        "custom_batching", "debug", "devices", "distributed", "dtypes", "errors",
+        "extend", "ffi", "flatten_util", "image", "lax", "memory", "nn", "ops", "optim",
+        "random", "scipy", "sharding", "stages", "tree", "typing", "viz",
     ),
 )
 # fmt: on

@@ -27,9 +27,11 @@ from fxflow.lax.collectives import (
 )
 from fxflow.lax.comparison import eq, ge, gt, le, lt, ne
 from fxflow.lax.complex import complex, conj, imag, real
+from fxflow.lax.composite import composite
 from fxflow.lax.control_flow.associative_scan import associative_scan
 from fxflow.lax.control_flow.cond import cond, switch
 from fxflow.lax.control_flow.map import map
+from fxflow.lax.control_flow.platform_dependent import platform_dependent
 from fxflow.lax.control_flow.scan import scan
 from fxflow.lax.control_flow.while_loop import fori_loop, while_loop
 from fxflow.lax.conversion import convert_element_type
@@ -110,7 +112,8 @@ __all__ = [
     "bessel_i0e", "bessel_i1e",
     "digamma", "erf", "erf_inv", "erfc", "lgamma", "polygamma", "zeta",
     "associative_scan", "cond", "custom_linear_solve", "custom_root", "fori_loop",
-        "map", "scan", "switch", "while_loop",
+        "map", "platform_dependent", "scan", "switch", "while_loop",
+    "composite",
     "bitcast_convert_type",
     "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clz",
         "population_count", "shift_left", "shift_right_arithmetic",

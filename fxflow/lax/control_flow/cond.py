@@ -54,20 +54,17 @@ from fxflow.lax.control_flow.carry import (
 from fxflow.lax.control_flow.cond_rows import Graphs, select_branches
 
 
-@register
-class Cond(HigherOrder):
-    """One of several branches. dtypes: any. StableHLO: case.
+class Branching(HigherOrder):
+    """One of several branches.
 
     The first operand is the branch's index (i32[], within range); all branches take the
     other operands. Only the chosen branch runs; vectorized over the index, all do.
 
     Params:
-      branches: graphs of equal input and output types.
+      branches: graphs of equal input and output types; subclasses may have others.
     """
 
-    name = "cond"
-
-    def abstract(self, *avals: Aval, branches: Graphs) -> list[Aval]:
+    def abstract(self, *avals: Aval, branches: Graphs, **which: Any) -> list[Aval]:
         """Types of the branches' outputs, which differ along all their axes."""
         every = zip(*(b.out_avals for b in branches), strict=True)
         return [a.update(vma=a.vma.union(*(b.vma for b in rest))) for a, *rest in every]
@@ -109,16 +106,19 @@ class Cond(HigherOrder):
         found = [layout.lay_out(b, rest, free).outs for b in branches]
         outs = [o[0] if len({*o}) == 1 else None for o in zip(*found, strict=True)]
         derived = tuple(layout.lay_out(b, rest, outs).graph for b in branches)
-        return Rewritten([None, *rest], outs, {"branches": derived})
+        params = {**node.params, "branches": derived}
+        return Rewritten([None, *rest], outs, params)
 
-    def forwarded(self, *, branches: Graphs) -> list[int | None]:
+    def forwarded(self, *, branches: Graphs, **which: Any) -> list[int | None]:
         """What all branches give alike."""
         each = zip(*map(forwarded, branches), strict=True)
         return [None if f is None or {f, *rest} != {f} else 1 + f for f, *rest in each]
 
     # -- derivatives -------------------------------------------------------------------
 
-    def jvp(self, primals: Values, tangents: Values, *, branches: Graphs) -> Dual:
+    def jvp(
+        self, primals: Values, tangents: Values, *, branches: Graphs, **which: Any
+    ) -> Dual:
         """The branches' derivatives."""
         nonzero = live_flags(tangents[1:])
         have = [jvp_graph(b, nonzero)[1] for b in branches]
@@ -126,19 +126,22 @@ class Cond(HigherOrder):
         # zeros.
         has_tangent = [any(flags) for flags in zip(*have, strict=True)]
         derived = tuple(jvp_graph(b, nonzero, has_tangent)[0] for b in branches)
-        outs = self.bind(*primals, *chosen(tangents[1:], nonzero), branches=derived)
+        live = chosen(tangents[1:], nonzero)
+        outs = self.bind(*primals, *live, branches=derived, **which)
         count = len(branches[0].outputs)
         avals = [a.tangent() for a in branches[0].out_avals]
         return outs[:count], spread(outs[count:], has_tangent, avals)
 
-    def linearize(self, primals: Values, tangents: Values, *, branches: Graphs) -> Dual:
+    def linearize(
+        self, primals: Values, tangents: Values, *, branches: Graphs, **which: Any
+    ) -> Dual:
         """The branches with what the tangents need of them; branches of tangents."""
         nonzero = live_flags(tangents[1:])
         key = ("cond_linear", tuple(nonzero), branches[1:])
         linear = branches[0].memo.get(key)
         if linear is None:
             linear = branches[0].memo[key] = _LinearCond(branches, nonzero)
-        outs = self.bind(*primals, branches=linear.primal)
+        outs = self.bind(*primals, branches=linear.primal, **which)
         count = len(branches[0].outputs)
         out_tangents: list[Any] = []
         if any(linear.has_tangent):
@@ -148,11 +151,14 @@ class Cond(HigherOrder):
                 *outs[count:],
                 *chosen(tangents[1:], nonzero),
                 branches=linear.tangent,
+                **which,
             )
         avals = [a.tangent() for a in branches[0].out_avals]
         return outs[:count], spread(out_tangents, linear.has_tangent, avals)
 
-    def transpose(self, cotangent: Values, *args: Any, branches: Graphs) -> Values:
+    def transpose(
+        self, cotangent: Values, *args: Any, branches: Graphs, **which: Any
+    ) -> Values:
         """The branches' transposes."""
         index, *operands = args
         linear = [type(a) is Var for a in operands]
@@ -161,7 +167,8 @@ class Cond(HigherOrder):
             transpose_graph(b, linear, nonzero, instantiated=True)[0] for b in branches
         )
         values = [a for a in operands if type(a) is not Var]
-        outs = self.bind(index, *values, *chosen(cotangent, nonzero), branches=derived)
+        live = chosen(cotangent, nonzero)
+        outs = self.bind(index, *values, *live, branches=derived, **which)
         rest = iter(outs)
         return [None, *(next(rest) if lin else None for lin in linear)]
 
@@ -175,6 +182,7 @@ class Cond(HigherOrder):
         mapped: Flags,
         *,
         branches: Graphs,
+        **which: Any,
     ) -> Batched:
         """Vectorized branches; if the index is mapped, all of them and a selection.
 
@@ -190,7 +198,7 @@ class Cond(HigherOrder):
             derived = tuple(
                 batch_graph(b, size, flags, out_mapped, axis_name)[0] for b in branches
             )
-            return self.bind(index, *operands, branches=derived), out_mapped
+            return self.bind(index, *operands, branches=derived, **which), out_mapped
         same = self.forwarded(branches=branches)
         differ = [s is None for s in same]
         if not all(differ):
@@ -211,8 +219,19 @@ class Cond(HigherOrder):
         return node.replace(
             inputs=[node.inputs[0], *chosen(node.inputs[1:], used)],
             outputs=chosen(node.outputs, wanted),
-            params={"branches": smaller},
+            params={**node.params, "branches": smaller},
         )
+
+
+@register
+class Cond(Branching):
+    """One of several branches. dtypes: any. StableHLO: case.
+
+    Params:
+      branches: graphs of equal input and output types.
+    """
+
+    name = "cond"
 
 
 class _LinearCond:
@@ -441,14 +460,14 @@ def _branch(
     with telling(
         lambda: "; " + ", ".join(f"{label} is {located(f)}" for label, f in named)
     ):
-        out_tree, outs = _agreed(operation, labels, bodies)
+        out_tree, outs = agreed(operation, labels, bodies)
     if isinstance(index, int):
         # The choice is known: the branch's operations run where this one would.
         body = bodies[index]
         results = body.graph.evaluate(*body.consts, *leaves)
         values = [_as(value, aval) for value, aval in zip(results, outs, strict=True)]
         return out_tree.unflatten(values)
-    consts, graphs = _with_common_consts(bodies)
+    consts, graphs = with_common_consts(bodies)
     given = [*consts, *leaves]
     differs = typeof(index).vma
     if differs:
@@ -457,11 +476,11 @@ def _branch(
         outs = [a.update(vma=a.vma | differs) for a in outs]
         given = [cast(value, differs) for value in given]
     ins = [typeof(value) for value in given]
-    typed = tuple(_typed(graph, ins, outs) for graph in graphs)
-    return out_tree.unflatten(Cond.bind(index, *given, branches=typed))
+    same = tuple(typed(graph, ins, outs) for graph in graphs)
+    return out_tree.unflatten(Cond.bind(index, *given, branches=same))
 
 
-def _agreed(
+def agreed(
     operation: str, labels: Sequence[str], bodies: Sequence[Body]
 ) -> tuple[Any, list[Aval]]:
     """Returns the structure and the types that all branches return.
@@ -500,13 +519,13 @@ def _as(value: Any, aval: Aval) -> Any:
     return as_type(as_array(value), aval)
 
 
-def _with_common_consts(bodies: Sequence[Body]) -> tuple[list[Any], list[Graph]]:
+def with_common_consts(bodies: Sequence[Body]) -> tuple[list[Any], list[Graph]]:
     """Returns what any branch captured, and branches that take all of that."""
     consts = list({id(c): c for body in bodies for c in body.consts}.values())
     return consts, [with_consts(b.graph, b.consts, consts) for b in bodies]
 
 
-def _typed(graph: Graph, ins: Sequence[Aval], outs: Sequence[Aval]) -> Graph:
+def typed(graph: Graph, ins: Sequence[Aval], outs: Sequence[Aval]) -> Graph:
     """Returns a branch of agreed types: weak only where all branches are."""
     if graph.in_avals == list(ins) and graph.out_avals == list(outs):
         return graph

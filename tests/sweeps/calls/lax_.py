@@ -250,6 +250,7 @@ PRODUCTS = [
 
 CONTROL = [
     fn("cond", mask(), fnp.sin, lambda x: x * 2, inexact(3)),
+    fn("platform_dependent", inexact(3), default=fnp.sin, tpu=fnp.cos),
     fn("switch", index(below=3), [fnp.sin, fnp.cos, lambda x: x], inexact(3)),
     fn(
         "while_loop",
@@ -373,5 +374,6 @@ EXEMPT = (
         "lax.rng_bit_generator": "under vmap all bits come from the first state: "
         "tests/lax/test_rng_bit_generator.py",
         "lax.DotDimensionNumbers": "a type",
+        "lax.composite": "gives a function: tests/lax/test_composite.py",
     }
 )

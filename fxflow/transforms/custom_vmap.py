@@ -1,0 +1,192 @@
+"""`custom_vmap`: a function whose vectorized form the user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+from fxflow.core import tree
+from fxflow.core.arrays import Aval, typeof
+from fxflow.core.arrays.convert import is_arraylike, kind_of, not_an_array
+from fxflow.core.boundary import boundary
+from fxflow.core.ir.trace import state
+from fxflow.core.runtime.eager import EvalTrace
+from fxflow.errors import ArgumentError, TreeError
+from fxflow.lax.control_flow.map import map as map_
+from fxflow.lax.vectorized_calls import CustomVmapCall
+from fxflow.transforms.arguments import require_callable
+from fxflow.transforms.custom_function import (
+    CustomFunction,
+    require_type,
+    same_structure,
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Rule = TypeVar("Rule", bound=Callable[..., tuple[Any, Any]])
+
+
+class custom_vmap(CustomFunction[P, R]):
+    """Gives a function a vectorized form of your own, which `vmap` uses.
+
+    For functions that have a better form for a batch than the sum of its operations,
+    or none at all (a call of foreign code). In forward mode the rule's derivative is
+    that of a batch. In reverse mode the function is differentiated: around `vmap`, the
+    rule; inside of it, the function itself, whose derivative is then vectorized.
+
+    Args:
+      fun: function of arrays or pytrees of them.
+
+    Example:
+      >>> @custom_vmap
+      ... def f(x, y):
+      ...     return fnp.sin(x) * y
+      >>> @f.def_vmap
+      ... def rule(axis_size, in_batched, x, y):
+      ...     return fnp.cos(x) * y, True  # not its vectorized form: to be seen
+      >>> fxflow.vmap(f)(fnp.zeros(2), fnp.ones(2)).tolist()
+      [1.0, 1.0]
+    """
+
+    kind = "custom_vmap"
+
+    def __init__(self, fun: Callable[P, R]) -> None:
+        super().__init__(fun)
+        self.vmap_rule: Callable[..., Any] | None = None
+
+    def def_vmap(self, vmap_rule: Rule) -> Rule:
+        """Sets the rule.
+
+        Args:
+          vmap_rule: called as `vmap_rule(axis_size, in_batched, *args)`: the length of
+            the mapped axis; for each argument the same structure with a bool for each
+            array, whether it is mapped; and the arguments, mapped axes in front.
+            Returns the result, mapped axes in front, and whether it is mapped: a bool,
+            or the result's structure (or a prefix) with bools.
+
+        Returns:
+          `vmap_rule`, so this may be a decorator.
+        """
+        require_callable(vmap_rule, f"def_vmap of {self.name}")
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    @boundary
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Calls the function.
+
+        Raises:
+          ArgumentError: it has no rule, or an argument is no array.
+        """
+        rule = self.vmap_rule
+        if rule is None:
+            raise ArgumentError(
+                f"custom_vmap: {self.name} has no rule: set one with its method "
+                "def_vmap"
+            )
+        values = self.positional(args, kwargs)
+        # Nothing vectorizes or records the call, so no rule is needed.
+        if isinstance(state.trace, EvalTrace):
+            return self.fun(*values)
+        leaves, in_tree, body = self.traced((), (), values)
+        key = ("custom_vmap_rule", rule)
+        flat = body.graph.memo.get(key)
+        if flat is None:
+            flat = body.graph.memo[key] = UserVmapRule(
+                rule, self.name, in_tree, body.out_tree, body.graph.out_avals
+            )
+        outs = CustomVmapCall.bind(
+            *body.consts,
+            *leaves,
+            graph=body.graph,
+            num_consts=len(body.consts),
+            rule=flat,
+        )
+        result: R = body.out_tree.unflatten(outs)
+        return result
+
+
+class UserVmapRule:
+    """The user's rule as a flat one; checks what it returns."""
+
+    def __init__(
+        self,
+        rule: Callable[..., Any],
+        name: str,
+        in_tree: Any,
+        out_tree: Any,
+        out_avals: Sequence[Aval],
+    ) -> None:
+        self.rule, self.name = rule, name
+        self.in_tree, self.out_tree = in_tree, out_tree
+        self.out_avals = list(out_avals)
+        self.__name__ = getattr(rule, "__name__", "rule")
+
+    def __call__(
+        self, size: int, mapped: Sequence[bool], args: Sequence[Any]
+    ) -> tuple[list[Any], list[bool]]:
+        """See `vectorized_calls.VmapRule`."""
+        flags = list(self.in_tree.unflatten(list(mapped)))
+        pair = self.rule(size, flags, *self.in_tree.unflatten(list(args)))
+        if not (isinstance(pair, tuple | list) and len(pair) == 2):
+            raise ArgumentError(
+                f"custom_vmap: the rule of {self.name} must return a pair (result, "
+                f"whether it is mapped), got {kind_of(pair)}"
+            )
+        what = f"custom_vmap: the result that the rule of {self.name} returns"
+        outs = same_structure(self.out_tree, pair[0], what)
+        try:
+            given = tree.broadcast_prefix(pair[1], pair[0], name="its flags")
+        except TreeError as error:
+            raise TreeError(
+                f"custom_vmap: what the rule of {self.name} says is mapped does not "
+                f"have the structure of its result: {error}"
+            ) from None
+        out_mapped = [bool(flag) for flag in given]
+        for out, aval, is_mapped in zip(outs, self.out_avals, out_mapped, strict=True):
+            if not is_arraylike(out):
+                raise not_an_array(out, f"{what} holds")
+            shape = (size, *aval.shape) if is_mapped else aval.shape
+            require_type(typeof(out), aval.update(shape=shape), what)
+        return outs, out_mapped
+
+
+def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
+    """Makes a function that `vmap` applies to one slice after the other.
+
+    Args:
+      f: function of arrays or pytrees of them.
+
+    Returns:
+      The same function as a `custom_vmap` whose rule is `lax.map`.
+
+    Raises:
+      ArgumentError: `f` is not callable.
+
+    Example:
+      >>> twice = sequential_vmap(lambda x: x * 2)
+      >>> graph = fxflow.make_graph(fxflow.vmap(twice))(fnp.ones(3))
+      >>> [node.primitive.name for node in graph.nodes]
+      ['scan']
+    """
+    function = custom_vmap(f)
+    called: Callable[..., Any] = function
+
+    @function.def_vmap
+    def rule(axis_size: int, in_batched: Any, *args: Any) -> tuple[Any, Any]:
+        leaves, treedef = tree.flatten(args)
+        flags = tree.leaves(in_batched)
+
+        def one(slices: Sequence[Any]) -> Any:
+            given = iter(slices)
+            values = [
+                next(given) if flag else leaf
+                for leaf, flag in zip(leaves, flags, strict=True)
+            ]
+            return called(*treedef.unflatten(values))
+
+        mapped = [leaf for leaf, flag in zip(leaves, flags, strict=True) if flag]
+        out = map_(one, mapped)
+        return out, tree.map(lambda _: True, out)
+
+    return function
