@@ -8,7 +8,7 @@ _answer(
     (),
     lazy=(
         "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize",
-        "sparse", "special", "stats",
+        "signal", "sparse", "spatial", "special", "stats",
     ),
 )
 # fmt: on

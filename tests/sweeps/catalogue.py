@@ -382,6 +382,7 @@ MODULES = (
     "scipy.interpolate",
     "scipy.ndimage",
     "scipy.optimize",
+    "scipy.signal",
     "scipy.sparse.linalg",
     "scipy.stats",
     *distributions(),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from tests.sweeps.catalogue import (
     A,
     ascending,
@@ -15,6 +19,9 @@ from tests.sweeps.catalogue import (
 )
 
 EXEMPT = {"scipy.optimize.minimize": "takes a function"}
+
+_WINDOW = np.array([0.5, 1.0, 0.5])
+_BOTH_SIDES: dict[str, Any] = {"detrend": False, "return_onesided": False}
 
 CALLS = [
     *like(
@@ -39,5 +46,18 @@ CALLS = [
         1,
     ),
     call("scipy.integrate.trapezoid", A(3, 5), ascending(5)),
+    # SciPy's of nothing is something, or refused.
+    *each("scipy.signal", "convolve correlate fftconvolve", A(2, 5), A(2, 3)),
+    *each("scipy.signal", "convolve2d correlate2d", A(3, 5), A(2, 2)),
+    call("scipy.signal.detrend", A(3, 5), bp=[2]),
+    call("scipy.signal.istft", A(2, 3, 5), 1.0, "hann", 4),
+    *like(
+        "scipy.signal",
+        [
+            call("scipy.signal.welch", real(2, 8), 1.0, _WINDOW, detrend=False),
+            call("scipy.signal.csd", A(2, 8), A(2, 8), 1.0, _WINDOW, **_BOTH_SIDES),
+            call("scipy.signal.stft", A(2, 8), 1.0, _WINDOW, 3, **_BOTH_SIDES),
+        ],
+    ),
     call("scipy.cluster.vq.vq", real(5, 2), real(3, 2)),
 ]

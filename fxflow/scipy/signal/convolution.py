@@ -1,0 +1,322 @@
+"""Convolutions and correlations over any number of axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array, dtypes
+from fxflow.core.docs import shared
+from fxflow.core.runtime.eager import library
+from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.axes import canonical_axes
+from fxflow.numpy._operands import ArrayLike, promote_inexact
+
+_MODES = ("full", "same", "valid")
+_METHODS = ("auto", "direct", "fft")
+# What numpy.pad calls the boundaries.
+_BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
+
+
+def _operands(name: str, in1: Any, in2: Any, mode: Any) -> list[Array]:
+    x, y = promote_inexact(name, in1, in2)
+    if x.aval.ndim != y.aval.ndim:
+        raise ShapeError(
+            f"{name}: operands must have one number of axes, got {x.aval} and {y.aval}"
+        )
+    if mode not in _MODES:
+        known = ", ".join(f'"{m}"' for m in _MODES)
+        raise ArgumentError(f"{name}: mode must be one of {known}, got {mode!r}")
+    return [x, y]
+
+
+def _reversed(y: Array) -> Array:
+    """Returns what a convolution with makes a correlation."""
+    return lax.rev(fnp.conj(y), range(y.aval.ndim))
+
+
+def _longer_first(name: str, x: Array, y: Array, axes: Sequence[int]) -> list[Array]:
+    """Returns the operand first that the other one fits into."""
+    both = list(zip(x.aval.shape, y.aval.shape, strict=True))
+    if all(both[i][0] >= both[i][1] for i in axes):
+        return [x, y]
+    if all(both[i][0] <= both[i][1] for i in axes):
+        return [y, x]
+    raise ShapeError(
+        f'{name}: mode="valid" asks that one operand is at least as long as the other '
+        f"one along each axis, got {x.aval} and {y.aval}"
+    )
+
+
+def _pads(y: Array, mode: str, up: int = 0) -> list[tuple[int, int]]:
+    """Returns by how much the operand before is widened at both ends of each axis.
+
+    Args:
+      y: the second operand.
+      mode: of the convolution.
+      up: 1 if of two elements in the middle the second one is the middle one.
+    """
+    if mode == "valid":
+        return [(0, 0)] * y.aval.ndim
+    if mode == "full":
+        return [(m - 1, m - 1) for m in y.aval.shape]
+    starts = [(m - 1 + up) // 2 for m in y.aval.shape]
+    return [(m - 1 - s, s) for m, s in zip(y.aval.shape, starts, strict=True)]
+
+
+def _direct(
+    x: Array, y: Array, pads: Sequence[tuple[int, int]], precision: Any
+) -> Array:
+    """Returns the sums of products."""
+    if not x.aval.ndim:
+        return x * y
+    out = lax.conv_general_dilated(
+        lax.expand_dims(x, (0, 1)),
+        # XLA's convolution is a cross-correlation: it does not reverse the kernel.
+        lax.expand_dims(lax.rev(y, range(y.aval.ndim)), (0, 1)),
+        (1,) * x.aval.ndim,
+        pads,
+        precision=precision,
+    )
+    return lax.squeeze(out, (0, 1))
+
+
+def _convolved(
+    name: str, x: Array, y: Array, mode: str, method: Any, precision: Any
+) -> Array:
+    if method not in _METHODS:
+        known = ", ".join(f'"{m}"' for m in _METHODS)
+        raise ArgumentError(f"{name}: method must be one of {known}, got {method!r}")
+    axes = range(x.aval.ndim)
+    if mode == "valid":
+        x, y = _longer_first(name, x, y, axes)
+    if not x.aval.size or not y.aval.size:
+        return _nothing(x, y, mode, axes)
+    if method == "fft":
+        return _by_spectra(x, y, mode, tuple(axes))
+    return _direct(x, y, _pads(y, mode), precision)
+
+
+def _nothing(x: Array, y: Array, mode: str, axes: Sequence[int]) -> Array:
+    """Returns the empty result of an empty operand."""
+    shape = []
+    for i, (n, m) in enumerate(zip(x.aval.shape, y.aval.shape, strict=True)):
+        length = {"full": n + m - 1, "same": n, "valid": n - m + 1}[mode]
+        if i not in axes:
+            length = 0 if 0 in (n, m) else max(n, m)
+        shape.append(length if n and m else 0)
+    return fnp.zeros(shape, x.aval.dtype)
+
+
+def _by_spectra(x: Array, y: Array, mode: str, axes: tuple[int, ...]) -> Array:
+    """Returns the convolution along axes as a product of Fourier transforms."""
+    if not axes:
+        return x * y
+    dtype = x.aval.dtype
+    full = [x.aval.shape[i] + y.aval.shape[i] - 1 for i in axes]
+    if dtypes.is_complex(dtype):
+        product = fnp.fft.fftn(x, full, axes) * fnp.fft.fftn(y, full, axes)
+        out = fnp.fft.ifftn(product, full, axes)
+    else:
+        product = fnp.fft.rfftn(x, full, axes) * fnp.fft.rfftn(y, full, axes)
+        out = fnp.fft.irfftn(product, full, axes)
+    index = [slice(None)] * out.aval.ndim
+    for i, length in zip(axes, full, strict=True):
+        n, m = x.aval.shape[i], y.aval.shape[i]
+        kept = {"full": length, "same": n, "valid": n - m + 1}[mode]
+        start = (length - kept) // 2
+        index[i] = slice(start, start + kept)
+    return out[tuple(index)].astype(dtype)
+
+
+_docs = shared("""
+    Args:
+      in1: array-like[...].
+      in2: array-like of as many axes.
+      mode: "full", n + m - 1 long; "same", the middle of that, as long as `in1`;
+        "valid", where both overlap fully: one operand must fit into the other.
+      method: "direct" or "auto", sums of products; "fft", Fourier transforms, faster
+        for two long operands, with errors as large as the largest result's.
+      boundary: what is around `in1`: "fill", `fillvalue`; "wrap", `in1` again; "symm",
+        `in1` mirrored, the edge twice.
+      fillvalue: a number.
+      precision: see `fxflow.lax.dot_general`.
+
+    Returns:
+      Float or complex array; empty if an operand is.
+
+    Raises:
+      ArgumentError: there is no such mode, method or boundary.
+      ShapeError: the numbers of axes differ, or for "valid" neither operand fits.
+
+    Source: `scipy.signal.{name}`, of floats: integers become floats as in JAX.
+""")
+
+
+@library("mode", "method", "precision")
+@_docs
+def convolve(
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    method: str = "auto",
+    precision: Any = None,
+) -> Array:
+    """Returns the convolution of two arrays.
+
+    Example:
+      >>> convolve(np.array([1.0, 2.0, 3.0]), np.array([1.0, 10.0]))
+      Array([ 1., 12., 23., 30.], dtype=float32)
+    """
+    x, y = _operands("convolve", in1, in2, mode)
+    return _convolved("convolve", x, y, mode, method, precision)
+
+
+@library("mode", "method", "precision")
+@_docs
+def correlate(
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    method: str = "auto",
+    precision: Any = None,
+) -> Array:
+    """Returns the cross-correlation of two arrays.
+
+    Args:
+      in2: array-like of as many axes; it is conjugated.
+
+    Example:
+      >>> correlate(np.array([1.0, 2.0, 3.0]), np.array([1.0, 10.0]))
+      Array([10., 21., 32.,  3.], dtype=float32)
+    """
+    x, y = _operands("correlate", in1, in2, mode)
+    return _convolved("correlate", x, _reversed(y), mode, method, precision)
+
+
+def _two_dimensional(
+    name: str,
+    x: Array,
+    y: Array,
+    mode: str,
+    boundary: Any,
+    fillvalue: Any,
+    precision: Any,
+    up: int = 0,
+) -> Array:
+    if x.aval.ndim != 2:
+        raise ShapeError(f"{name}: operands must have two axes, got {x.aval}")
+    if boundary not in _BOUNDARIES:
+        known = ", ".join(f'"{b}"' for b in _BOUNDARIES)
+        raise ArgumentError(
+            f"{name}: boundary must be one of {known}, got {boundary!r}"
+        )
+    if mode == "valid":
+        x, y = _longer_first(name, x, y, (0, 1))
+    if not x.aval.size or not y.aval.size:
+        return _nothing(x, y, mode, (0, 1))
+    pads = _pads(y, mode, up)
+    zeros = type(fillvalue) in (int, float) and fillvalue == 0
+    if mode == "valid" or (boundary == "fill" and zeros):
+        return _direct(x, y, pads, precision)
+    options = {"constant_values": fillvalue} if boundary == "fill" else {}
+    padded = fnp.pad(x, pads, _BOUNDARIES[boundary], **options)
+    return _direct(padded, y, _pads(y, "valid"), precision)
+
+
+@library("mode", "boundary", "precision")
+@_docs
+def convolve2d(
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: ArrayLike = 0,
+    precision: Any = None,
+) -> Array:
+    """Returns the convolution of two matrices.
+
+    Args:
+      in1: array-like[n1, n2].
+      in2: array-like[m1, m2].
+
+    Example:
+      >>> convolve2d(np.ones((2, 2)), np.ones((2, 2)), "same")
+      Array([[1., 2.],
+             [2., 4.]], dtype=float32)
+
+    Source: `scipy.signal.convolve2d`, of floats: integers become floats as in JAX,
+    which has no other boundary than zeros.
+    """
+    x, y = _operands("convolve2d", in1, in2, mode)
+    return _two_dimensional("convolve2d", x, y, mode, boundary, fillvalue, precision)
+
+
+@library("mode", "boundary", "precision")
+@_docs
+def correlate2d(
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: ArrayLike = 0,
+    precision: Any = None,
+) -> Array:
+    """Returns the cross-correlation of two matrices.
+
+    Args:
+      in1: array-like[n1, n2].
+      in2: array-like[m1, m2]; it is conjugated.
+
+    Example:
+      >>> correlate2d(np.ones((2, 2)), np.ones((2, 2)), "same")
+      Array([[1., 2.],
+             [2., 4.]], dtype=float32)
+
+    Source: `scipy.signal.correlate2d`, of floats: integers become floats as in JAX,
+    which has no other boundary than zeros.
+    """
+    x, y = _operands("correlate2d", in1, in2, mode)
+    return _two_dimensional(
+        "correlate2d", x, _reversed(y), mode, boundary, fillvalue, precision, up=1
+    )
+
+
+@library("mode", "axes")
+@_docs
+def fftconvolve(
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    axes: int | Sequence[int] | None = None,
+) -> Array:
+    """Returns the convolution of two arrays by Fourier transforms.
+
+    Args:
+      axes: along which ones; None is all. The others are broadcast together.
+
+    Raises:
+      AxisError: there is no such axis.
+
+    Example:
+      >>> fftconvolve(np.array([1.0, 2.0, 3.0]), np.array([1.0, 10.0])).round(3)
+      Array([ 1., 12., 23., 30.], dtype=float32)
+
+    Source: `scipy.signal.fftconvolve`. (JAX asks for equal lengths of other axes.)
+    """
+    x, y = _operands("fftconvolve", in1, in2, mode)
+    along = canonical_axes("fftconvolve", axes, x.aval.ndim)
+    both = list(zip(x.aval.shape, y.aval.shape, strict=True))
+    for i, (n, m) in enumerate(both):
+        if i not in along and n != m and 1 not in (n, m):
+            raise ShapeError(
+                f"fftconvolve: lengths {n} and {m} of axis {i}, which is none of axes="
+                f"{axes}, differ and neither is 1"
+            )
+    if mode == "valid":
+        x, y = _longer_first("fftconvolve", x, y, along)
+    if not x.aval.size or not y.aval.size:
+        return _nothing(x, y, mode, along)
+    return _by_spectra(x, y, mode, along)

@@ -1,0 +1,9 @@
+"""Rotations in space: `fxflow.scipy.spatial.transform`."""
+
+from fxflow.core.boundary import public as _public
+from fxflow.scipy.spatial.transform.rotation import Rotation
+from fxflow.scipy.spatial.transform.slerp import Slerp
+
+__all__ = ["Rotation", "Slerp"]
+
+_public(globals(), __all__)

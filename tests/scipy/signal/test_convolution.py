@@ -1,0 +1,118 @@
+"""Convolutions and correlations beside SciPy's."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.signal as want
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow.errors import ArgumentError, AxisError, ShapeError
+from fxflow.scipy import signal
+
+RNG = np.random.default_rng(0)
+MODES = ["full", "same", "valid"]
+SHAPES = [
+    ((7,), (3,)),
+    ((3,), (6,)),
+    ((5, 4), (2, 3)),
+    ((2, 3, 4), (2, 2, 1)),
+    ((), ()),
+]
+
+
+def drawn(shape: Any, mixed: bool) -> Any:
+    out = RNG.normal(size=shape)
+    return out + 1j * RNG.normal(size=shape) if mixed else out
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+def test_any_number_of_axes(name: str, mode: str, mixed: bool) -> None:
+    ours, theirs = getattr(signal, name), getattr(want, name)
+    with fxflow.config.override(x64=True):
+        for first, second in SHAPES:
+            x, y = drawn(first, mixed), drawn(second, mixed)
+            expected = theirs(x, y, mode, "direct")
+            if mode == "same":  # of SciPy's direct and "fft" methods for a longer in2
+                expected = theirs(x, y, mode, "fft") if first else expected
+            for method in ("auto", "direct", "fft"):
+                got = ours(x, y, mode, method)
+                np.testing.assert_allclose(got, expected, 1e-10, 1e-12)
+            jitted = fxflow.jit(lambda x, y: ours(x, y, mode))
+            np.testing.assert_allclose(jitted(x, y), expected, 1e-10, 1e-12)
+
+
+@pytest.mark.parametrize("boundary", ["fill", "wrap", "symm"])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["convolve2d", "correlate2d"])
+def test_two_axes(name: str, mode: str, boundary: str) -> None:
+    ours, theirs = getattr(signal, name), getattr(want, name)
+    with fxflow.config.override(x64=True):
+        for shape in [(2, 2), (3, 2), (1, 4)]:
+            x, y = drawn((5, 6), True), drawn(shape, True)
+            for value in (0, 1.5):
+                got = ours(x, y, mode, boundary, value)
+                expected = theirs(x, y, mode, boundary, value)
+                np.testing.assert_allclose(got, expected, 1e-10, 1e-12)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_by_spectra_along_axes(mode: str) -> None:
+    with fxflow.config.override(x64=True):
+        for axes in (None, 0, [1], (0, 1)):
+            x, y = drawn((5, 4), False), drawn((2, 1) if axes == 0 else (1, 3), False)
+            got = signal.fftconvolve(x, y, mode, axes)
+            expected = want.fftconvolve(x, y, mode, axes)
+            np.testing.assert_allclose(got, expected, 1e-10, 1e-12)
+
+
+def test_dtypes_and_emptiness() -> None:
+    i = np.arange(4, dtype=np.int32)
+    for name in ("convolve", "correlate", "fftconvolve"):
+        function = getattr(signal, name)
+        assert function(i, i).dtype == np.float32  # as in JAX
+        half = i.astype(np.float16)
+        assert function(half, half).dtype == np.float16
+        for a, b in [((0,), (3,)), ((3,), (0,)), ((0,), (0,))]:
+            for mode in MODES:
+                assert function(np.zeros(a), np.zeros(b), mode).shape == (0,)
+        assert function(np.zeros((2, 0)), np.zeros((2, 3))).shape == (3, 0)
+    assert signal.convolve2d(np.zeros((2, 0)), np.zeros((2, 3))).shape == (3, 0)
+
+
+def test_derivatives_and_batches() -> None:
+    with fxflow.config.override(x64=True):
+        x, y = drawn((3, 6), False), drawn((4,), False)
+        each = fxflow.vmap(lambda x: signal.convolve(x, y, "same"))(x)
+        np.testing.assert_allclose(each[1], want.convolve(x[1], y, "same"))
+        for function in (signal.convolve, signal.fftconvolve, signal.correlate):
+            # Linear in both: the derivative is the function of the tangent.
+            rise = fxflow.jvp(lambda x: function(x, y), (x[0],), (x[1],))[1]  # noqa: B023
+            np.testing.assert_allclose(rise, function(x[1], y))
+            back = fxflow.vjp(lambda x: function(x, y), x[0])[1](rise)[0]  # noqa: B023
+            np.testing.assert_allclose(
+                (back * x[2]).sum(), (rise * function(x[2], y)).sum()
+            )
+
+
+def test_mistakes() -> None:
+    x, y = fnp.ones((2, 3)), fnp.ones((3, 2))
+    with pytest.raises(ShapeError, match="number of axes"):
+        signal.convolve(x, fnp.ones(3))
+    with pytest.raises(ShapeError, match="at least as long"):
+        signal.correlate(x, y, "valid")
+    with pytest.raises(ArgumentError, match="mode"):
+        signal.fftconvolve(x, y, "some")
+    with pytest.raises(ArgumentError, match="method"):
+        signal.convolve(x, y, method="slow")
+    with pytest.raises(ArgumentError, match="boundary"):
+        signal.convolve2d(x, y, boundary="edge")
+    with pytest.raises(ShapeError, match="two axes"):
+        signal.correlate2d(fnp.ones(3), fnp.ones(3))
+    with pytest.raises(ShapeError, match="axis 1"):
+        signal.fftconvolve(x, y, axes=0)
+    with pytest.raises(AxisError):
+        signal.fftconvolve(x, y, axes=2)

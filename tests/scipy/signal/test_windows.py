@@ -1,0 +1,41 @@
+"""Windows beside SciPy's."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.signal
+
+from fxflow.errors import ArgumentError
+from fxflow.scipy.signal import _windows as windows
+
+SHAPED: list[Any] = [
+    8.6,
+    ("kaiser", 3),
+    ("gaussian", 3.0),
+    ("general_gaussian", 1.5, 4.0),
+    ("general_cosine", (0.5, 0.3, 0.2)),
+    ("general_hamming", 0.6),
+    ("tukey", 0.3),
+    ("tukey", 0.0),
+    ("tukey", 1.0),
+    ("exponential", None, 3.0),
+]
+
+
+@pytest.mark.parametrize("window", [*windows._PLAIN, *windows._ALSO, *SHAPED])
+def test_values(window: Any) -> None:
+    if windows._ALSO.get(window) in ("kaiser", "gaussian"):
+        window = (window, 2.0)
+    for n in (1, 2, 3, 8, 33):
+        got = windows.window_of("f", window, n)
+        expected = scipy.signal.get_window(window, n)
+        np.testing.assert_allclose(got, expected, 1e-12, 1e-13)
+
+
+@pytest.mark.parametrize(
+    "window", ["house", "kaiser", ("hann", 3), ("gaussian", 1, 2), ()]
+)
+def test_mistakes(window: Any) -> None:
+    with pytest.raises((ArgumentError, ValueError)):
+        windows.window_of("f", window, 4)
