@@ -51,16 +51,6 @@ Fast = Cache[Any, Runner]
 class _Caches:
     """What was traced and compiled for one function and one set of options."""
 
-    __slots__ = (
-        "__weakref__",
-        "compiled",
-        "fast",
-        "last",
-        "signatures",
-        "traced",
-        "traces",
-    )
-
     def __init__(self, fast: Fast | None = None) -> None:
         # From structure (and static arguments), types and placements.
         self.fast: Fast = Cache("calls of jit") if fast is None else fast

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fxflow._config import config
@@ -15,6 +16,7 @@ from fxflow.errors import RetraceWarning
 WARN_FROM = 10
 
 
+@dataclass(eq=False)
 class Signature:
     """What one trace of a function depended on.
 
@@ -26,24 +28,11 @@ class Signature:
       context: named axes and options.
     """
 
-    __slots__ = ("avals", "context", "labels", "static", "structure")
-
-    avals: tuple[Aval, ...]
     labels: list[str]
-    context: Any
-    static: dict[str, Any]
+    avals: tuple[Aval, ...]
     structure: Any
-
-    def __init__(
-        self,
-        labels: list[str],
-        avals: tuple[Aval, ...],
-        structure: Any,
-        static: dict[str, Any],
-        context: Any,
-    ) -> None:
-        self.labels, self.avals = labels, avals
-        self.structure, self.static, self.context = structure, static, context
+    static: dict[str, Any]
+    context: Any
 
     def differences(self, other: Signature) -> list[str]:
         """Returns in words what differs from another signature to this one."""

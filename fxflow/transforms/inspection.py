@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from fxflow.core import tree
@@ -29,6 +30,7 @@ from fxflow.transforms.arguments import (
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+@dataclass(eq=False, repr=False)
 class FunctionGraph:
     """The dataflow graph of a function for arguments of given types.
 
@@ -39,18 +41,10 @@ class FunctionGraph:
       out_tree: structure of the result.
     """
 
-    __slots__ = ("consts", "graph", "in_tree", "out_tree")
-
-    consts: list[Any]
     graph: Graph
+    consts: list[Any]
     in_tree: Any
     out_tree: Any
-
-    def __init__(
-        self, graph: Graph, consts: Sequence[Any], in_tree: Any, out_tree: Any
-    ) -> None:
-        self.graph, self.consts = graph, list(consts)
-        self.in_tree, self.out_tree = in_tree, out_tree
 
     @property
     def in_avals(self) -> list[Any]:

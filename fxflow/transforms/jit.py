@@ -10,6 +10,7 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, overload
 
 from fxflow._config import config
@@ -44,47 +45,41 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@dataclass(frozen=True)
+class JitOptions:
+    """What `jit` is told; see there.
+
+    Attributes:
+      in_shardings: may be a function here, of arguments and keyword arguments.
+      moves: whether arguments that are committed elsewhere are moved.
+    """
+
+    static_argnums: tuple[int, ...] = ()
+    static_argnames: tuple[str, ...] = ()
+    donate_argnums: tuple[int, ...] = ()
+    donate_argnames: tuple[str, ...] = ()
+    keep_unused: bool = False
+    inline: bool = False
+    compiler_options: Mapping[str, Any] | None = None
+    in_shardings: Any = None
+    out_shardings: Any = None
+    moves: bool = False
+
+
 class JitFunction(CachedCall[P, R]):
     """A function compiled for each signature it is called with. Made by `jit`."""
 
     def __init__(
-        self,
-        fun: Callable[P, R],
-        static_argnums: tuple[int, ...],
-        static_argnames: tuple[str, ...],
-        donate_argnums: tuple[int, ...],
-        donate_argnames: tuple[str, ...],
-        keep_unused: bool,
-        inline: bool,
-        compiler_options: Mapping[str, Any] | None,
-        in_shardings: Any,
-        out_shardings: Any,
-        moves: bool = False,
-        fast: Fast | None = None,
+        self, fun: Callable[P, R], given: JitOptions, fast: Fast | None = None
     ) -> None:
         functools.update_wrapper(self, fun)
-        self._arguments = (
-            fun,
-            static_argnums,
-            static_argnames,
-            donate_argnums,
-            donate_argnames,
-            keep_unused,
-            inline,
-            compiler_options,
-            in_shardings,
-            out_shardings,
-            moves,
-        )
-        self._fun = fun
-        self._name = name_of(fun)
-        self._keep_unused, self._inline = keep_unused, inline
-        self._options = dict(compiler_options) if compiler_options else None
+        self._arguments = (fun, given)
+        self._fun, self._name, self._given = fun, name_of(fun), given
         self._static_argnums, self._static_argnames = resolve_names(
-            fun, static_argnums, static_argnames, "static"
+            fun, given.static_argnums, given.static_argnames, "static"
         )
         self._donate_argnums, self._donate_argnames = resolve_names(
-            fun, donate_argnums, donate_argnames, "donate"
+            fun, given.donate_argnums, given.donate_argnames, "donate"
         )
         both = set(self._static_argnums) & set(self._donate_argnums)
         if both or set(self._static_argnames) & set(self._donate_argnames):
@@ -92,21 +87,18 @@ class JitFunction(CachedCall[P, R]):
                 f"jit: an argument of {self._name} is both static and donated: a "
                 "static argument has no memory to donate"
             )
-        self._in_shardings, self._out_shardings = in_shardings, out_shardings
-        # Whether arguments that are committed elsewhere are moved.
-        self._moves = moves
         self._plain = not (self._static_argnums or self._static_argnames)
         options = (
             self._static_argnums,
             self._static_argnames,
             self._donate_argnums,
             self._donate_argnames,
-            keep_unused,
-            inline,
-            tuple(sorted((compiler_options or {}).items())),
+            given.keep_unused,
+            given.inline,
+            tuple(sorted((given.compiler_options or {}).items())),
             # A pmap's own function: it would keep the pmap, and that the caches, alive.
-            None if callable(in_shardings) else _frozen(in_shardings),
-            _frozen(out_shardings),
+            None if callable(given.in_shardings) else _frozen(given.in_shardings),
+            _frozen(given.out_shardings),
         )
         self._caches = caches_for(fun, options) if fast is None else new_caches(fast)
 
@@ -132,7 +124,7 @@ class JitFunction(CachedCall[P, R]):
         eager = isinstance(state.trace, EvalTrace)
         # A program takes arrays, so where a value is traced the call is an operation.
         if not eager or any(isinstance(c, Tracer) for c in traced.consts):
-            if self._inline:
+            if self._given.inline:
                 outs = traced.graph.evaluate(*traced.consts, *arrays)
             else:
                 outs = JitCall.bind(*traced.consts, *arrays, graph=traced.graph)
@@ -201,19 +193,21 @@ class JitFunction(CachedCall[P, R]):
             flat.out_tree,
             name=self._name,
             labels=labels,
-            donated=bound.donated(),
-            keep_unused=self._keep_unused,
-            options=self._options,
-            in_shardings=self._argument_shardings(bound, avals),
-            out_shardings=_prefixed(
-                self._out_shardings,
-                flat.out_tree,
-                graph.out_avals,
-                "out_shardings",
-                self._name,
+            donated=tuple(bound.donated()),
+            keep_unused=self._given.keep_unused,
+            options=self._given.compiler_options,
+            in_shardings=tuple(self._argument_shardings(bound, avals)),
+            out_shardings=tuple(
+                _prefixed(
+                    self._given.out_shardings,
+                    flat.out_tree,
+                    graph.out_avals,
+                    "out_shardings",
+                    self._name,
+                )
             ),
+            reads_mesh=mesh_reads() > before,
         )
-        traced.reads_mesh = mesh_reads() > before
         # What captures a tracer is of no use once the trace around it has ended.
         if not any(isinstance(c, Tracer) for c in consts):
             caches.traced.keep(key, traced)
@@ -221,7 +215,7 @@ class JitFunction(CachedCall[P, R]):
 
     def _argument_shardings(self, bound: _Bound, avals: Sequence[Any]) -> list[Any]:
         """Returns where each leaf of the arguments is to be, or None."""
-        wanted = self._in_shardings
+        wanted = self._given.in_shardings
         if wanted is None:
             return [None] * len(bound.leaves)
         if callable(wanted):
@@ -439,7 +433,7 @@ def _placed_at(array: Array, where: Any, bound: _Bound, i: int) -> Array:
         array_type = array._type
         if (
             array_type.committed
-            and not bound.jitted._moves
+            and not bound.jitted._given.moves
             and not array_type.placement.sharding.is_equivalent_to(where, array.ndim)
         ):
             raise ArgumentError(
@@ -584,20 +578,20 @@ def jit(
       >>> float(loss(fnp.array([1.0, 2.0])))
       5.0
     """
-    options = {
-        "static_argnums": as_indices(static_argnums, "static_argnums"),
-        "static_argnames": as_names(static_argnames, "static_argnames"),
-        "donate_argnums": as_indices(donate_argnums, "donate_argnums"),
-        "donate_argnames": as_names(donate_argnames, "donate_argnames"),
-        "keep_unused": keep_unused,
-        "inline": inline,
-        "compiler_options": compiler_options,
-        "in_shardings": in_shardings,
-        "out_shardings": out_shardings,
-    }
+    given = JitOptions(
+        as_indices(static_argnums, "static_argnums"),
+        as_names(static_argnames, "static_argnames"),
+        as_indices(donate_argnums, "donate_argnums"),
+        as_names(donate_argnames, "donate_argnames"),
+        keep_unused,
+        inline,
+        dict(compiler_options) if compiler_options else None,
+        in_shardings,
+        out_shardings,
+    )
 
     def decorate(function: Callable[..., Any]) -> JitFunction[..., Any]:
         require_callable(function, "jit")
-        return JitFunction(function, **options)
+        return JitFunction(function, given)
 
     return decorate if fun is None else decorate(fun)

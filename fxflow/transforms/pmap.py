@@ -47,7 +47,7 @@ from fxflow.transforms.arguments import (
     without,
 )
 from fxflow.transforms.dispatch import CachedCall, new_caches
-from fxflow.transforms.jit import JitFunction
+from fxflow.transforms.jit import JitFunction, JitOptions
 from fxflow.transforms.shard_map import run
 from fxflow.transforms.stages import Compiled
 
@@ -310,11 +310,9 @@ class PmapFunction(CachedCall[P, R]):
     ) -> list[bool]:
         """Returns which leaves, of those that are not static, are donated."""
         given = {i % len(args) if i < 0 else i for i in self._donated}
-        flags = []
-        for i, arg in enumerate(args):
-            if i not in self._static:
-                flags += [i in given] * len(tree.leaves(arg))
-        return flags + [False] * len(tree.leaves(kwargs))
+        flags = without([i in given for i in range(len(args))], self._static)
+        dynamic = without(args, self._static)
+        return tree.broadcast_prefix((flags, False), (dynamic, kwargs))
 
     def _size(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
         """Returns the length of the mapped axis in this process."""
@@ -458,21 +456,16 @@ class PmapFunction(CachedCall[P, R]):
             with _around_set(mesh, mesh.axis_names[1:]):
                 return mine._mapped(mesh, mesh.axis_names[0], args, kwargs, given)
 
-        jitted = JitFunction(
-            functools.update_wrapper(whole, self._fun),
+        given = JitOptions(
             static_argnums=self._static,
-            static_argnames=(),
             donate_argnums=self._donated,
-            donate_argnames=(),
-            keep_unused=False,
-            inline=False,
             compiler_options=_KEEP_BARRIERS if in_place else None,
             in_shardings=lambda args, kwargs: mine._shardings(mesh, args, kwargs),
-            out_shardings=None,
             moves=True,
-            # What it runs is found by the pmap's own calls.
-            fast=None if mesh.is_multi_process else self._caches.fast,
         )
+        # What it runs is found by the pmap's own calls.
+        fast = None if mesh.is_multi_process else self._caches.fast
+        jitted = JitFunction(functools.update_wrapper(whole, self._fun), given, fast)
         # `jit` has completed them from names; the short path splits arguments by them.
         self._static_argnums = jitted._static_argnums
         self._static_argnames = jitted._static_argnames

@@ -47,6 +47,7 @@ class ArgInfo:
 
 
 @guard_methods
+@dataclass(eq=False, repr=False)
 class Traced:
     """A function traced for arguments of given types.
 
@@ -64,56 +65,18 @@ class Traced:
       reads_mesh: whether it depends on the current mesh.
     """
 
-    __slots__ = (
-        "consts",
-        "donated",
-        "graph",
-        "in_shardings",
-        "in_tree",
-        "keep_unused",
-        "labels",
-        "name",
-        "options",
-        "out_shardings",
-        "out_tree",
-        "reads_mesh",
-    )
-
-    in_shardings: tuple[Any, ...]
-    out_shardings: tuple[Any, ...]
-    reads_mesh: bool
-    consts: list[Any]
     graph: Graph
+    consts: list[Any]
     in_tree: Any
-    name: str
     out_tree: Any
-    donated: tuple[bool, ...]
+    name: str
     labels: list[str]
+    donated: tuple[bool, ...]
     keep_unused: bool
     options: Mapping[str, Any] | None
-
-    def __init__(
-        self,
-        graph: Graph,
-        consts: Sequence[Any],
-        in_tree: Any,
-        out_tree: Any,
-        *,
-        name: str,
-        labels: Sequence[str],
-        donated: Sequence[bool],
-        keep_unused: bool,
-        options: Mapping[str, Any] | None,
-        in_shardings: Sequence[Any],
-        out_shardings: Sequence[Any],
-    ) -> None:
-        self.in_shardings = tuple(in_shardings)
-        self.out_shardings = tuple(out_shardings)
-        self.reads_mesh = False
-        self.graph, self.consts = graph, list(consts)
-        self.in_tree, self.out_tree, self.name = in_tree, out_tree, name
-        self.labels, self.donated = list(labels), tuple(donated)
-        self.keep_unused, self.options = keep_unused, options
+    in_shardings: tuple[Any, ...]
+    out_shardings: tuple[Any, ...]
+    reads_mesh: bool = False
 
     def with_shardings(self, shardings: Sequence[Any]) -> Traced:
         """Returns the same for arguments that are somewhere.
@@ -201,73 +164,10 @@ class Traced:
         return Lowered(self, arg_types)
 
 
-@guard_methods
-class Lowered:
-    """A program as StableHLO, not yet compiled.
-
-    Args:
-      traced: the traced function.
-      arg_types: of the leaves.
-      platform: to lower for; None is that of the arguments.
-    """
-
-    __slots__ = (
-        "kept",
-        "program",
-        "traced",
-    )
+class Stage:
+    """What is known of a traced function when it is lowered and compiled, too."""
 
     traced: Traced
-    kept: list[int]
-    program: LoweredProgram
-
-    def __init__(
-        self,
-        traced: Traced,
-        arg_types: Sequence[ArrayType],
-        platform: str | None = None,
-    ) -> None:
-        self.traced = traced
-        for const in traced.consts:
-            if isinstance(const, Tracer):
-                raise ArgumentError(
-                    f"{traced.name} captures a traced value {const.aval} and cannot be "
-                    f"compiled by itself. {const.origin()} Pass it as an argument."
-                )
-        # Arguments that nothing reads are not sent to the device.
-        graph, count = traced.graph, traced.graph.num_consts
-        used = used_inputs(graph)
-        # A donated argument stays, used or not: a result is to take its memory.
-        self.kept = [
-            i
-            for i, u in enumerate(used[count:])
-            if u or traced.keep_unused or traced.donated[i]
-        ]
-        inputs = [*graph.inputs[:count], *(graph.inputs[count + i] for i in self.kept)]
-        constants = [as_array(c)._type for c in traced.consts]
-
-        def donate(several: bool, kinds: Any, out_kinds: Any) -> list[list[str]]:
-            attributes: list[list[str]] = [[] for _ in range(count)]
-            return attributes + donation_attributes(
-                [graph.inputs[count + i].aval for i in self.kept],
-                [traced.donated[i] for i in self.kept],
-                graph.out_avals,
-                [traced.labels[i] for i in self.kept],
-                traced.name,
-                several,
-                (kinds[count:], out_kinds) if out_kinds else None,
-            )
-
-        self.program = LoweredProgram(
-            Graph(inputs, graph.nodes, graph.outputs, graph.name, count),
-            [*constants, *(arg_types[i] for i in self.kept)],
-            name=traced.name,
-            module_name=f"jit_{traced.name}",
-            platform=platform,
-            out_shardings=traced.out_shardings,
-            mesh=mesh_among((*traced.in_shardings, *traced.out_shardings)),
-            donate=donate,
-        )
 
     @property
     def in_tree(self) -> Any:
@@ -298,6 +198,56 @@ class Lowered:
     def out_info(self) -> Any:
         """The result with each leaf's shape and dtype."""
         return self.traced.out_info
+
+
+@guard_methods
+class Lowered(Stage):
+    """A program as StableHLO, not yet compiled.
+
+    Args:
+      traced: the traced function.
+      arg_types: of the leaves.
+      platform: to lower for; None is that of the arguments.
+    """
+
+    kept: list[int]
+    program: LoweredProgram
+
+    def __init__(
+        self,
+        traced: Traced,
+        arg_types: Sequence[ArrayType],
+        platform: str | None = None,
+    ) -> None:
+        self.traced = traced
+        for const in traced.consts:
+            if isinstance(const, Tracer):
+                raise ArgumentError(
+                    f"{traced.name} captures a traced value {const.aval} and cannot be "
+                    f"compiled by itself. {const.origin()} Pass it as an argument."
+                )
+        # Arguments that nothing reads are not sent to the device.
+        graph, count = traced.graph, traced.graph.num_consts
+        used = used_inputs(graph)
+        # A donated argument stays, used or not: a result is to take its memory.
+        self.kept = [
+            i
+            for i, u in enumerate(used[count:])
+            if u or traced.keep_unused or traced.donated[i]
+        ]
+        inputs = [*graph.inputs[:count], *(graph.inputs[count + i] for i in self.kept)]
+        constants = [as_array(c)._type for c in traced.consts]
+        self.program = LoweredProgram(
+            Graph(inputs, graph.nodes, graph.outputs, graph.name, count),
+            [*constants, *(arg_types[i] for i in self.kept)],
+            name=traced.name,
+            module_name=f"jit_{traced.name}",
+            platform=platform,
+            out_shardings=traced.out_shardings,
+            mesh=mesh_among((*traced.in_shardings, *traced.out_shardings)),
+            donated=[False] * count + [traced.donated[i] for i in self.kept],
+            labels=[""] * count + [traced.labels[i] for i in self.kept],
+        )
 
     def as_text(self, dialect: str = "stablehlo") -> str:
         """Returns the program as text.
@@ -361,47 +311,15 @@ class Lowered:
 
 
 @guard_methods
-class Compiled:
+class Compiled(Stage):
     """A compiled program, called like the function it came from."""
-
-    __slots__ = ("constants", "lowered", "program")
 
     lowered: Lowered
     program: Program
 
     def __init__(self, lowered: Lowered, program: Program) -> None:
-        self.lowered, self.program = lowered, program
-        self.constants: list[Array] = [as_array(c) for c in lowered.traced.consts]
-
-    @property
-    def in_tree(self) -> Any:
-        """Structure of the arguments."""
-        return self.lowered.in_tree
-
-    @property
-    def out_tree(self) -> Any:
-        """Structure of the result."""
-        return self.lowered.out_tree
-
-    @property
-    def in_avals(self) -> tuple[Aval, ...]:
-        """Types of the leaves of the arguments."""
-        return self.lowered.in_avals
-
-    @property
-    def args_info(self) -> Any:
-        """The arguments with an `ArgInfo` for each leaf."""
-        return self.lowered.args_info
-
-    @property
-    def donate_argnums(self) -> tuple[int, ...]:
-        """Which leaves of the arguments are donated."""
-        return self.lowered.donate_argnums
-
-    @property
-    def out_info(self) -> Any:
-        """The result with each leaf's shape and dtype."""
-        return self.lowered.out_info
+        self.traced, self.lowered, self.program = lowered.traced, lowered, program
+        self.constants: list[Array] = [as_array(c) for c in self.traced.consts]
 
     @property
     def input_shardings(self) -> Any:
@@ -436,7 +354,7 @@ class Compiled:
         Raises:
           ArgumentError: structure or types differ.
         """
-        traced = self.lowered.traced
+        traced = self.traced
         leaves, treedef = tree.flatten((args, kwargs))
         if treedef != traced.in_tree:
             raise ArgumentError(
@@ -467,7 +385,7 @@ class Compiled:
         # Compiled ahead of time, for devices that are not here.
         if self.program.executable.loaded is None:
             self.program.executable.launch()  # says why it cannot be run
-        donated = self.lowered.traced.donated
+        donated = self.traced.donated
         given = [a for a, give in zip(arrays, donated, strict=True) if give]
         if given:
             self.prepare_donation(given, arrays)
@@ -492,7 +410,7 @@ class Compiled:
             sum(id(array) in mine for array in arrays) != len(given)
         ):
             raise DonationError(
-                f"{self.lowered.traced.name}: an array is donated and also passed as "
+                f"{self.traced.name}: an array is donated and also passed as "
                 "another argument: pass a copy (x.copy()) or do not donate it"
             )
         for array in given:
@@ -510,55 +428,3 @@ class Compiled:
     def memory_analysis(self) -> Any:
         """Returns the sizes of arguments, results, temporaries and code, in bytes."""
         return self.program.executable.memory_analysis()
-
-
-def donation_attributes(
-    avals: Sequence[Aval],
-    donated: Sequence[bool],
-    out_avals: Sequence[Aval],
-    labels: Sequence[str],
-    name: str,
-    several: bool,
-    memories: tuple[Sequence[Any], Sequence[Any]] | None = None,
-) -> list[list[str]]:
-    """Returns the attributes that make results reuse donated arguments.
-
-    Args:
-      avals: types of the program's arguments.
-      donated: which are donated.
-      out_avals: types of its results.
-      labels: names of the arguments.
-      name: of the function.
-      several: whether the program is partitioned; then the compiler pairs them, since
-        it also lays out the results.
-      memories: kinds of the memories of arguments and results; None: all the same.
-
-    Raises:
-      DonationError: no result is left that can reuse a donated argument.
-    """
-    kinds, out_kinds = memories or ([None] * len(avals), [None] * len(out_avals))
-    free: dict[Any, list[int]] = {}
-    for i, (aval, kind) in enumerate(zip(out_avals, out_kinds, strict=True)):
-        free.setdefault((aval.physical.strong(), kind), []).append(i)
-    attributes: list[list[str]] = []
-    for aval, kind, give, label in zip(avals, kinds, donated, labels, strict=True):
-        if not give:
-            attributes.append([])
-            continue
-        # Weak or not, the memory is the same.
-        same = free.get((aval.physical.strong(), kind))
-        if not same:
-            where = f" in {kind} memory" if kind else ""
-            raise DonationError(
-                f"{name}: the donated argument {label} {aval}{where} cannot be reused: "
-                f"no result of that shape and dtype{where} is left; do not donate it "
-                "(donate_argnums, donate_argnames), or return its new value"
-            )
-        # Each result can take the memory of one argument.
-        target = same.pop(0)
-        attributes.append(
-            ["jax.buffer_donor = true"]
-            if several
-            else [f"tf.aliasing_output = {target} : i32"]
-        )
-    return attributes

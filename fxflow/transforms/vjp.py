@@ -32,17 +32,6 @@ class VJPFunction:
     functions.
     """
 
-    __slots__ = (
-        "_avals",
-        "_graph",
-        "_in_avals",
-        "_in_tree",
-        "_lin",
-        "_out_tree",
-        "_residuals",
-        "name",
-    )
-
     name: str
 
     def __init__(

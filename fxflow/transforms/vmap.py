@@ -9,11 +9,11 @@ from fxflow.core import tree
 from fxflow.core.arrays import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_flat, materialize
+from fxflow.core.ir.higher_order import move_axis
 from fxflow.core.labels import leaf_labels
 from fxflow.core.source import name_of
 from fxflow.devices.meshes import names_of
 from fxflow.errors import ArgumentError, AxisError, ShapeError, TreeError
-from fxflow.lax.axis_order import transpose
 from fxflow.transforms.arguments import (
     FlatFunction,
     require_axes,
@@ -23,15 +23,6 @@ from fxflow.transforms.arguments import (
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-def move_axis(value: Any, source: int, target: int) -> Any:
-    """Returns `value` with one axis moved; both are counted from the front."""
-    if source == target:
-        return value
-    order = [i for i in range(typeof(value).ndim) if i != source]
-    order.insert(target, source)
-    return transpose(value, tuple(order))
 
 
 def flat_axes(axes: Any, structure: Any, what: str, name: str) -> list[int | None]:
@@ -50,21 +41,15 @@ def flat_axes(axes: Any, structure: Any, what: str, name: str) -> list[int | Non
         return [axes] * structure.num_leaves
     # Leaves that are no containers, whatever the real ones are.
     dummy = structure.unflatten([object()] * structure.num_leaves)
-    found: list[Any] = []
-
-    def fill(axis: Any, part: Any) -> None:
-        found.extend([axis] * tree.structure(part).num_leaves)
-
     try:
-        tree.map(fill, axes, dummy, is_leaf=lambda x: x is None)
+        return tree.broadcast_prefix(axes, dummy, lambda x: x is None, name="axes")
     except (TreeError, ValueError, TypeError) as error:
         raise ArgumentError(
             f"vmap: {what}={axes} does not fit the structure of "
             f"{'the arguments' if what == 'in_axes' else 'the result'} of {name}: "
             f"{tree.written(structure)}, each * a leaf: "
-            f"{str(error).removeprefix('tree.map: ')}"
+            f"{str(error).removeprefix('axes: ')}"
         ) from None
-    return found
 
 
 def checked_axis(axis: int, ndim: int, what: str, hint: str = "") -> int:

@@ -28,7 +28,7 @@ from fxflow.devices.compile import Executable, log_step
 from fxflow.devices.compile import compile as compile_text
 from fxflow.devices.process import require_not_forked, wait_for
 from fxflow.devices.shardings import REPLICATED, SingleDeviceSharding, describe
-from fxflow.errors import NonFiniteError
+from fxflow.errors import DonationError, NonFiniteError
 
 _get_buffer = attrgetter("_buffer")
 
@@ -44,22 +44,6 @@ class Program:
       text: the StableHLO module.
     """
 
-    __slots__ = (
-        "calls_python",
-        "executable",
-        "out_types",
-        "placements",
-        "run",
-        "text",
-    )
-
-    executable: Executable
-    placements: tuple[Any, ...]
-    out_types: tuple[ArrayType, ...]
-    text: str
-    calls_python: bool
-    run: Callable[[list[Any]], list[Array]]
-
     def __init__(
         self,
         executable: Executable,
@@ -73,6 +57,7 @@ class Program:
         self.out_types = tuple(out_types)
         self.text = text
         self.calls_python = calls_python
+        #: From buffers to arrays.
         self.run = self._waiting_runner() if calls_python else self._runner()
 
     def _runner(self) -> Callable[[list[Any]], list[Array]]:
@@ -216,8 +201,8 @@ class LoweredProgram:
       platform: to lower for; None is that of the arguments.
       out_shardings: of the results, None where the compiler decides.
       mesh: that the program names besides its operations'.
-      donate: returns the attributes of the arguments, given whether they lie on several
-        devices, the kinds of their memories, and those of the results.
+      donated: which arguments are donated; none: none.
+      labels: names of the arguments, then.
 
     Attributes:
       text: the module.
@@ -226,16 +211,6 @@ class LoweredProgram:
     Raises:
       ArgumentError: two arguments insist on different devices.
     """
-
-    __slots__ = (
-        "_committed",
-        "_graph",
-        "_module",
-        "_name",
-        "_placements",
-        "placement",
-        "text",
-    )
 
     placement: Any
     text: str
@@ -250,7 +225,8 @@ class LoweredProgram:
         platform: str | None = None,
         out_shardings: Sequence[Any] = (),
         mesh: Any = None,
-        donate: Callable[[bool, Any, Any], list[list[str]]] | None = None,
+        donated: Sequence[bool] = (),
+        labels: Sequence[str] = (),
     ) -> None:
         self._graph, self._name = graph, name
         start = time.perf_counter()
@@ -270,11 +246,16 @@ class LoweredProgram:
         kinds = [p.offloaded for p in self._placements]
         wanted = wanted_of(graph, self._placements, out_shardings)
         laid, out_kinds = laid_out(graph, kinds, wanted)
+        attributes: list[list[str]] = []
+        if any(donated):
+            attributes = donation_attributes(
+                graph, donated, labels, name, several, kinds, out_kinds
+            )
         self.text, self._module = lower_graph(
             laid,
             name=graph_name(module_name or name),
             platform=platform or self.placement.platform,
-            attributes=donate(several, kinds, out_kinds) if donate else (),
+            attributes=attributes,
             devices=self.placement.devices if several else (),
             shardings=[p.sharding for p in self._placements] if several else (),
             out_shardings=out_shardings if several else (),
@@ -325,6 +306,58 @@ class LoweredProgram:
             ]
         calls_python = bool(module.callbacks)
         return Program(executable, self._placements, outs, self.text, calls_python)
+
+
+def donation_attributes(
+    graph: Graph,
+    donated: Sequence[bool],
+    labels: Sequence[str],
+    name: str,
+    several: bool,
+    kinds: Sequence[Any],
+    out_kinds: Sequence[Any] | None,
+) -> list[list[str]]:
+    """Returns the attributes that make results reuse donated arguments.
+
+    Args:
+      graph: of the program.
+      donated: which of its inputs are donated.
+      labels: names of the inputs.
+      name: of the program.
+      several: whether it is partitioned; then the compiler pairs them, since it also
+        lays out the results.
+      kinds: of the memories of the inputs.
+      out_kinds: of those of the outputs; None: all the devices' own.
+
+    Raises:
+      DonationError: no result is left that can reuse a donated argument.
+    """
+    if out_kinds is None:
+        out_kinds = [None] * len(graph.outputs)
+    free: dict[Any, list[int]] = {}
+    for i, (aval, kind) in enumerate(zip(graph.out_avals, out_kinds, strict=True)):
+        free.setdefault((aval.physical.strong(), kind), []).append(i)
+    attributes: list[list[str]] = [[] for _ in donated]
+    for i, aval in enumerate(graph.in_avals):
+        if not donated[i]:
+            continue
+        # Weak or not, the memory is the same.
+        same = free.get((aval.physical.strong(), kinds[i]))
+        if not same:
+            where = f" in {kinds[i]} memory" if kinds[i] else ""
+            raise DonationError(
+                f"{name}: the donated argument {labels[i]} {aval}{where} cannot be "
+                f"reused: no result of that shape and dtype{where} is left; do not "
+                "donate it (donate_argnums, donate_argnames), or return its new value"
+            )
+        # Each result can take the memory of one argument.
+        target = same.pop(0)
+        attributes[i].append(
+            "jax.buffer_donor = true"
+            if several
+            else f"tf.aliasing_output = {target} : i32"
+        )
+    return attributes
 
 
 def in_kind(placement: Any, kind: str | None) -> Any:
