@@ -234,45 +234,60 @@ def dots_with_no_batch_dims_saveable(
     return not batch
 
 
-class _Names:
-    """A policy about names; see the functions that make one.
+class _Policy:
+    """A policy that a function below makes.
 
-    Attributes:
+    Args:
+      kind: name of that function.
+      given: its arguments, as they are shown.
+      key: what is equal for policies of one kind that do the same.
+      verdict: answers for it.
       excluded: names of values not to keep whatever operation makes them.
     """
 
     def __init__(
         self,
         kind: str,
-        names: Sequence[str],
-        verdict: Callable[[str | None], bool | Offload],
-        verdicts: Any = None,
+        given: Sequence[Any],
+        key: Any,
+        verdict: Policy,
+        excluded: frozenset[str] = frozenset(),
     ) -> None:
-        for name in names:
-            if not isinstance(name, str):
-                raise ArgumentError(f"{kind}: names must be strings, got {name!r}")
-        self.kind, self.names, self.verdict = kind, tuple(names), verdict
-        self.excluded: frozenset[str] = frozenset()
-        self.verdicts = verdicts
+        self.kind, self.given, self.key = kind, tuple(given), (kind, key)
+        self.verdict, self.excluded = verdict, excluded
 
     def __call__(
         self, primitive: Primitive, *avals: Any, **params: Any
     ) -> bool | Offload:
-        return self.verdict(params["name"] if primitive.name == Name.name else None)
+        return self.verdict(primitive, *avals, **params)
 
     def __eq__(self, other: object) -> bool:
-        return (
-            type(other) is _Names
-            and self.kind == other.kind
-            and set(self.names) == set(other.names)
-            and self.verdicts == other.verdicts
-        )
+        return type(other) is _Policy and self.key == other.key
 
     def __hash__(self) -> int:
-        return hash((self.kind, frozenset(self.names)))
+        return hash(self.key)
 
     def __repr__(self) -> str:
-        return f"{self.kind}({', '.join(map(repr, self.names))})"
+        return f"{self.kind}({', '.join(map(str, self.given))})"
+
+
+def _of_names(
+    kind: str,
+    names: Sequence[str],
+    verdict: Callable[[str | None], bool | Offload],
+    key: Any = None,
+    excluded: frozenset[str] = frozenset(),
+) -> _Policy:
+    """Returns a policy that asks the name of a value, which is None for most."""
+    for name in names:
+        if not isinstance(name, str):
+            raise ArgumentError(f"{kind}: names must be strings, got {name!r}")
+
+    def asked(primitive: Primitive, *avals: Any, **params: Any) -> bool | Offload:
+        return verdict(params["name"] if primitive.name == Name.name else None)
+
+    shown = map(repr, names)
+    return _Policy(kind, [*shown], (frozenset(names), key), asked, excluded)
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
@@ -282,7 +297,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
       *names_which_can_be_saved: the names.
     """
     names = frozenset(names_which_can_be_saved)
-    return _Names(
+    return _of_names(
         "save_only_these_names", names_which_can_be_saved, lambda name: name in names
     )
 
@@ -294,7 +309,7 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
       *names_not_to_save: the names.
     """
     names = frozenset(names_not_to_save)
-    return _Names(
+    return _of_names(
         "save_any_names_but_these",
         names_not_to_save,
         lambda name: name is not None and name not in names,
@@ -308,37 +323,14 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
       *names_not_to_save: the names.
     """
     names = frozenset(names_not_to_save)
-    policy = _Names(
+    return _of_names(
         "save_anything_except_these_names",
         names_not_to_save,
         lambda name: name not in names,
+        # The operation that makes a named value is asked, too, and knows no name: by
+        # this the rule (`lax/remat`) leaves out both.
+        excluded=names,
     )
-    # The operation that makes a named value is asked, too, and knows no name: by this
-    # attribute the rule (`lax/remat`) leaves out both.
-    policy.excluded = names
-    return policy
-
-
-class _Both:
-    """A policy that keeps what either of two keeps."""
-
-    def __init__(self, first: Policy, second: Policy) -> None:
-        require_callable(first, "save_from_both_policies: policy_1")
-        require_callable(second, "save_from_both_policies: policy_2")
-        self.first, self.second = first, second
-        none: frozenset[str] = frozenset()
-        self.excluded = getattr(first, "excluded", none) & getattr(
-            second, "excluded", none
-        )
-
-    def __call__(
-        self, primitive: Primitive, *avals: Any, **params: Any
-    ) -> bool | Offload:
-        first = self.first(primitive, *avals, **params)
-        return first or self.second(primitive, *avals, **params)
-
-    def __repr__(self) -> str:
-        return f"save_from_both_policies({self.first}, {self.second})"
 
 
 def save_and_offload_only_these_names(
@@ -391,7 +383,8 @@ def save_and_offload_only_these_names(
         ),
     }
     names = (*names_which_can_be_saved, *names_which_can_be_offloaded)
-    return _Names(kind, names, lambda name: verdicts.get(name, False), verdicts)
+    key = frozenset(verdicts.items())
+    return _of_names(kind, names, lambda name: verdicts.get(name, False), key)
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
@@ -406,30 +399,15 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     Raises:
       ArgumentError: a kind is no string.
     """
-    _require_memories("offload_dot_with_no_batch_dims", offload_src, offload_dst)
-    return _OffloadDots(Offload(offload_src, offload_dst))
+    kind = "offload_dot_with_no_batch_dims"
+    _require_memories(kind, offload_src, offload_dst)
+    verdict = Offload(offload_src, offload_dst)
 
-
-class _OffloadDots:
-    """A policy; see `offload_dot_with_no_batch_dims`."""
-
-    def __init__(self, verdict: Offload) -> None:
-        self.verdict = verdict
-
-    def __call__(
-        self, primitive: Primitive, *avals: Any, **params: Any
-    ) -> bool | Offload:
+    def asked(primitive: Primitive, *avals: Any, **params: Any) -> bool | Offload:
         kept = dots_with_no_batch_dims_saveable(primitive, *avals, **params)
-        return self.verdict if kept else False
+        return verdict if kept else False
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is _OffloadDots and self.verdict == other.verdict
-
-    def __hash__(self) -> int:
-        return hash(self.verdict)
-
-    def __repr__(self) -> str:
-        return f"offload_dot_with_no_batch_dims{tuple(self.verdict)}"
+    return _Policy(kind, [*map(repr, verdict)], verdict, asked)
 
 
 def _require_memories(kind: str, *memories: str) -> None:
@@ -448,7 +426,18 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
       policy_1: a policy.
       policy_2: a policy.
     """
-    return _Both(policy_1, policy_2)
+    kind = "save_from_both_policies"
+    require_callable(policy_1, f"{kind}: policy_1")
+    require_callable(policy_2, f"{kind}: policy_2")
+    both = policy_1, policy_2
+
+    def asked(primitive: Primitive, *avals: Any, **params: Any) -> bool | Offload:
+        first = policy_1(primitive, *avals, **params)
+        return first or policy_2(primitive, *avals, **params)
+
+    none: frozenset[str] = frozenset()
+    first, second = (getattr(policy, "excluded", none) for policy in both)
+    return _Policy(kind, both, both, asked, first & second)
 
 
 class checkpoint_policies:

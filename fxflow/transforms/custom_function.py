@@ -6,15 +6,27 @@ import functools
 import operator
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from typing import (
+    Any,
+    ClassVar,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    Self,
+    TypeVar,
+    overload,
+)
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.boundary import boundary
 from fxflow.core.ir.primitive import Zero
-from fxflow.core.ir.trace import Tracer
+from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.labels import parameter_names, signature_of
 from fxflow.core.runtime.bodies import Body, trace_body
+from fxflow.core.runtime.eager import EvalTrace
 from fxflow.core.source import name_of
 from fxflow.core.tree.paths import difference
 from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
@@ -35,6 +47,26 @@ SymbolicZero = Zero
 """A tangent or cotangent known to be zero, as rules with `symbolic_zeros` get it."""
 
 
+class Call(NamedTuple):
+    """What rules know of a call; nothing that it was called with, which they outlive.
+
+    Attributes:
+      positions: of the arguments that are passed to the rule as they are.
+      fixed: these arguments.
+      in_tree: structure of the others.
+      in_avals: types of their leaves.
+      out_tree: structure of the result.
+      out_avals: types of its leaves.
+    """
+
+    positions: tuple[int, ...]
+    fixed: tuple[Any, ...]
+    in_tree: Any
+    in_avals: list[Aval]
+    out_tree: Any
+    out_avals: list[Aval]
+
+
 class CustomFunction(Generic[P, R]):
     """A function with a derivative of its own.
 
@@ -46,8 +78,10 @@ class CustomFunction(Generic[P, R]):
     """
 
     name: str
-
-    kind = "custom"
+    kind: ClassVar[str]
+    setter: ClassVar[str]
+    primitive: ClassVar[Any]
+    symbolic_zeros: bool = False
 
     def __init__(
         self,
@@ -89,9 +123,65 @@ class CustomFunction(Generic[P, R]):
             return len(parameters)
         return None
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Calls the function."""
+    # -- what the two say --------------------------------------------------------------
+
+    def passes(self) -> tuple[Callable[..., Any] | None, ...]:
+        """Returns the user's functions of the rule; None where they are not set."""
         raise NotImplementedError
+
+    def rule(self, call: Call) -> Any:
+        """Returns the rule that operations carry; it calls the user's functions."""
+        raise NotImplementedError
+
+    def recorded(self, rule: Any, call: Call) -> Any:
+        """Returns a rule as graphs, for it captured traced values."""
+        raise NotImplementedError
+
+    # -- calls -------------------------------------------------------------------------
+
+    @boundary
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Calls the function.
+
+        Raises:
+          ArgumentError: it has no rule, or an argument is no array.
+        """
+        passes = self.passes()
+        if any(function is None for function in passes):
+            raise ArgumentError(
+                f"{self.kind}: {self.name} has no rule: set one with its method "
+                f"{self.setter}"
+            )
+        values = self.positional(args, kwargs)
+        # Nothing differentiates or records the call, so no rule is needed.
+        if isinstance(state.trace, EvalTrace):
+            return self.fun(*values)
+        call, leaves, body = self.traced(values)
+        captured: list[Any] = []
+        # Calls share the graph; a rule that captures tracers is for this one alone.
+        if captures_tracers((*passes, call.fixed)):
+            direct = self.rule(call)
+            rule, captured = self.as_traced(
+                (*passes, *call.fixed, *call.in_avals),
+                direct,
+                lambda: self.recorded(direct, call),
+            )
+        else:
+            key = (self.kind, *passes, self.symbolic_zeros)
+            rule = body.graph.memo.get(key)
+            if rule is None:
+                rule = body.graph.memo[key] = self.rule(call)
+        outs = self.primitive.bind(
+            *body.consts,
+            *captured,
+            *leaves,
+            graph=body.graph,
+            num_consts=len(body.consts),
+            num_rule_consts=len(captured),
+            rule=rule,
+        )
+        result: R = body.out_tree.unflatten(outs)
+        return result
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """As its name, if that is in its module."""
@@ -141,46 +231,31 @@ class CustomFunction(Generic[P, R]):
             )
         return bound.args
 
-    def divided(
-        self, args: tuple[Any, ...]
-    ) -> tuple[tuple[int, ...], tuple[Any, ...], tuple[Any, ...]]:
-        """Returns positions and values of the fixed arguments, and the others."""
-        if not self._fixed:
-            return (), (), args
-        positions = tuple(
-            sorted(
-                normalize_indices(
-                    self._fixed, len(args), f"{self.kind}: nondiff_argnums", self.name
-                )
-            )
-        )
-        return positions, tuple(args[i] for i in positions), without(args, positions)
-
-    def traced(
-        self, positions: tuple[int, ...], fixed: tuple[Any, ...], args: tuple[Any, ...]
-    ) -> tuple[list[Any], Any, Body]:
-        """Returns the arguments' leaves, their structure, and the traced function.
+    def traced(self, args: tuple[Any, ...]) -> tuple[Call, list[Any], Body]:
+        """Returns what is known of a call, its leaves, and the traced function.
 
         Raises:
           ArgumentError: a leaf is no array.
         """
-        leaves, in_tree = tree.flatten(args)
+        what = f"{self.kind}: nondiff_argnums"
+        found = normalize_indices(self._fixed, len(args), what, self.name)
+        positions = tuple(sorted(found))
+        fixed, others = tuple(args[i] for i in positions), without(args, positions)
+        leaves, in_tree = tree.flatten(others)
         for i, leaf in enumerate(leaves):
             if not is_arraylike(leaf):
-                path = tree.keystr(tree.leaves_with_path(args)[i][0])
+                path = tree.keystr(tree.leaves_with_path(others)[i][0])
                 error = not_an_array(
                     leaf, f"{self.kind}: {self.name} got (at args{path})"
                 )
                 raise ArgumentError(
                     f"{error}; or name it in nondiff_argnums if it is an option"
                 )
-        body = trace_body(
-            with_fixed(self.fun, positions, fixed),
-            in_tree,
-            [typeof(x) for x in leaves],
-            name=self.name,
-        )
-        return leaves, in_tree, body
+        avals = [typeof(x) for x in leaves]
+        fun = with_fixed(self.fun, positions, fixed)
+        body = trace_body(fun, in_tree, avals, name=self.name)
+        outs = body.graph.out_avals
+        return Call(positions, fixed, in_tree, avals, body.out_tree, outs), leaves, body
 
     def as_traced(
         self, key: tuple[Any, ...], direct: Any, make: Callable[[], Any]

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from fxflow.core import tree
-from fxflow.core.arrays import Aval, typeof
+from fxflow.core.arrays import typeof
 from fxflow.core.arrays.convert import kind_of
-from fxflow.core.boundary import boundary
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
-from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EvalTrace
 from fxflow.errors import ArgumentError
 from fxflow.lax.custom_calls import CustomJVPCall
-from fxflow.lax.custom_rules import JVPRule, TracedJVPRule
+from fxflow.lax.custom_rules import TracedJVPRule
 from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.custom_function import (
+    Call,
     CustomFunction,
     arrays,
-    captures_tracers,
     checked_values,
     same_structure,
 )
@@ -59,19 +57,10 @@ class custom_jvp(CustomFunction[P, R]):
     2008.
     """
 
-    symbolic_zeros: bool
-
     kind = "custom_jvp"
-
-    def __init__(
-        self,
-        fun: Callable[P, R],
-        nondiff_argnums: int | Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
-    ) -> None:
-        super().__init__(fun, nondiff_argnums, nondiff_argnames)
-        self.jvp: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
+    setter = "defjvp"
+    primitive = CustomJVPCall
+    jvp: Callable[..., Any] | None = None
 
     def defjvp(self, jvp: Rule, symbolic_zeros: bool = False) -> Rule:
         """Sets the rule.
@@ -132,89 +121,33 @@ class custom_jvp(CustomFunction[P, R]):
 
         self.defjvp(rule, symbolic_zeros=True)
 
-    @boundary
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Calls the function.
+    def passes(self) -> tuple[Callable[..., Any] | None, ...]:
+        """The rule itself."""
+        return (self.jvp,)
 
-        Raises:
-          ArgumentError: it has no rule, or an argument is no array.
-        """
-        if self.jvp is None:
-            raise ArgumentError(
-                f"custom_jvp: {self.name} has no rule: set one with its method defjvp"
-            )
-        values = self.positional(args, kwargs)
-        # Nothing differentiates or records the call, so no rule is needed.
-        if isinstance(state.trace, EvalTrace):
-            return self.fun(*values)
-        positions, fixed, others = self.divided(values)
-        leaves, in_tree, body = self.traced(positions, fixed, others)
-        rule: Any = None
-        captured: list[Any] = []
-        avals = [typeof(x) for x in leaves]
-        key = ("custom_jvp_rule", self.jvp, self.symbolic_zeros)
-        if captures_tracers((self.jvp, fixed)):
-            direct = self._rule(fixed, in_tree, body)
-            rule, captured = self.as_traced(
-                (self.jvp, *fixed, *avals),
-                direct,
-                lambda: TracedJVPRule(direct, avals),
-            )
-        else:
-            rule = body.graph.memo.get(key)
-            if rule is None:
-                rule = body.graph.memo[key] = self._rule(fixed, in_tree, body)
-        outs = CustomJVPCall.bind(
-            *body.consts,
-            *captured,
-            *leaves,
-            graph=body.graph,
-            num_consts=len(body.consts),
-            num_rule_consts=len(captured),
-            rule=rule,
-        )
-        result: R = body.out_tree.unflatten(outs)
-        return result
-
-    def _rule(self, fixed: tuple[Any, ...], in_tree: Any, body: Any) -> JVPRule:
+    def rule(self, call: Call) -> UserJVPRule:
+        """See `CustomFunction`."""
         assert self.jvp is not None
-        return UserJVPRule(
-            self.jvp,
-            self.name,
-            fixed,
-            in_tree,
-            body.out_tree,
-            body.graph.out_avals,
-            self.symbolic_zeros,
-        )
+        return UserJVPRule(self.jvp, self.name, call, self.symbolic_zeros)
+
+    def recorded(self, rule: UserJVPRule, call: Call) -> TracedJVPRule:
+        """See `CustomFunction`."""
+        return TracedJVPRule(rule, call.in_avals)
 
 
+@dataclass(eq=False, slots=True)
 class UserJVPRule:
     """The user's rule as a flat one; checks what it returns."""
 
-    fixed: tuple[Any, ...]
     jvp: Callable[..., Any]
     name: str
-    in_tree: Any
-    out_tree: Any
-    out_avals: list[Aval]
+    of: Call
     symbolic_zeros: bool
 
-    def __init__(
-        self,
-        jvp: Callable[..., Any],
-        name: str,
-        fixed: tuple[Any, ...],
-        in_tree: Any,
-        out_tree: Any,
-        out_avals: Sequence[Aval],
-        symbolic_zeros: bool,
-    ) -> None:
-        self.jvp, self.name, self.fixed = jvp, name, fixed
-        self.in_tree, self.out_tree = in_tree, out_tree
-        self.out_avals, self.symbolic_zeros = list(out_avals), symbolic_zeros
-        # Equal for the rule of each trace of the function.
-        self.key = (jvp, *map(id, fixed))
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What is equal for the rule of each trace of the function."""
+        return self.jvp, *map(id, self.of.fixed)
 
     def __call__(
         self, consts: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any]
@@ -222,10 +155,11 @@ class UserJVPRule:
         """See `custom_rules.JVPRule`."""
         if not self.symbolic_zeros:
             tangents = [arith.instantiate(t) for t in tangents]
+        of = self.of
         pair = self.jvp(
-            *self.fixed,
-            self.in_tree.unflatten(arrays(primals)),
-            self.in_tree.unflatten(arrays(tangents)),
+            *of.fixed,
+            of.in_tree.unflatten(arrays(primals)),
+            of.in_tree.unflatten(arrays(tangents)),
         )
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
             raise ArgumentError(
@@ -233,11 +167,11 @@ class UserJVPRule:
                 f"tangent), got {kind_of(pair)}"
             )
         what = f"custom_jvp: the result that the rule of {self.name} returns"
-        outs = same_structure(self.out_tree, pair[0], what)
-        outs = checked_values(outs, self.out_avals, what)
+        outs = same_structure(of.out_tree, pair[0], what)
+        outs = checked_values(outs, of.out_avals, what)
         what = f"custom_jvp: the tangent that the rule of {self.name} returns"
-        given = same_structure(self.out_tree, pair[1], what)
+        given = same_structure(of.out_tree, pair[1], what)
         return outs, [
             checked_tangent(t, aval, what)
-            for t, aval in zip(given, self.out_avals, strict=True)
+            for t, aval in zip(given, of.out_avals, strict=True)
         ]

@@ -7,22 +7,19 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from fxflow.core import tree
-from fxflow.core.arrays import Aval, is_arraylike, typeof
+from fxflow.core.arrays import is_arraylike
 from fxflow.core.arrays.convert import kind_of
-from fxflow.core.boundary import boundary
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
-from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EvalTrace
 from fxflow.core.tree.paths import describe
 from fxflow.errors import ArgumentError, TreeError
 from fxflow.lax.custom_calls import CustomVJPCall
 from fxflow.lax.custom_rules import Backward, TracedVJPRule
 from fxflow.transforms.arguments import joined, require_callable
 from fxflow.transforms.custom_function import (
+    Call,
     CustomFunction,
     arrays,
-    captures_tracers,
     checked_values,
     same_structure,
 )
@@ -72,20 +69,11 @@ class custom_vjp(CustomFunction[P, R]):
     Source: the pullback as primitive; Griewank & Walther, Evaluating Derivatives, 2008.
     """
 
-    symbolic_zeros: bool
-
     kind = "custom_vjp"
-
-    def __init__(
-        self,
-        fun: Callable[P, R],
-        nondiff_argnums: int | Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
-    ) -> None:
-        super().__init__(fun, nondiff_argnums, nondiff_argnames)
-        self.fwd: Callable[..., Any] | None = None
-        self.bwd: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
+    setter = "defvjp(fwd, bwd)"
+    primitive = CustomVJPCall
+    fwd: Callable[..., Any] | None = None
+    bwd: Callable[..., Any] | None = None
 
     def defvjp(
         self,
@@ -109,96 +97,29 @@ class custom_vjp(CustomFunction[P, R]):
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros = bool(symbolic_zeros)
 
-    @boundary
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Calls the function.
+    def passes(self) -> tuple[Callable[..., Any] | None, ...]:
+        """The forward and the backward pass."""
+        return self.fwd, self.bwd
 
-        Raises:
-          ArgumentError: it has no rule, or an argument is no array.
-        """
-        if self.fwd is None or self.bwd is None:
-            raise ArgumentError(
-                f"custom_vjp: {self.name} has no rule: set one with "
-                "its method defvjp(fwd, bwd)"
-            )
-        values = self.positional(args, kwargs)
-        # Nothing differentiates or records the call, so no rule is needed.
-        if isinstance(state.trace, EvalTrace):
-            return self.fun(*values)
-        positions, fixed, others = self.divided(values)
-        leaves, in_tree, body = self.traced(positions, fixed, others)
-        rule: Any = None
-        captured: list[Any] = []
-        key = ("custom_vjp_rule", self.fwd, self.bwd, self.symbolic_zeros)
-        # Calls share the graph; a rule that captures tracers is for this one alone.
-        if not captures_tracers((self.fwd, self.bwd, fixed)):
-            rule = body.graph.memo.get(key)
-        if rule is None:
-            rule = UserVJPRule(
-                self.fwd,
-                self.bwd,
-                self.name,
-                positions,
-                fixed,
-                in_tree,
-                body.out_tree,
-                [typeof(x) for x in leaves],
-                body.graph.out_avals,
-                self.symbolic_zeros,
-            )
-            if captures_tracers((self.fwd, self.bwd, fixed)):
-                direct = rule
-                rule, captured = self.as_traced(
-                    (self.fwd, self.bwd, *fixed, *direct.in_avals),
-                    direct,
-                    lambda: TracedVJPRule(direct, direct.in_avals, direct.out_avals),
-                )
-            else:
-                body.graph.memo[key] = rule
-        outs = CustomVJPCall.bind(
-            *body.consts,
-            *captured,
-            *leaves,
-            graph=body.graph,
-            num_consts=len(body.consts),
-            num_rule_consts=len(captured),
-            rule=rule,
-        )
-        result: R = body.out_tree.unflatten(outs)
-        return result
+    def rule(self, call: Call) -> UserVJPRule:
+        """See `CustomFunction`."""
+        assert self.fwd is not None and self.bwd is not None
+        return UserVJPRule(self.fwd, self.bwd, self.name, call, self.symbolic_zeros)
+
+    def recorded(self, rule: UserVJPRule, call: Call) -> TracedVJPRule:
+        """See `CustomFunction`."""
+        return TracedVJPRule(rule, call.in_avals, call.out_avals)
 
 
+@dataclass(eq=False, slots=True)
 class UserVJPRule:
     """The user's passes as flat ones; checks what they return."""
 
-    bwd: Callable[..., Any]
     fwd: Callable[..., Any]
+    bwd: Callable[..., Any]
     name: str
-    fixed: tuple[Any, ...]
-    positions: tuple[int, ...]
-    in_tree: Any
-    out_tree: Any
-    in_avals: list[Aval]
-    out_avals: list[Aval]
-
-    def __init__(
-        self,
-        fwd: Callable[..., Any],
-        bwd: Callable[..., Any],
-        name: str,
-        positions: tuple[int, ...],
-        fixed: tuple[Any, ...],
-        in_tree: Any,
-        out_tree: Any,
-        in_avals: Sequence[Aval],
-        out_avals: Sequence[Aval],
-        symbolic_zeros: bool,
-    ) -> None:
-        self.fwd, self.bwd, self.name = fwd, bwd, name
-        self.positions, self.fixed = positions, fixed
-        self.in_tree, self.out_tree = in_tree, out_tree
-        self.in_avals, self.out_avals = list(in_avals), list(out_avals)
-        self.symbolic_zeros = symbolic_zeros
+    of: Call
+    symbolic_zeros: bool
 
     def forward(
         self, consts: Sequence[Any], primals: Sequence[Any], active: Sequence[bool]
@@ -210,16 +131,17 @@ class UserVJPRule:
                 CustomVJPPrimal(p, bool(live))
                 for p, live in zip(primals, active, strict=True)
             ]
-        others = self.in_tree.unflatten(primals)
-        pair = self.fwd(*joined(self.positions, self.fixed, others))
+        of = self.of
+        others = of.in_tree.unflatten(primals)
+        pair = self.fwd(*joined(of.positions, of.fixed, others))
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
             raise ArgumentError(
                 f"custom_vjp: the forward pass of {self.name} must return a pair "
                 f"(result, what the backward pass needs), got {kind_of(pair)}"
             )
         what = f"custom_vjp: the result that the forward pass of {self.name} returns"
-        outs = same_structure(self.out_tree, pair[0], what)
-        outs = checked_values(outs, self.out_avals, what)
+        outs = same_structure(of.out_tree, pair[0], what)
+        outs = checked_values(outs, of.out_avals, what)
         leaves, treedef = tree.flatten(pair[1])
         # Arrays alone can be operands; other leaves stay in the closure.
         residuals = [x for x in leaves if _is_residual(x)]
@@ -233,19 +155,19 @@ def _is_residual(value: Any) -> bool:
     return is_arraylike(value) and not isinstance(value, bool | int | float | complex)
 
 
+@dataclass(eq=False, slots=True)
 class _UserBackward:
     """The user's backward pass as a flat one.
 
-    Args:
+    Attributes:
       rule: it belongs to.
       treedef: structure of the residuals, as the forward pass returned them.
       options: for each leaf of them None if it is an array, else `(leaf,)`.
     """
 
-    def __init__(
-        self, rule: UserVJPRule, treedef: Any, options: Sequence[tuple[Any] | None]
-    ) -> None:
-        self.rule, self.treedef, self.options = rule, treedef, list(options)
+    rule: UserVJPRule
+    treedef: Any
+    options: list[tuple[Any] | None]
 
     def __call__(
         self, residuals: Sequence[Any], cotangents: Sequence[Any]
@@ -257,11 +179,11 @@ class _UserBackward:
         if not rule.symbolic_zeros:
             cotangents = [arith.instantiate(ct) for ct in cotangents]
         out = rule.bwd(
-            *rule.fixed,
+            *rule.of.fixed,
             self.treedef.unflatten(needed),
-            rule.out_tree.unflatten(arrays(cotangents)),
+            rule.of.out_tree.unflatten(arrays(cotangents)),
         )
-        parts = rule.in_tree.children()
+        parts = rule.of.in_tree.children()
         if not isinstance(out, tuple | list) or len(out) != len(parts):
             count = f"{len(parts)} entr{'y' if len(parts) == 1 else 'ies'}"
             raise TreeError(
@@ -278,7 +200,7 @@ class _UserBackward:
             Zero(aval.tangent())
             if ct is None
             else checked_tangent(ct, aval, what, numbers=True)
-            for ct, aval in zip(flat, rule.in_avals, strict=True)
+            for ct, aval in zip(flat, rule.of.in_avals, strict=True)
         ]
 
 

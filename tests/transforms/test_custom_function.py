@@ -7,27 +7,29 @@ import functools
 import numpy as np
 import pytest
 
-from fxflow import custom_jvp, custom_vjp, grad, jit
+from fxflow import custom_jvp, custom_vjp, grad, jit, typeof
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.tree import structure
 from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
 from fxflow.transforms import custom_function
-from fxflow.transforms.custom_function import CustomFunction, captures_tracers
+from fxflow.transforms.custom_function import captures_tracers
 
 F32 = Aval((2,), np.dtype(np.float32))
 
 
 def test_positions():
-    f = CustomFunction(lambda a, b=2, *, c=3: 0, nondiff_argnums=-1)
+    f = custom_vjp(lambda a, b=2, *, c=3: 0, nondiff_argnums=-1)
     with pytest.raises(ArgumentError, match="c can only be given by keyword"):
         f.positional((1,), {"c": 4})
-    g = CustomFunction(lambda a, b=2: 0, nondiff_argnums=-1)
+    g = custom_vjp(lambda a, b=2: 0, nondiff_argnums=-1)
     assert g.positional((1,), {}) == (1, 2)
     assert g.positional((), {"b": 5, "a": 4}) == (4, 5)
-    assert g.divided((4, 5)) == ((1,), (5,), (4,))
-    assert CustomFunction(max).positional((1, 2), {}) == (1, 2)
+    call, leaves, body = g.traced((4, 5))
+    assert (call.positions, call.fixed, leaves) == ((1,), (5,), [4])
+    assert call.in_avals == body.graph.in_avals and call.out_avals == [typeof(0)]
+    assert custom_vjp(max).positional((1, 2), {}) == (1, 2)
     with pytest.raises(ArgumentError, match="by position only"):
-        CustomFunction(max).positional((1, 2), {"key": None})
+        custom_vjp(max).positional((1, 2), {"key": None})
 
 
 def test_what_a_partial_has_fixed_by_keyword():
