@@ -1,4 +1,4 @@
-"""What `custom_jvp` and `custom_vjp` share: arguments, and rules that are checked."""
+"""What `custom_jvp`, `custom_vjp`, `custom_vmap` share: calls, and rules, checked."""
 
 from __future__ import annotations
 
@@ -81,6 +81,7 @@ class CustomFunction(Generic[P, R]):
     kind: ClassVar[str]
     setter: ClassVar[str]
     primitive: ClassVar[Any]
+    captures: ClassVar[bool] = True  # whether operations carry what a rule captured
     symbolic_zeros: bool = False
 
     def __init__(
@@ -159,7 +160,7 @@ class CustomFunction(Generic[P, R]):
         call, leaves, body = self.traced(values)
         captured: list[Any] = []
         # Calls share the graph; a rule that captures tracers is for this one alone.
-        if captures_tracers((*passes, call.fixed)):
+        if self.captures and captures_tracers((*passes, call.fixed)):
             direct = self.rule(call)
             rule, captured = self.as_traced(
                 (*passes, *call.fixed, *call.in_avals),
@@ -171,14 +172,11 @@ class CustomFunction(Generic[P, R]):
             rule = body.graph.memo.get(key)
             if rule is None:
                 rule = body.graph.memo[key] = self.rule(call)
+        counts = {"num_consts": len(body.consts)}
+        if self.captures:
+            counts["num_rule_consts"] = len(captured)
         outs = self.primitive.bind(
-            *body.consts,
-            *captured,
-            *leaves,
-            graph=body.graph,
-            num_consts=len(body.consts),
-            num_rule_consts=len(captured),
-            rule=rule,
+            *body.consts, *captured, *leaves, graph=body.graph, rule=rule, **counts
         )
         result: R = body.out_tree.unflatten(outs)
         return result

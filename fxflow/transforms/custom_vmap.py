@@ -6,16 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from fxflow.core import tree
-from fxflow.core.arrays import Aval, typeof
+from fxflow.core.arrays import typeof
 from fxflow.core.arrays.convert import is_arraylike, kind_of, not_an_array
-from fxflow.core.boundary import boundary
-from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EvalTrace
 from fxflow.errors import ArgumentError, TreeError
 from fxflow.lax.control_flow.map import map as map_
 from fxflow.lax.vectorized_calls import CustomVmapCall
 from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.custom_function import (
+    Call,
     CustomFunction,
     require_type,
     same_structure,
@@ -49,10 +47,13 @@ class custom_vmap(CustomFunction[P, R]):
     """
 
     kind = "custom_vmap"
+    setter = "def_vmap"
+    primitive = CustomVmapCall
+    captures = False
+    vmap_rule: Callable[..., Any] | None = None
 
     def __init__(self, fun: Callable[P, R]) -> None:
         super().__init__(fun)
-        self.vmap_rule: Callable[..., Any] | None = None
 
     def def_vmap(self, vmap_rule: Rule) -> Rule:
         """Sets the rule.
@@ -71,70 +72,36 @@ class custom_vmap(CustomFunction[P, R]):
         self.vmap_rule = vmap_rule
         return vmap_rule
 
-    @boundary
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Calls the function.
+    def passes(self) -> tuple[Callable[..., Any] | None, ...]:
+        """The rule itself."""
+        return (self.vmap_rule,)
 
-        Raises:
-          ArgumentError: it has no rule, or an argument is no array.
-        """
-        rule = self.vmap_rule
-        if rule is None:
-            raise ArgumentError(
-                f"custom_vmap: {self.name} has no rule: set one with its method "
-                "def_vmap"
-            )
-        values = self.positional(args, kwargs)
-        # Nothing vectorizes or records the call, so no rule is needed.
-        if isinstance(state.trace, EvalTrace):
-            return self.fun(*values)
-        leaves, in_tree, body = self.traced((), (), values)
-        key = ("custom_vmap_rule", rule)
-        flat = body.graph.memo.get(key)
-        if flat is None:
-            flat = body.graph.memo[key] = UserVmapRule(
-                rule, self.name, in_tree, body.out_tree, body.graph.out_avals
-            )
-        outs = CustomVmapCall.bind(
-            *body.consts,
-            *leaves,
-            graph=body.graph,
-            num_consts=len(body.consts),
-            rule=flat,
-        )
-        result: R = body.out_tree.unflatten(outs)
-        return result
+    def rule(self, call: Call) -> UserVmapRule:
+        """See `CustomFunction`."""
+        assert self.vmap_rule is not None
+        return UserVmapRule(self.vmap_rule, self.name, call)
 
 
 class UserVmapRule:
     """The user's rule as a flat one; checks what it returns."""
 
-    def __init__(
-        self,
-        rule: Callable[..., Any],
-        name: str,
-        in_tree: Any,
-        out_tree: Any,
-        out_avals: Sequence[Aval],
-    ) -> None:
-        self.rule, self.name = rule, name
-        self.in_tree, self.out_tree = in_tree, out_tree
-        self.out_avals = list(out_avals)
+    def __init__(self, rule: Callable[..., Any], name: str, of: Call) -> None:
+        self.rule, self.name, self.of = rule, name, of
         self.__name__ = getattr(rule, "__name__", "rule")
 
     def __call__(
         self, size: int, mapped: Sequence[bool], args: Sequence[Any]
     ) -> tuple[list[Any], list[bool]]:
         """See `vectorized_calls.VmapRule`."""
-        flags = list(self.in_tree.unflatten(list(mapped)))
-        pair = self.rule(size, flags, *self.in_tree.unflatten(list(args)))
+        flags = list(self.of.in_tree.unflatten(list(mapped)))
+        pair = self.rule(size, flags, *self.of.in_tree.unflatten(list(args)))
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
             raise ArgumentError(
                 f"custom_vmap: the rule of {self.name} must return a pair (result, "
                 f"whether it is mapped), got {kind_of(pair)}"
             )
         what = f"custom_vmap: the result that the rule of {self.name} returns"
-        outs = same_structure(self.out_tree, pair[0], what)
+        outs = same_structure(self.of.out_tree, pair[0], what)
         try:
             given = tree.broadcast_prefix(pair[1], pair[0], name="its flags")
         except TreeError as error:
@@ -143,7 +110,9 @@ class UserVmapRule:
                 f"have the structure of its result: {error}"
             ) from None
         out_mapped = [bool(flag) for flag in given]
-        for out, aval, is_mapped in zip(outs, self.out_avals, out_mapped, strict=True):
+        for out, aval, is_mapped in zip(
+            outs, self.of.out_avals, out_mapped, strict=True
+        ):
             if not is_arraylike(out):
                 raise not_an_array(out, f"{what} holds")
             shape = (size, *aval.shape) if is_mapped else aval.shape
