@@ -53,6 +53,7 @@ from fxflow.transforms.vmap import vmap
 from fxflow import numpy as numpy  # isort: skip (arrays get their operators there)
 
 if _typing.TYPE_CHECKING:
+    from fxflow import checkify as checkify
     from fxflow import custom_batching as custom_batching
     from fxflow import debug as debug
     from fxflow.devices.package import devices as devices
@@ -105,9 +106,10 @@ _public(
     globals(),
     (*__all__, "numpy", "__version__"),
     lazy=(
-        "custom_batching", "debug", "devices", "distributed", "dtypes", "errors",
-        "extend", "ffi", "flatten_util", "image", "lax", "memory", "nn", "ops", "optim",
-        "random", "scipy", "sharding", "stages", "tree", "typing", "viz",
+        "checkify", "custom_batching", "debug", "devices", "distributed", "dtypes",
+        "errors", "extend", "ffi", "flatten_util", "image", "lax", "memory", "nn",
+        "ops", "optim", "random", "scipy", "sharding", "stages", "tree", "typing",
+        "viz",
     ),
 )
 # fmt: on

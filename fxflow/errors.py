@@ -127,6 +127,13 @@ class TreeError(FxflowError, ValueError):
     """
 
 
+class CheckError(FxflowError, RuntimeError):
+    """What `checkify.check` was to make sure of does not hold.
+
+    Explained in `docs/guides/errors.md#checkerror`.
+    """
+
+
 class GraphError(FxflowError, TypeError):
     """A dataflow graph is not well formed.
 

@@ -21,6 +21,7 @@ STANDARD = {
     "AxisError": (ValueError, IndexError),
     "BackendError": RuntimeError,
     "BooleanIndexError": (TypeError, IndexError),
+    "CheckError": RuntimeError,
     "CompileError": RuntimeError,
     "ConcretizationError": TypeError,
     "DeletedArrayError": RuntimeError,

@@ -70,6 +70,7 @@ class Zero:
 IO = "io"
 ORDERED = "ordered io"
 DEBUG = "debug"
+CHECK = "check"
 
 
 class HostRules:

@@ -1,145 +1,67 @@
-"""`jax.experimental.checkify`: checks of concrete values.
-
-`check` raises at once where its condition is known. What turns checks of traced values
-into results, `checkify`, is not here yet: it raises `NotImplementedError`.
-"""
+"""`jax.experimental.checkify`: fxflow's, with JAX's class of errors."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from fxflow.compat.jax._mirror import listen
+from fxflow import checkify as _checkify
+from fxflow.compat.jax._mirror import mirror
 from fxflow.core import tree
-from fxflow.core.ir.trace import Tracer
 from fxflow.devices import RuntimeFailure as JaxRuntimeError
-
-ErrorCategory = type
-
-
-class JaxException(Exception):
-    """A check that failed."""
+from fxflow.errors import CheckError
 
 
-class NaNError(JaxException):
-    """A NaN was made."""
+def _raising(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except CheckError as error:
+            raise JaxRuntimeError(str(error)) from None
+
+    return call
 
 
-class OOBError(JaxException):
-    """An index was out of bounds."""
+class Error(_checkify.Error):
+    """What went wrong in a function that `checkify` transformed."""
+
+    throw = _raising(_checkify.Error.throw)
 
 
-class DivisionByZeroError(JaxException):
-    """A number was divided by zero."""
+tree.register_pytree_node(
+    Error,
+    lambda e: ((e.code, e.values), e.sites),
+    lambda sites, parts: Error(parts[0], parts[1], sites),
+)
+init_error = Error()
+check = _raising(_checkify.check)
+check_error = _raising(_checkify.check_error)
 
 
-class FailedCheckError(JaxException):
-    """A condition of `check` did not hold."""
+def checkify(
+    f: Callable[..., Any], errors: frozenset[Any] = _checkify.user_checks
+) -> Callable[..., tuple[Error, Any]]:
+    """Makes a function that returns what went wrong; see `fxflow.checkify.checkify`.
 
+    Args:
+      f: function of arrays or pytrees of them.
+      errors: what to look for.
 
-user_checks: frozenset[type] = frozenset({FailedCheckError})
-nan_checks: frozenset[type] = frozenset({NaNError})
-index_checks: frozenset[type] = frozenset({OOBError})
-div_checks: frozenset[type] = frozenset({DivisionByZeroError})
-float_checks = nan_checks | div_checks
-automatic_checks = float_checks | index_checks
-all_checks = automatic_checks | user_checks
+    Returns:
+      A function of the same arguments that returns a pair `(error, result)`.
+    """
+    checked = _checkify.checkify(f, errors)
 
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+        error, out = checked(*args, **kwargs)
+        return Error(error.code, error.values, error.sites), out
 
-class Error:
-    """What `checkify` gives beside the result."""
-
-    def __init__(self, message: str | None = None) -> None:
-        self._message = message
-
-    def get(self) -> str | None:
-        """Returns the message of the first check that failed, or None."""
-        return self._message
-
-    def throw(self) -> None:
-        """Raises the first check that failed."""
-        check_error(self)
+    return call
 
 
 Out = Any
 
-
-def check(pred: Any, msg: str, *args: Any, debug: bool = False, **kwargs: Any) -> None:
-    """Raises if a condition does not hold.
-
-    Args:
-      pred: bool[].
-      msg: a format of the arguments.
-      *args: for the format.
-      debug: whether it may be left out, as `debug_check` is.
-      **kwargs: for the format.
-
-    Raises:
-      JaxRuntimeError: the condition does not hold.
-      NotImplementedError: it is traced.
-    """
-    if isinstance(pred, Tracer):
-        if debug:
-            return
-        raise NotImplementedError(
-            "fxflow.compat.jax: checkify.check of a traced value; fxflow has no "
-            "checkify yet (use fxflow.debug.callback, or config.debug_nans)"
-        )
-    if not np.all(np.asarray(pred)):
-        values = [np.asarray(a) for a in args]
-        raise JaxRuntimeError(
-            msg.format(*values, **tree.map(np.asarray, kwargs)) + " (`check` failed)"
-        )
-
-
-def debug_check(pred: Any, msg: str, *args: Any, **kwargs: Any) -> None:
-    """Raises if a condition does not hold; does nothing where it is traced."""
-    check(pred, msg, *args, debug=True, **kwargs)
-
-
-def check_error(error: Error) -> None:
-    """Raises what an `Error` holds."""
-    if error.get() is not None:
-        raise JaxRuntimeError(error.get())
-
-
-def checkify(
-    f: Callable[..., Any], errors: frozenset[type] = user_checks
-) -> Callable[..., Any]:
-    """Raises: fxflow has no such transformation yet.
-
-    Args:
-      f: the function.
-      errors: which checks.
-
-    Raises:
-      NotImplementedError: always.
-    """
-    raise NotImplementedError(
-        "fxflow.compat.jax: fxflow has no checkify yet (use fxflow.debug.callback, or "
-        "config.debug_nans)"
-    )
-
-
-__all__ = [
-    "Error",
-    "ErrorCategory",
-    "JaxException",
-    "JaxRuntimeError",
-    "Out",
-    "all_checks",
-    "automatic_checks",
-    "check",
-    "check_error",
-    "checkify",
-    "debug_check",
-    "div_checks",
-    "float_checks",
-    "index_checks",
-    "nan_checks",
-    "user_checks",
-]
-
-listen(globals())
+__all__ = [*mirror(globals(), "fxflow.checkify"), "JaxRuntimeError", "Out"]
