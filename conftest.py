@@ -28,13 +28,21 @@ import pytest  # noqa: E402
 import fxflow  # noqa: E402
 from fxflow import lax, nn, optim, random  # noqa: E402
 from fxflow import numpy as fnp  # noqa: E402
+from fxflow.train import data  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="session")
 def usual_names(doctest_namespace: dict[str, Any]) -> None:
     """Puts the names that docs/reference.md lists before every example."""
     doctest_namespace.update(
-        np=np, fnp=fnp, fxflow=fxflow, lax=lax, nn=nn, optim=optim, random=random
+        data=data,
+        fnp=fnp,
+        fxflow=fxflow,
+        lax=lax,
+        nn=nn,
+        np=np,
+        optim=optim,
+        random=random,
     )
 
 

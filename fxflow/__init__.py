@@ -73,6 +73,7 @@ if _typing.TYPE_CHECKING:
     from fxflow import scipy as scipy
     from fxflow import sharding as sharding
     from fxflow import stages as stages
+    from fxflow import train as train
     from fxflow import tree as tree
     from fxflow import typing as typing
     from fxflow import viz as viz
@@ -108,8 +109,8 @@ _public(
     lazy=(
         "checkify", "custom_batching", "debug", "devices", "distributed", "dtypes",
         "errors", "extend", "ffi", "flatten_util", "image", "lax", "memory", "nn",
-        "ops", "optim", "random", "scipy", "sharding", "stages", "tree", "typing",
-        "viz",
+        "ops", "optim", "random", "scipy", "sharding", "stages", "train", "tree",
+        "typing", "viz",
     ),
 )
 # fmt: on

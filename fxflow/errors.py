@@ -235,6 +235,20 @@ class DistributedError(BackendError):
         self.seconds = seconds
 
 
+class DataError(FxflowError, ValueError):
+    """Training data, or what is made of them, are not what was promised.
+
+    Explained in `docs/guides/errors.md#dataerror`.
+    """
+
+
+class DataTimeoutError(DataError, TimeoutError):
+    """A source of training data, or a function of them, was not ready in time.
+
+    Explained in `docs/guides/errors.md#datatimeouterror`.
+    """
+
+
 class RetraceWarning(UserWarning):
     """A jitted function is being traced again and again.
 

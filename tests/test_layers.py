@@ -26,6 +26,7 @@ ORDER = (
     ("scipy",),
     ("optim",),
     ("distributed",),
+    ("train",),
     ("viz",),
 )
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}

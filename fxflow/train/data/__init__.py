@@ -1,0 +1,25 @@
+"""Input pipelines: elements from arrays, files and iterables, to batches on devices.
+
+batches = data.arrays(train).shuffle(seed=0).repeat().batch(128).prefetch().iterate()
+for batch in batches:
+    ...  # batches.state is the position: save it, and iterate(state) goes on there
+
+To be read in this order: `streams` (what a source is), `numbers` (elements by number),
+`batching`, `parallel`, `transfer`, `dataset` (the methods), `sources`.
+"""
+
+# fmt: off
+from fxflow.core.boundary import public as _public
+from fxflow.train.data.dataset import DataIterator, Dataset, IndexedDataset
+from fxflow.train.data.sources import (
+    arrays, concatenate, files, indexed, iterable, lines, mix, zip,
+)
+
+__all__ = [
+    "DataIterator", "Dataset", "IndexedDataset",
+    "arrays", "files", "indexed", "iterable", "lines",
+    "concatenate", "mix", "zip",
+]
+
+_public(globals(), __all__)
+# fmt: on

@@ -1,0 +1,160 @@
+"""Elements by number: what an `IndexedDataset` computes.
+
+Numbers go on from epoch to epoch: of `n` elements, number `e * n + i` is number `i` of
+epoch `e`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fxflow.core import tree
+from fxflow.train.data.batching import stacked
+from fxflow.train.data.parallel import Pairs, note
+from fxflow.train.data.streams import Source, generator
+
+NDArray = np.ndarray[Any, Any]
+
+
+class Numbered(NamedTuple):
+    """Elements that are found by their number.
+
+    Attributes:
+      length: of an epoch; infinite if the first never ends.
+      at: gives the element of a number.
+      take: gives the elements of several, stacked; None means by `at`, one by one.
+    """
+
+    length: float
+    at: Callable[[int], Any]
+    take: Callable[[NDArray], Any] | None = None
+
+    def stack(self, numbers: NDArray) -> Any:
+        """Returns the elements of several numbers, stacked."""
+        if self.take is not None:
+            return self.take(numbers)
+        return stacked([self.at(number) for number in numbers.tolist()])
+
+    def through(self, length: float, numbers: Callable[[NDArray], NDArray]) -> Numbered:
+        """Returns the elements of other numbers.
+
+        Args:
+          length: of an epoch then.
+          numbers: of the new ones, those of the old.
+        """
+
+        def at(number: int) -> Any:
+            return self.at(int(numbers(np.array([number]))[0]))
+
+        take = self.take
+        if take is None:
+            return Numbered(length, at)
+        return Numbered(length, at, lambda wanted: take(numbers(wanted)))
+
+    def source(self, at: Callable[[int], Any]) -> Source:
+        """Returns `at` of each number as a source."""
+
+        def start(epoch: int) -> Any:
+            return {"epoch": epoch, "index": 0}
+
+        def run(state: Any) -> Pairs[Any, Any]:
+            epoch, index = state["epoch"], state["index"]
+            first = 0 if math.isinf(self.length) else epoch * int(self.length)
+            while index < self.length:
+                index += 1
+                yield at(first + index - 1), {"epoch": epoch, "index": index}
+
+        return Source(start, run)
+
+
+def of_arrays(arrays: Any, length: int) -> Numbered:
+    """Rows of the leaves of a pytree."""
+
+    def at(number: int) -> Any:
+        return tree.map(lambda leaf: leaf[number % length], arrays)
+
+    def take(numbers: NDArray) -> Any:
+        rows = numbers % length
+        return tree.map(lambda leaf: leaf[rows], arrays)
+
+    return Numbered(length, at, take)
+
+
+def shuffled(source: Numbered, seed: int) -> Numbered:
+    """Each epoch in an order of its own."""
+    length = int(source.length)
+
+    @functools.lru_cache(maxsize=2)  # numbers of a batch may lie in two epochs
+    def order(epoch: int) -> NDArray:
+        return generator(seed, epoch).permutation(length)
+
+    def numbers(wanted: NDArray) -> NDArray:
+        found = np.empty_like(wanted)
+        epochs = wanted // length
+        for epoch in np.unique(epochs).tolist():
+            mask = epochs == epoch
+            found[mask] = epoch * length + order(epoch)[wanted[mask] - epoch * length]
+        return found
+
+    return source.through(length, numbers)
+
+
+def cut(source: Numbered, first: int, step: int, length: float) -> Numbered:
+    """The elements `first`, `first + step`, … of each epoch, so many."""
+    whole = 0 if math.isinf(source.length) else int(source.length)
+
+    def numbers(wanted: NDArray) -> Any:
+        if math.isinf(length):
+            return first + step * wanted
+        epoch, index = np.divmod(wanted, int(length))
+        return epoch * whole + first + step * index
+
+    return source.through(length, numbers)
+
+
+def repeated(source: Numbered, count: int | None) -> Numbered:
+    """Several epochs as one: the numbers stay."""
+    length = math.inf if count is None else source.length * count
+    return source._replace(length=length if source.length else 0)
+
+
+def batched(source: Numbered, size: int, drop: bool) -> Numbered:
+    """Runs of `size` elements, stacked."""
+    length = source.length
+    if math.isinf(length):
+        batches = math.inf
+    else:
+        batches = length // size if drop else -(-length // size)
+
+    def at(number: int) -> Any:
+        epoch, first, last = 0, number * size, math.inf
+        if not math.isinf(length):
+            epoch, index = divmod(number, int(batches))
+            first = epoch * int(length) + index * size
+            last = (epoch + 1) * int(length)
+        return source.stack(np.arange(first, min(first + size, last), dtype=np.int64))
+
+    return Numbered(batches, at)
+
+
+def mapped(
+    source: Numbered,
+    arguments: Callable[[int], tuple[Any, ...]],
+    function: Callable[..., Any],
+    label: Callable[[int], str],
+) -> Numbered:
+    """A function of each element; its errors say which."""
+
+    def at(number: int) -> Any:
+        try:
+            return function(*arguments(number))
+        except Exception as error:
+            error.add_note(note(label(number)))
+            raise
+
+    return Numbered(source.length, at)

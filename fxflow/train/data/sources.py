@@ -1,0 +1,348 @@
+"""Where elements come from: arrays, sequences, files, and any iterable."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO, Any, Literal, TypeVar, cast
+
+import numpy as np
+
+from fxflow.core import tree
+from fxflow.errors import ArgumentError, DataError
+from fxflow.lax.axes import number
+from fxflow.train.data import numbers, streams
+from fxflow.train.data.dataset import Dataset, IndexedDataset, natural
+from fxflow.train.data.numbers import Numbered
+from fxflow.train.data.parallel import Pairs
+from fxflow.train.data.streams import Source, State
+
+T = TypeVar("T")
+Path = str | os.PathLike[str]
+
+
+def arrays(arrays: Any) -> IndexedDataset[Any]:
+    """Makes a dataset of the rows of arrays.
+
+    Args:
+      arrays: pytree of arrays with equally long first axes: NumPy's, memory-mapped
+        ones, `fxflow.Array`. They are not copied before a batch is gathered. Lists are
+        containers, as in every pytree.
+
+    Returns:
+      A dataset of pytrees of rows.
+
+    Raises:
+      DataError: lengths differ, or an array has no axis.
+
+    Example:
+      >>> len(data.arrays((np.zeros((3, 2)), np.arange(3))).batch(2))
+      2
+    """
+    rows = tree.map(
+        lambda leaf: leaf if hasattr(leaf, "shape") else np.asarray(leaf), arrays
+    )
+    lengths = {}
+    for path, leaf in tree.leaves_with_path(rows):
+        name = tree.keystr(path) or "the array"
+        if not leaf.shape:
+            raise DataError(f"arrays: {name} has no axis, so no rows")
+        lengths[name] = leaf.shape[0]
+    if not lengths:
+        raise DataError("arrays: there is no array in the tree")
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise DataError(f"arrays: first axes must be equally long, but {found}")
+    return IndexedDataset(numbers.of_arrays(rows, next(iter(lengths.values()))))
+
+
+def indexed(sequence: Any) -> IndexedDataset[Any]:
+    """Makes a dataset of anything with `len(s)` and `s[i]`.
+
+    Args:
+      sequence: a list, a range, a dataset of PyTorch or of Hugging Face, ….
+
+    Returns:
+      A dataset of its elements.
+
+    Example:
+      >>> data.indexed(["a", "b", "c"])[-1]
+      'c'
+    """
+    if not (hasattr(sequence, "__len__") and hasattr(sequence, "__getitem__")):
+        raise ArgumentError(
+            f"indexed: expected something with a length and elements by number, got "
+            f"{type(sequence).__name__}; iterable() takes what can only be iterated"
+        )
+    length = len(sequence)
+    return IndexedDataset(Numbered(length, lambda at: sequence[at % length]))
+
+
+def files(paths: Path | Iterable[Path]) -> IndexedDataset[str]:
+    """Makes a dataset of the names of files; `map` reads them.
+
+    Args:
+      paths: names, or one pattern such as `"images/*.png"`, whose matches are sorted.
+        Of a URL, such as `"s3://bucket/*.png"`, fsspec finds them (extra `data`).
+
+    Returns:
+      A dataset of names.
+
+    Raises:
+      DataError: no file matches.
+    """
+    found = _names("files", paths)
+    return IndexedDataset(Numbered(len(found), lambda at: found[at % len(found)]))
+
+
+def lines(
+    paths: Path | Iterable[Path], *, encoding: str = "utf-8", errors: str = "strict"
+) -> Dataset[str]:
+    """Makes a dataset of the lines of text files, without their ends.
+
+    Args:
+      paths: as of `files`; those that end in `.gz` are decompressed.
+      encoding: of the text.
+      errors: what to do about bytes that are no text: `str.decode`'s argument.
+
+    Returns:
+      A dataset that is read in order and resumes at a byte.
+
+    Raises:
+      DataError: no file matches; on reading, a line is no text: it says which.
+    """
+    found = _names("lines", paths)
+
+    def start(epoch: int) -> State:
+        return {"file": 0, "offset": 0, "line": 0}
+
+    def run(state: State) -> Pairs[str, State]:
+        offset, line = state["offset"], state["line"]
+        for file in range(state["file"], len(found)):
+            with _open(found[file]) as stream:
+                stream.seek(offset)
+                for raw in stream:
+                    offset += len(raw)
+                    line += 1
+                    try:
+                        text = raw.rstrip(b"\r\n").decode(encoding, errors)
+                    except UnicodeDecodeError as error:
+                        raise DataError(
+                            f"lines: {found[file]}, line {line}: {error}"
+                        ) from None
+                    yield text, {"file": file, "offset": offset, "line": line}
+            offset = line = 0
+
+    return Dataset(Source(start, run))
+
+
+def _names(name: str, paths: Any) -> list[str]:
+    if not isinstance(paths, (str, os.PathLike)):
+        return [os.fspath(path) for path in paths]
+    pattern = os.fspath(paths)
+    if "://" in pattern:
+        fsspec = _fsspec()
+        system, inner = fsspec.core.url_to_fs(pattern)
+        found = sorted(map(system.unstrip_protocol, system.glob(inner)))
+    elif os.path.exists(pattern):
+        found = [pattern]
+    else:
+        found = sorted(glob.glob(pattern, recursive=True))
+    if not found:
+        raise DataError(f"{name}: no file matches {pattern!r}")
+    return cast(list[str], found)
+
+
+def _open(path: str) -> IO[bytes]:
+    if "://" in path:
+        compression = "gzip" if path.endswith(".gz") else None
+        opened = _fsspec().open(path, "rb", compression=compression).open()
+        return cast(IO[bytes], opened)
+    return cast(
+        IO[bytes], gzip.open(path) if path.endswith(".gz") else open(path, "rb")
+    )
+
+
+def _fsspec() -> Any:
+    try:
+        import fsspec
+    except ImportError:
+        raise ImportError(
+            "files at URLs need fsspec: pip install 'fxflow[data]'"
+        ) from None
+    return fsspec
+
+
+# -- iterables -------------------------------------------------------------------------
+
+
+def iterable(source: Iterable[T] | Callable[[], Iterable[T]]) -> Dataset[T]:
+    """Makes a dataset of anything that can be iterated.
+
+    Args:
+      source: a `DataLoader` of PyTorch, a dataset of grain, a list, a generator; or a
+        function without arguments that makes one. Leaves of its elements that NumPy
+        can read (tensors) become NumPy arrays.
+
+    Returns:
+      A dataset that is read in order. If the iterator has `get_state` and `set_state`
+      (grain) or `state_dict` and `load_state_dict` (torchdata), on itself or on
+      `source`, a resumed run begins there; otherwise it reads, and drops, what was
+      read before.
+
+    Raises:
+      DataError: on reading, an iterator that was used before is to begin again, or it
+        ends before the saved position.
+
+    Example:
+      >>> list(data.iterable(lambda: (i * i for i in range(4))).skip(1))
+      [1, 4, 9]
+    """
+    if not callable(source) and not hasattr(source, "__iter__"):
+        raise ArgumentError(
+            f"iterable: expected an iterable, or a function that makes one, got "
+            f"{type(source).__name__}"
+        )
+    is_spent = False
+
+    def opened() -> Iterator[T]:
+        nonlocal is_spent
+        made = source() if callable(source) else source
+        iterator = iter(made)
+        if iterator is source:
+            if is_spent:
+                raise DataError(
+                    f"iterable: a {type(source).__name__} can be read once only; give "
+                    f"a function that makes it, to begin again"
+                )
+            is_spent = True
+        return iterator
+
+    def start(epoch: int) -> State:
+        return {"read": 0, "inner": None}
+
+    def run(state: State) -> Pairs[T, State]:
+        iterator, read = opened(), state["read"]
+        save, load = _saving(iterator, source)
+        if state["inner"] is not None and load is not None:
+            load(state["inner"])
+        else:
+            for passed in range(read):
+                if next(iterator, _END) is _END:
+                    raise DataError(
+                        f"iterable: the source ended after {passed} elements, before "
+                        f"the saved position of {read}"
+                    )
+        for element in iterator:
+            read += 1
+            inner = None if save is None else save()
+            yield tree.map(_as_numpy, element), {"read": read, "inner": inner}
+
+    return Dataset(Source(start, run))
+
+
+_END = object()
+
+
+def _saving(
+    iterator: Any, source: Any
+) -> tuple[Callable[[], Any] | None, Callable[[Any], None] | None]:
+    """Returns how to save and to load a foreign position, if that can be done."""
+    for owner in (iterator, source):
+        for get, put in (("get_state", "set_state"), ("state_dict", "load_state_dict")):
+            if hasattr(owner, get) and hasattr(owner, put):
+                return getattr(owner, get), getattr(owner, put)
+    return None, None
+
+
+def _as_numpy(leaf: Any) -> Any:
+    if isinstance(leaf, np.ndarray) or not hasattr(leaf, "__array__"):
+        return leaf
+    return np.asarray(leaf)
+
+
+# -- several datasets ------------------------------------------------------------------
+
+
+def mix(
+    datasets: Sequence[Dataset[T]],
+    weights: Sequence[float] | None = None,
+    *,
+    seed: int = 0,
+    stop: Literal["first", "all"] = "first",
+) -> Dataset[T]:
+    """Draws each element from one of several datasets.
+
+    Args:
+      datasets: at least one.
+      weights: how often each is drawn, in proportion; None means equally often.
+      seed: of the draws.
+      stop: whether to end when the first dataset has no more, or to go on with the
+        others until all have ended.
+
+    Returns:
+      A dataset that is read in order.
+
+    Example:
+      >>> a, b = data.indexed("aaaaaa"), data.indexed("bb")
+      >>> "".join(data.mix([a, b], [3, 1], seed=1, stop="all"))
+      'aaabaaab'
+    """
+    sources = _sources("mix", datasets)
+    given = [1.0] * len(sources) if weights is None else list(weights)
+    values = [number("mix", "weights", weight) for weight in given]
+    if len(values) != len(sources) or not all(0 < value < np.inf for value in values):
+        raise ArgumentError(
+            f"mix: expected {len(sources)} positive weights, got {weights!r}"
+        )
+    if stop not in ("first", "all"):
+        raise ArgumentError(f"mix: stop must be 'first' or 'all', got {stop!r}")
+    return Dataset(
+        streams.mixed(sources, values, natural("mix", "seed", seed, 0), stop)
+    )
+
+
+def concatenate(datasets: Sequence[Dataset[T]]) -> Dataset[T]:
+    """Gives the elements of one dataset after those of another.
+
+    Args:
+      datasets: at least one.
+
+    Returns:
+      A dataset that is read in order.
+
+    Example:
+      >>> list(data.concatenate([data.indexed("ab"), data.indexed("c")]))
+      ['a', 'b', 'c']
+    """
+    return Dataset(streams.concatenated(_sources("concatenate", datasets)))
+
+
+def zip(datasets: Sequence[Dataset[Any]]) -> Dataset[tuple[Any, ...]]:
+    """Gives tuples of one element of each dataset, until one has no more.
+
+    Args:
+      datasets: at least one.
+
+    Returns:
+      A dataset that is read in order.
+
+    Example:
+      >>> list(data.zip([data.indexed("ab"), data.indexed(range(3))]))
+      [('a', 0), ('b', 1)]
+    """
+    return Dataset(streams.zipped(_sources("zip", datasets)))
+
+
+def _sources(name: str, datasets: Any) -> list[Source]:
+    if not isinstance(datasets, (list, tuple)) or not datasets:
+        raise ArgumentError(f"{name}: expected a list of datasets, got {datasets!r}")
+    for one in datasets:
+        if not isinstance(one, Dataset):
+            raise ArgumentError(
+                f"{name}: expected datasets, got a {type(one).__name__}; see "
+                f"data.indexed and data.iterable"
+            )
+    return [one.source for one in datasets]

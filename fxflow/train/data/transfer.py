@@ -1,0 +1,71 @@
+"""Batches on their way to devices: put ahead of their use."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fxflow.core import tree
+from fxflow.devices.meshes import Mesh, PartitionSpec
+from fxflow.devices.shardings import NamedSharding, Sharding
+from fxflow.errors import DataError
+from fxflow.train.data.parallel import Pairs
+from fxflow.transforms.global_arrays import make_array_from_process_local_data
+from fxflow.transforms.transfer import device_put
+
+
+def _to_parts(devices: list[Any]) -> Callable[[Any], Any]:
+    """Returns what cuts the first axis of a leaf into parts, one for each device."""
+    count = len(devices)
+    sharding = NamedSharding(Mesh(np.array(devices), ("part",)), PartitionSpec("part"))
+
+    def put(leaf: Any) -> Any:
+        shape = np.shape(leaf)
+        if not shape or shape[0] % count:
+            raise DataError(
+                f"to_devices: an array of shape {shape} cannot be cut into {count} "
+                f"equal parts along its first axis; a batch size that {count} divides, "
+                f"with drop_remainder=True, can"
+            )
+        parts = np.reshape(leaf, (count, shape[0] // count, *shape[1:]))
+        return device_put(parts, sharding)
+
+    return put
+
+
+def _put(element: Any, where: Any) -> Any:
+    def leaf_to(leaf: Any, to: Any) -> Any:
+        if isinstance(to, Sharding) and not to.is_fully_addressable:
+            return make_array_from_process_local_data(to, np.asarray(leaf))
+        return device_put(leaf, to)
+
+    leaves, treedef = tree.flatten(element)
+    places = tree.broadcast_prefix(
+        where, element, is_leaf=lambda x: x is None, name="to_devices"
+    )
+    return treedef.unflatten(map(leaf_to, leaves, places))
+
+
+def transferred(pairs: Pairs[Any, Any], where: Any, size: int) -> Pairs[Any, Any]:
+    """Yields the elements as arrays, `size` of which were put ahead."""
+    if isinstance(where, (list, tuple)) and not tree.all_leaves([where]):
+        to_part = _to_parts(list(where))
+
+        def put(element: Any) -> Any:
+            return tree.map(to_part, element)
+    else:
+
+        def put(element: Any) -> Any:
+            return _put(element, where)
+
+    ahead: deque[tuple[Any, Any]] = deque()
+    while True:
+        for element, state in itertools.islice(pairs, size - len(ahead)):
+            ahead.append((put(element), state))
+        if not ahead:
+            return
+        yield ahead.popleft()

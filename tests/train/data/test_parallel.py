@@ -1,0 +1,185 @@
+"""Threads and processes: order, errors, deadlines, and that they end."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fxflow.errors import DataError, DataTimeoutError
+from fxflow.train import data
+from fxflow.train.data import Dataset
+
+
+def working() -> list[threading.Thread]:
+    return [t for t in threading.enumerate() if t.name.startswith("fxflow ")]
+
+
+@pytest.fixture(autouse=True)
+def threads_end() -> Iterator[None]:
+    """Fails a test after which threads of a pipeline go on."""
+    yield
+    gc.collect()
+    end = time.monotonic() + 10
+    while working():
+        assert time.monotonic() < end, working()
+        time.sleep(0.01)
+
+
+def slow_first(n: int) -> int:
+    time.sleep(0.05 if n == 0 else 0)
+    return n * n
+
+
+def odd_fails(n: int) -> int:
+    if n % 2:
+        raise KeyError(f"no {n}")
+    return n
+
+
+def dies(n: int) -> int:
+    if n == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return n
+
+
+def process_of(n: int) -> int:
+    return os.getpid()
+
+
+SQUARES = [n * n for n in range(20)]
+
+
+@pytest.mark.parametrize("processes", [False, True])
+def test_order_stays(processes: bool) -> None:
+    dataset = data.indexed(range(20)).map(slow_first, workers=2, processes=processes)
+    assert list(dataset) == SQUARES
+
+
+def test_processes_are_others() -> None:
+    dataset = data.indexed(range(8)).map(process_of, workers=2, processes=True)
+    found = set(dataset)
+    assert os.getpid() not in found and 1 <= len(found) <= 2
+
+
+def test_noise_is_the_same_anywhere() -> None:
+    def noise(n: int, rng: np.random.Generator) -> float:
+        return rng.random()
+
+    plain = list(data.indexed(range(9)).map(noise, seed=4).repeat(2))
+    assert plain == list(data.indexed(range(9)).map(noise, seed=4, workers=3).repeat(2))
+    assert len(set(plain)) == 18
+    in_order = data.iterable(range(9))
+    assert list(in_order.map(noise, seed=4)) == list(
+        in_order.map(noise, seed=4, workers=2)
+    )
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"workers": 2}, {"workers": 1, "processes": True}]
+)
+def test_errors_name_the_element(options: dict[str, Any]) -> None:
+    source = data.indexed(range(4)).skip(2)
+    for dataset in (source, source.filter(lambda n: True)):
+        batches = dataset.map(odd_fails, **options).iterate()
+        assert next(batches) == 2
+        with pytest.raises(KeyError, match="no 3") as caught:
+            next(batches)
+        notes = "\n".join(caught.value.__notes__)
+        assert "while computing element 1 of map(odd_fails)" in notes
+        assert ("in a process of map" in notes) == ("processes" in options)
+
+
+def test_a_process_that_dies() -> None:
+    dataset = data.indexed(range(8)).map(dies, workers=1, processes=True)
+    with pytest.raises(DataError, match="ended with exit code -9") as caught:
+        list(dataset)
+    assert "element 3 of map(dies)" in "\n".join(caught.value.__notes__)
+
+
+def test_errors_of_the_source_reach_the_consumer() -> None:
+    def source() -> Iterator[int]:
+        yield 1
+        raise OSError("disk gone")
+
+    for dataset in (
+        data.iterable(source).prefetch(),
+        data.iterable(source).map(slow_first, workers=1),
+    ):
+        batches = iter(dataset)
+        assert next(batches) == 1
+        with pytest.raises(OSError, match="disk gone"):
+            next(batches)
+
+
+def stuck(release: threading.Event) -> Iterator[int]:
+    yield 1
+    release.wait(20)  # the line that the message shows
+
+
+def test_a_stuck_source() -> None:
+    release = threading.Event()
+    batches = data.iterable(lambda: stuck(release)).prefetch(timeout=0.2).iterate()
+    assert next(batches) == 1
+    with pytest.raises(DataTimeoutError, match=r"in 0\.2 s(.|\n)*the line that the"):
+        next(batches)
+    release.set()
+
+
+def test_a_stuck_function() -> None:
+    release = threading.Event()
+    dataset = data.indexed(range(3)).map(
+        lambda n: release.wait(20), workers=1, timeout=0.2
+    )
+    with pytest.raises(DataTimeoutError, match=r"element 0 of map\(<lambda>.* 0\.2 s"):
+        list(dataset)
+    release.set()
+
+
+def test_the_functions_own_timeout_is_not_ours() -> None:
+    def late(n: int) -> None:
+        raise TimeoutError("my own")
+
+    with pytest.raises(TimeoutError, match="my own") as caught:
+        list(data.indexed(range(1)).map(late, workers=1))
+    assert not isinstance(caught.value, DataTimeoutError)
+
+
+def endless() -> Dataset[int]:
+    return data.indexed(range(9)).repeat().map(slow_first, workers=2).prefetch(3)
+
+
+def test_leaving_the_loop_ends_threads() -> None:
+    for n in endless():
+        if n == 64:
+            break
+    with endless().iterate() as batches:
+        next(batches)
+    assert next(batches, None) is None
+    dropped = endless().iterate()
+    next(dropped)
+    assert working()
+    del dropped
+
+
+def test_the_source_waits_for_its_consumer() -> None:
+    drawn = []
+
+    def source() -> Iterator[int]:
+        for n in range(100):
+            drawn.append(n)
+            yield n
+
+    batches = data.iterable(source).prefetch(4).iterate()
+    next(batches)
+    time.sleep(0.1)
+    # One was given, four wait, one is in the thread's hands.
+    assert len(drawn) <= 6
+    batches.close()
