@@ -24,6 +24,8 @@ STANDARD = {
     "CheckError": RuntimeError,
     "CompileError": RuntimeError,
     "ConcretizationError": TypeError,
+    "DataError": ValueError,
+    "DataTimeoutError": (ValueError, TimeoutError),
     "DeletedArrayError": RuntimeError,
     "DeletedBufferError": RuntimeError,
     "DistributedError": RuntimeError,

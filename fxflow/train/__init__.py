@@ -1,8 +1,21 @@
-"""Parts of a training program, each useful alone around any pure step function."""
+"""Parts of a training program, each useful alone around any pure step function.
 
+- `data`: pipelines over arrays, files and iterables, with positions that are saved;
+- `metrics`: sums over batches and devices; `averages` of parameters;
+- `precision`: mixed precision; `accumulate_gradients`: batches that are too large;
+- `summary`: a table of parameters.
+"""
+
+# fmt: off
 from fxflow.core.boundary import public as _public
-from fxflow.train import data
+from fxflow.train import averages, data, metrics, precision
+from fxflow.train.accumulation import accumulate_gradients
+from fxflow.train.summaries import Row, Summary, summary
 
-__all__ = ["data"]
+__all__ = [
+    "averages", "data", "metrics", "precision",
+    "accumulate_gradients", "Row", "Summary", "summary",
+]
 
 _public(globals(), __all__)
+# fmt: on

@@ -1,8 +1,11 @@
 """Input pipelines: elements from arrays, files and iterables, to batches on devices.
 
-batches = data.arrays(train).shuffle(seed=0).repeat().batch(128).prefetch().iterate()
-for batch in batches:
-    ...  # batches.state is the position: save it, and iterate(state) goes on there
+For example::
+
+    dataset = data.arrays(train).shuffle(seed=0).repeat().batch(128).prefetch()
+    batches = dataset.iterate()
+    for batch in batches:
+        ...  # batches.state is the position: save it, and iterate(state) goes on there
 
 To be read in this order: `streams` (what a source is), `numbers` (elements by number),
 `batching`, `parallel`, `transfer`, `dataset` (the methods), `sources`.

@@ -99,7 +99,8 @@ def padded(
             shape[0] = -(-wanted // multiple) * multiple
         batch = np.full((len(column), *shape), fill, np.result_type(*column))
         for row, array in enumerate(column):
-            batch[(row, *map(slice, array.shape))] = array
+            place: Any = (row, *map(slice, array.shape))
+            batch[place] = array
         leaves.append(batch)
     return treedef.unflatten(leaves)
 

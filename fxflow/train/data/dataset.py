@@ -111,11 +111,11 @@ class DataIterator(Iterator[T]):
 class Dataset(Generic[T]):
     """Elements in order, made by the functions and methods of `fxflow.train.data`.
 
-    Iterating gives NumPy data on the host, each time from the first element of epoch 0:
+    Iterating gives NumPy data on the host, each time from the first element of epoch 0::
 
         for batch in dataset: ...
 
-    To resume, keep the position beside the parameters:
+    To resume, keep the position beside the parameters::
 
         batches = dataset.iterate(state)  # state=None: from the beginning
         for batch in batches:

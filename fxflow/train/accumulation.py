@@ -1,0 +1,77 @@
+"""Gradients of a batch that is too large, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core import tree
+from fxflow.core.arrays import typeof
+from fxflow.core.boundary import boundary
+from fxflow.errors import ArgumentError, ShapeError
+from fxflow.lax.axes import integer
+from fxflow.transforms.grad import value_and_grad
+
+
+def accumulate_gradients(
+    loss: Callable[..., Any], microbatches: int, *, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Makes a function that gives loss and gradients of a batch in several parts.
+
+    The parts are taken one after another by `lax.scan`, so that memory is needed for
+    one only. For a loss that is a mean over the batch, the result is that of
+    `value_and_grad` up to rounding. (`optim.MultiSteps` adds up over several steps.)
+
+    Args:
+      loss: `loss(params, batch)` gives a scalar, or with `has_aux` that and a pytree of
+        arrays. A batch is a pytree of arrays `[n, …]`.
+      microbatches: the number of parts; it divides `n`.
+      has_aux: whether the loss gives something besides.
+
+    Returns:
+      A function of `(params, batch)` that gives `(mean loss, mean gradients)`; with
+      `has_aux` `((mean loss, means of what it gives besides), mean gradients)`.
+
+    Raises:
+      ShapeError: when called, `n` is no multiple of `microbatches`.
+
+    Example:
+      >>> loss = lambda w, x: fnp.mean((w - x) ** 2)
+      >>> f = accumulate_gradients(loss, 2)
+      >>> value, gradient = f(1.0, fnp.arange(4.0))
+      >>> float(value), float(gradient)
+      (1.5, -1.0)
+    """
+    count = integer("accumulate_gradients", "microbatches", microbatches)
+    if count < 1:
+        raise ArgumentError(
+            f"accumulate_gradients: microbatches must be at least 1, got {count}"
+        )
+    part = value_and_grad(loss, has_aux=has_aux)
+
+    def cut(leaf: Any) -> Any:
+        aval = typeof(leaf)
+        if not aval.ndim or aval.shape[0] % count:
+            raise ShapeError(
+                f"accumulate_gradients: a leaf {aval} of the batch cannot be cut into "
+                f"{count} equal parts along axis 0"
+            )
+        return fnp.reshape(leaf, (count, aval.shape[0] // count, *aval.shape[1:]))
+
+    @boundary
+    def accumulated(params: Any, batch: Any) -> Any:
+        parts = tree.map(cut, batch)
+        first = part(params, tree.map(lambda leaf: leaf[0], parts))
+        if count == 1:
+            return first
+        rest = tree.map(lambda leaf: leaf[1:], parts)
+
+        def step(total: Any, one: Any) -> tuple[Any, None]:
+            return tree.map(fnp.add, total, part(params, one)), None
+
+        total, _ = lax.scan(step, first, rest)
+        return tree.map(lambda leaf: leaf / count, total)
+
+    return accumulated

@@ -1,0 +1,478 @@
+"""Metrics: what is counted over batches, devices and processes, and read at the end.
+
+A metric is a pytree of sums. A function makes it of one batch, inside a jitted step;
+`merge` adds those of two batches; `lax.psum(metric, axis)` those of all devices; and
+`compute` gives the number. So the result does not depend on how the data were divided.
+
+Sums are float32 (float64 if the data are): counts are exact up to 2²⁴ = 16.8 million,
+and rounded beyond.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Self
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core import tree
+from fxflow.core.arrays import Array, dtypes, typeof
+from fxflow.core.tree import register_dataclass
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.lax.axes import integer
+from fxflow.numpy._operands import ArrayLike
+
+
+class Metric:
+    """What the metrics have in common: pytrees of sums."""
+
+    def merge(self, other: Self) -> Self:
+        """Returns the metric of both batches together.
+
+        Args:
+          other: of the same kind, with the same numbers of classes or bins.
+
+        Raises:
+          ArgumentError: it is another kind of metric.
+        """
+        if type(other) is not type(self):
+            raise ArgumentError(
+                f"merge: expected a {type(self).__name__}, got a {type(other).__name__}"
+            )
+        merged: Self = tree.map(fnp.add, self, other)
+        return merged
+
+
+# -- means -----------------------------------------------------------------------------
+
+
+@register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Mean(Metric):
+    """A weighted mean.
+
+    Attributes:
+      total: sum of weight times value, a scalar.
+      weight: sum of the weights, a scalar.
+    """
+
+    total: Array
+    weight: Array
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Returns the metric of no data."""
+        return cls(fnp.zeros(()), fnp.zeros(()))
+
+    def compute(self) -> Array:
+        """Returns the mean; nan without data."""
+        return self.total / self.weight
+
+
+@register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Perplexity(Mean):
+    """The exponential of a mean negative log-likelihood.
+
+    Attributes:
+      total: sum of weight times negative log-likelihood, in nats; a scalar.
+      weight: sum of the weights, a scalar.
+    """
+
+    def compute(self) -> Array:
+        """Returns the perplexity; nan without data."""
+        return fnp.exp(super().compute())
+
+
+@register_dataclass
+@dataclasses.dataclass(frozen=True)
+class RootMean(Mean):
+    """The square root of a mean.
+
+    Attributes:
+      total: sum of weight times value, a scalar.
+      weight: sum of the weights, a scalar.
+    """
+
+    def compute(self) -> Array:
+        """Returns the root; nan without data."""
+        return fnp.sqrt(super().compute())
+
+
+def _accumulator(*arrays: Any) -> Any:
+    """Returns the dtype to sum in: float32, or float64 if there is some."""
+    wide = any(typeof(array).dtype == dtypes.float64 for array in arrays)
+    return dtypes.float64 if wide else dtypes.float32
+
+
+def _weighted(name: str, values: Any, weights: Any) -> tuple[Any, Any]:
+    """Returns values and weights, broadcast, in the dtype to sum in."""
+    dtype = _accumulator(values) if weights is None else _accumulator(values, weights)
+    values = fnp.asarray(values).astype(dtype)
+    weights = fnp.asarray(1 if weights is None else weights)
+    try:
+        weights = fnp.broadcast_to(weights.astype(dtype), values.shape)
+    except ShapeError:
+        raise ShapeError(
+            f"{name}: weights {typeof(weights)} do not broadcast to the values, "
+            f"{typeof(values)}"
+        ) from None
+    # What has no weight does not count, even if it is nan.
+    return fnp.where(weights == 0, 0, values), weights
+
+
+def mean(values: ArrayLike, *, weights: ArrayLike | None = None) -> Mean:
+    """Returns the mean of values.
+
+    Args:
+      values: numbers or booleans, of any shape.
+      weights: of each, broadcast; bools are a mask. None means 1.
+
+    Returns:
+      A `Mean`.
+
+    Raises:
+      ShapeError: the weights do not broadcast.
+
+    Example:
+      >>> m = metrics.mean(fnp.array([1.0, 2.0])).merge(metrics.mean(fnp.array([6.0])))
+      >>> float(m.compute())
+      3.0
+    """
+    x, w = _weighted("mean", values, weights)
+    return Mean(fnp.sum(w * x), fnp.sum(w))
+
+
+def root_mean_square(
+    errors: ArrayLike, *, weights: ArrayLike | None = None
+) -> RootMean:
+    """Returns the root of the mean square.
+
+    Args:
+      errors: floats of any shape.
+      weights: as of `mean`.
+
+    Returns:
+      A `RootMean`.
+
+    Example:
+      >>> float(metrics.root_mean_square(fnp.array([3.0, -3.0])).compute())
+      3.0
+    """
+    x, w = _weighted("root_mean_square", errors, weights)
+    return RootMean(fnp.sum(w * x**2), fnp.sum(w))
+
+
+def perplexity(
+    negative_log_likelihoods: ArrayLike, *, weights: ArrayLike | None = None
+) -> Perplexity:
+    """Returns the perplexity of a language model.
+
+    Args:
+      negative_log_likelihoods: of each token, in nats, such as what
+        `optim.losses.softmax_cross_entropy_with_integer_labels` gives.
+      weights: of each token: 0 where there is padding.
+
+    Returns:
+      A `Perplexity`.
+
+    Example:
+      >>> round(float(metrics.perplexity(fnp.log(fnp.array([2.0, 8.0]))).compute()), 3)
+      4.0
+    """
+    x, w = _weighted("perplexity", negative_log_likelihoods, weights)
+    return Perplexity(fnp.sum(w * x), fnp.sum(w))
+
+
+def _classes(name: str, logits: Any, labels: Any) -> tuple[Any, Any]:
+    """Checks logits `[..., classes]` and integer labels `[...]`."""
+    logits, labels = fnp.asarray(logits), fnp.asarray(labels)
+    if logits.ndim == 0 or logits.shape[:-1] != labels.shape:
+        raise ShapeError(
+            f"{name}: logits must have the shape of the labels and one axis of classes "
+            f"more, got {typeof(logits)} and {typeof(labels)}"
+        )
+    _require_integers(name, labels)
+    return logits, labels
+
+
+def _require_integers(name: str, labels: Any) -> None:
+    if not dtypes.is_integer(labels.dtype):
+        raise DtypeError(f"{name}: labels must be integers, got {typeof(labels)}")
+
+
+def accuracy(
+    logits: ArrayLike, labels: ArrayLike, *, weights: ArrayLike | None = None
+) -> Mean:
+    """Returns the share of examples whose largest logit is that of the label.
+
+    Args:
+      logits: float[..., classes], or probabilities.
+      labels: int[...]. One out of range is never right.
+      weights: as of `mean`.
+
+    Returns:
+      A `Mean`.
+
+    Raises:
+      ShapeError: the shapes do not fit.
+      DtypeError: the labels are no integers.
+
+    Example:
+      >>> logits = fnp.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]])
+      >>> round(float(metrics.accuracy(logits, fnp.array([1, 1, 1])).compute()), 3)
+      0.667
+    """
+    given, wanted = _classes("accuracy", logits, labels)
+    return mean(fnp.argmax(given, axis=-1) == wanted, weights=weights)
+
+
+def top_k_accuracy(
+    logits: ArrayLike, labels: ArrayLike, k: int, *, weights: ArrayLike | None = None
+) -> Mean:
+    """Returns the share of examples whose label is among the `k` largest logits.
+
+    Args:
+      logits: float[..., classes], or probabilities.
+      labels: int[...]. One out of range is never right.
+      k: how many, at least 1; among equal logits the first ones count.
+      weights: as of `mean`.
+
+    Returns:
+      A `Mean`.
+
+    Raises:
+      ShapeError: the shapes do not fit.
+      DtypeError: the labels are no integers.
+      ArgumentError: `k` is not between 1 and the number of classes.
+
+    Example:
+      >>> logits = fnp.array([[0.1, 0.5, 0.4], [0.6, 0.3, 0.1]])
+      >>> float(metrics.top_k_accuracy(logits, fnp.array([2, 2]), 2).compute())
+      0.5
+    """
+    given, wanted = _classes("top_k_accuracy", logits, labels)
+    k = integer("top_k_accuracy", "k", k)
+    if not 1 <= k <= given.shape[-1]:
+        raise ArgumentError(
+            f"top_k_accuracy: k must be between 1 and {given.shape[-1]}, the number "
+            f"of classes, got {k}"
+        )
+    found = lax.top_k(given, k)[1] == wanted[..., None]
+    return mean(fnp.any(found, axis=-1), weights=weights)
+
+
+# -- tables ----------------------------------------------------------------------------
+
+
+@register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Confusion(Metric):
+    """How often each class was taken for each.
+
+    Attributes:
+      matrix: [labels, predictions], sums of weights.
+      outside: the weight of examples whose label or prediction is no class.
+    """
+
+    matrix: Array
+    outside: Array
+
+    @classmethod
+    def empty(cls, num_classes: int) -> Confusion:
+        """Returns the metric of no data.
+
+        Args:
+          num_classes: how many.
+        """
+        return cls(fnp.zeros((num_classes, num_classes)), fnp.zeros(()))
+
+    def compute(self) -> Array:
+        """Returns the matrix, [labels, predictions]."""
+        return self.matrix
+
+    def accuracy(self) -> Array:
+        """Returns the share on the diagonal; what is outside counts as wrong."""
+        return fnp.trace(self.matrix) / (fnp.sum(self.matrix) + self.outside)
+
+    def precision(self) -> Array:
+        """Returns of each class the share of its predictions that are right.
+
+        nan for a class that was never predicted.
+        """
+        return fnp.diagonal(self.matrix) / fnp.sum(self.matrix, axis=0)
+
+    def recall(self) -> Array:
+        """Returns of each class the share of its examples that were found.
+
+        nan for a class without examples.
+        """
+        return fnp.diagonal(self.matrix) / fnp.sum(self.matrix, axis=1)
+
+    def f1(self) -> Array:
+        """Returns of each class the harmonic mean of precision and recall.
+
+        nan for a class that neither occurs nor is predicted.
+        """
+        both = fnp.sum(self.matrix, axis=0) + fnp.sum(self.matrix, axis=1)
+        return 2 * fnp.diagonal(self.matrix) / both
+
+
+def confusion(
+    predictions: ArrayLike,
+    labels: ArrayLike,
+    num_classes: int,
+    *,
+    weights: ArrayLike | None = None,
+) -> Confusion:
+    """Returns how often each class was taken for each.
+
+    Args:
+      predictions: int[...].
+      labels: int[...], of the same shape.
+      num_classes: how many; others are counted as `outside`.
+      weights: as of `mean`.
+
+    Returns:
+      A `Confusion`.
+
+    Raises:
+      ShapeError: the shapes differ.
+      DtypeError: the predictions or labels are no integers.
+
+    Example:
+      >>> table = metrics.confusion(fnp.array([0, 1, 1]), fnp.array([0, 0, 1]), 2)
+      >>> table.compute().tolist(), table.precision().tolist()
+      ([[1.0, 1.0], [0.0, 1.0]], [1.0, 0.5])
+    """
+    rows, columns = fnp.asarray(labels), fnp.asarray(predictions)
+    _require_integers("confusion", rows)
+    if not dtypes.is_integer(columns.dtype):
+        raise DtypeError(
+            f"confusion: predictions must be integers, got {typeof(columns)}: take "
+            f"the argmax of logits"
+        )
+    if rows.shape != columns.shape:
+        raise ShapeError(
+            f"confusion: predictions and labels must have one shape, got "
+            f"{typeof(columns)} and {typeof(rows)}"
+        )
+    count = integer("confusion", "num_classes", num_classes)
+    inside = (columns >= 0) & (columns < count) & (rows >= 0) & (rows < count)
+    _, w = _weighted("confusion", inside, weights)
+    counted, zeros = fnp.where(inside, w, 0), fnp.zeros((count, count), w.dtype)
+    rows, columns = fnp.where(inside, rows, 0), fnp.where(inside, columns, 0)
+    matrix = zeros.at[rows, columns].add(counted)
+    return Confusion(matrix, fnp.sum(fnp.where(inside, 0, w)))
+
+
+@register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Scores(Metric):
+    """How the scores of positive and of negative examples are distributed.
+
+    Curves and areas come from counts in bins, so that they can be added over batches
+    and devices. Within a bin scores count as equal: an area is wrong by at most half
+    the share of pairs that fall into one bin.
+
+    Attributes:
+      positive: float[bins], weights of positive examples by score.
+      negative: float[bins], likewise.
+      outside: the weight of examples whose score is not in [0, 1].
+    """
+
+    positive: Array
+    negative: Array
+    outside: Array
+
+    @classmethod
+    def empty(cls, bins: int = 1000) -> Scores:
+        """Returns the metric of no data.
+
+        Args:
+          bins: how many.
+        """
+        return cls(fnp.zeros(bins), fnp.zeros(bins), fnp.zeros(()))
+
+    def _above(self) -> tuple[Array, Array]:
+        """Returns the weights of positives and negatives above each threshold."""
+        zero = fnp.zeros(1, self.positive.dtype)
+        found = (fnp.cumsum(counts[::-1]) for counts in (self.positive, self.negative))
+        positives, negatives = (fnp.concatenate([zero, sums]) for sums in found)
+        return positives, negatives
+
+    def compute(self) -> Array:
+        """Returns the area under the ROC curve; nan if a class has no examples."""
+        false_rates, true_rates = self.roc_curve()
+        return fnp.trapezoid(true_rates, false_rates)
+
+    def roc_curve(self) -> tuple[Array, Array]:
+        """Returns false and true positive rates, float[bins + 1] each.
+
+        For falling thresholds, from (0, 0) to (1, 1).
+        """
+        positives, negatives = self._above()
+        return negatives / negatives[-1], positives / positives[-1]
+
+    def precision_recall_curve(self) -> tuple[Array, Array]:
+        """Returns precision and recall, float[bins + 1] each, for falling thresholds.
+
+        Precision is 1 where nothing is above the threshold.
+        """
+        positives, negatives = self._above()
+        found = positives + negatives
+        nothing = found == 0
+        precision = fnp.where(nothing, 1, positives / fnp.where(nothing, 1, found))
+        return precision, positives / positives[-1]
+
+    def average_precision(self) -> Array:
+        """Returns the precision averaged over the steps of recall."""
+        precision, recall = self.precision_recall_curve()
+        return fnp.sum(fnp.diff(recall) * precision[1:])
+
+
+def scores(
+    probabilities: ArrayLike,
+    labels: ArrayLike,
+    *,
+    bins: int = 1000,
+    weights: ArrayLike | None = None,
+) -> Scores:
+    """Returns the distributions of scores, of which ROC and PR curves are made.
+
+    Args:
+      probabilities: float[...] in [0, 1], such as `nn.sigmoid(logits)`.
+      labels: bool[...] or int[...]: not 0 is positive.
+      bins: equal parts of [0, 1].
+      weights: as of `mean`.
+
+    Returns:
+      A `Scores`; `compute` gives the area under the ROC curve.
+
+    Raises:
+      ShapeError: the shapes differ.
+
+    Example:
+      >>> given = fnp.array([0.1, 0.4, 0.35, 0.8])
+      >>> float(metrics.scores(given, fnp.array([0, 0, 1, 1])).compute())
+      0.75
+    """
+    p, positive = fnp.asarray(probabilities), fnp.asarray(labels) != 0
+    if p.shape != positive.shape:
+        raise ShapeError(
+            f"scores: probabilities and labels must have one shape, got {p.shape} and "
+            f"{positive.shape}"
+        )
+    count = integer("scores", "bins", bins)
+    if count < 1:
+        raise ArgumentError(f"scores: bins must be at least 1, got {count}")
+    inside = (p >= 0) & (p <= 1)
+    _, w = _weighted("scores", inside, weights)
+    counted, empty = fnp.where(inside, w, 0), fnp.zeros(count, w.dtype)
+    places = (fnp.where(inside, p, 0) * count).astype(dtypes.int32)
+    places = fnp.minimum(places, count - 1)
+    return Scores(
+        empty.at[places].add(fnp.where(positive, counted, 0)),
+        empty.at[places].add(fnp.where(positive, 0, counted)),
+        fnp.sum(fnp.where(inside, 0, w)),
+    )

@@ -1,0 +1,276 @@
+"""Mixed precision: which dtypes a program has where, and losses scaled against zeros.
+
+Parameters stay float32; the model computes in bfloat16 or float16, which is faster
+where the hardware knows it. float16 has few small numbers, so gradients are computed of
+a loss that is scaled up, and a step whose gradients overflow is left out.
+
+Reference: Micikevicius et al., *Mixed Precision Training*, 2018.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+from typing import Any, NamedTuple, TypeVar
+
+from fxflow import numpy as fnp
+from fxflow.core import tree
+from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
+from fxflow.errors import ArgumentError
+from fxflow.numpy._operands import ArrayLike
+
+T = TypeVar("T")
+
+_SHORT = {"half": "float16", "full": "float32", "f16": "float16", "bf16": "bfloat16"}
+_SHORT |= {"f32": "float32", "f64": "float64"}
+
+
+def _cast(values: T, dtype: Any) -> T:
+    """Returns a tree with its floating-point leaves in another dtype."""
+
+    def leaf(value: Any) -> Any:
+        if is_arraylike(value) and dtypes.is_floating(typeof(value).dtype):
+            return fnp.asarray(value).astype(dtype)
+        return value
+
+    result: T = tree.map(leaf, values)
+    return result
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """The dtypes of parameters, of computing and of results.
+
+    Attributes:
+      param_dtype: of parameters and optimizer states.
+      compute_dtype: of what the model computes with.
+      output_dtype: of what it returns.
+
+    Example:
+      >>> policy = precision.policy("params=float32,compute=bfloat16,output=float32")
+      >>> params = {"w": fnp.ones(2), "steps": fnp.array(3)}
+      >>> fxflow.tree.map(lambda x: str(x.dtype), policy.cast_to_compute(params))
+      {'steps': 'int32', 'w': 'bfloat16'}
+    """
+
+    param_dtype: Any = dtypes.float32
+    compute_dtype: Any = dtypes.float32
+    output_dtype: Any = dtypes.float32
+
+    def cast_to_param(self, values: T) -> T:
+        """Returns a pytree with its floating-point leaves as parameters have them.
+
+        Args:
+          values: pytree; other leaves stay.
+        """
+        return _cast(values, self.param_dtype)
+
+    def cast_to_compute(self, values: T) -> T:
+        """Returns a pytree with its floating-point leaves as they are computed with.
+
+        Args:
+          values: pytree; other leaves stay.
+        """
+        return _cast(values, self.compute_dtype)
+
+    def cast_to_output(self, values: T) -> T:
+        """Returns a pytree with its floating-point leaves as results have them.
+
+        Args:
+          values: pytree; other leaves stay.
+        """
+        return _cast(values, self.output_dtype)
+
+
+def policy(text: str) -> Policy:
+    """Reads a policy.
+
+    Args:
+      text: a dtype for all three, or `"params=float32,compute=bfloat16,output=f32"`;
+        what is left out is float32. `"half"` is float16, `"full"` float32.
+
+    Returns:
+      The policy.
+
+    Raises:
+      ArgumentError: a name is none of the three, or no floating-point dtype.
+
+    Example:
+      >>> precision.policy("bf16") == precision.policy(
+      ...     "params=bf16,compute=bf16,output=bf16")
+      True
+    """
+    names = {"params": "param_dtype", "compute": "compute_dtype"}
+    names |= {"output": "output_dtype"}
+    if not isinstance(text, str):
+        raise ArgumentError(f"policy: expected a text, got {text!r}")
+    if "=" not in text:
+        return Policy(*[_dtype(text)] * 3)
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        name, _, dtype = (word.strip() for word in part.partition("="))
+        if name not in names:
+            raise ArgumentError(
+                f"policy: expected params=, compute= and output=, got {part!r}"
+            )
+        found[names[name]] = _dtype(dtype)
+    return Policy(**found)
+
+
+def _dtype(text: str) -> Any:
+    try:
+        dtype = fnp.dtype(_SHORT.get(text, text))
+    except TypeError:
+        dtype = None
+    if dtype is None or not dtypes.is_floating(dtype):
+        raise ArgumentError(f"policy: {text!r} is no floating-point dtype")
+    return dtype
+
+
+# -- the scale of the loss -------------------------------------------------------------
+
+
+def all_finite(values: Any) -> Array:
+    """Returns whether no leaf holds an infinity or nan.
+
+    Args:
+      values: pytree of arrays.
+
+    Returns:
+      bool[].
+
+    Example:
+      >>> bool(precision.all_finite({"w": fnp.array([1.0, fnp.inf])}))
+      False
+    """
+    finite = [fnp.all(fnp.isfinite(leaf)) for leaf in tree.leaves(values)]
+    return functools.reduce(operator.and_, finite, fnp.array(True))
+
+
+def select_tree(which: ArrayLike, new: T, old: T) -> T:
+    """Returns one of two pytrees, by a boolean scalar.
+
+    Args:
+      which: bool[]: whether it is `new`.
+      new: pytree of arrays.
+      old: pytree of the same structure.
+
+    Returns:
+      A pytree; on devices both are there.
+
+    Example:
+      >>> float(precision.select_tree(fnp.array(False), 1.0, 2.0))
+      2.0
+    """
+    result: T = tree.map(lambda n, o: fnp.where(which, n, o), new, old)
+    return result
+
+
+class LossScale(NamedTuple):
+    """A factor of the loss that falls when gradients overflow, and rises again.
+
+    A pytree; part of the training state. In a step::
+
+        loss, gradients = fxflow.value_and_grad(scaled_loss)(params, scale, ...)
+        gradients = scale.unscale(gradients)
+        finite = precision.all_finite(gradients)
+        new = optimizer's step
+        state = precision.select_tree(finite, new, state)
+        scale = scale.adjust(finite)
+
+    Attributes:
+      scale: float32[], the factor.
+      good_steps: int32[], how many steps were finite since it changed.
+      period: int32[], after how many finite steps it rises.
+      factor: float32[], by what it rises and falls.
+      smallest: float32[], below which it does not fall.
+
+    Example:
+      >>> scale = precision.loss_scale(2.0**15, period=2)
+      >>> scale = scale.adjust(fnp.array(False))
+      >>> float(scale.scale)
+      16384.0
+      >>> scale = scale.adjust(fnp.array(True)).adjust(fnp.array(True))
+      >>> float(scale.scale)
+      32768.0
+    """
+
+    scale: Array
+    good_steps: Array
+    period: Array
+    factor: Array
+    smallest: Array
+
+    def apply(self, loss: T) -> T:
+        """Returns a loss, or a pytree of them, times the factor, in its dtype.
+
+        Args:
+          loss: pytree of floats.
+        """
+        result: T = tree.map(lambda x: x * self.scale.astype(typeof(x).dtype), loss)
+        return result
+
+    def unscale(self, gradients: T) -> T:
+        """Returns gradients divided by the factor, in float32 or wider.
+
+        Args:
+          gradients: pytree of floats.
+        """
+
+        def leaf(gradient: Any) -> Any:
+            gradient = fnp.asarray(gradient)
+            wide = fnp.promote_types(gradient.dtype, dtypes.float32)
+            return gradient.astype(wide) / self.scale.astype(wide)
+
+        result: T = tree.map(leaf, gradients)
+        return result
+
+    def adjust(self, finite: ArrayLike) -> LossScale:
+        """Returns the factor for the next step.
+
+        Args:
+          finite: bool[], whether the gradients of this step were.
+        """
+        counted = self.good_steps + 1
+        good_step = fnp.asarray(finite)
+        rises = good_step & (counted >= self.period)
+        grown = self.scale * self.factor
+        # A factor that overflowed would never come back.
+        grown = fnp.where(fnp.isfinite(grown), grown, self.scale)
+        fallen = fnp.maximum(self.scale / self.factor, self.smallest)
+        scale = fnp.where(good_step, fnp.where(rises, grown, self.scale), fallen)
+        good = fnp.where(good_step & ~rises, counted, 0)
+        return self._replace(scale=scale, good_steps=good)
+
+
+def loss_scale(
+    initial: float = 2.0**15,
+    *,
+    period: int = 2000,
+    factor: float = 2.0,
+    smallest: float = 1.0,
+) -> LossScale:
+    """Returns a dynamic loss scale.
+
+    Args:
+      initial: the factor at first. With `factor=1` it stays.
+      period: after how many steps with finite gradients it rises.
+      factor: by what it rises, and falls after a step with others; at least 1.
+      smallest: below which it does not fall.
+
+    Returns:
+      A `LossScale`.
+
+    Raises:
+      ArgumentError: a number is out of range.
+    """
+    if not (initial > 0 and smallest > 0 and factor >= 1 and period >= 1):
+        raise ArgumentError(
+            f"loss_scale: initial and smallest must be positive, factor and period at "
+            f"least 1, got initial={initial}, smallest={smallest}, factor={factor}, "
+            f"period={period}"
+        )
+    floats = (fnp.float32(value) for value in (initial, factor, smallest))
+    scale, by, least = floats
+    return LossScale(scale, fnp.int32(0), fnp.int32(period), by, least)

@@ -1,0 +1,120 @@
+"""What a model is made of: its arrays, their shapes, and the memory they take."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from typing import Any
+
+from fxflow.core import tree
+from fxflow.core.arrays import ShapeDtypeStruct, is_arraylike, not_an_array, typeof
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One array, or a part of the tree.
+
+    Attributes:
+      path: of keys, joined by `/`.
+      type: such as `f32[784,128]`; of a part how many arrays it has.
+      count: how many elements.
+      bytes: how many bytes they take.
+    """
+
+    path: str
+    type: str
+    count: int
+    bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """A table of arrays; it prints itself.
+
+    Attributes:
+      rows: in the order of the tree.
+      total: of all of them.
+    """
+
+    rows: tuple[Row, ...]
+    total: Row
+
+    def __str__(self) -> str:
+        rows = (*self.rows, self.total)
+        cells = [(r.path, r.type, f"{r.count:,}", _readable(r.bytes)) for r in rows]
+        cells.insert(0, ("path", "type", "count", "bytes"))
+        widths = [max(map(len, column)) for column in zip(*cells)]
+        lines = [
+            f"{path:<{widths[0]}}  {kind:<{widths[1]}}  {count:>{widths[2]}}  "
+            f"{size:>{widths[3]}}"
+            for path, kind, count, size in cells
+        ]
+        rule = "-" * len(lines[0])
+        return "\n".join((lines[0], rule, *lines[1:-1], rule, lines[-1]))
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _readable(size: int) -> str:
+    if size < 1000:
+        return f"{size} B"
+    for unit in ("kB", "MB", "GB"):
+        size_in = size / 1000 ** (("kB", "MB", "GB").index(unit) + 1)
+        if size_in < 1000:
+            return f"{size_in:.3g} {unit}"
+    return f"{size / 1e12:.3g} TB"
+
+
+def summary(params: Any, *, depth: int | None = None) -> Summary:
+    """Returns a table of the arrays of a pytree.
+
+    Args:
+      params: pytree of arrays or of `ShapeDtypeStruct`, such as `fxflow.eval_shape`
+        gives without computing anything.
+      depth: how many keys of a path to show; what lies deeper is added up. None means
+        each array.
+
+    Returns:
+      A `Summary`.
+
+    Raises:
+      ArgumentError: a leaf is no array.
+
+    Example:
+      >>> params = {"w": fnp.zeros((784, 10)), "b": fnp.zeros(10)}
+      >>> print(summary(params))
+      path   type         count    bytes
+      ----------------------------------
+      b      f32[10]         10     40 B
+      w      f32[784,10]  7,840  31.4 kB
+      ----------------------------------
+      total  2 arrays     7,850  31.4 kB
+    """
+    groups: dict[str, list[Row]] = {}
+    for path, leaf in tree.leaves_with_path(params):
+        if not (is_arraylike(leaf) or isinstance(leaf, ShapeDtypeStruct)):
+            raise not_an_array(leaf, f"summary: {tree.keystr(path)} is")
+        aval = typeof(leaf)
+        count = math.prod(aval.shape)
+        name = tree.keystr(path[:depth], simple=True, separator="/")
+        row = Row(name, str(aval), count, count * aval.dtype.itemsize)
+        groups.setdefault(name, []).append(row)
+    rows = tuple(_joined(name, group) for name, group in groups.items())
+    return Summary(
+        rows, _joined("total", list(itertools.chain(*groups.values())), counted=True)
+    )
+
+
+def _joined(path: str, rows: list[Row], counted: bool = False) -> Row:
+    """Returns several rows as one."""
+    if len(rows) == 1 and not counted:
+        return rows[0]
+    plural = "s" * (len(rows) != 1)
+    return Row(
+        path,
+        f"{len(rows)} array{plural}",
+        sum(row.count for row in rows),
+        sum(row.bytes for row in rows),
+    )

@@ -1,0 +1,141 @@
+"""Metrics: scikit-learn's definitions, however the data are divided."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fxflow
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.train import metrics
+from fxflow.train.metrics import Metric
+
+RNG = np.random.default_rng(0)
+LOGITS = RNG.normal(size=(64, 5)).astype(np.float32)
+LABELS = RNG.integers(0, 5, 64)
+WEIGHTS = RNG.integers(0, 3, 64)
+CHANCES = RNG.random(64).astype(np.float32)
+POSITIVE = RNG.random(64) < CHANCES
+
+MADE: dict[str, Callable[..., Metric]] = {
+    "mean": lambda i: metrics.mean(CHANCES[i], weights=WEIGHTS[i]),
+    "root": lambda i: metrics.root_mean_square(CHANCES[i]),
+    "perplexity": lambda i: metrics.perplexity(CHANCES[i]),
+    "accuracy": lambda i: metrics.accuracy(LOGITS[i], LABELS[i]),
+    "top 2": lambda i: metrics.top_k_accuracy(LOGITS[i], LABELS[i], 2),
+    "confusion": lambda i: metrics.confusion(
+        LOGITS[i].argmax(1), LABELS[i], 5, weights=WEIGHTS[i]
+    ),
+    "scores": lambda i: metrics.scores(CHANCES[i], POSITIVE[i], bins=50),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_does_not_depend_on_the_batches(name: str) -> None:
+    make = MADE[name]
+    whole = make(slice(None)).compute()
+    for cuts in ([0, 1, 40, 64], [0, 64], [0, 13, 13, 64]):
+        total = make(slice(0, cuts[1]))
+        for first, last in itertools.pairwise(cuts[1:]):
+            total = total.merge(make(slice(first, last)))
+        np.testing.assert_allclose(total.compute(), whole, rtol=1e-6)
+
+
+def test_sums_over_devices() -> None:
+    @fxflow.pmap(axis_name="data", out_axes=None)
+    def evaluated(logits: Any, labels: Any) -> Any:
+        return lax.psum(metrics.accuracy(logits, labels), "data")
+
+    parts = LOGITS.reshape(4, 16, 5), LABELS.reshape(4, 16)
+    expected = np.mean(LOGITS.argmax(1) == LABELS)
+    np.testing.assert_allclose(evaluated(*parts).compute(), expected, rtol=1e-6)
+
+
+def test_is_carried_by_a_scan() -> None:
+    def step(total: Any, batch: Any) -> tuple[Any, None]:
+        return total.merge(metrics.accuracy(*batch)), None
+
+    parts = LOGITS.reshape(4, 16, 5), LABELS.reshape(4, 16)
+    total, _ = lax.scan(step, metrics.Mean.empty(), parts)
+    assert float(total.weight) == 64
+    assert float(total.compute()) == np.mean(LOGITS.argmax(1) == LABELS)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1, width=32), st.booleans()), min_size=1))
+def test_area_counts_pairs(examples: list[tuple[float, bool]]) -> None:
+    # Scores on the grid of the bins are equal or far enough apart.
+    given_scores = np.array([round(s * 20) / 20 for s, _ in examples], np.float32)
+    labels = np.array([label for _, label in examples])
+    area = float(metrics.scores(given_scores, labels, bins=997).compute())
+    pairs = given_scores[labels][:, None] - given_scores[~labels][None]
+    if not pairs.size:
+        assert np.isnan(area)
+    else:
+        expected = ((pairs > 0).sum() + 0.5 * (pairs == 0).sum()) / pairs.size
+        np.testing.assert_allclose(area, expected, atol=1e-5)
+
+
+def test_average_precision_by_hand() -> None:
+    table = metrics.scores(np.array([0.9, 0.8, 0.7, 0.6]), np.array([1, 0, 1, 0]))
+    # Recall 1/2 at precision 1, then 1 at precision 2/3.
+    np.testing.assert_allclose(table.average_precision(), (1 + 2 / 3) / 2, rtol=1e-6)
+    precision, recall = table.precision_recall_curve()
+    assert (float(precision[0]), float(recall[0]), float(recall[-1])) == (1, 0, 1)
+
+
+def test_classes_by_hand() -> None:
+    table = metrics.confusion(np.array([0, 1, 1, 2]), np.array([0, 0, 1, 1]), 4)
+    np.testing.assert_allclose(table.precision(), [1, 0.5, 0, np.nan])
+    np.testing.assert_allclose(table.recall(), [0.5, 0.5, np.nan, np.nan])
+    np.testing.assert_allclose(table.f1(), [2 / 3, 0.5, 0, np.nan])
+    assert float(table.accuracy()) == 0.5
+
+
+def test_what_is_out_of_range() -> None:
+    assert float(metrics.accuracy(LOGITS[:1], np.array([-1])).compute()) == 0
+    for jitted in (False, True):
+        make = fxflow.jit(metrics.confusion, static_argnums=2)
+        table = (make if jitted else metrics.confusion)(
+            np.array([0, 5, 1, -1]), np.array([0, 1, -2, 1]), 2
+        )
+        assert table.matrix.tolist() == [[1, 0], [0, 0]]
+        assert (float(table.outside), float(table.accuracy())) == (3, 0.25)
+    given_scores = np.array([0.5, 1.5, np.nan, -np.inf, 0.0, 1.0])
+    found = metrics.scores(given_scores, np.ones(6), bins=2)
+    assert (found.positive.tolist(), float(found.outside)) == ([1, 2], 3)
+
+
+def test_what_has_no_weight_may_be_nan() -> None:
+    values = fnp.array([1.0, fnp.nan, 3.0])
+    masked = metrics.mean(values, weights=np.array([True, False, True]))
+    assert float(masked.compute()) == 2
+    assert np.isnan(metrics.mean(values).compute())
+    assert np.isnan(metrics.Mean.empty().compute())
+
+
+def test_counts_of_small_dtypes() -> None:
+    many = metrics.mean(fnp.ones(4096, fnp.bfloat16))
+    assert (float(many.weight), many.total.dtype) == (4096, np.float32)
+
+
+def test_refusals() -> None:
+    with pytest.raises(ShapeError, match=r"got f32\[64,5\] and .*\[5\]"):
+        metrics.accuracy(LOGITS, LABELS[:5])
+    with pytest.raises(DtypeError, match="labels must be integers"):
+        metrics.accuracy(LOGITS, CHANCES)
+    with pytest.raises(DtypeError, match="take the argmax"):
+        metrics.confusion(CHANCES, LABELS, 5)
+    with pytest.raises(ArgumentError, match="between 1 and 5"):
+        metrics.top_k_accuracy(LOGITS, LABELS, 6)
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        metrics.mean(CHANCES, weights=np.ones(3))
+    with pytest.raises(ArgumentError, match="expected a Perplexity, got a Mean"):
+        metrics.Perplexity.empty().merge(metrics.Mean.empty())
