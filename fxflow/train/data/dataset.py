@@ -111,7 +111,7 @@ class DataIterator(Iterator[T]):
 class Dataset(Generic[T]):
     """Elements in order, made by the functions and methods of `fxflow.train.data`.
 
-    Iterating gives NumPy data on the host, each time from the first element of epoch 0::
+    Iterating gives NumPy data, each time from the first element of epoch 0::
 
         for batch in dataset: ...
 
