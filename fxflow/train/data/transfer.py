@@ -13,9 +13,9 @@ from fxflow.core import tree
 from fxflow.devices.meshes import Mesh, PartitionSpec
 from fxflow.devices.shardings import NamedSharding, Sharding
 from fxflow.errors import DataError
+from fxflow.lax.global_arrays import make_array_from_process_local_data
+from fxflow.lax.pytree_transfer import device_put
 from fxflow.train.data.parallel import Pairs
-from fxflow.transforms.global_arrays import make_array_from_process_local_data
-from fxflow.transforms.transfer import device_put
 
 
 def _to_parts(devices: list[Any]) -> Callable[[Any], Any]:
