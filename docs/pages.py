@@ -12,6 +12,7 @@ import importlib
 import inspect
 import json
 import re
+from collections import ChainMap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -268,8 +269,12 @@ def described(kind: str, names: list[str], given: str, value: Any) -> list[str]:
 
 
 def members(kind: type) -> Iterator[tuple[str, str, Any]]:
-    """What a class itself has that is public and described: directive, name, value."""
-    for name, value in vars(kind).items():
+    """What a class itself has that is public and described: directive, name, value.
+
+    What it has from a private class is its own.
+    """
+    private = (vars(base) for base in kind.__bases__ if base.__name__[0] == "_")
+    for name, value in ChainMap(vars(kind), *private).items():
         if name.startswith("_") or not inspect.getdoc(value):
             continue
         if isinstance(value, property):

@@ -164,7 +164,7 @@ class Traced:
         return Lowered(self, arg_types)
 
 
-class Stage:
+class _Stage:
     """What is known of a traced function when it is lowered and compiled, too."""
 
     traced: Traced
@@ -201,7 +201,7 @@ class Stage:
 
 
 @guard_methods
-class Lowered(Stage):
+class Lowered(_Stage):
     """A program as StableHLO, not yet compiled.
 
     Args:
@@ -311,7 +311,7 @@ class Lowered(Stage):
 
 
 @guard_methods
-class Compiled(Stage):
+class Compiled(_Stage):
     """A compiled program, called like the function it came from."""
 
     lowered: Lowered

@@ -10,6 +10,7 @@ recorded; when eager, they are computed at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from fxflow.core import source
 from fxflow.core.arrays import Array, Aval, typeof
 from fxflow.core.interpreters.jvp import DualTracer, cast_tangents
 from fxflow.core.ir.arith import instantiate
-from fxflow.core.ir.graph import Graph, Literal, Node, Var, live_nodes
+from fxflow.core.ir.graph import Graph, Literal, Node, Var, ancestors, live_nodes
 from fxflow.core.ir.primitive import Primitive, Zero, table
 from fxflow.core.ir.staging import GraphTrace, GraphTracer, closed, recording
 from fxflow.core.ir.trace import Trace, Tracer, state
@@ -142,15 +143,7 @@ class LinearizeTrace(Trace):
         labels = getattr(self.function, "labels", None)
         if labels is None:
             return []
-        made = {out: node for node in self.tape.nodes for out in node.outputs}
-        seen: set[Var] = set()
-        waiting = [var]
-        while waiting:
-            var = waiting.pop()
-            if var not in seen:
-                seen.add(var)
-                node = made.get(var)
-                waiting += [a for a in node.inputs if type(a) is Var] if node else []
+        seen = ancestors(self.tape.nodes, var)
         own = [x for v, x in zip(self.inputs, labels(), strict=False) if v in seen]
         return [listed(own, self.function.name)] if own else []
 
@@ -212,6 +205,7 @@ class LinearizeTrace(Trace):
         return self.join(out, out_tangent)
 
 
+@dataclass(eq=False)
 class Linearized:
     """A function at a point: its values, and its derivative there as a tape.
 
@@ -222,22 +216,10 @@ class Linearized:
       nodes: the tape.
     """
 
-    __slots__ = ("inputs", "nodes", "outs", "tangents")
-
-    inputs: list[Var]
-    nodes: list[Node]
     outs: list[Any]
     tangents: list[Any]
-
-    def __init__(
-        self, outs: list[Any], tangents: list[Any], inputs: list[Var], nodes: list[Node]
-    ) -> None:
-        self.outs, self.tangents, self.inputs, self.nodes = (
-            outs,
-            tangents,
-            inputs,
-            nodes,
-        )
+    inputs: list[Var]
+    nodes: list[Node]
 
 
 def linearize_flat(
@@ -276,6 +258,7 @@ def linearize_flat(
     return Linearized([p for p, _ in pairs], tangents, inputs, trace.tape.nodes)
 
 
+@dataclass(eq=False)
 class LinearGraphs:
     """The derivative of a graph in two graphs.
 
@@ -289,22 +272,10 @@ class LinearGraphs:
       has_tangent: for each output of the original graph, whether it has a tangent.
     """
 
-    __slots__ = ("has_tangent", "primal", "residual_inputs", "tangent")
-
     primal: Graph
     tangent: Graph
-    has_tangent: list[bool]
     residual_inputs: list[int | None]
-
-    def __init__(
-        self,
-        primal: Graph,
-        tangent: Graph,
-        residual_inputs: list[int | None],
-        has_tangent: list[bool],
-    ) -> None:
-        self.primal, self.tangent = primal, tangent
-        self.residual_inputs, self.has_tangent = residual_inputs, has_tangent
+    has_tangent: list[bool]
 
     def residuals(self, inputs: Sequence[Any], extra: Sequence[Any]) -> list[Any]:
         """Returns the residuals from the inputs and the extra outputs of `primal`."""
@@ -327,19 +298,14 @@ def linearize_graph(
     if isinstance(instantiated, bool):
         instantiated = (instantiated,) * len(graph.outputs)
     key = ("linearize", tuple(nonzero), tuple(instantiated))
-    known = graph.memo.get(key)
-    if known is not None:
-        result: LinearGraphs = known
-        return result
     trace = GraphTrace(graph.name)
-    args = [trace.argument(aval) for aval in graph.in_avals]
 
     def record() -> LinearGraphs:
+        args = [trace.argument(aval) for aval in graph.in_avals]
         lin = linearize_flat(graph.evaluate, args, nonzero)
         return _split(graph, trace, args, lin, instantiated)
 
-    result = graph.memo[key] = recording(trace, record)
-    return result
+    return graph.remembered(key, lambda: recording(trace, record))
 
 
 def _split(

@@ -9,8 +9,9 @@ refers to tracers: a value captured from outside is one of the first inputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from fxflow.errors import GraphError
 
 if TYPE_CHECKING:
     from fxflow.core.ir.primitive import Primitive
+
+T = TypeVar("T")
 
 
 class Var:
@@ -70,6 +73,7 @@ class Literal:
 Atom = Var | Literal
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Node:
     """One operation of a graph.
 
@@ -82,30 +86,12 @@ class Node:
       scope: names of the enclosing `named_scope`s.
     """
 
-    __slots__ = ("inputs", "outputs", "params", "primitive", "scope", "source")
-
     primitive: Primitive
     inputs: Sequence[Any]
     outputs: Sequence[Var]
     params: dict[str, Any]
-    source: Source | None
-    scope: tuple[str, ...]
-
-    def __init__(
-        self,
-        primitive: Primitive,
-        inputs: Sequence[Any],
-        outputs: Sequence[Var],
-        params: dict[str, Any],
-        source: Source | None = None,
-        scope: tuple[str, ...] = (),
-    ) -> None:
-        self.primitive = primitive
-        self.inputs = inputs
-        self.outputs = outputs
-        self.params = params
-        self.source = source
-        self.scope = scope
+    source: Source | None = None
+    scope: tuple[str, ...] = ()
 
     @property
     def effects(self) -> frozenset[Any]:
@@ -114,8 +100,7 @@ class Node:
 
     def replace(self, **parts: Any) -> Node:
         """Returns a copy with some attributes replaced."""
-        kept = {name: getattr(self, name) for name in Node.__slots__}
-        return Node(**{**kept, **parts})
+        return replace(self, **parts)
 
 
 class Graph:
@@ -167,11 +152,17 @@ class Graph:
     @property
     def effects(self) -> frozenset[Any]:
         """Union of the nodes' effects."""
-        known = self.memo.get("effects")
-        if known is None:
-            known = frozenset().union(*(node.effects for node in self.nodes))
-            self.memo["effects"] = known
-        return known
+        return self.remembered(
+            "effects",
+            lambda: frozenset().union(*(node.effects for node in self.nodes)),
+        )
+
+    def remembered(self, key: Any, make: Callable[[], T]) -> T:
+        """Returns what was derived from this graph under a key, or derives it."""
+        if key not in self.memo:
+            self.memo[key] = make()
+        found: T = self.memo[key]
+        return found
 
     def evaluate(self, *args: Any) -> list[Any]:
         """Runs the graph under the current interpreter.
@@ -191,7 +182,33 @@ class Graph:
           GraphError: a node uses an undefined variable or its types are not what the
             operation gives.
         """
-        check(self)
+        defined = set(self.inputs)
+
+        def require(atom: Any, where: str) -> None:
+            if isinstance(atom, Var) and atom not in defined:
+                raise GraphError(f"{self.name}: {where} uses an undefined variable")
+            if not isinstance(atom, Var | Literal):
+                raise GraphError(f"{self.name}: {where} holds {type(atom).__name__}")
+
+        for node in self.nodes:
+            where = f"{node.primitive.name} ({source.describe(node.source)})"
+            for atom in node.inputs:
+                require(atom, where)
+            with node.primitive.inside(node.params):
+                for _, inner in subgraphs(node.params):
+                    inner.check()
+            derived = node.primitive.out_avals(
+                [a.aval for a in node.inputs], node.params
+            )
+            stated = [var.aval for var in node.outputs]
+            if [a.strong() for a in derived] != [a.strong() for a in stated]:
+                raise GraphError(f"{self.name}: {where} gives {derived}, not {stated}")
+            for var in node.outputs:
+                if var in defined:
+                    raise GraphError(f"{self.name}: {where} defines a variable again")
+                defined.add(var)
+        for atom in self.outputs:
+            require(atom, "return")
 
     def __call__(self, *args: Any) -> list[Any]:
         """See `evaluate`."""
@@ -231,10 +248,9 @@ def any_node(graph: Graph, key: Any, test: Callable[[Node], bool]) -> bool:
       key: under which it does; one for each test.
       test: of a node by itself.
     """
-    known = graph.memo.get(key)
-    if known is None:
-        known = graph.memo[key] = any(any_within(n, key, test) for n in graph.nodes)
-    return bool(known)
+    return graph.remembered(
+        key, lambda: any(any_within(n, key, test) for n in graph.nodes)
+    )
 
 
 def any_within(node: Node, key: Any, test: Callable[[Node], bool]) -> bool:
@@ -331,6 +347,20 @@ def forwarded(graph: Graph) -> list[int | None]:
     return known
 
 
+def ancestors(nodes: Iterable[Node], var: Var) -> list[Var]:
+    """Returns the variables that a variable is computed from, itself included."""
+    made = {out: node for node in nodes for out in node.outputs}
+    found: dict[Var, None] = {}
+    waiting = [var]
+    while waiting:
+        var = waiting.pop()
+        if var not in found:
+            found[var] = None
+            node = made.get(var)
+            waiting += [a for a in node.inputs if type(a) is Var] if node else []
+    return list(found)
+
+
 # -- pruning ---------------------------------------------------------------------------
 
 
@@ -375,38 +405,6 @@ def used_inputs(graph: Graph) -> list[bool]:
     for node in graph.nodes:
         used.update(map(id, node.inputs))
     return [id(var) in used for var in graph.inputs]
-
-
-# -- checking --------------------------------------------------------------------------
-
-
-def check(graph: Graph) -> None:
-    """See `Graph.check`."""
-    defined = set(graph.inputs)
-
-    def require(atom: Any, where: str) -> None:
-        if isinstance(atom, Var) and atom not in defined:
-            raise GraphError(f"{graph.name}: {where} uses an undefined variable")
-        if not isinstance(atom, Var | Literal):
-            raise GraphError(f"{graph.name}: {where} holds {type(atom).__name__}")
-
-    for node in graph.nodes:
-        where = f"{node.primitive.name} ({source.describe(node.source)})"
-        for atom in node.inputs:
-            require(atom, where)
-        with node.primitive.inside(node.params):
-            for _, inner in subgraphs(node.params):
-                check(inner)
-        derived = node.primitive.out_avals([a.aval for a in node.inputs], node.params)
-        stated = [var.aval for var in node.outputs]
-        if [a.strong() for a in derived] != [a.strong() for a in stated]:
-            raise GraphError(f"{graph.name}: {where} gives {derived}, not {stated}")
-        for var in node.outputs:
-            if var in defined:
-                raise GraphError(f"{graph.name}: {where} defines a variable again")
-            defined.add(var)
-    for atom in graph.outputs:
-        require(atom, "return")
 
 
 # -- printing --------------------------------------------------------------------------

@@ -65,12 +65,10 @@ class HigherOrder(MultipleResults):
 def uses_axis(graph: Graph, axis_name: Any) -> bool:
     """Returns whether any operation of a graph names the axis."""
     key = ("uses_axis", axis_name)
-    known = graph.memo.get(key)
-    if known is None:
-        known = graph.memo[key] = any(
-            node.primitive.uses_axis(axis_name, node.params) for node in graph.nodes
-        )
-    return bool(known)
+    return graph.remembered(
+        key,
+        lambda: any(n.primitive.uses_axis(axis_name, n.params) for n in graph.nodes),
+    )
 
 
 # -- graphs ----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from fxflow._config import config
 from fxflow.core import source
 from fxflow.core.arrays import Array, Aval, as_array, dtypes, is_arraylike, not_an_array
 from fxflow.core.arrays.array import host_of
-from fxflow.core.ir.graph import Graph, Literal, Node, Var, live_nodes
+from fxflow.core.ir.graph import Graph, Literal, Node, Var, ancestors, live_nodes
 from fxflow.core.ir.trace import Trace, Tracer, leaked, state
 from fxflow.core.labels import listed
 from fxflow.errors import LeakedTracerError
@@ -60,21 +60,6 @@ class GraphTrace(Trace):
       labels: gives their names, when a message asks.
     """
 
-    __slots__ = (
-        "called",
-        "consts",
-        "final",
-        "inputs",
-        "labels",
-        "name",
-        "nodes",
-        "open",
-    )
-
-    name: str
-    final: bool
-    open: bool
-
     def __init__(
         self, name: str = "graph", *, final: bool = False, called: str = ""
     ) -> None:
@@ -109,20 +94,12 @@ class GraphTrace(Trace):
 
     def depends_on(self, var: Var) -> list[str]:
         """Says which arguments, of this and of functions around it, a value is of."""
-        made = {out: node for node in self.nodes for out in node.outputs}
         outside = {known: value for known, _, value in self.consts.values()}
-        seen: set[Var] = set()
+        seen = ancestors(self.nodes, var)
         found: list[str] = []
-        waiting = [var]
-        while waiting:
-            var = waiting.pop()
-            if var in seen:
-                continue
-            seen.add(var)
-            if var in made:
-                waiting += [a for a in made[var].inputs if type(a) is Var]
-            elif isinstance(outside.get(var), Tracer):
-                found += [t for t in outside[var].depends_on() if t not in found]
+        for value in map(outside.get, seen):
+            if isinstance(value, Tracer):
+                found += [t for t in value.depends_on() if t not in found]
         labels = self.labels() if callable(self.labels) else self.labels
         labels = labels or [f"#{i}" for i in range(len(self.inputs))]
         own = [x for v, x in zip(self.inputs, labels, strict=False) if v in seen]

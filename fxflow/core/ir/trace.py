@@ -139,6 +139,37 @@ def axis_size_of(name: Any) -> int:
     )
 
 
+def _refused(error: type[ConcretizationError], what: str, fix: str) -> Any:
+    """Returns a method that says why a tracer cannot do what an array can."""
+
+    def method(self: Tracer, *args: Any, **options: Any) -> Any:
+        raise error(
+            f"{what} needs a concrete value, but {self.aval} is traced: only its type "
+            f"is known here. {self.origin()} {fix}"
+        )
+
+    method.__doc__ = f"Raises: {what} needs a concrete value."
+    return method
+
+
+def _not_an_integer(what: str) -> Any:
+    return _refused(
+        TracerIntegerConversionError,
+        what,
+        "Make the argument static (jit(..., static_argnames=...)), or index with "
+        "fxflow.lax.dynamic_slice.",
+    )
+
+
+def _not_a_scalar(what: str) -> Any:
+    return _refused(
+        ConcretizationError,
+        what,
+        "Keep it an array (x.astype(...)), or compute it outside the transformed "
+        "function.",
+    )
+
+
 class Tracer(Array):
     """An abstract array: its type is known, its value is not.
 
@@ -169,80 +200,35 @@ class Tracer(Array):
         """Says which arguments of which functions it is known to be computed from."""
         return []
 
-    def _cannot(self, error: type[ConcretizationError], what: str, fix: str) -> Any:
-        raise error(
-            f"{what} needs a concrete value, but {self.aval} is traced: only its type "
-            f"is known here. {self.origin()} {fix}"
-        )
-
-    def _value(self) -> Any:
-        return self._cannot(
-            TracerArrayConversionError,
-            "conversion to a NumPy array",
-            "Use fxflow.numpy functions, or fxflow.pure_callback to call NumPy.",
-        )
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._cannot(
-            TracerArrayConversionError,
-            "DLPack",
-            "Use fxflow.numpy functions, or fxflow.pure_callback to call others.",
-        )
-
-    def __bool__(self) -> bool:
-        return bool(
-            self._cannot(
-                TracerBoolConversionError,
-                "Python control flow (if, while, and, or, not, assert)",
-                "Use fnp.where, fxflow.lax.cond or fxflow.lax.while_loop, or make the "
-                "argument static (jit(..., static_argnames=...)).",
-            )
-        )
-
-    def _integer(self, what: str) -> Any:
-        return self._cannot(
-            TracerIntegerConversionError,
-            what,
-            "Make the argument static (jit(..., static_argnames=...)), or index with "
-            "fxflow.lax.dynamic_slice.",
-        )
-
-    def __index__(self) -> int:
-        return int(self._integer("a Python integer (an index, a length, a shape)"))
-
-    def __int__(self) -> int:
-        return int(self._integer("int()"))
-
-    def _scalar(self, what: str) -> Any:
-        return self._cannot(
-            ConcretizationError,
-            what,
-            "Keep it an array (x.astype(...)), or compute it outside the transformed "
-            "function.",
-        )
-
-    def __float__(self) -> float:
-        return float(self._scalar("float()"))
-
-    def __complex__(self) -> complex:
-        return complex(self._scalar("complex()"))
-
-    def item(self, *args: int) -> Any:
-        """Raises: a traced value has no Python scalar."""
-        return self._scalar("item()")
-
-    def tolist(self) -> Any:
-        """Raises: a traced value has no Python values."""
-        return self._scalar("tolist()")
+    _value = _refused(
+        TracerArrayConversionError,
+        "conversion to a NumPy array",
+        "Use fxflow.numpy functions, or fxflow.pure_callback to call NumPy.",
+    )
+    __dlpack__ = _refused(
+        TracerArrayConversionError,
+        "DLPack",
+        "Use fxflow.numpy functions, or fxflow.pure_callback to call others.",
+    )
+    __bool__ = _refused(
+        TracerBoolConversionError,
+        "Python control flow (if, while, and, or, not, assert)",
+        "Use fnp.where, fxflow.lax.cond or fxflow.lax.while_loop, or make the "
+        "argument static (jit(..., static_argnames=...)).",
+    )
+    __index__ = _not_an_integer("a Python integer (an index, a length, a shape)")
+    __int__ = _not_an_integer("int()")
+    __float__ = _not_a_scalar("float()")
+    __complex__ = _not_a_scalar("complex()")
+    item = _not_a_scalar("item()")
+    tolist = _not_a_scalar("tolist()")
+    __reduce__ = _not_a_scalar("pickle")
 
     def __deepcopy__(self, memo: Any) -> Tracer:
         return self
 
     def __copy__(self) -> Tracer:
         return self
-
-    def __reduce__(self) -> Any:
-        return self._scalar("pickle")
 
     def block_until_ready(self) -> Tracer:
         """Returns itself: there is nothing to wait for."""

@@ -14,6 +14,7 @@ import enum
 import functools
 import types
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ MAX_ITEMS = 1000
 MAX_CONST_BYTES = 1 << 16
 
 
+@dataclass(eq=False)
 class Body:
     """A traced function.
 
@@ -45,14 +47,9 @@ class Body:
       out_tree: structure of the result.
     """
 
-    __slots__ = ("consts", "graph", "out_tree")
-
-    consts: list[Any]
     graph: Graph
+    consts: list[Any]
     out_tree: Any
-
-    def __init__(self, graph: Graph, consts: list[Any], out_tree: Any) -> None:
-        self.graph, self.consts, self.out_tree = graph, consts, out_tree
 
 
 _bodies: Cache[Any, Body] = Cache("traced bodies", MAX_BODIES, by_options=True)

@@ -21,19 +21,17 @@ from fxflow.errors import ArgumentError
 
 def mesh_in(graph: Graph) -> Mesh | None:
     """Returns the first mesh of several devices that a graph names, or None."""
-    # None is an answer: the graph names no mesh.
-    known = graph.memo.get("mesh", False)
-    if known is False:
-        known = None
+
+    def find() -> Mesh | None:
         for node in graph.nodes:
-            known = node.primitive.mesh(node.params)
-            for _, inner in subgraphs(node.params) if known is None else ():
-                known = known or mesh_in(inner)
-            if known is not None:
-                break
-        graph.memo["mesh"] = known
-    result: Mesh | None = known
-    return result
+            inner = (mesh_in(held) for _, held in subgraphs(node.params))
+            found: Mesh | None
+            for found in (node.primitive.mesh(node.params), *inner):
+                if found is not None:
+                    return found
+        return None
+
+    return graph.remembered("mesh", find)
 
 
 def mesh_among(shardings: Sequence[Any]) -> Mesh | None:
