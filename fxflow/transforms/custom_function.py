@@ -126,15 +126,15 @@ class CustomFunction(Generic[P, R]):
 
     # -- what the two say --------------------------------------------------------------
 
-    def passes(self) -> tuple[Callable[..., Any] | None, ...]:
+    def _passes(self) -> tuple[Callable[..., Any] | None, ...]:
         """Returns the user's functions of the rule; None where they are not set."""
         raise NotImplementedError
 
-    def rule(self, call: Call) -> Any:
+    def _rule(self, call: Call) -> Any:
         """Returns the rule that operations carry; it calls the user's functions."""
         raise NotImplementedError
 
-    def recorded(self, rule: Any, call: Call) -> Any:
+    def _recorded(self, rule: Any, call: Call) -> Any:
         """Returns a rule as graphs, for it captured traced values."""
         raise NotImplementedError
 
@@ -147,7 +147,7 @@ class CustomFunction(Generic[P, R]):
         Raises:
           ArgumentError: it has no rule, or an argument is no array.
         """
-        passes = self.passes()
+        passes = self._passes()
         if any(function is None for function in passes):
             raise ArgumentError(
                 f"{self.kind}: {self.name} has no rule: set one with its method "
@@ -161,17 +161,17 @@ class CustomFunction(Generic[P, R]):
         captured: list[Any] = []
         # Calls share the graph; a rule that captures tracers is for this one alone.
         if self.captures and captures_tracers((*passes, call.fixed)):
-            direct = self.rule(call)
+            direct = self._rule(call)
             rule, captured = self.as_traced(
                 (*passes, *call.fixed, *call.in_avals),
                 direct,
-                lambda: self.recorded(direct, call),
+                lambda: self._recorded(direct, call),
             )
         else:
             key = (self.kind, *passes, self.symbolic_zeros)
             rule = body.graph.memo.get(key)
             if rule is None:
-                rule = body.graph.memo[key] = self.rule(call)
+                rule = body.graph.memo[key] = self._rule(call)
         counts = {"num_consts": len(body.consts)}
         if self.captures:
             counts["num_rule_consts"] = len(captured)

@@ -121,16 +121,16 @@ class custom_jvp(CustomFunction[P, R]):
 
         self.defjvp(rule, symbolic_zeros=True)
 
-    def passes(self) -> tuple[Callable[..., Any] | None, ...]:
+    def _passes(self) -> tuple[Callable[..., Any] | None, ...]:
         """The rule itself."""
         return (self.jvp,)
 
-    def rule(self, call: Call) -> UserJVPRule:
+    def _rule(self, call: Call) -> UserJVPRule:
         """See `CustomFunction`."""
         assert self.jvp is not None
         return UserJVPRule(self.jvp, self.name, call, self.symbolic_zeros)
 
-    def recorded(self, rule: UserJVPRule, call: Call) -> TracedJVPRule:
+    def _recorded(self, rule: UserJVPRule, call: Call) -> TracedJVPRule:
         """See `CustomFunction`."""
         return TracedJVPRule(rule, call.in_avals)
 

@@ -97,16 +97,16 @@ class custom_vjp(CustomFunction[P, R]):
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros = bool(symbolic_zeros)
 
-    def passes(self) -> tuple[Callable[..., Any] | None, ...]:
+    def _passes(self) -> tuple[Callable[..., Any] | None, ...]:
         """The forward and the backward pass."""
         return self.fwd, self.bwd
 
-    def rule(self, call: Call) -> UserVJPRule:
+    def _rule(self, call: Call) -> UserVJPRule:
         """See `CustomFunction`."""
         assert self.fwd is not None and self.bwd is not None
         return UserVJPRule(self.fwd, self.bwd, self.name, call, self.symbolic_zeros)
 
-    def recorded(self, rule: UserVJPRule, call: Call) -> TracedVJPRule:
+    def _recorded(self, rule: UserVJPRule, call: Call) -> TracedVJPRule:
         """See `CustomFunction`."""
         return TracedVJPRule(rule, call.in_avals, call.out_avals)
 

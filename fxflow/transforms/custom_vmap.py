@@ -72,11 +72,11 @@ class custom_vmap(CustomFunction[P, R]):
         self.vmap_rule = vmap_rule
         return vmap_rule
 
-    def passes(self) -> tuple[Callable[..., Any] | None, ...]:
+    def _passes(self) -> tuple[Callable[..., Any] | None, ...]:
         """The rule itself."""
         return (self.vmap_rule,)
 
-    def rule(self, call: Call) -> UserVmapRule:
+    def _rule(self, call: Call) -> UserVmapRule:
         """See `CustomFunction`."""
         assert self.vmap_rule is not None
         return UserVmapRule(self.vmap_rule, self.name, call)
