@@ -313,17 +313,15 @@ def _is_int(value: Any) -> bool:
     return True
 
 
-def _is_number(value: Any) -> bool:
-    if isinstance(value, Array | np.ndarray):
-        return not value.ndim and not dtypes.is_key(value.dtype)
-    return isinstance(value, numbers.Real)
-
-
 def _is_scalar(value: Any) -> bool:
     # Arrays that broadcast against a leaf are let through: one rate for each row, say.
     if isinstance(value, Array | np.ndarray):
         return not dtypes.is_key(value.dtype)
     return isinstance(value, numbers.Real)
+
+
+def _is_number(value: Any) -> bool:
+    return _is_scalar(value) and not getattr(value, "ndim", 0)
 
 
 def _is_dtype(value: Any) -> bool:
@@ -346,16 +344,12 @@ def _are(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return checked
 
 
-def _is_any(value: Any) -> bool:
-    return True
-
-
 def _is_iterable(value: Any) -> bool:
     return hasattr(value, "__iter__") and not isinstance(value, str | bytes)
 
 
-def _is_str(value: Any) -> bool:
-    return isinstance(value, str)
+def _is(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, kind)
 
 
 _INTS = ("a sequence of integers", _are(_is_int))
@@ -368,11 +362,11 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "SupportsIndex": _INT,
     "float": ("a real number", _is_number),
     "Scalar": ("a real number", _is_scalar),
-    "str": ("a string", _is_str),
-    "bytes": ("bytes", lambda value: isinstance(value, bytes)),
-    "type": ("a class", lambda value: isinstance(value, type)),
+    "str": ("a string", _is(str)),
+    "bytes": ("bytes", _is(bytes)),
+    "type": ("a class", _is(type)),
     "Callable": ("a function", callable),
-    "Mapping": ("a dict", lambda value: isinstance(value, Mapping)),
+    "Mapping": ("a dict", _is(Mapping)),
     "Sequence[int]": _INTS,
     "Sequence[SupportsIndex]": _INTS,
     "Sequence[int | None]": (
@@ -384,14 +378,14 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         lambda value: _INTS[1](value) and len(value) == 2,
     ),
     "Sequence[bool]": ("a sequence of bools", _are(_is_bool)),
-    "Sequence[str]": ("a sequence of strings", _are(_is_str)),
-    "tuple[str, ...]": ("a tuple of strings", _are(_is_str)),
-    "tuple": ("a tuple", _are(_is_any)),
-    "Sequence": ("a sequence", _are(_is_any)),
+    "Sequence[str]": ("a sequence of strings", _are(_is(str))),
+    "tuple[str, ...]": ("a tuple of strings", _are(_is(str))),
+    "tuple": ("a tuple", _are(_is(object))),
+    "Sequence": ("a sequence", _are(_is(object))),
     "Iterable": ("an iterable", _is_iterable),
     "Collection": ("a collection", _is_iterable),
     "ArrayLike": ("an array", is_arraylike),
-    "Array": ("an array", lambda value: isinstance(value, Array)),
+    "Array": ("an array", _is(Array)),
     "DTypeLike": ("a dtype", _is_dtype),
 }
 # Names for several of them.
@@ -434,7 +428,7 @@ def _meaning(path: str, scope: Mapping[str, Any]) -> Any:
 
 def _instance_of(kind: type) -> Kind:
     article = "an" if kind.__name__[0] in "AEIOU" else "a"
-    return f"{article} {kind.__name__}", lambda value: isinstance(value, kind)
+    return f"{article} {kind.__name__}", _is(kind)
 
 
 def _parts(annotation: str) -> list[str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from fxflow.core.ir.graph import Graph, Node, Var, renamed
+from fxflow.core.ir.graph import Graph, Node, Var, renamed, with_graphs
 
 #: Bytes; operands that are combined are copied next to each other.
 LARGEST = 32 * 2**20
@@ -35,12 +35,8 @@ def combined(
     if known is not None:
         return known
 
-    def inside(value: Any) -> Any:
-        if isinstance(value, Graph):
-            return combined(value, kind, combine)
-        if isinstance(value, tuple) and any(isinstance(v, Graph) for v in value):
-            return tuple(map(inside, value))
-        return value
+    def inside(held: Graph) -> Graph:
+        return combined(held, kind, combine)
 
     # What a variable is in the new graph, where that is another one.
     names: dict[Var, Any] = {}
@@ -49,7 +45,7 @@ def combined(
     for group in in_groups(graph, kind):
         if len(group) == 1:
             (node,) = group
-            params = {name: inside(value) for name, value in node.params.items()}
+            params = with_graphs(node.params, inside)
             nodes.append(
                 node.replace(inputs=renamed(node.inputs, names), params=params)
             )
@@ -63,7 +59,7 @@ def combined(
         results = [v for node in group for v in node.outputs]
         names.update(zip(results, renamed(one.outputs, names), strict=True))
     outputs = renamed(graph.outputs, names)
-    made = Graph(graph.inputs, nodes, outputs, graph.name, graph.num_consts)
+    made = graph.replace(nodes=nodes, outputs=outputs)
     graph.memo["combined", kind] = made
     return made
 

@@ -25,7 +25,6 @@ from fxflow.core.ir.graph import (
 from fxflow.core.ir.higher_order import (
     chosen,
     live_flags,
-    rewired,
 )
 from fxflow.core.ir.primitive import Dual, Flags, Values, register, table
 from fxflow.core.runtime.lowering import Context
@@ -199,8 +198,8 @@ def _split(split: LinearGraphs, count: int, policy: Policy | None) -> LinearGrap
             away.append(_put(var, stored[i], verdict.dst))
             back.append(_put(held[i], var, verdict.src))
     outputs = [*primal.outputs[:count], *stored]
-    forward = rewired(
-        primal, nodes=live_nodes([*primal.nodes, *away], outputs), outputs=outputs
+    forward = primal.replace(
+        nodes=live_nodes([*primal.nodes, *away], outputs), outputs=outputs
     )
     # The tangent's own names of the residuals become what they stand for.
     stands_for = dict(zip(tangent.inputs, residuals, strict=False))
@@ -290,7 +289,7 @@ def inlined(graph: Graph) -> Graph:
         names: dict[Any, Any] = {}
         _inline(graph, nodes, names)
         outputs = renamed(graph.outputs, names)
-        known = graph.memo["inlined"] = rewired(graph, nodes=nodes, outputs=outputs)
+        known = graph.memo["inlined"] = graph.replace(nodes=nodes, outputs=outputs)
     return known
 
 

@@ -34,7 +34,6 @@ from fxflow.core.ir.higher_order import (
     chosen,
     cotangents_for,
     live_flags,
-    rewired,
     run_host,
     uses_axis,
 )
@@ -397,7 +396,7 @@ class ShardMap(HigherOrder):
         used = used_inputs(pruned)
         new = replace(
             p,
-            graph=rewired(pruned, inputs=chosen(pruned.inputs, used)),
+            graph=pruned.replace(inputs=chosen(pruned.inputs, used)),
             in_specs=tuple(chosen(p.in_specs, used)),
             out_specs=tuple(chosen(p.out_specs, wanted)),
         )

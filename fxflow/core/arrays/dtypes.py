@@ -70,34 +70,19 @@ def _named(name: str) -> np.dtype[Any]:
 
 
 bool_: np.dtype[Any] = _named("bool")
-# Declared, since type checkers ask that of what they show to users.
-int2: np.dtype[Any]
-int4: np.dtype[Any]
-int8: np.dtype[Any]
-int16: np.dtype[Any]
-int32: np.dtype[Any]
-int64: np.dtype[Any]
-uint2: np.dtype[Any]
-uint4: np.dtype[Any]
-uint8: np.dtype[Any]
-uint16: np.dtype[Any]
-uint32: np.dtype[Any]
-uint64: np.dtype[Any]
-float16: np.dtype[Any]
-bfloat16: np.dtype[Any]
-float32: np.dtype[Any]
-float64: np.dtype[Any]
-complex64: np.dtype[Any]
-complex128: np.dtype[Any]
-key_fry: KeyDtype
-key_rbg: KeyDtype
-key_urbg: KeyDtype
-int2, int4, int8, int16, int32, int64 = map(
-    _named, ("int2", "int4", "int8", "int16", "int32", "int64")
-)
-uint2, uint4, uint8, uint16, uint32, uint64 = map(
-    _named, ("uint2", "uint4", "uint8", "uint16", "uint32", "uint64")
-)
+# Declared one by one, since type checkers ask that of what they show to users.
+int2: np.dtype[Any] = _named("int2")
+int4: np.dtype[Any] = _named("int4")
+int8: np.dtype[Any] = _named("int8")
+int16: np.dtype[Any] = _named("int16")
+int32: np.dtype[Any] = _named("int32")
+int64: np.dtype[Any] = _named("int64")
+uint2: np.dtype[Any] = _named("uint2")
+uint4: np.dtype[Any] = _named("uint4")
+uint8: np.dtype[Any] = _named("uint8")
+uint16: np.dtype[Any] = _named("uint16")
+uint32: np.dtype[Any] = _named("uint32")
+uint64: np.dtype[Any] = _named("uint64")
 float4_e2m1fn: np.dtype[Any] = _named("float4_e2m1fn")
 float8_e3m4: np.dtype[Any] = _named("float8_e3m4")
 float8_e4m3: np.dtype[Any] = _named("float8_e4m3")
@@ -107,11 +92,15 @@ float8_e4m3fnuz: np.dtype[Any] = _named("float8_e4m3fnuz")
 float8_e5m2: np.dtype[Any] = _named("float8_e5m2")
 float8_e5m2fnuz: np.dtype[Any] = _named("float8_e5m2fnuz")
 float8_e8m0fnu: np.dtype[Any] = _named("float8_e8m0fnu")
-float16, bfloat16, float32, float64 = map(
-    _named, ("float16", "bfloat16", "float32", "float64")
-)
-complex64, complex128 = _named("complex64"), _named("complex128")
-key_fry, key_rbg, key_urbg = map(KeyDtype, ("threefry2x32", "rbg", "unsafe_rbg"))
+float16: np.dtype[Any] = _named("float16")
+bfloat16: np.dtype[Any] = _named("bfloat16")
+float32: np.dtype[Any] = _named("float32")
+float64: np.dtype[Any] = _named("float64")
+complex64: np.dtype[Any] = _named("complex64")
+complex128: np.dtype[Any] = _named("complex128")
+key_fry: KeyDtype = KeyDtype("threefry2x32")
+key_rbg: KeyDtype = KeyDtype("rbg")
+key_urbg: KeyDtype = KeyDtype("unsafe_rbg")
 KEYS: tuple[KeyDtype, ...] = (key_fry, key_rbg, key_urbg)
 
 # Of the tangents of integers, which carry no information: a dtype of zero bytes.
@@ -132,36 +121,24 @@ _INTEGERS = frozenset(d for d in ALL if d.name.startswith(("int", "uint")))
 _FLOATS = frozenset(d for d in ALL if d.name.startswith(("float", "bfloat")))
 _COMPLEX = frozenset((complex64, complex128))
 _INEXACT = _FLOATS | _COMPLEX
-_WIDE = frozenset((int64, uint64, float64, complex128))
 _NARROWER: dict[Any, np.dtype[Any]] = {
     int64: int32,
     uint64: uint32,
     float64: float32,
     complex128: complex64,
 }
+_WIDE = frozenset(_NARROWER)
 
 
 # -- from what a user gives ------------------------------------------------------------
 
 # What Python's own types mean, without and with `config.x64`.
-_PYTHON_32: dict[Any, np.dtype[Any]] = {
-    bool: bool_,
-    int: int32,
-    float: float32,
-    complex: complex64,
-}
-_PYTHON_64: dict[Any, np.dtype[Any]] = {
-    bool: bool_,
-    int: int64,
-    float: float64,
-    complex: complex128,
-}
-_PYTHON_NAMES: dict[str, type] = {
-    "bool": bool,
-    "int": int,
-    "float": float,
-    "complex": complex,
-}
+_PYTHON = (bool, int, float, complex)
+_PYTHON_32: dict[Any, np.dtype[Any]]
+_PYTHON_64: dict[Any, np.dtype[Any]]
+_PYTHON_32 = dict(zip(_PYTHON, (bool_, int32, float32, complex64)))
+_PYTHON_64 = dict(zip(_PYTHON, (bool_, int64, float64, complex128)))
+_PYTHON_NAMES: dict[str, type] = {kind.__name__: kind for kind in _PYTHON}
 _by_name: dict[str, DType] = {d.name: d for d in ALL} | {k.name: k for k in KEYS}
 _canonical: dict[Any, np.dtype[Any]] = {d: d for d in (*ALL, float0)}
 _known_32: dict[Any, DType] = {**_PYTHON_32, **_canonical}
@@ -209,7 +186,7 @@ def _resolve(x: Any) -> DType:
             return default(_PYTHON_NAMES[x])
         if x in _by_name:
             return _by_name[x]
-    elif isinstance(x, (bool, int, float, complex, np.generic, np.ndarray)):
+    elif isinstance(x, (*_PYTHON, np.generic, np.ndarray)):
         raise DtypeError(
             f"{at_fault(x)}expected a dtype, got the value {x!r}; pass its .dtype"
         )
@@ -346,7 +323,7 @@ def of_python(value: Any, dtype: Any = None, /) -> np.dtype[Any]:
     if found is None:
         if isinstance(value, np.generic):  # np.float64 is a Python float, too
             return of_host(value, dtype)
-        for kind in (bool, int, float, complex):  # an IntEnum, for instance
+        for kind in _PYTHON:  # an IntEnum, for instance
             if isinstance(value, kind):
                 found = table[kind]
                 break
@@ -357,7 +334,7 @@ def of_python(value: Any, dtype: Any = None, /) -> np.dtype[Any]:
             )
     chosen = found if dtype is None else dtype
     if found.kind == "i" and chosen in _INTEGERS:
-        low, high = _range(chosen)
+        low, high = _ranges[chosen]
         if not low <= value <= high:
             hint = _overflow_hint(value, dtype is None)
             raise OverflowError(
@@ -374,7 +351,7 @@ def _overflow_hint(value: int, by_default: bool) -> str:
         (int64, " or set fxflow.config.x64 = True"),
         (uint64, ""),
     ):
-        low, high = _range(wider)
+        low, high = _ranges[wider]
         if low <= value <= high:
             return f"; pass dtype={wider.name}{flag}"
     return "; no integer dtype holds it, a float may do"
@@ -412,7 +389,7 @@ def of_host(x: Any, dtype: Any = None, /) -> np.dtype[Any]:
         return own
     chosen = _NARROWER[own]
     if own.kind in "iu" and x.size:
-        low, high = _range(chosen)
+        low, high = _ranges[chosen]
         least, most = int(x.min()), int(x.max())
         if least < low or most > high:
             bad = most if most > high else least
@@ -483,10 +460,6 @@ _float_limits: Any = ml_dtypes.finfo
 _ranges: dict[Any, tuple[int, int]] = {
     d: (int(_limits(d).min), int(_limits(d).max)) for d in _INTEGERS
 }
-
-
-def _range(dtype: Any) -> tuple[int, int]:
-    return _ranges[dtype]
 
 
 # -- questions; each takes a canonical dtype -------------------------------------------

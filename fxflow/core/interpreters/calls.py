@@ -20,7 +20,6 @@ from fxflow.core.ir.higher_order import (
     chosen,
     cotangents_for,
     live_flags,
-    rewired,
     run_host,
     spread,
 )
@@ -96,7 +95,7 @@ class GraphCall(HigherOrder):
             pruned = prune(graph, wanted)
             used = used_inputs(pruned)
             # Operands that only dead results needed go, too, and with them their nodes.
-            smaller = rewired(pruned, inputs=chosen(pruned.inputs, used))
+            smaller = pruned.replace(inputs=chosen(pruned.inputs, used))
             known = graph.memo[key] = smaller, used
         smaller, used = known
         return node.replace(

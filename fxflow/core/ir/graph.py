@@ -157,6 +157,28 @@ class Graph:
             lambda: frozenset().union(*(node.effects for node in self.nodes)),
         )
 
+    def replace(
+        self,
+        *,
+        inputs: Sequence[Var] | None = None,
+        nodes: Sequence[Node] | None = None,
+        outputs: Sequence[Any] | None = None,
+    ) -> Graph:
+        """Returns a graph with other inputs, nodes or outputs.
+
+        Args:
+          inputs: variables, in another order or with some added (None: the same).
+          nodes: operations (None: the same, which are shared).
+          outputs: variables and literals (None: the same).
+        """
+        return Graph(
+            self.inputs if inputs is None else inputs,
+            self.nodes if nodes is None else nodes,
+            self.outputs if outputs is None else outputs,
+            self.name,
+            self.num_consts if inputs is None else 0,
+        )
+
     def remembered(self, key: Any, make: Callable[[], T]) -> T:
         """Returns what was derived from this graph under a key, or derives it."""
         if key not in self.memo:
@@ -238,6 +260,21 @@ def subgraphs(params: dict[str, Any]) -> list[tuple[str, Graph]]:
         elif isinstance(value, tuple):
             found += [(name, item) for item in value if isinstance(item, Graph)]
     return found
+
+
+def with_graphs(
+    params: dict[str, Any], change: Callable[[Graph], Graph]
+) -> dict[str, Any]:
+    """Returns parameters with the graphs among them changed; see `subgraphs`."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, Graph):
+            return change(value)
+        if isinstance(value, tuple) and any(isinstance(v, Graph) for v in value):
+            return tuple(map(changed, value))
+        return value
+
+    return {name: changed(value) for name, value in params.items()}
 
 
 def any_node(graph: Graph, key: Any, test: Callable[[Node], bool]) -> bool:
@@ -377,7 +414,7 @@ def prune(graph: Graph, keep: Sequence[bool] | None = None) -> Graph:
     nodes = live_nodes(graph.nodes, outputs)
     if len(nodes) == len(graph.nodes) and keep is None:
         return graph
-    return Graph(graph.inputs, nodes, outputs, graph.name, graph.num_consts)
+    return graph.replace(nodes=nodes, outputs=outputs)
 
 
 def live_nodes(nodes: Sequence[Node], outputs: Iterable[Any]) -> list[Node]:

@@ -74,29 +74,6 @@ def uses_axis(graph: Graph, axis_name: Any) -> bool:
 # -- graphs ----------------------------------------------------------------------------
 
 
-def rewired(
-    graph: Graph,
-    *,
-    inputs: Sequence[Var] | None = None,
-    outputs: Values | None = None,
-    nodes: Sequence[Node] | None = None,
-) -> Graph:
-    """Returns a graph of the same nodes with other inputs or outputs.
-
-    Args:
-      graph: whose nodes are shared.
-      inputs: variables, in another order or with some added (None: the same).
-      outputs: variables and literals (None: the same).
-      nodes: in place of the graph's (None: the same).
-    """
-    return Graph(
-        graph.inputs if inputs is None else inputs,
-        graph.nodes if nodes is None else nodes,
-        graph.outputs if outputs is None else outputs,
-        graph.name,
-    )
-
-
 def with_consts(graph: Graph, consts: Values, wanted: Values) -> Graph:
     """Returns a graph that takes more, or reordered, captured values.
 
@@ -111,7 +88,7 @@ def with_consts(graph: Graph, consts: Values, wanted: Values) -> Graph:
         return graph
     variables = {id(value): var for value, var in zip(consts, graph.inputs)}
     first = [variables.get(id(v)) or Var(typeof(v)) for v in wanted]
-    return rewired(graph, inputs=[*first, *graph.inputs[len(consts) :]])
+    return graph.replace(inputs=[*first, *graph.inputs[len(consts) :]])
 
 
 def carries_tangent(aval: Aval) -> bool:

@@ -258,7 +258,8 @@ def closed(graph: Graph, consts: Sequence[Any]) -> Graph:
         for node in graph.nodes
     ]
     outputs = [literals.get(a, a) for a in graph.outputs]
-    return Graph(graph.inputs[len(consts) :], nodes, outputs, graph.name)
+    inputs = graph.inputs[len(consts) :]
+    return graph.replace(inputs=inputs, nodes=nodes, outputs=outputs)
 
 
 def trace_closed(

@@ -45,35 +45,11 @@ class Module:
         could not see them: then calls are inlined.
     """
 
-    __slots__ = (
-        "_called",
-        "_channels",
-        "_meshes",
-        "_names",
-        "_one_device",
-        "callbacks",
-        "devices",
-        "functions",
-        "indices",
-        "manual",
-        "memories",
-        "ordered",
-        "out_shardings",
-        "platform",
-        "spans_processes",
-    )
-
-    platform: str
-    ordered: bool
-    devices: tuple[Any, ...]
-    spans_processes: bool
-
     def __init__(
         self, platform: str, ordered: bool = False, devices: Sequence[Any] = ()
     ) -> None:
-        self.platform = platform
-        self.ordered = ordered
-        self.devices = tuple(devices)
+        self.platform, self.ordered = platform, ordered
+        self.devices: tuple[Any, ...] = tuple(devices)
         self.spans_processes = len({d.process_index for d in devices}) > 1
         self.out_shardings: Sequence[Any] = ()
         self.memories: Sequence[Any] | None = None
@@ -184,32 +160,19 @@ class Context:
       module: being written.
       avals_in: types of the current node's inputs.
       avals_out: types of its outputs.
+      counter: counts the names of the function being written.
       scope: prefix of the operations' names in profiles.
       shardings: of values without elements, of which XLA makes constants before
         it partitions the program, forgetting where they were to be.
     """
-
-    __slots__ = (
-        "_counter",
-        "_token",
-        "avals_in",
-        "avals_out",
-        "lines",
-        "loc",
-        "module",
-        "scope",
-        "shardings",
-    )
 
     module: Module
     scope: str
     loc: str
 
     def __init__(self, module: Module, counter: list[int], scope: str = "") -> None:
-        self.module = module
-        self._counter = counter
+        self.module, self.counter, self.scope = module, counter, scope
         self.lines: list[str] = []
-        self.scope = scope
         self.loc = ""
         self.avals_in: Sequence[Aval] = ()
         self.avals_out: Sequence[Aval] = ()
@@ -232,15 +195,10 @@ class Context:
         """The platform compiled for."""
         return self.module.platform
 
-    @property
-    def counter(self) -> list[int]:
-        """Counts the names of the function being written."""
-        return self._counter
-
     def number(self) -> int:
         """Returns a number that no name of the function has yet."""
-        self._counter[0] += 1
-        return self._counter[0] - 1
+        self.counter[0] += 1
+        return self.counter[0] - 1
 
     def emit(self, text: str) -> str:
         """Writes an operation of one result; returns the result's name.
@@ -248,7 +206,7 @@ class Context:
         Args:
           text: as in `stablehlo.sine %0 : tensor<3xf32>`.
         """
-        counter = self._counter
+        counter = self.counter
         # `number` written out: nearly every operation passes here.
         name = f"%{counter[0]}"
         counter[0] += 1
@@ -259,7 +217,7 @@ class Context:
         """Writes an operation of `count` results; returns their names."""
         if count == 1:
             return [self.emit(text)]
-        counter = self._counter
+        counter = self.counter
         name = f"%{counter[0]}"
         counter[0] += 1
         left = f"{name}:{count} = " if count else ""
@@ -304,7 +262,7 @@ class Context:
           terminator: the returning operation.
         """
         # A block may refer to values around it, so its names go on counting.
-        inner = Context(self.module, self._counter, self.scope)
+        inner = Context(self.module, self.counter, self.scope)
         inner.loc = self.loc
         names = [f"%b{self.number()}" for _ in avals]
         head = ", ".join(
@@ -506,37 +464,33 @@ def function_text(
         f"{n}: {typed}"
         for n, typed in zip(names, _typed(graph.in_avals, attributes), strict=True)
     )
+    private = head.startswith("private")
     # `main` makes its own token (`Context.token`): the runtime passes none.
-    private = module.ordered and head.startswith("private")
-    if private:
+    passes_token = module.ordered and private
+    if passes_token:
         ctx.token = "%token"
         arguments = f"{arguments}, %token: {TOKEN}" if names else f"%token: {TOKEN}"
     outs = ctx.graph(graph, names)
     types = ", ".join(a.mlir for a in graph.out_avals)
-    result_attributes: list[list[str]] = []
-    if module.devices and not head.startswith("private"):
+    nothing = [None] * len(outs)
+    if module.devices and not private:
         module.out_shardings = [
-            given or ctx.shardings.get(out)
-            for given, out in zip(
-                out_shardings or [None] * len(outs), outs, strict=True
-            )
+            wanted or ctx.shardings.get(out)
+            for wanted, out in zip(out_shardings or nothing, outs, strict=True)
         ]
+    result_attributes: list[list[str]] = []
+    if not private:
         result_attributes = [
-            [partition.sharding_attribute(module, sharding, aval)] if sharding else []
-            for sharding, aval in zip(
-                module.out_shardings, graph.out_avals, strict=True
-            )
-        ]
-    # XLA refuses to return a value in host memory without it.
-    if module.memories is not None and not head.startswith("private"):
-        result_attributes = [
-            [*item, *partition.memory_attributes(kind)]
-            for item, kind in zip(
-                result_attributes or [[] for _ in outs], module.memories, strict=True
+            partition.attributes(module, *where)
+            for where in zip(
+                graph.out_avals,
+                module.out_shardings or nothing,
+                module.memories or nothing,
+                strict=True,
             )
         ]
     results = ", ".join(_typed(graph.out_avals, result_attributes))
-    if private:
+    if passes_token:
         outs.append(ctx.token)
         results = types = f"{types}, {TOKEN}" if types else TOKEN
     body = "\n".join(ctx.lines)
@@ -583,21 +537,18 @@ def lower_graph(
     module = Module(platform, ORDERED in graph.effects, devices)
     # Taken before a user's function of that name is.
     module.unique("main")
-    if shardings:
-        items = attributes or [()] * len(graph.inputs)
-        attributes = [
-            [*given, partition.sharding_attribute(module, sharding, aval)]
-            for given, sharding, aval in zip(
-                items, shardings, graph.in_avals, strict=True
-            )
-        ]
-    if memories:
-        given, module.memories = memories
-        items = attributes or [()] * len(graph.inputs)
-        attributes = [
-            [*item, *partition.memory_attributes(kind)]
-            for item, kind in zip(items, given, strict=True)
-        ]
+    nothing: list[Any] = [None] * len(graph.inputs)
+    kinds, module.memories = memories or (nothing, None)
+    attributes = [
+        [*given, *partition.attributes(module, *where)]
+        for given, *where in zip(
+            attributes or [()] * len(nothing),
+            graph.in_avals,
+            shardings or nothing,
+            kinds,
+            strict=True,
+        )
+    ]
     main = function_text(
         module,
         graph,

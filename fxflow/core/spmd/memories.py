@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fxflow.core.ir.graph import Graph, Node, Var, any_node, any_within
+from fxflow.core.ir.graph import Graph, Node, Var, any_node, any_within, with_graphs
 from fxflow.core.ir.primitive import table
 from fxflow.devices.shardings import Sharding
 
@@ -265,7 +265,7 @@ def _settle(graph: Graph, origins: dict[Origin, str | None]) -> Graph:
         else node
         for node in graph.nodes
     ]
-    return Graph(graph.inputs, nodes, graph.outputs, graph.name, graph.num_consts)
+    return graph.replace(nodes=nodes)
 
 
 # -- what operations say ---------------------------------------------------------------
@@ -464,7 +464,7 @@ class _Rewriting:
             for v in graph.inputs
         ]
         return LaidOut(
-            Graph(graph.inputs, self.nodes, outputs, graph.name, graph.num_consts),
+            graph.replace(nodes=self.nodes, outputs=outputs),
             [self.kind(atom) for atom in outputs],
             fetched,
             noted,
@@ -487,14 +487,7 @@ class _Rewriting:
 
     def usual(self, node: Node) -> Rewritten:
         """The default rule: all in the device's own memory, nested graphs included."""
-        params = dict(node.params)
-        for name, value in params.items():
-            if isinstance(value, Graph):
-                params[name] = self.inner(value)
-            elif isinstance(value, tuple) and any(isinstance(v, Graph) for v in value):
-                params[name] = tuple(
-                    self.inner(v) if isinstance(v, Graph) else v for v in value
-                )
+        params = with_graphs(node.params, self.inner)
         nowhere: list[Kind] = [None]
         return Rewritten(
             nowhere * len(node.inputs), nowhere * len(node.outputs), params

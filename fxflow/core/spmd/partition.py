@@ -240,20 +240,24 @@ def by_each_device(
     return results
 
 
-def memory_attributes(kind: str | None) -> list[str]:
-    """Returns the attributes of an argument or result in a kind of memory."""
-    return [] if kind is None else [f'mhlo.memory_kind = "{kind}"']
-
-
-def sharding_attribute(module: Any, sharding: Sharding, aval: Aval) -> str:
-    """Returns the attribute that gives an argument or a result its sharding.
+def attributes(
+    module: Any, aval: Aval, sharding: Sharding | None, kind: str | None
+) -> list[str]:
+    """Returns the attributes that say where an argument or a result is.
 
     Args:
       module: being written.
-      sharding: a `NamedSharding`.
-      aval: of the argument; keys have axes more than it shows.
+      aval: its type; keys have axes more than it shows.
+      sharding: a `NamedSharding`, or None.
+      kind: of the memory (XLA refuses to return a value in host memory without it);
+        None is the devices' own.
     """
-    assert isinstance(sharding, NamedSharding)
-    ndim = len(aval.physical.shape)
-    text = spec_text(module.mesh(sharding.mesh), sharding.spec, ndim, True)
-    return f"sdy.sharding = #sdy.sharding{text}"
+    found = []
+    if sharding is not None:
+        assert isinstance(sharding, NamedSharding)
+        ndim = len(aval.physical.shape)
+        text = spec_text(module.mesh(sharding.mesh), sharding.spec, ndim, True)
+        found.append(f"sdy.sharding = #sdy.sharding{text}")
+    if kind is not None:
+        found.append(f'mhlo.memory_kind = "{kind}"')
+    return found

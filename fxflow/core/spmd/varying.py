@@ -67,4 +67,4 @@ def with_outputs_varying(graph: Graph, vmas: Sequence[Axes]) -> Graph:
             nodes.append(Node(table["pcast"], (atom,), (var,), {"axes": axes}))
             atom = var
         outputs.append(atom)
-    return Graph(graph.inputs, nodes, outputs, graph.name, graph.num_consts)
+    return graph.replace(nodes=nodes, outputs=outputs)

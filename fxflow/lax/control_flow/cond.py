@@ -31,7 +31,6 @@ from fxflow.core.ir.higher_order import (
     append_zeros,
     chosen,
     live_flags,
-    rewired,
     run_host,
     spread,
     with_consts,
@@ -213,7 +212,7 @@ class Branching(HigherOrder):
         pruned = [prune(b, wanted) for b in branches]
         used = [any(u) for u in zip(*map(used_inputs, pruned), strict=True)]
         smaller = tuple(
-            rewired(p, inputs=chosen(b.inputs, used))
+            p.replace(inputs=chosen(b.inputs, used))
             for p, b in zip(pruned, branches, strict=True)
         )
         return node.replace(
@@ -291,8 +290,7 @@ class _LinearCond:
         empty = [s for s in range(len(slots)) if s not in extra]
         nodes, zeros = append_zeros(graph, [slots[s] for s in empty])
         extra.update(zip(empty, zeros, strict=True))
-        return rewired(
-            graph,
+        return graph.replace(
             nodes=[*graph.nodes, *nodes],
             outputs=[*graph.outputs[:count], *(extra[s] for s in range(len(slots)))],
         )
@@ -316,7 +314,7 @@ class _LinearCond:
                 operands[self.given.index(position)] = var
         tangents = graph.inputs[len(part.residual_inputs) :]
         assert len(tangents) == len(tangent_avals)
-        return rewired(graph, inputs=[*operands, *held, *tangents])
+        return graph.replace(inputs=[*operands, *held, *tangents])
 
 
 R = TypeVar("R")

@@ -27,7 +27,6 @@ from fxflow.core.ir.higher_order import (
     chosen,
     cotangents_for,
     live_flags,
-    rewired,
     run_host,
 )
 from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, register, table
@@ -127,7 +126,7 @@ class CondRows(HigherOrder):
         """Prunes the graphs, and drops operands that neither uses."""
         graphs = [prune(node.params[name], wanted) for name in ("graph", "guarded")]
         used = [any(u) for u in zip(*map(used_inputs, graphs), strict=True)]
-        graph, guarded = (rewired(g, inputs=chosen(g.inputs, used)) for g in graphs)
+        graph, guarded = (g.replace(inputs=chosen(g.inputs, used)) for g in graphs)
         return node.replace(
             inputs=chosen(node.inputs, used),
             outputs=chosen(node.outputs, wanted),

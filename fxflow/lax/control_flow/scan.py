@@ -29,7 +29,6 @@ from fxflow.core.ir.higher_order import (
     chosen,
     live_flags,
     move_axis,
-    rewired,
     run_host,
     split_at,
 )
@@ -369,7 +368,7 @@ def pruned_body(
     if all(keep_in) and all(keep_out):
         return graph, keep_in, keep_out
     return (
-        rewired(smaller, inputs=chosen(graph.inputs, keep_in)),
+        smaller.replace(inputs=chosen(graph.inputs, keep_in)),
         keep_in,
         keep_out,
     )

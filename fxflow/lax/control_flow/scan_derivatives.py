@@ -16,7 +16,6 @@ from fxflow.core.ir.higher_order import (
     carry_flow,
     chosen,
     live_flags,
-    rewired,
     split_at,
     spread,
 )
@@ -73,8 +72,7 @@ def jvp_order(
         outs, out_tangents = split_at(derived.outputs, len(graph.outputs))
         y, ys = split_at(outs, num_carry)
         ty, tys = split_at(out_tangents, sum(has[:num_carry]))
-        known = derived.memo[key] = rewired(
-            derived,
+        known = derived.memo[key] = derived.replace(
             inputs=[*c, *tc, *carry, *tcarry, *x, *tx],
             outputs=[*y, *ty, *ys, *tys],
         )
@@ -167,8 +165,7 @@ class LinearScan:
             tangent.inputs[len(split.residual_inputs) :],
             *(sum(f) for f in split_at(nonzero, num_consts, num_carry)),
         )
-        self.tangent = rewired(
-            tangent,
+        self.tangent = tangent.replace(
             inputs=[*given_vars, *hoisted_vars, *tc, *tcarry, *sliced_vars, *tx],
         )
 
@@ -263,8 +260,7 @@ def transposed_body(
     first = len(fixed)
     keep = [True] * first + has_const + [True] * (len(avals) - first - len(summed))
     keep_out = has_const + [True] * (len(derived.outputs) - len(summed))
-    smaller = rewired(
-        derived,
+    smaller = derived.replace(
         inputs=chosen(derived.inputs, keep),
         outputs=chosen(derived.outputs, keep_out),
     )

@@ -30,7 +30,6 @@ from fxflow.core.ir.higher_order import (
     carry_flow,
     chosen,
     live_flags,
-    rewired,
     run_host,
     split_at,
     spread,
@@ -254,10 +253,10 @@ class While(HigherOrder):
             return node
         fixed, rest = split_at(node.inputs, num_condition)
         new = WhileParams(
-            condition=rewired(
-                condition, inputs=chosen(condition.inputs, keep_condition)
+            condition=condition.replace(
+                inputs=chosen(condition.inputs, keep_condition)
             ),
-            body=rewired(smaller, inputs=chosen(body.inputs, keep_body)),
+            body=smaller.replace(inputs=chosen(body.inputs, keep_body)),
             num_condition=sum(keep_condition[:num_condition]),
             num_body=sum(keep_body[:num_body]),
         )
@@ -279,8 +278,8 @@ def _jvp_order(body: Graph, derived: Graph, num_body: int, count: int) -> Graph:
         fixed, carry, tangents = split_at(
             derived.inputs, num_body, len(body.inputs) - num_body
         )
-        known = derived.memo[key] = rewired(
-            derived, inputs=[*fixed, *tangents[:count], *carry, *tangents[count:]]
+        known = derived.memo[key] = derived.replace(
+            inputs=[*fixed, *tangents[:count], *carry, *tangents[count:]]
         )
     return known
 
@@ -293,8 +292,8 @@ def _with_unused(condition: Graph, derived: Graph, carried: Flags) -> Graph:
         count = len(carried)
         values = condition.in_avals[len(condition.inputs) - count :]
         unused = [Var(a.tangent()) for a in chosen(values, carried)]
-        known = condition.memo[key] = rewired(
-            condition, inputs=[*condition.inputs, *unused]
+        known = condition.memo[key] = condition.replace(
+            inputs=[*condition.inputs, *unused]
         )
     return known
 

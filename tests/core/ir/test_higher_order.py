@@ -49,7 +49,7 @@ def test_carry_flow_goes_around_until_nothing_changes():
 def test_other_inputs():
     graph = traced(lambda a, b: [lax.sub(a, b)], 2)
     a, b = graph.inputs
-    swapped = ho.rewired(graph, inputs=[b, a])
+    swapped = graph.replace(inputs=[b, a])
     assert float(swapped.evaluate(1.0, 3.0)[0]) == 2.0
     x, y, z = (as_array(np.ones(2, np.float32)) for _ in range(3))
     captured, consts = trace_flat(lambda: [lax.add(x, y)], [])
@@ -63,7 +63,7 @@ def test_other_inputs():
 def test_zeros():
     graph = traced(lambda a: [a], 1)
     nodes, atoms = ho.append_zeros(graph, [SCALAR, Aval((2, 3), np.dtype(np.int32))])
-    both = ho.rewired(graph, nodes=nodes, outputs=atoms)
+    both = graph.replace(nodes=nodes, outputs=atoms)
     both.check()
     zero, zeros = both.evaluate(1.0)
     assert float(zero) == 0.0

@@ -74,8 +74,8 @@ def test_arguments_in_host_memory_stay_there():
     whole = buffers.placement_for(alone)
     there = alone.with_memory_kind("pinned_host")
     assert argument_placement(one, whole) is buffers.placement_for(there)
-    assert partition.memory_attributes(None) == []
-    assert partition.memory_attributes("a") == ['mhlo.memory_kind = "a"']
+    assert partition.attributes(None, AVAL, None, None) == []
+    assert partition.attributes(None, AVAL, None, "a") == ['mhlo.memory_kind = "a"']
 
 
 def test_meshes_named_by_graphs():
