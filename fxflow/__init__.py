@@ -19,6 +19,7 @@ from fxflow.devices import (
 )
 from fxflow.devices.meshes import Mesh, P, PartitionSpec, get_mesh, make_mesh, set_mesh
 from fxflow.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from fxflow.core.ir.references import Ref
 from fxflow.lax.callbacks import effects_barrier, io_callback, pure_callback
 from fxflow.lax.global_arrays import (
     make_array_from_callback, make_array_from_process_local_data,
@@ -27,6 +28,7 @@ from fxflow.lax.global_arrays import (
 from fxflow.lax.pytree_transfer import (
     block_until_ready, device_get, device_put, live_arrays,
 )
+from fxflow.lax.references import freeze, new_ref
 from fxflow.transforms.checkpoint import (
     checkpoint, checkpoint_name, checkpoint_policies,
 )
@@ -70,6 +72,7 @@ if _typing.TYPE_CHECKING:
     from fxflow import ops as ops
     from fxflow import optim as optim
     from fxflow import random as random
+    from fxflow import ref as ref
     from fxflow import scipy as scipy
     from fxflow import sharding as sharding
     from fxflow import stages as stages
@@ -93,6 +96,7 @@ __all__ = [
         "transfer_guard_device_to_host", "transfer_guard_host_to_device",
         "clear_caches",
     "pure_callback", "io_callback", "effects_barrier",
+    "Ref", "new_ref", "freeze",
     # arrays and devices
     "Array", "ShapeDtypeStruct", "typeof", "float0", "block_until_ready",
         "device_get", "device_put", "live_arrays", "make_array_from_callback",
@@ -109,7 +113,7 @@ _public(
     lazy=(
         "checkify", "custom_batching", "debug", "devices", "distributed", "dtypes",
         "errors", "extend", "ffi", "flatten_util", "image", "lax", "memory", "nn",
-        "ops", "optim", "random", "scipy", "sharding", "stages", "train", "tree",
+        "ops", "optim", "random", "ref", "scipy", "sharding", "stages", "train", "tree",
         "typing", "viz",
     ),
 )

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 from fxflow.core.arrays import Aval, typeof
-from fxflow.core.interpreters.batching import batch_graph
+from fxflow.core.interpreters.batching import BatchTrace, batch_graph
+from fxflow.core.interpreters.jvp import JVPTrace
+from fxflow.core.interpreters.linearize import LinearizeTrace
 from fxflow.core.interpreters.transpose import transpose_graph
 from fxflow.core.ir.graph import Graph, Node, Var, forwarded
 from fxflow.core.ir.higher_order import (
@@ -29,6 +31,7 @@ from fxflow.core.ir.primitive import (
     Zero,
     register,
 )
+from fxflow.core.ir.trace import Tracer, state, under
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.memories import Rewritten
 from fxflow.errors import NotDifferentiableError
@@ -108,6 +111,27 @@ class CustomCall(HigherOrder):
         cts = cotangents_for(used, outs, has)
         consts, rest = split_at(cts, p.num_consts)
         return [*consts, *[None] * p.num_rule_consts, *rest]
+
+    def discharge(self, args: Values, params: dict[str, Any]) -> list[Any]:
+        """The rule, with the references themselves, or the function's operations."""
+        p = CustomCallParams(**params)
+        trace = state.trace
+        mine = any(isinstance(a, Tracer) and a._trace is trace for a in args)
+        if mine and isinstance(trace, JVPTrace | LinearizeTrace):
+            return trace.process(self, tuple(args), params)  # type: ignore[no-any-return]
+        if mine and isinstance(trace, BatchTrace):
+            around: Any = trace.parent
+            while around is not None:
+                if isinstance(around, JVPTrace | LinearizeTrace):
+                    raise NotDifferentiableError(
+                        f"{self.name}: {p.graph.name} is given a reference in a vmap "
+                        "that is being differentiated, where its rule cannot be "
+                        "vectorized: differentiate inside of the vmap"
+                    )
+                around = around.parent
+        elif trace.parent is not None and not mine:
+            return under(trace.parent, self.bind, *args, **params)  # type: ignore[no-any-return]
+        return p.graph.evaluate(*p.used(args))
 
     def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """The graph's; what the rule captured is not used any more."""

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from fxflow.core import tree
 from fxflow.core.arrays import Array, as_array, dtypes, is_arraylike, not_an_array
 from fxflow.core.arrays.convert import kind_of
+from fxflow.core.ir.references import Ref
 from fxflow.core.labels import tree_labels
 from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError
@@ -268,6 +269,12 @@ class FlatFunction:
             if not is_arraylike(leaf):
                 path = tree.leaves_with_path(out)[i][0]
                 where = tree.keystr(path)
+                if isinstance(leaf, Ref):
+                    raise ArgumentError(
+                        f"{self.name} returned a reference {leaf.aval}"
+                        f"{f' at {where}' if where else ''}, which belongs to whoever "
+                        "made it: return its contents, ref[...]"
+                    )
                 raise not_an_array(
                     leaf,
                     f"{self.name} returned{f' at {where}' if where else ''}",

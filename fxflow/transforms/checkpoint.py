@@ -11,6 +11,7 @@ from fxflow.core.arrays import Array, dtypes, is_arraylike, not_an_array, typeof
 from fxflow.core.arrays.convert import ArrayOrNumber
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.primitive import Primitive, table
+from fxflow.core.ir.references import Ref
 from fxflow.core.ir.trace import state
 from fxflow.core.labels import signature_of
 from fxflow.core.runtime.bodies import trace_body
@@ -132,7 +133,7 @@ def checkpoint(
         rest = {k: v for k, v in kwargs.items() if k not in names}
         leaves, in_tree = tree.flatten((without(args, positions), rest))
         for leaf in leaves:
-            if not is_arraylike(leaf):
+            if not is_arraylike(leaf) and not isinstance(leaf, Ref):
                 error = not_an_array(leaf, f"checkpoint: {name} got")
                 raise ArgumentError(
                     f"{error}; or name it in static_argnums if it is an option"

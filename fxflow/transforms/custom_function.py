@@ -23,6 +23,7 @@ from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.primitive import Zero
+from fxflow.core.ir.references import Ref
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.labels import parameter_names, signature_of
 from fxflow.core.runtime.bodies import Body, trace_body
@@ -241,7 +242,7 @@ class CustomFunction(Generic[P, R]):
         fixed, others = tuple(args[i] for i in positions), without(args, positions)
         leaves, in_tree = tree.flatten(others)
         for i, leaf in enumerate(leaves):
-            if not is_arraylike(leaf):
+            if not is_arraylike(leaf) and not isinstance(leaf, Ref):
                 path = tree.keystr(tree.leaves_with_path(others)[i][0])
                 error = not_an_array(
                     leaf, f"{self.kind}: {self.name} got (at args{path})"
@@ -290,7 +291,7 @@ def arrays(values: Sequence[Any]) -> list[Any]:
     """Returns values as rules get them: Python and NumPy numbers become arrays."""
     return [
         v
-        if isinstance(v, Array | Zero) or typeof(v).dtype == dtypes.float0
+        if isinstance(v, Array | Zero | Ref) or typeof(v).dtype == dtypes.float0
         else as_array(v)
         for v in values
     ]

@@ -18,6 +18,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import Array, ArrayType, as_array, buffer_of, is_arraylike
 from fxflow.core.arrays.array import require_alive
 from fxflow.core.caches import Cache, on_clear
+from fxflow.core.ir.references import Ref
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL
 from fxflow.core.runtime.execute import buffer_at
@@ -240,7 +241,8 @@ class CachedCall(Generic[P, R]):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         compiled: Compiled,
-        arg_types: Sequence[ArrayType],
+        arg_types: Sequence[Any],
+        runner: Runner | None = None,
     ) -> None:
         """Enters the function from arrays to result into the fast table."""
         key: Any
@@ -249,7 +251,9 @@ class CachedCall(Generic[P, R]):
         else:
             _, treedef, statics = self._split(args, kwargs)
             key = (treedef, statics)
-        self._caches.fast.keep((key, *arg_types), _runner(compiled, arg_types))
+        self._caches.fast.keep(
+            (key, *arg_types), runner or _runner(compiled, arg_types)
+        )
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls what is not known yet."""
@@ -257,9 +261,9 @@ class CachedCall(Generic[P, R]):
 
 
 def _as_arrays(leaves: list[Any]) -> list[Any]:
-    """Returns the leaves as arrays if all of them are array-like."""
-    if all(type(x) is Array or is_arraylike(x) for x in leaves):
-        return [x if type(x) is Array else as_array(x) for x in leaves]
+    """Returns the leaves as arrays if all of them are array-like (or references)."""
+    if all(type(x) is Array or type(x) is Ref or is_arraylike(x) for x in leaves):
+        return [x if type(x) in (Array, Ref) else as_array(x) for x in leaves]
     return leaves
 
 
@@ -294,18 +298,48 @@ def _runner(compiled: Compiled, arg_types: Sequence[ArrayType]) -> Runner:
     return run_moved, True
 
 
+def ref_runner(
+    compiled: Compiled,
+    arg_types: Sequence[ArrayType],
+    slow: Callable[[Sequence[Any]], Any],
+) -> Runner:
+    """Returns the cheapest way to run a program that is given references.
+
+    Args:
+      compiled: the program.
+      arg_types: of the leaves and captured references, with contents in their place.
+      slow: takes the leaves where the captured references have other types by now.
+    """
+    traced = compiled.traced
+    call = traced.call
+    assert call is not None
+    run, puts = _runner(compiled, arg_types)
+    types = list(arg_types)
+    unflatten = traced.out_tree.unflatten
+
+    def run_refs(leaves: Sequence[Any], raw: list[Any]) -> Any:
+        given = call.given(leaves)
+        if [*map(_get_type, given)] != types:
+            return slow(leaves)
+        held = [None if puts else buffer_of(array) for array in given]
+        return unflatten(call.store(leaves, run(given, held)))
+
+    return run_refs, True
+
+
 def _run_in_place(compiled: Compiled) -> Callable[[Sequence[Array], list[Any]], Any]:
     """Returns the function for leaves that are where the program takes them."""
     program = compiled.program
     run = program.run
-    out_tree = compiled.out_tree
+    out_tree = compiled.traced.arrays.out_tree
     # The first placements are those of the constants.
     # The program keeps its constants, so their buffers are looked up once.
     constants = list(map(buffer_at, compiled.constants, program.placements))
     kept = compiled.lowered.kept
     unflatten = out_tree.unflatten
-    donated = [i for i, give in enumerate(compiled.lowered.traced.donated) if give]
-    whole = not constants and kept == list(range(len(compiled.in_avals)))
+    donated = [i for i, give in enumerate(compiled.traced.arrays.donated) if give]
+    count = len(compiled.traced.arrays.in_avals)
+    whole = not constants and kept == list(range(count))
     if donated:
 
         def run_donated(leaves: Sequence[Array], raw: list[Any]) -> Any:

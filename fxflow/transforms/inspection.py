@@ -13,6 +13,7 @@ from fxflow.core.arrays import ShapeDtypeStruct, is_arraylike, not_an_array, typ
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.graph import Graph, format_graph
 from fxflow.core.ir.primitive import Primitive
+from fxflow.core.ir.references import Ref
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Trace, Tracer, state, under
 from fxflow.core.labels import leaf_labels
@@ -124,7 +125,7 @@ def make_graph(
         dynamic = [i for i in range(len(args)) if i not in fixed]
         leaves, in_tree = tree.flatten((without(args, fixed), kwargs))
         for leaf in leaves:
-            if not is_arraylike(leaf) and not isinstance(leaf, ShapeDtypeStruct):
+            if not is_arraylike(leaf) and not isinstance(leaf, ShapeDtypeStruct | Ref):
                 raise not_an_array(leaf, f"make_graph: an argument of {name} is")
         labels = leaf_labels(fun, args, kwargs, dynamic)
         partial = with_fixed(fun, fixed, [args[i] for i in fixed])

@@ -17,8 +17,11 @@ from fxflow._config import config
 from fxflow.core import tree
 from fxflow.core.arrays import Array, ArrayType, ShapeDtypeStruct, typeof
 from fxflow.core.arrays.array import forget
+from fxflow.core.arrays.aval import RefType
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array, read_only
 from fxflow.core.boundary import boundary
+from fxflow.core.ir.discharge import require_distinct
+from fxflow.core.ir.references import Ref
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.labels import leaf_labels, parameter_names, signature_of
@@ -37,7 +40,13 @@ from fxflow.transforms.arguments import (
     require_callable,
     with_fixed,
 )
-from fxflow.transforms.dispatch import CachedCall, Fast, caches_for, new_caches
+from fxflow.transforms.dispatch import (
+    CachedCall,
+    Fast,
+    caches_for,
+    new_caches,
+    ref_runner,
+)
 from fxflow.transforms.explain import Signature, explain_retrace
 from fxflow.transforms.stages import Compiled, Lowered, Traced
 
@@ -112,7 +121,9 @@ class JitFunction(CachedCall[P, R]):
             args, kwargs = read_only((args, kwargs))
             return self._fun(*args, **kwargs)
         bound = _Bound(self, args, kwargs)
-        arrays = [as_array(leaf) for leaf in bound.leaves]
+        arrays: list[Any] = [
+            leaf if isinstance(leaf, Ref) else as_array(leaf) for leaf in bound.leaves
+        ]
         traced = self._traced(bound, [a.aval for a in arrays])
         given = arrays
         arrays = [
@@ -123,6 +134,10 @@ class JitFunction(CachedCall[P, R]):
         ]
         eager = isinstance(state.trace, EvalTrace)
         # A program takes arrays, so where a value is traced the call is an operation.
+        if traced.call is not None:
+            require_distinct(
+                [*arrays, *traced.call.captured], self._name, traced.call.labels
+            )
         if not eager or any(isinstance(c, Tracer) for c in traced.consts):
             if self._given.inline:
                 outs = traced.graph.evaluate(*traced.consts, *arrays)
@@ -139,6 +154,8 @@ class JitFunction(CachedCall[P, R]):
                     f"{self._name}: argument {label} is a leaked traced value. "
                     f"{array.origin()}"
                 )
+        if traced.call is not None:
+            return self._call_with_refs(args, kwargs, traced, given, arrays)
         arg_types = [a._type for a in arrays]
         compiled = self._compiled(traced, arg_types)
         # The fast table's keys name neither options nor the current mesh.
@@ -155,6 +172,44 @@ class JitFunction(CachedCall[P, R]):
             self._caches.forget_fast()
             self._check(outs, traced, arrays)
         return traced.out_tree.unflatten(outs)
+
+    def _call_with_refs(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        traced: Traced,
+        given: Sequence[Any],
+        leaves: Sequence[Any],
+    ) -> Any:
+        """Runs a program with contents in place of references; see `RefCall`.
+
+        Args:
+          args: of the call.
+          kwargs: of the call.
+          traced: the function.
+          given: the leaves.
+          leaves: the same, each where `in_shardings` wants it.
+        """
+        call = traced.call
+        assert call is not None
+
+        def run(leaves: Sequence[Any]) -> tuple[Any, Compiled, list[ArrayType]]:
+            arrays = call.given(leaves)
+            types = [a._type for a in arrays]
+            compiled = self._compiled(traced, types)
+            outs = compiled.run(arrays)
+            if config.debug_nans or config.debug_infs:
+                self._caches.forget_fast()
+                check_finite(self._name, outs)
+            return traced.out_tree.unflatten(call.store(leaves, outs)), compiled, types
+
+        keys = [a._type for a in given]
+        result, compiled, types = run(leaves)
+        moved = any(a is not b for a, b in zip(given, leaves, strict=True))
+        if state.trace is EVAL and not traced.reads_mesh and not moved:
+            runner = ref_runner(compiled, types, lambda leaves: run(leaves)[0])
+            self._keep_fast(args, kwargs, compiled, keys, runner)
+        return result
 
     def _traced(self, bound: _Bound, avals: Sequence[Any]) -> Traced:
         known = self._caches.traced
@@ -287,6 +342,8 @@ def _sharding_of(leaf: Any) -> Any:
     if isinstance(leaf, ShapeDtypeStruct):
         return leaf.sharding
     array_type = getattr(leaf, "_type", None)
+    if isinstance(array_type, RefType):
+        array_type = array_type.contents
     if array_type is None or not (
         array_type.committed or array_type.placement.offloaded
     ):
@@ -326,7 +383,7 @@ class _Bound:
         for i, leaf in enumerate(self.leaves):
             if type(leaf) is Array:
                 continue
-            if not is_arraylike(leaf) and not isinstance(leaf, ShapeDtypeStruct):
+            if not is_arraylike(leaf) and not isinstance(leaf, ShapeDtypeStruct | Ref):
                 label = self.labels()[i]
                 error = not_an_array(
                     leaf, f"{jitted._name}: argument {label} of a jitted function is"

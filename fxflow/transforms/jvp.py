@@ -10,9 +10,12 @@ from fxflow.core.arrays import is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir import arith
+from fxflow.core.ir.discharge import require_distinct
+from fxflow.core.ir.references import Ref
 from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError
 from fxflow.transforms.arguments import FlatFunction, require_callable
+from fxflow.transforms.ref_calls import Lifted
 from fxflow.transforms.tangents import checked_tangent
 
 A = TypeVar("A")
@@ -87,14 +90,31 @@ def jvp(
             f"{tree.written(in_tree)} and {tree.written(tangent_tree)}"
         )
     for leaf in (*leaves, *tangent_leaves):
-        if not is_arraylike(leaf):
+        if not is_arraylike(leaf) and not isinstance(leaf, Ref):
             raise not_an_array(leaf, f"jvp: an argument or tangent of {name} is")
+    flat = FlatFunction(fun, in_tree, name, has_aux=has_aux)
+    lifted = Lifted(flat, leaves)
+    along = Lifted(flat, tangent_leaves)
+    if lifted.refs != along.refs:
+        raise ArgumentError(
+            "jvp: the tangent of a reference is a reference: of the arguments of "
+            f"{name} {len(lifted.refs)} are references, of the tangents "
+            f"{len(along.refs)}"
+        )
+    require_distinct([*leaves, *tangent_leaves], f"jvp({name})")
+    if lifted.refs:
+        leaves, tangent_leaves = lifted.read(), along.read()
     directions = [
         checked_tangent(t, typeof(p), f"jvp: a tangent of {name}")
         for p, t in zip(leaves, tangent_leaves, strict=True)
     ]
-    flat = FlatFunction(fun, in_tree, name, has_aux=has_aux)
-    outs, out_tangents = jvp_flat(flat, leaves, directions)
+    outs, out_tangents = jvp_flat(lifted if lifted.refs else flat, leaves, directions)
+    if lifted.refs:
+        count = len(outs) - len(lifted.refs)
+        along.written = lifted.written
+        lifted.write(outs[count:])
+        along.write([arith.instantiate(t) for t in out_tangents[count:]])
+        outs, out_tangents = outs[:count], out_tangents[:count]
     # `aux` comes behind the results; its tangents are dropped.
     tangent = flat.out_tree.unflatten(
         arith.handed_out(t, typeof(out))

@@ -10,6 +10,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import Aval, as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.ir import trace
+from fxflow.core.ir.references import Ref
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.labels import leaf_labels
 from fxflow.core.source import name_of
@@ -20,6 +21,7 @@ from fxflow.lax.shard_map import ShardMap, manual_axes
 from fxflow.lax.sharded_parts import axes_of, local_shape
 from fxflow.transforms.arguments import FlatFunction, require_callable
 from fxflow.transforms.jit import jit
+from fxflow.transforms.ref_calls import Lifted
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -152,27 +154,32 @@ def run(
     leaves, treedef = tree.flatten(tuple(args))
     labels = leaf_labels(fun, tuple(args), {})
     for leaf, label in zip(leaves, labels, strict=True):
-        if not is_arraylike(leaf):
+        if not is_arraylike(leaf) and not isinstance(leaf, Ref):
             raise not_an_array(leaf, f"shard_map({name}): argument {label} is")
     if isinstance(in_specs, list):
         in_specs = tuple(in_specs)
     specs = _specs(in_specs, tuple(args), f"shard_map({name}): in_specs")
-    arrays = [as_array(leaf) for leaf in leaves]
+    flat = FlatFunction(fun, treedef, name)
+    lifted = Lifted(flat, leaves)
+    arrays = [as_array(leaf) for leaf in lifted.read()]
     avals = []
     for array, spec, label in zip(arrays, specs, labels, strict=True):
         aval = typeof(array)
         _fits(aval, spec, mesh, axes, f"shard_map({name}): argument {label}")
         vma = aval.vma | axes_of(spec) if check else aval.vma
         avals.append(aval.update(shape=local_shape(aval.shape, spec, mesh), vma=vma))
-    flat = FlatFunction(fun, treedef, name)
     with manual_axes(mesh, axes, tracked=check):
-        graph, consts = trace_flat(flat, avals, name=name, labels=labels)
+        graph, consts = trace_flat(lifted, avals, name=name, labels=labels)
     # A tree of the result's structure, for the prefix to be compared with.
-    dummy = flat.out_tree.unflatten(range(len(graph.outputs)))
+    count = len(graph.outputs) - len(lifted.refs)
+    dummy = flat.out_tree.unflatten(range(count))
     if callable(out_specs):  # known only now
         out_specs = out_specs()
     results = _specs(out_specs, dummy, f"shard_map({name}): out_specs")
     paths = [tree.keystr(path) for path, _ in tree.leaves_with_path(dummy)]
+    # References come out as they went in.
+    results += [specs[i] for i in lifted.refs]
+    paths += [f" {labels[i]}" for i in lifted.refs]
     for aval, spec, path in zip(graph.out_avals, results, paths, strict=True):
         what = f"shard_map({name}): the result{f' at {path}' if path else ''}"
         _named(aval, spec, mesh, axes, what)
@@ -185,7 +192,9 @@ def run(
             named = [a.vma | axes_of(s) for a, s in zip(graph.out_avals, results)]
             graph = with_outputs_varying(graph, named)
     if not axes:  # all are manual around it
-        return flat.result(graph.evaluate(*consts, *arrays))
+        outs = graph.evaluate(*consts, *arrays)
+        lifted.write(outs[count:])
+        return flat.result(outs)
     outs = ShardMap.bind(
         *consts,
         *arrays,
@@ -196,6 +205,7 @@ def run(
         axes=axes,
         check=check,
     )
+    lifted.write(outs[count:])
     return flat.result(outs)
 
 

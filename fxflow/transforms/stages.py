@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from fxflow.core import tree
 from fxflow.core.arrays import (
+    AbstractRef,
     Array,
     ArrayType,
     Aval,
@@ -19,13 +21,15 @@ from fxflow.core.arrays import (
 from fxflow.core.arrays.array import forget, release
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.boundary import guard_methods
-from fxflow.core.ir.graph import Graph, used_inputs
+from fxflow.core.ir.graph import Graph, has_refs, used_inputs
+from fxflow.core.ir.references import Ref
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.execute import LoweredProgram, Program
 from fxflow.core.spmd.partition import mesh_among
 from fxflow.devices import buffers
 from fxflow.devices.compile import OptionValue, hlo_computation, mlir_module
 from fxflow.errors import ArgumentError, DonationError
+from fxflow.transforms.ref_calls import RefCall
 
 # XLA's options by name.
 CompilerOptions = Mapping[str, OptionValue]
@@ -63,6 +67,8 @@ class Traced:
       in_shardings: where each leaf of the arguments is to be, or None.
       out_shardings: where each leaf of the result is to be, or None.
       reads_mesh: whether it depends on the current mesh.
+      call: how it is called with contents in place of references; None if it has none.
+      arrays: the same as a function of arrays; itself if it has no references.
     """
 
     graph: Graph
@@ -78,6 +84,40 @@ class Traced:
     out_shardings: tuple[Any, ...]
     reads_mesh: bool = False
 
+    @cached_property
+    def call(self) -> RefCall | None:
+        """See the class."""
+        if not has_refs(self.graph.in_avals):
+            return None
+        return RefCall(self.graph, self.consts, self.name, self.labels)
+
+    @cached_property
+    def arrays(self) -> Traced:
+        """See the class."""
+        call = self.call
+        if call is None:
+            return self
+        count = len(call.captured)
+        given = zip(self.donated, self.in_avals, strict=True)
+        donated = [give and type(aval) is not AbstractRef for give, aval in given]
+        donated += [False] * count
+        for i in call.written:
+            donated[i] = True
+        return Traced(
+            call.graph,
+            call.consts,
+            tree.structure(((0,) * len(donated), {})),
+            tree.structure([0] * len(call.graph.outputs)),
+            name=self.name,
+            labels=call.labels,
+            donated=tuple(donated),
+            keep_unused=self.keep_unused,
+            options=self.options,
+            in_shardings=(*self.in_shardings, *[None] * count),
+            out_shardings=(*[None] * len(call.written), *self.out_shardings),
+            reads_mesh=self.reads_mesh,
+        )
+
     def with_shardings(self, shardings: Sequence[Any]) -> Traced:
         """Returns the same for arguments that are somewhere.
 
@@ -88,6 +128,7 @@ class Traced:
         if not any(shardings):
             return self
         other = copy.copy(self)
+        vars(other).pop("arrays", None)
         other.in_shardings = tuple(
             own or given
             for own, given in zip(self.in_shardings, shardings, strict=True)
@@ -143,11 +184,12 @@ class Traced:
           ArgumentError: several platforms, or a captured value is traced.
           DonationError: a donated leaf cannot be reused.
         """
+        given = self.arrays
         arg_types = [
             type_on(aval)
             if where is None
             else type_on(aval, buffers.placement_for(where), True)
-            for aval, where in zip(self.in_avals, self.in_shardings, strict=True)
+            for aval, where in zip(given.in_avals, given.in_shardings, strict=True)
         ]
         if platforms is not None:
             if isinstance(platforms, str) or len(platforms) != 1:
@@ -206,7 +248,7 @@ class Lowered(_Stage):
 
     Args:
       traced: the traced function.
-      arg_types: of the leaves.
+      arg_types: of the leaves (of a function with references, of `traced.arrays`).
       platform: to lower for; None is that of the arguments.
     """
 
@@ -220,6 +262,13 @@ class Lowered(_Stage):
         platform: str | None = None,
     ) -> None:
         self.traced = traced
+        call, traced = traced.call, traced.arrays
+        out_shardings = list(traced.out_shardings)
+        # New contents stay where the old ones were, whose memory they take.
+        for out, i in enumerate(call.written if call else ()):
+            placement = arg_types[i].placement
+            if not placement.is_single:
+                out_shardings[out] = placement.sharding
         for const in traced.consts:
             if isinstance(const, Tracer):
                 raise ArgumentError(
@@ -243,7 +292,7 @@ class Lowered(_Stage):
             name=traced.name,
             module_name=f"jit_{traced.name}",
             platform=platform,
-            out_shardings=traced.out_shardings,
+            out_shardings=out_shardings,
             mesh=mesh_among((*traced.in_shardings, *traced.out_shardings)),
             donated=[False] * count + [traced.donated[i] for i in self.kept],
             labels=[""] * count + [traced.labels[i] for i in self.kept],
@@ -319,7 +368,7 @@ class Compiled(_Stage):
 
     def __init__(self, lowered: Lowered, program: Program) -> None:
         self.traced, self.lowered, self.program = lowered.traced, lowered, program
-        self.constants: list[Array] = [as_array(c) for c in self.traced.consts]
+        self.constants: list[Array] = [as_array(c) for c in self.traced.arrays.consts]
 
     @property
     def input_shardings(self) -> Any:
@@ -361,13 +410,18 @@ class Compiled(_Stage):
                 f"{traced.name} was compiled for arguments of the structure "
                 f"{tree.written(traced.in_tree)}, got {tree.written(treedef)}"
             )
-        arrays = []
+        arrays: list[Any] = []
         for leaf, aval, label in zip(leaves, self.in_avals, traced.labels, strict=True):
-            if not is_arraylike(leaf):
+            is_ref = isinstance(leaf, Ref)
+            if not is_arraylike(leaf) and not is_ref:
                 raise not_an_array(leaf, f"{traced.name}: argument {label} is")
-            array = as_array(leaf)
+            array = leaf if is_ref else as_array(leaf)
             given = array.aval
-            if given.shape != aval.shape or given.dtype != aval.dtype:
+            if (
+                given.shape != aval.shape
+                or given.dtype != aval.dtype
+                or type(given) is not type(aval)
+            ):
                 raise ArgumentError(
                     f"{traced.name} was compiled for {aval} as argument {label}, got "
                     f"{given}"
@@ -378,14 +432,18 @@ class Compiled(_Stage):
                 f"the compiled program {traced.name} takes concrete arrays; inside a "
                 "transformed function call the jitted function itself"
             )
-        return traced.out_tree.unflatten(self.run(arrays))
+        call = traced.call
+        if call is None:
+            return traced.out_tree.unflatten(self.run(arrays))
+        outs = self.run(call.given(arrays))
+        return traced.out_tree.unflatten(call.store(arrays, outs))
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Runs the program on the leaves of its arguments; takes the donated ones."""
         # Compiled ahead of time, for devices that are not here.
         if self.program.executable.loaded is None:
             self.program.executable.launch()  # says why it cannot be run
-        donated = self.traced.donated
+        donated = self.traced.arrays.donated
         given = [a for a, give in zip(arrays, donated, strict=True) if give]
         if given:
             self.prepare_donation(given, arrays)

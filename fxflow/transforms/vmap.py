@@ -9,7 +9,9 @@ from fxflow.core import tree
 from fxflow.core.arrays import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_flat, materialize
+from fxflow.core.ir.discharge import require_distinct
 from fxflow.core.ir.higher_order import move_axis
+from fxflow.core.ir.references import Ref
 from fxflow.core.labels import leaf_labels
 from fxflow.core.source import name_of
 from fxflow.devices.meshes import names_of
@@ -20,6 +22,7 @@ from fxflow.transforms.arguments import (
     require_callable,
     transformed,
 )
+from fxflow.transforms.ref_calls import Lifted
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -169,7 +172,11 @@ def vmap(
         # Keyword arguments come last, and have no entry in `in_axes`.
         axes += [0] * (len(leaves) - len(axes))
         for leaf, axis, label in zip(leaves, axes, labels, strict=True):
-            if axis is not None and not is_arraylike(leaf):
+            if (
+                axis is not None
+                and not is_arraylike(leaf)
+                and not isinstance(leaf, Ref)
+            ):
                 raise not_an_array(leaf, f"vmap: argument {label} of {name} is")
         axes = [
             None
@@ -183,14 +190,37 @@ def vmap(
             for axis, x, label in zip(axes, leaves, labels, strict=True)
         ]
         size = common_size(leaves, axes, labels, name, axis_size)
+        flat = FlatFunction(fun, in_tree, name, keywords=True)
+        function: Any = flat
+        lifted = None
+        mapped_refs = [
+            i
+            for i, axis in enumerate(axes)
+            if axis is not None and isinstance(leaves[i], Ref)
+        ]
+        if mapped_refs:
+            require_distinct(leaves, f"vmap({name})", labels)
+            # Those that are not mapped are passed as they are.
+            function = lifted = Lifted(flat, leaves, mapped_refs)
+            leaves = lifted.read()
         # To the front once, here, where all `batch` rules expect it.
         moved = [
             x if axis is None else move_axis(x, axis, 0)
             for x, axis in zip(leaves, axes, strict=True)
         ]
-        flat = FlatFunction(fun, in_tree, name, keywords=True)
         mapped = [axis is not None for axis in axes]
-        outs, out_mapped = batch_flat(flat, size, moved, mapped, axis_name, spmd)
+        outs, out_mapped = batch_flat(function, size, moved, mapped, axis_name, spmd)
+        if lifted is not None:
+            count = len(outs) - len(mapped_refs)
+            lifted.write(
+                [
+                    move_axis(materialize(out, size, m), 0, axes[i])
+                    for i, out, m in zip(
+                        mapped_refs, outs[count:], out_mapped[count:], strict=True
+                    )
+                ]
+            )
+            outs, out_mapped = outs[:count], out_mapped[:count]
         targets = flat_axes(out_axes, flat.out_tree, "out_axes", name)
         moved = []
         for out, is_mapped, target in zip(outs, out_mapped, targets, strict=True):

@@ -292,12 +292,13 @@ class ArrayType:
       committed: whether operations must stay there.
     """
 
-    __slots__ = ("_handler", "aval", "committed", "placement")
+    __slots__ = ("_handler", "_of_ref", "aval", "committed", "placement")
 
     aval: Aval
     placement: Any
     committed: bool
     _handler: Any
+    _of_ref: RefType
 
     def __init__(self, aval: Aval, placement: Any, committed: bool) -> None:
         if placement.is_host and 0 < memory.host_memory() < aval.nbytes:
@@ -319,8 +320,31 @@ class ArrayType:
             )
             return self._handler
 
+    @property
+    def of_ref(self) -> RefType:
+        """What stands for a reference to such an array in the key of a call."""
+        try:
+            return self._of_ref
+        except AttributeError:
+            self._of_ref = RefType(self)
+            return self._of_ref
+
     def __repr__(self) -> str:
         return f"{self.aval}@{self.placement}"
+
+
+class RefType:
+    """The type and placement of what a reference holds. Made by `ArrayType.of_ref`."""
+
+    __slots__ = ("contents",)
+
+    contents: ArrayType
+
+    def __init__(self, contents: ArrayType) -> None:
+        self.contents = contents
+
+    def __repr__(self) -> str:
+        return f"Ref{{{self.contents}}}"
 
 
 def type_on(aval: Aval, placement: Any = None, committed: bool = False) -> ArrayType:

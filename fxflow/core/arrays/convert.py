@@ -8,6 +8,7 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.core.arrays import dtypes
+from fxflow.core.arrays.abstract_ref import AbstractRef
 from fxflow.core.arrays.array import Array, put_host
 from fxflow.core.arrays.aval import Aval
 from fxflow.core.source import at_fault
@@ -61,6 +62,12 @@ def not_an_array(value: Any, where: str = "") -> ArgumentError:
       where: how the message begins, such as `f: x is`; nothing: the public function
         and its argument are looked up.
     """
+    aval = getattr(value, "aval", None)
+    if type(aval) is AbstractRef:
+        return ArgumentError(
+            f"{where or at_fault(value) + 'got'} {aval}, a reference, which is not an "
+            "array: read it with ref[...]"
+        )
     shown = text_of(value)
     if isinstance(value, list | tuple):
         hint = "convert it with fnp.asarray"
@@ -117,6 +124,8 @@ def typeof(value: Any) -> Aval:
     convert = getattr(value, "__fxflow_array__", None)
     if convert is not None:
         return typeof(convert())
+    if type(aval) is AbstractRef:
+        return aval
     raise not_an_array(value)
 
 

@@ -14,6 +14,7 @@ from fxflow.core.arrays import Aval
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.interpreters.transpose import transpose_graph
+from fxflow.core.ir.discharge import discharge, keeps_rules, read_all, write_back
 from fxflow.core.ir.graph import Graph, Node, Var, forwarded, prune, used_inputs
 from fxflow.core.ir.higher_order import (
     HigherOrder,
@@ -41,6 +42,18 @@ class GraphCall(HigherOrder):
     def evaluate(self, *values: Any, graph: Graph, **params: Any) -> list[Any]:
         """NumPy's evaluation of the graph."""
         return run_host(graph, values)
+
+    def discharge(self, args: Values, params: dict[str, Any]) -> list[Any]:
+        """A call of the graph of arrays; see `HigherOrder.discharge`."""
+        graph: Graph = params["graph"]
+        if keeps_rules(graph):
+            # Written out: the backward passes have the references themselves.
+            return graph.evaluate(*args)
+        pure = discharge(graph)
+        outs = self.bind(*read_all(args), **{**params, "graph": pure.graph})
+        count = len(graph.outputs)
+        write_back(args, pure.written, outs[count:])
+        return outs[:count]
 
     def jvp(
         self, primals: Values, tangents: Values, *, graph: Graph, **params: Any

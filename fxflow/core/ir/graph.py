@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from fxflow.core import source
-from fxflow.core.arrays import Aval, put_host
+from fxflow.core.arrays import AbstractRef, Aval, put_host
 from fxflow.core.source import Source
 from fxflow.errors import GraphError
 
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from fxflow.core.ir.primitive import Primitive
 
 T = TypeVar("T")
+
+
+#: The effect of a write to a reference; a graph's, if the reference was given to it.
+STATE = "state"
 
 
 class Var:
@@ -152,10 +156,7 @@ class Graph:
     @property
     def effects(self) -> frozenset[Any]:
         """Union of the nodes' effects."""
-        return self.remembered(
-            "effects",
-            lambda: frozenset().union(*(node.effects for node in self.nodes)),
-        )
+        return self.remembered("effects", lambda: _effects(self))
 
     def replace(
         self,
@@ -275,6 +276,17 @@ def with_graphs(
         return value
 
     return {name: changed(value) for name, value in params.items()}
+
+
+def _effects(graph: Graph) -> frozenset[Any]:
+    found: frozenset[Any] = frozenset().union(*(n.effects for n in graph.nodes))
+    # What is written to references made inside nobody else sees.
+    return found if has_refs(graph.in_avals) else found - {STATE}
+
+
+def has_refs(avals: Iterable[Aval]) -> bool:
+    """Returns whether a type among some is that of a reference."""
+    return any(type(aval) is AbstractRef for aval in avals)
 
 
 def any_node(graph: Graph, key: Any, test: Callable[[Node], bool]) -> bool:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from fxflow.core.arrays import Aval, dtypes, typeof
 from fxflow.core.ir import arith
+from fxflow.core.ir.discharge import REFS, require_distinct
 from fxflow.core.ir.graph import Graph, Node, Var, interpret, subgraphs
 from fxflow.core.ir.primitive import (
     Batched,
@@ -24,6 +25,8 @@ from fxflow.core.ir.primitive import (
     table,
 )
 from fxflow.core.ir.staging import trace_flat
+from fxflow.core.ir.trace import state
+from fxflow.errors import ArgumentError
 
 T = TypeVar("T")
 
@@ -36,6 +39,29 @@ class HigherOrder(MultipleResults):
 
     host_kinds: ClassVar[frozenset[str]] = frozenset()
     types_inside = True
+    takes_refs = True
+
+    if not TYPE_CHECKING:
+
+        def bind(self, *args: Any, **params: Any) -> list[Any]:
+            """See `Primitive.bind`; references only where they are recorded."""
+            trace = state.trace
+            if trace.records_refs or REFS.isdisjoint(map(type, args)):
+                return trace.process(self, args, params)
+            for operands in self.operands_of_graphs(args, params):
+                require_distinct(operands, self.name)
+            return self.discharge(args, params)
+
+    def operands_of_graphs(self, args: Values, params: dict[str, Any]) -> list[Values]:
+        """Returns the operands that go into one graph together."""
+        return [args]
+
+    def discharge(self, args: Values, params: dict[str, Any]) -> list[Any]:
+        """Runs the operation with contents in place of references, and writes back."""
+        raise ArgumentError(
+            f"{self.name}: a reference has no place in its functions: read it before, "
+            "and pass the value on"
+        )
 
     def effects(self, **params: Any) -> frozenset[Any]:
         """Those of the graphs."""

@@ -256,6 +256,7 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
       multi: whether results come as a list.
       nondifferentiable: why there is no derivative, or None.
       linear: whether the operation is linear in all its array arguments.
+      takes_refs: whether an operand may be a reference.
       lowerings: platform → what writes it there in place of `lower`; see
         `register_lowering`.
     """
@@ -264,6 +265,7 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
     multi: ClassVar[bool] = False
     nondifferentiable: ClassVar[str | None] = None
     linear: ClassVar[bool] = False
+    takes_refs: ClassVar[bool] = False
     lowerings: Mapping[str, Callable[..., Any]] = {}
 
     if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from fxflow.core import source
 from fxflow.core.arrays import Array, Aval, as_array, dtypes, is_arraylike, not_an_array
 from fxflow.core.arrays.array import host_of
 from fxflow.core.ir.graph import Graph, Literal, Node, Var, ancestors, live_nodes
+from fxflow.core.ir.references import GraphRef, Ref
 from fxflow.core.ir.trace import Trace, Tracer, leaked, state
 from fxflow.core.labels import listed
-from fxflow.errors import LeakedTracerError
+from fxflow.errors import ArgumentError, LeakedTracerError
 
 if TYPE_CHECKING:
     from fxflow.core.ir.primitive import Primitive
@@ -67,16 +68,17 @@ class GraphTrace(Trace):
         self.called = called or name
         self.final = final
         self.nodes: list[Node] = []
-        self.consts: dict[int, tuple[Var, Array, Any]] = {}
+        self.consts: dict[int, tuple[Var, Any, Any]] = {}
         self.inputs: list[Var] = []
         self.labels: Labels = ()
         self.open = True
+        self.records_refs = True
 
-    def argument(self, aval: Aval) -> GraphTracer:
-        """Returns a tracer for a new input."""
+    def argument(self, aval: Aval) -> Any:
+        """Returns a tracer, or a reference, for a new input."""
         var = Var(aval)
         self.inputs.append(var)
-        return GraphTracer(self, var)
+        return GraphTracer(self, var) if type(aval) is Aval else GraphRef(self, var)
 
     def origin(self, var: Var) -> str:
         """Says in words where a variable comes from."""
@@ -105,20 +107,30 @@ class GraphTrace(Trace):
         own = [x for v, x in zip(self.inputs, labels, strict=False) if v in seen]
         return [listed(own, self.called), *found] if own else found
 
-    def atom(self, value: Any) -> Any:
-        """Returns the variable or literal that stands for a value in this graph."""
+    def atom(self, value: Any, primitive: Primitive | None = None) -> Any:
+        """Returns the variable or literal that stands for a value in this graph.
+
+        Args:
+          value: array-like, or a reference.
+          primitive: what it is an operand of.
+        """
         if type(value) is GraphTracer and value._trace is self:
             return value._var
         # Of another interpreter: a value that this graph only passes on.
         if isinstance(value, Tracer):
             return self.captured(value, value)
+        if isinstance(value, Ref):
+            if primitive is not None and not primitive.takes_refs:
+                raise not_an_array(value)
+            mine = type(value) is GraphRef and value._trace is self
+            return value._var if mine else self.captured(value, value)
         array = as_array(value)
         # A literal holds one number, and a key is two words.
         if not array.aval.ndim and not dtypes.is_key(array.aval.dtype):
             return Literal(host_of(array), array.aval)
         return self.captured(value, array)
 
-    def captured(self, value: Any, array: Array) -> Var:
+    def captured(self, value: Any, array: Array | Ref) -> Var:
         """Returns the variable of a value captured from outside."""
         known = self.consts.get(id(value))
         if known is None:
@@ -133,7 +145,9 @@ class GraphTrace(Trace):
         if not self.open:
             raise LeakedTracerError(f"{self.name} has already been traced")
         atoms = [
-            a._var if type(a) is GraphTracer and a._trace is self else self.atom(a)
+            a._var
+            if type(a) is GraphTracer and a._trace is self
+            else self.atom(a, primitive)
             for a in args
         ]
         out = primitive.types([a.aval for a in atoms], params)
@@ -249,6 +263,12 @@ def closed(graph: Graph, consts: Sequence[Any]) -> Graph:
     """
     if not consts:
         return graph
+    for value in consts:
+        if isinstance(value, Ref):
+            raise ArgumentError(
+                f"a rule that {graph.name} applies captures a reference {value.aval}, "
+                "which it cannot here: pass the reference as an argument"
+            )
     literals: dict[Any, Literal] = {
         var: Literal(host_of(value), value.aval)
         for var, value in zip(graph.inputs, consts, strict=False)

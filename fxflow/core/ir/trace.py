@@ -33,10 +33,15 @@ class Trace:
     Attributes:
       final: whether what is recorded is run as it is, never differentiated or
         vectorized: then 0-d operands of elementwise operations need no broadcast.
+      parent: the interpreter that it hands operations to, or None.
+      records_refs: whether operations on references become nodes; else references
+        made under it are cells of values (see `references`).
     """
 
     __slots__ = ()
     final = False
+    records_refs = False
+    parent: Trace | None = None
 
     def process(
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]

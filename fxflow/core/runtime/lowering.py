@@ -16,6 +16,7 @@ import numpy as np
 
 from fxflow.core.arrays import Aval, dtypes
 from fxflow.core.caches import clear_caches
+from fxflow.core.ir.discharge import discharge
 from fxflow.core.ir.graph import Graph, Literal, Var
 from fxflow.core.ir.primitive import ORDERED, Primitive
 from fxflow.core.ir.staging import trace_flat
@@ -278,6 +279,8 @@ class Context:
 
     def graph(self, graph: Graph, operands: Sequence[str]) -> list[str]:
         """Inlines a graph; returns the names of its outputs."""
+        # References made inside; those that it is given went before.
+        graph = discharge(graph).graph
         # A rule may write a graph in the midst of its own operation.
         saved = self.avals_in, self.avals_out, self.loc
         names: dict[Any, str] = dict(zip(graph.inputs, operands, strict=True))

@@ -9,6 +9,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import Aval, dtypes, promotion, typeof
 from fxflow.core.arrays.convert import is_arraylike, not_an_array
 from fxflow.core.ir.primitive import table
+from fxflow.core.ir.references import Ref
 from fxflow.core.spmd.varying import cast
 from fxflow.core.tree.paths import describe, difference
 from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
@@ -27,12 +28,13 @@ def require_callable(function: Any, what: str) -> None:
         )
 
 
-def leaves_of(value: Any, what: str) -> tuple[list[Any], Any]:
+def leaves_of(value: Any, what: str, *, refs: bool = False) -> tuple[list[Any], Any]:
     """Returns the leaves of a pytree of arrays, and its structure.
 
     Args:
       value: the pytree.
       what: its name, for messages, as in `scan: init`.
+      refs: whether a leaf may be a reference.
 
     Raises:
       ArgumentError: a leaf is no array.
@@ -40,8 +42,16 @@ def leaves_of(value: Any, what: str) -> tuple[list[Any], Any]:
     leaves, treedef = tree.flatten(value)
     for i, leaf in enumerate(leaves):
         if not is_arraylike(leaf):
+            if isinstance(leaf, Ref) and refs:
+                continue
             # Not before there is a mistake: paths cost more than leaves.
             path = tree.keystr(tree.leaves_with_path(value)[i][0])
+            if isinstance(leaf, Ref):
+                raise ArgumentError(
+                    f"{what}{path} is a reference {leaf.aval}, which is not carried "
+                    "along: capture it in the function, or carry its contents, "
+                    "ref[...]"
+                )
             raise not_an_array(leaf, f"{what}{path} is")
     return leaves, treedef
 

@@ -25,6 +25,7 @@ from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.interpreters.linearize import LinearGraphs, linearize_graph
 from fxflow.core.interpreters.transpose import transpose_graph
 from fxflow.core.ir import arith
+from fxflow.core.ir.discharge import discharge, read_all, write_back
 from fxflow.core.ir.graph import Graph, Node, Var, forwarded, prune, used_inputs
 from fxflow.core.ir.higher_order import (
     HigherOrder,
@@ -96,6 +97,16 @@ class Branching(HigherOrder):
         """NumPy's evaluation of the chosen branch."""
         index = int(np.clip(values[0], 0, len(branches) - 1))
         return list(map(np.asarray, run_host(branches[index], values[1:])))
+
+    def discharge(self, args: Values, params: dict[str, Any]) -> list[Any]:
+        """Branches that return the contents of what any of them writes to."""
+        branches: Graphs = params["branches"]
+        written = frozenset(i for b in branches for i in discharge(b).written)
+        pure = [discharge(b, written) for b in branches]
+        outs = self.bind(*read_all(args), branches=tuple(b.graph for b in pure))
+        count = len(branches[0].outputs)
+        write_back(args[1:], pure[0].written, outs[count:])
+        return outs[:count]
 
     def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """Those that all branches leave the results in; else the device's own."""
@@ -448,7 +459,7 @@ def _branch(
     """Runs the function that an index (an int, or a traced i32[], in range) names."""
     if config.disable_jit and isinstance(index, int):
         return functions[index](*read_only(tuple(operands)))
-    leaves, in_tree = leaves_of(tuple(operands), f"{operation}: operands")
+    leaves, in_tree = leaves_of(tuple(operands), f"{operation}: operands", refs=True)
     avals = [typeof(x) for x in leaves]
     bodies = [
         trace_body(f, in_tree, avals, name=f"{operation}_{name_of(f)}")

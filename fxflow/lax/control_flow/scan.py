@@ -8,6 +8,7 @@ computed once outside. The transpose is a scan in the other direction.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
@@ -22,6 +23,7 @@ from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.ir import arith
+from fxflow.core.ir.discharge import discharge, read_all, write_back
 from fxflow.core.ir.graph import Graph, Node, Var, forwarded, prune, used_inputs
 from fxflow.core.ir.higher_order import (
     HigherOrder,
@@ -33,6 +35,7 @@ from fxflow.core.ir.higher_order import (
     split_at,
 )
 from fxflow.core.ir.primitive import Batched, Dual, Flags, Values, register
+from fxflow.core.ir.references import Ref
 from fxflow.core.runtime.bodies import Body, trace_body
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.source import located, name_of, telling
@@ -139,6 +142,29 @@ class Scan(HigherOrder):
             for stacked, y in zip(ys, outs[p.num_carry :], strict=True):
                 stacked[i] = y
         return [*map(np.asarray, carry), *ys]
+
+    def discharge(self, args: Values, params: dict[str, Any]) -> list[Any]:
+        """A scan that carries the contents of references that are written to."""
+        p = ScanParams(**params)
+        pure = discharge(p.graph)
+        moved, count = pure.written, len(p.graph.outputs)
+        stay = [i for i in range(p.num_consts) if i not in moved]
+        order = [*stay, *moved, *range(p.num_consts, len(args))]
+        inputs, outputs = pure.graph.inputs, pure.graph.outputs
+        new = replace(
+            p,
+            graph=rewired(
+                pure.graph,
+                inputs=[inputs[i] for i in order],
+                outputs=[*outputs[count:], *outputs[:count]],
+            ),
+            num_consts=len(stay),
+            num_carry=len(moved) + p.num_carry,
+        )
+        values = read_all(args)
+        outs = self.bind(*(values[i] for i in order), **vars(new))
+        write_back(args, moved, outs[: len(moved)])
+        return outs[len(moved) :]
 
     def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """Carry and outputs stay where the body leaves them; slices are parts."""
@@ -423,6 +449,7 @@ def scan(
         dtypes) and an output (any pytree of arrays, or None).
       init: the first carry; a pytree of arrays.
       xs: a pytree of arrays `[length, ...]`; None to loop `length` times without input.
+        Of a reference the body gets a view of each slice, to read and write.
       length: number of steps; needed if `xs` has no leaves.
       reverse: whether to go from the last slice to the first (outputs stay in place).
       unroll: how many steps to write out in each round; True writes out all of them.
@@ -445,8 +472,11 @@ def scan(
     require_callable(f, "scan: f")
     name = name_of(f)
     carry, init_tree = leaves_of(init, "scan: init")
-    slices, xs_tree = leaves_of(xs, "scan: xs")
+    slices, xs_tree = leaves_of(xs, "scan: xs", refs=True)
     length = _length(xs, slices, length)
+    if any(isinstance(x, Ref) for x in slices):
+        f, xs = _over_refs(f, slices, xs_tree, length)
+        slices, xs_tree = leaves_of(xs, "scan: xs")
     if unroll is True or unroll is False:
         unroll = max(length, 1) if unroll else 1
     if not isinstance(unroll, int) or unroll < 1:
@@ -483,6 +513,24 @@ def scan(
     )
     last, ys = body.out_tree.unflatten(outs)
     return last, ys
+
+
+def _over_refs(
+    f: Callable[[Any, Any], Any], slices: Values, xs_tree: Any, length: int
+) -> tuple[Callable[[Any, Any], Any], Any]:
+    """Returns the body with views of slices of references, and what it loops over."""
+    arrays = [None if isinstance(x, Ref) else x for x in slices]
+
+    @functools.wraps(f)
+    def body(carry: Any, x: Any) -> Any:
+        step, given = x
+        parts = [
+            ref.at[step] if isinstance(ref, Ref) else part
+            for ref, part in zip(slices, given, strict=True)
+        ]
+        return f(carry, xs_tree.unflatten(parts))
+
+    return body, (np.arange(length, dtype=np.int32), arrays)
 
 
 def traced_with_carry(

@@ -23,6 +23,7 @@ from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_graph, materialize
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.ir import arith
+from fxflow.core.ir.discharge import discharge, read_all, write_back
 from fxflow.core.ir.graph import Graph, Node, Var, forwarded, prune, used_inputs
 from fxflow.core.ir.higher_order import (
     HigherOrder,
@@ -131,6 +132,58 @@ class While(HigherOrder):
         while run_host(p.condition, [*fixed_c, *carry])[0]:
             carry = run_host(p.body, [*fixed_b, *carry])
         return list(map(np.asarray, carry))
+
+    def operands_of_graphs(self, args: Values, params: dict[str, Any]) -> list[Values]:
+        """Those of the condition, those of the body."""
+        p = WhileParams(**params)
+        return [args[: p.num_condition], args[p.num_condition :]]
+
+    def discharge(self, args: Values, params: dict[str, Any]) -> list[Any]:
+        """A loop that carries the contents of references that the body writes to."""
+        p = WhileParams(**params)
+        test, step = discharge(p.condition), discharge(p.body)
+        if test.written:
+            raise ArgumentError(
+                "while_loop: cond_fun writes to a reference, but is called once more "
+                "than body_fun: write in body_fun"
+            )
+        fixed_c, fixed_b, _ = p.split(args)
+        moved = list(step.written)
+        refs = [fixed_b[i] for i in moved]
+        # The condition may read what the body writes: the same objects.
+        of_test = {
+            id(ref): var
+            for ref, var in zip(fixed_c, test.graph.inputs, strict=False)
+            if any(ref is r for r in refs)
+        }
+        stay_c = [i for i, a in enumerate(fixed_c) if id(a) not in of_test]
+        stay_b = [i for i in range(p.num_body) if i not in moved]
+        first, count = p.num_body, len(p.body.outputs)
+        held = [of_test.get(id(r)) or Var(r.aval.inner_aval) for r in refs]
+        condition = rewired(
+            test.graph,
+            inputs=[
+                *(test.graph.inputs[i] for i in stay_c),
+                *held,
+                *test.graph.inputs[p.num_condition :],
+            ],
+        )
+        inputs, outputs = step.graph.inputs, step.graph.outputs
+        order = [*stay_b, *moved, *range(first, len(inputs))]
+        body = rewired(
+            step.graph,
+            inputs=[inputs[i] for i in order],
+            outputs=[*outputs[count:], *outputs[:count]],
+        )
+        values = read_all(args)
+        of_body = values[p.num_condition :]
+        outs = self.bind(
+            *(values[i] for i in stay_c),
+            *(of_body[i] for i in order),
+            **vars(WhileParams(condition, body, len(stay_c), len(stay_b))),
+        )
+        write_back(refs, range(len(refs)), outs[: len(refs)])
+        return outs[len(refs) :]
 
     def memories(self, node: Node, kinds: Values, layout: Any) -> Any:
         """The carry stays where the body leaves it."""
