@@ -71,7 +71,7 @@ class NewRef(RefOperation):
 
     name = "new_ref"
 
-    def bind(self, value: Any, *, kind: str | None = None) -> Any:  # type: ignore[override]
+    def bind(self, value: Any, *, kind: str | None = None) -> Any:
         """A reference of the current interpreter."""
         return references.new(value, kind)
 
@@ -172,7 +172,7 @@ class Get(_Part):
 
     name = "get"
 
-    def bind(self, ref: Ref, *arrays: Any, index: Index) -> Any:  # type: ignore[override]
+    def bind(self, ref: Ref, *arrays: Any, index: Index) -> Any:
         """See `references.get`."""
         return references.get(ref, index.filled(arrays))
 
@@ -187,7 +187,7 @@ class Swap(_Write):
 
     name = "swap"
 
-    def bind(self, ref: Ref, value: Any, *arrays: Any, index: Index) -> Any:  # type: ignore[override]
+    def bind(self, ref: Ref, value: Any, *arrays: Any, index: Index) -> Any:
         """See `references.swap`."""
         return references.swap(ref, index.filled(arrays), value)
 
@@ -207,7 +207,7 @@ class AddUpdate(_Write):
     name = "addupdate"
     multi = True
 
-    def bind(self, ref: Ref, value: Any, *arrays: Any, index: Index) -> Any:  # type: ignore[override]
+    def bind(self, ref: Ref, value: Any, *arrays: Any, index: Index) -> Any:
         """See `references.addupdate`."""
         references.addupdate(ref, index.filled(arrays), value)
         return []

@@ -10,6 +10,12 @@ from fxflow.core import tree
 from fxflow.core.arrays import Aval, as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.ir import trace
+from fxflow.core.ir.discharge import (
+    discharge,
+    read_all,
+    require_distinct,
+    write_back,
+)
 from fxflow.core.ir.references import Ref
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.labels import leaf_labels
@@ -169,17 +175,23 @@ def run(
         vma = aval.vma | axes_of(spec) if check else aval.vma
         avals.append(aval.update(shape=local_shape(aval.shape, spec, mesh), vma=vma))
     with manual_axes(mesh, axes, tracked=check):
-        graph, consts = trace_flat(lifted, avals, name=name, labels=labels)
+        graph, captured = trace_flat(lifted, avals, name=name, labels=labels)
+        require_distinct([*captured, *leaves], f"shard_map({name})")
+        pure = discharge(graph)
+    held, graph, consts = len(pure.written), pure.graph, read_all(captured)
     # A tree of the result's structure, for the prefix to be compared with.
-    count = len(graph.outputs) - len(lifted.refs)
+    count = len(graph.outputs) - len(lifted.refs) - held
     dummy = flat.out_tree.unflatten(range(count))
     if callable(out_specs):  # known only now
         out_specs = out_specs()
     results = _specs(out_specs, dummy, f"shard_map({name}): out_specs")
     paths = [tree.keystr(path) for path, _ in tree.leaves_with_path(dummy)]
-    # References come out as they went in.
-    results += [specs[i] for i in lifted.refs]
-    paths += [f" {labels[i]}" for i in lifted.refs]
+    # References come out as they went in: captured ones whole.
+    results += [*(specs[i] for i in lifted.refs), *(PartitionSpec(),) * held]
+    paths += [
+        *(f" {labels[i]}" for i in lifted.refs),
+        *[" a captured reference"] * held,
+    ]
     for aval, spec, path in zip(graph.out_avals, results, paths, strict=True):
         what = f"shard_map({name}): the result{f' at {path}' if path else ''}"
         _named(aval, spec, mesh, axes, what)
@@ -193,7 +205,8 @@ def run(
             graph = with_outputs_varying(graph, named)
     if not axes:  # all are manual around it
         outs = graph.evaluate(*consts, *arrays)
-        lifted.write(outs[count:])
+        write_back(captured, pure.written, outs[len(outs) - held :])
+        lifted.write(outs[count : len(outs) - held])
         return flat.result(outs)
     outs = ShardMap.bind(
         *consts,
@@ -205,7 +218,8 @@ def run(
         axes=axes,
         check=check,
     )
-    lifted.write(outs[count:])
+    write_back(captured, pure.written, outs[len(outs) - held :])
+    lifted.write(outs[count : len(outs) - held])
     return flat.result(outs)
 
 

@@ -214,7 +214,7 @@ def vmap(
             count = len(outs) - len(mapped_refs)
             lifted.write(
                 [
-                    move_axis(materialize(out, size, m), 0, axes[i])
+                    move_axis(materialize(out, size, m), 0, axes[i] or 0)
                     for i, out, m in zip(
                         mapped_refs, outs[count:], out_mapped[count:], strict=True
                     )

@@ -13,7 +13,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from fxflow.core.arrays import AbstractRef
-from fxflow.core.ir.graph import Graph, Node, any_node, has_refs
+from fxflow.core.ir.graph import (
+    Graph,
+    Node,
+    any_node,
+    bound,
+    has_refs,
+    interpret,
+    subgraphs,
+)
 from fxflow.core.ir.references import GraphRef, Ref, contents, replace
 from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import state
@@ -83,7 +91,7 @@ def discharge(graph: Graph, also: frozenset[int] = frozenset()) -> Discharged:
         for i, var in enumerate(graph.inputs):
             if type(var.aval) is AbstractRef:
                 args[i] = cells[i] = Ref(var.aval, trace, values[i])
-        outs = graph.evaluate(*args)
+        outs = interpret(graph, args, _step)
         written[:] = [
             i for i, c in cells.items() if i in also or c._value is not values[i]
         ]
@@ -94,6 +102,23 @@ def discharge(graph: Graph, also: frozenset[int] = frozenset()) -> Discharged:
     pure.num_consts = graph.num_consts
     known = graph.memo[key] = Discharged(pure, written)
     return known
+
+
+def _step(node: Node, values: list[Any]) -> Sequence[Any]:
+    """Binds an operation, without the references made in the graphs that it holds."""
+    made_inside = [name for name, graph in subgraphs(node.params) if uses_refs(graph)]
+    if not made_inside or has_refs(a.aval for a in node.inputs):
+        return bound(node, values)
+    params = dict(node.params)
+    with node.primitive.inside(node.params):
+        for name in made_inside:
+            held = params[name]
+            params[name] = (
+                discharge(held).graph
+                if isinstance(held, Graph)
+                else tuple(discharge(graph).graph for graph in held)
+            )
+    return bound(node.replace(params=params), values)
 
 
 def require_distinct(

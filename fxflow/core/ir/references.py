@@ -133,7 +133,8 @@ class Ref:
 
     def swap(self, value: Any) -> Array:
         """Replaces the contents; returns what they were."""
-        return swap(self, ..., value)
+        old: Array = swap(self, ..., value)
+        return old
 
     def addupdate(self, value: Any) -> None:
         """Adds to the contents."""

@@ -122,8 +122,9 @@ class GraphTrace(Trace):
         if isinstance(value, Ref):
             if primitive is not None and not primitive.takes_refs:
                 raise not_an_array(value)
-            mine = type(value) is GraphRef and value._trace is self
-            return value._var if mine else self.captured(value, value)
+            if type(value) is GraphRef and value._trace is self:
+                return value._var
+            return self.captured(value, value)
         array = as_array(value)
         # A literal holds one number, and a key is two words.
         if not array.aval.ndim and not dtypes.is_key(array.aval.dtype):

@@ -41,7 +41,7 @@ class Trace:
     __slots__ = ()
     final = False
     records_refs = False
-    parent: Trace | None = None
+    parent: Any = None
 
     def process(
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]
