@@ -21,6 +21,7 @@ from fxflow.core.ir.graph import (
     has_refs,
     interpret,
     subgraphs,
+    with_graphs,
 )
 from fxflow.core.ir.references import GraphRef, Ref, contents, replace
 from fxflow.core.ir.staging import trace_closed
@@ -106,19 +107,12 @@ def discharge(graph: Graph, also: frozenset[int] = frozenset()) -> Discharged:
 
 def _step(node: Node, values: list[Any]) -> Sequence[Any]:
     """Binds an operation, without the references made in the graphs that it holds."""
-    made_inside = [name for name, graph in subgraphs(node.params) if uses_refs(graph)]
-    if not made_inside or has_refs(a.aval for a in node.inputs):
-        return bound(node, values)
-    params = dict(node.params)
-    with node.primitive.inside(node.params):
-        for name in made_inside:
-            held = params[name]
-            params[name] = (
-                discharge(held).graph
-                if isinstance(held, Graph)
-                else tuple(discharge(graph).graph for graph in held)
-            )
-    return bound(node.replace(params=params), values)
+    inside = any(uses_refs(graph) for _, graph in subgraphs(node.params))
+    if inside and not has_refs(a.aval for a in node.inputs):
+        with node.primitive.inside(node.params):
+            params = with_graphs(node.params, lambda graph: discharge(graph).graph)
+        node = node.replace(params=params)
+    return bound(node, values)
 
 
 def require_distinct(

@@ -153,8 +153,7 @@ class Scan(HigherOrder):
         inputs, outputs = pure.graph.inputs, pure.graph.outputs
         new = replace(
             p,
-            graph=rewired(
-                pure.graph,
+            graph=pure.graph.replace(
                 inputs=[inputs[i] for i in order],
                 outputs=[*outputs[count:], *outputs[:count]],
             ),

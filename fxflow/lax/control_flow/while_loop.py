@@ -160,8 +160,7 @@ class While(HigherOrder):
         stay_b = [i for i in range(p.num_body) if i not in moved]
         first, count = p.num_body, len(p.body.outputs)
         held = [of_test.get(id(r)) or Var(r.aval.inner_aval) for r in refs]
-        condition = rewired(
-            test.graph,
+        condition = test.graph.replace(
             inputs=[
                 *(test.graph.inputs[i] for i in stay_c),
                 *held,
@@ -170,8 +169,7 @@ class While(HigherOrder):
         )
         inputs, outputs = step.graph.inputs, step.graph.outputs
         order = [*stay_b, *moved, *range(first, len(inputs))]
-        body = rewired(
-            step.graph,
+        body = step.graph.replace(
             inputs=[inputs[i] for i in order],
             outputs=[*outputs[count:], *outputs[:count]],
         )
