@@ -16,7 +16,7 @@ from fxflow.devices import RuntimeFailure, clients
 from fxflow.lax import callbacks
 from fxflow.transforms import shard_map as _shard_map
 from fxflow.transforms.arguments import as_indices, as_names, require_callable
-from fxflow.transforms.jit import JitFunction
+from fxflow.transforms.jit import JitFunction, JitOptions
 from fxflow.transforms.stages import Traced
 
 
@@ -85,22 +85,22 @@ def jit(
     """
     donates = donate_argnums is not None or donate_argnames is not None
     kind = _LenientJit if donates else JitFunction
-    options = {
-        "static_argnums": as_indices(static_argnums, "static_argnums"),
-        "static_argnames": as_names(static_argnames, "static_argnames"),
-        "donate_argnums": as_indices(donate_argnums, "donate_argnums"),
-        "donate_argnames": as_names(donate_argnames, "donate_argnames"),
-        "keep_unused": keep_unused,
-        "inline": inline,
-        "compiler_options": compiler_options,
-        "in_shardings": in_shardings,
-        "out_shardings": out_shardings,
-    }
+    options = JitOptions(
+        static_argnums=as_indices(static_argnums, "static_argnums"),
+        static_argnames=as_names(static_argnames, "static_argnames"),
+        donate_argnums=as_indices(donate_argnums, "donate_argnums"),
+        donate_argnames=as_names(donate_argnames, "donate_argnames"),
+        keep_unused=keep_unused,
+        inline=inline,
+        compiler_options=compiler_options,
+        in_shardings=in_shardings,
+        out_shardings=out_shardings,
+    )
     where = device or backend
 
     def decorate(function: Callable[..., Any]) -> Any:
         require_callable(function, "jit")
-        jitted = kind(function, **options)
+        jitted = kind(function, options)
         return jitted if where is None else _on(where, jitted)
 
     return decorate if fun is None else decorate(fun)
