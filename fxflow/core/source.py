@@ -8,17 +8,19 @@ formatting a stack for each operation is what makes tracing slow elsewhere.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, TracebackType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from fxflow._config import config
 from fxflow.errors import FxflowError
 
+F = TypeVar("F", bound=Callable[..., Any])
 Source = tuple[CodeType, int]
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -84,6 +86,21 @@ def describe(source: Source | None) -> str:
         return "unknown line"
     code = source[0]
     return f"{code.co_filename}:{line_number(source)} ({code.co_name})"
+
+
+def wraps(function: Any) -> Callable[[F], F]:
+    """Returns a decorator like `functools.wraps`, for any callable object.
+
+    An object's `__name__` may be no string, and its annotations no dict: such are left
+    out.
+    """
+    kinds = {"__name__": str, "__qualname__": str, "__annotations__": dict}
+    given = [
+        name
+        for name in functools.WRAPPER_ASSIGNMENTS
+        if isinstance(getattr(function, name, None), kinds.get(name, object))
+    ]
+    return cast(Callable[[F], F], functools.wraps(function, given))
 
 
 def name_of(function: Any) -> str:

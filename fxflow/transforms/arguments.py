@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +12,7 @@ from fxflow.core.arrays import Array, as_array, dtypes, is_arraylike, not_an_arr
 from fxflow.core.arrays.convert import kind_of
 from fxflow.core.ir.references import Ref
 from fxflow.core.labels import tree_labels
-from fxflow.core.source import name_of
+from fxflow.core.source import name_of, wraps
 from fxflow.errors import ArgumentError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,7 +26,7 @@ def transformed(function: Any, transform: str) -> Callable[[F], F]:
     """
 
     def decorate(made: F) -> F:
-        functools.update_wrapper(made, function)
+        made = wraps(function)(made)
         made.__name__ = made.__qualname__ = f"{transform}({name_of(function)})"
         return made
 

@@ -16,7 +16,7 @@ from fxflow.core.ir.trace import state
 from fxflow.core.labels import signature_of
 from fxflow.core.runtime.bodies import trace_body
 from fxflow.core.runtime.eager import EvalTrace
-from fxflow.core.source import name_of
+from fxflow.core.source import name_of, wraps
 from fxflow.errors import ArgumentError
 from fxflow.lax.remat import Checkpoint, Name, Offload
 from fxflow.transforms.arguments import (
@@ -119,7 +119,7 @@ def checkpoint(
     function: Callable[..., Any] = fun
 
     @boundary
-    @functools.wraps(function)
+    @wraps(function)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         # Nothing is differentiated, so there is nothing to keep or to compute again.
         if isinstance(state.trace, EvalTrace):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Trace, Tracer, state, under
 from fxflow.core.labels import leaf_labels
 from fxflow.core.runtime.eager import EvalTrace, interpreter
-from fxflow.core.source import name_of
+from fxflow.core.source import name_of, wraps
 from fxflow.transforms.arguments import (
     FlatFunction,
     as_indices,
@@ -119,7 +118,7 @@ def make_graph(
     indices = as_indices(static_argnums, "static_argnums")
 
     @boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def graph_of(*args: Any, **kwargs: Any) -> FunctionGraph:
         fixed = sorted(normalize_indices(indices, len(args), "static_argnums", name))
         dynamic = [i for i in range(len(args)) if i not in fixed]
@@ -220,7 +219,7 @@ def named_call(fun: F, *, name: str | None = None) -> F:
     require_callable(fun, "named_call")
     label = named_scope(name_of(fun) if name is None else name).name
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         with named_scope(label):
             return fun(*args, **kwargs)

@@ -19,7 +19,7 @@ from fxflow.core.ir.discharge import (
 from fxflow.core.ir.references import Ref
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.labels import leaf_labels
-from fxflow.core.source import name_of
+from fxflow.core.source import name_of, wraps
 from fxflow.core.spmd.varying import with_outputs_varying
 from fxflow.devices.meshes import Mesh, PartitionSpec, get_mesh
 from fxflow.errors import ArgumentError, ShapeError
@@ -135,10 +135,10 @@ def shard_map(
 
     # For the cache: a signature is traced once. Inlined, since under a trace it is one
     # node already.
-    compiled = jit(functools.update_wrapper(whole, fun), inline=True)
+    compiled = jit(wraps(fun)(whole), inline=True)
 
     @boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def call(*args: Any) -> Any:
         return compiled(*args)
 

@@ -233,3 +233,19 @@ def test_what_is_at_fault_is_not_guessed():
     # Both arguments are the value: the function alone is named.
     with pytest.raises(TypeError, match=r"^add: got 'a' of type str"):
         fnp.add("a", "a")
+
+
+def test_objects_with_odd_attributes_are_transformed():
+    class Model:
+        __name__ = 3
+        __annotations__ = None
+
+        def __call__(self, x):
+            return 2.0 * x
+
+    model = Model()
+    model.__annotations__ = None
+    assert fxflow.vmap(model)(fnp.ones(2)).tolist() == [2.0, 2.0]
+    assert float(grad(model)(1.0)) == 2.0
+    assert float(fxflow.checkpoint(model)(1.0)) == 2.0
+    assert fxflow.eval_shape(model, 1.0).shape == ()

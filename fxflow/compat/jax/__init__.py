@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from fxflow import process_count, process_index
 from fxflow.compat.jax._api import (
+    device_put,
+    eval_shape,
     host_count,
     host_id,
     host_ids,
@@ -18,6 +20,7 @@ from fxflow.compat.jax._api import (
     pure_callback,
     shard_map,
 )
+from fxflow.compat.jax._attributes import add_attributes as _add_attributes
 from fxflow.compat.jax._config import CONTEXTS as _CONTEXTS
 from fxflow.compat.jax._config import config
 from fxflow.compat.jax._install import install, installed
@@ -30,6 +33,8 @@ from fxflow.devices.clients import devices
 if TYPE_CHECKING:
     from fxflow import Array as Array
 
+_add_attributes()
+
 RENAMED = {"jacobian": "jacrev", "remat": "checkpoint"}
 
 __all__ = [
@@ -37,7 +42,9 @@ __all__ = [
     *_CONTEXTS,
     "Shard",
     "config",
+    "device_put",
     "devices",
+    "eval_shape",
     "__version__",
     "__version_info__",
     "host_count",

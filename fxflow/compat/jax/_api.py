@@ -12,8 +12,13 @@ from typing import Any
 import numpy as np
 
 from fxflow._version import __version__
+from fxflow.compat.jax._layout import Format
+from fxflow.core import tree
+from fxflow.core.arrays import ShapeDtypeStruct, typeof
+from fxflow.core.ir import higher_order
 from fxflow.devices import RuntimeFailure, clients
-from fxflow.lax import callbacks
+from fxflow.lax import callbacks, pytree_transfer
+from fxflow.transforms import inspection
 from fxflow.transforms import shard_map as _shard_map
 from fxflow.transforms.arguments import as_indices, as_names, require_callable
 from fxflow.transforms.jit import JitFunction, JitOptions
@@ -207,6 +212,52 @@ def print_environment_info(return_string: bool = False) -> str | None:
         return text
     print(text)
     return None
+
+
+def device_put(x: Any, device: Any = None, **options: Any) -> Any:
+    """Puts arrays on devices; see `fxflow.device_put`.
+
+    Args:
+      x: array-like or pytree of them.
+      device: where to, or a pytree prefix. Of a `Format` the sharding counts, since
+        the compiler chooses layouts.
+      **options: of `fxflow.device_put`.
+
+    Returns:
+      The same structure with arrays there.
+    """
+    place = tree.map(_sharding_of, device, is_leaf=lambda d: isinstance(d, Format))
+    return pytree_transfer.device_put(x, place, **options)
+
+
+def _sharding_of(device: Any) -> Any:
+    return device.sharding if isinstance(device, Format) else device
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Returns shapes and dtypes of a result; see `fxflow.eval_shape`.
+
+    Args:
+      fun: function of arrays or pytrees of them. A `ShapeDtypeStruct` that it returns
+        stands for an array, as it does among the arguments.
+      *args: arrays or `ShapeDtypeStruct`s.
+      **kwargs: likewise.
+
+    Returns:
+      The result with a `ShapeDtypeStruct` for each array.
+    """
+
+    def with_arrays(*args: Any, **kwargs: Any) -> Any:
+        return tree.map(_standing_for, fun(*args, **kwargs))
+
+    return inspection.eval_shape(
+        functools.update_wrapper(with_arrays, fun), *args, **kwargs
+    )
+
+
+def _standing_for(value: Any) -> Any:
+    known = isinstance(value, ShapeDtypeStruct)
+    return higher_order.zeros_of(typeof(value)) if known else value
 
 
 def _telling(callback: Callable[..., Any]) -> Callable[..., Any]:

@@ -171,7 +171,7 @@ class _Client(primitives.Primitive):
         names = ctx.compose(lambda *values: function(*values, **params), operands)
         return names if self.multi else names[0]
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+    def jvp(self, primals: Values, tangents: Values, /, **params: Any) -> Dual:
         rule = self._rule(primitive_jvps, "Differentiation rule")
         out: Dual = rule(tuple(primals), tuple(tangents), **params)
         return out
@@ -185,24 +185,27 @@ class _Client(primitives.Primitive):
     def uses_axis(self, axis_name: Any, params: dict[str, Any]) -> bool:
         return axis_name in _names(params.get("axis_name", params.get("axes", ())))
 
-    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
+    def batch(
+        self, size: int, args: Values, mapped: Flags, /, **params: Any
+    ) -> Batched:
         return self._batch(None, size, args, mapped, params)
 
     def batch_named(
-        self, axis_name: Any, size: int, args: Values, mapped: Flags, **params: Any
+        self, axis_name: Any, size: int, args: Values, mapped: Flags, /, **params: Any
     ) -> Batched:
         return self._batch(axis_name, size, args, mapped, params)
 
     def _batch(
         self, axis: Any, size: int, args: Values, mapped: Flags, params: Any
     ) -> Batched:
-        dims = [0 if m else None for m in mapped]
+        dims = tuple(0 if m else None for m in mapped)
         fancy = fancy_primitive_batchers.get(self.owner)
         by_axis = axis_primitive_batchers.get(self.owner)
         if fancy is not None:
-            out, out_dims = fancy(AxisData(axis, size), args, dims, **params)
+            out, out_dims = fancy(AxisData(axis, size), tuple(args), dims, **params)
         elif by_axis is not None:
-            out, out_dims = by_axis(AxisData(axis, size), args, dims, **params)
+            # The third is what `spmd_axis_name` makes of it in JAX.
+            out, out_dims = by_axis(size, axis, None, tuple(args), dims, **params)
         else:
             rule = self._rule(primitive_batchers, "Batching rule")
             out, out_dims = rule(args, dims, **params)

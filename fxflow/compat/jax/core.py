@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from fxflow.compat.jax._jaxprs import (
     Atom,
     ClosedJaxpr,
@@ -32,6 +34,8 @@ from fxflow.transforms.inspection import ensure_compile_time_eval
 eval_context = ensure_compile_time_eval
 Value = Any
 ParamDict = dict[str, Any]
+# Clients list their classes of arrays here. Nothing reads it: fxflow asks the class.
+pytype_aval_mappings: dict[Any, Any] = {np.ndarray: typeof}
 
 
 class _OfTypes(type):
@@ -322,6 +326,7 @@ __all__ = [
     "min_dim",
     "new_jaxpr_eqn",
     "physical_aval",
+    "pytype_aval_mappings",
     "raise_to_shaped",
     "set_current_trace",
     "subjaxprs",

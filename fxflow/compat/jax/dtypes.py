@@ -14,18 +14,31 @@ from fxflow.errors import DtypeError as TypePromotionError
 finfo, iinfo = ml_dtypes.finfo, ml_dtypes.iinfo
 
 
+def issubdtype(a: Any, b: Any) -> bool:
+    """Returns whether a dtype is of a kind; see `fxflow.dtypes.issubdtype`.
+
+    Args:
+      a: a dtype; None is float64, as in NumPy.
+      b: a dtype, or a kind such as `jnp.floating`.
+
+    Returns:
+      A Python bool.
+    """
+    return _dtypes.issubdtype(float if a is None else a, b)
+
+
 def canonicalize_dtype(
     dtype: Any, allow_extended_dtype: bool = False, *, allow_opaque_dtype: bool = False
 ) -> Any:
     """Returns the dtype that arrays get: without x64, 32 bits where 64 are asked for.
 
     Args:
-      dtype: anything that names a dtype.
+      dtype: anything that names a dtype; None is float64, as in NumPy.
       allow_extended_dtype: whether dtypes of keys are taken.
       allow_opaque_dtype: an older name of that.
     """
     found = _dtypes.canonicalize_dtype(
-        dtype, allow_extended_dtype or allow_opaque_dtype
+        float if dtype is None else dtype, allow_extended_dtype or allow_opaque_dtype
     )
     return found if options.x64 else narrow(found)
 

@@ -71,18 +71,20 @@ class HigherOrder(MultipleResults):
         """Whether any operation inside names the axis."""
         return any(uses_axis(graph, axis_name) for _, graph in subgraphs(params))
 
-    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
+    def batch(
+        self, size: int, args: Values, mapped: Flags, /, **params: Any
+    ) -> Batched:
         """See `batch_over`."""
         return self.batch_over(None, size, args, mapped, **params)
 
     def batch_named(
-        self, axis_name: Any, size: int, args: Values, mapped: Flags, **params: Any
+        self, axis_name: Any, size: int, args: Values, mapped: Flags, /, **params: Any
     ) -> Batched:
         """See `batch_over`."""
         return self.batch_over(axis_name, size, args, mapped, **params)
 
     def batch_over(
-        self, axis_name: Any, size: int, args: Values, mapped: Flags, **params: Any
+        self, axis_name: Any, size: int, args: Values, mapped: Flags, /, **params: Any
     ) -> Batched:
         """The operation on vectorized graphs; `axis_name` is None or named inside."""
         raise NotImplementedError

@@ -196,6 +196,7 @@ class AxisRules:
         size: int,
         args: Sequence[Any],
         mapped: Sequence[bool],
+        /,
         **params: Any,
     ) -> tuple[Any, Any]:
         """Like `batch`, when `axis_name` is one that the operation itself names."""
@@ -337,7 +338,7 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
 
     # -- derivatives -------------------------------------------------------------------
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+    def jvp(self, primals: Values, tangents: Values, /, **params: Any) -> Dual:
         """Returns the results and their tangents.
 
         Args:
@@ -366,7 +367,9 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
 
     # -- vectorization -----------------------------------------------------------------
 
-    def batch(self, size: int, args: Values, mapped: Flags, **params: Any) -> Batched:
+    def batch(
+        self, size: int, args: Values, mapped: Flags, /, **params: Any
+    ) -> Batched:
         """Applies the operation to each slice along the mapped axis.
 
         Args:

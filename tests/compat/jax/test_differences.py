@@ -10,6 +10,7 @@ import fxflow.compat.jax as jax
 from fxflow import numpy as fnp
 from fxflow.compat.jax import config, errors, lax, random, test_util, tree_util
 from fxflow.compat.jax import numpy as jnp
+from fxflow.errors import ArgumentError
 
 
 def test_raw_keys():
@@ -153,7 +154,7 @@ def test_checks_of_values():
     checkify.check(True, "fine")
     with pytest.raises(errors.JaxRuntimeError, match="x is 3"):
         checkify.check(jnp.bool_(False), "x is {}", 3)
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(ArgumentError, match="a program cannot raise"):
         jax.jit(lambda x: checkify.check(x > 0, "no"))(1.0)
 
 
@@ -202,3 +203,49 @@ def test_example_layers():
     )
     shape, params = init(random.PRNGKey(0), (5, 3))
     assert shape == (5, 4) and apply(params, jnp.ones((5, 3))).shape == (5, 4)
+
+
+def test_types_stand_for_arrays_in_results():
+    y = jax.ShapeDtypeStruct((2,), jnp.int32)
+    out = jax.eval_shape(lambda x: (y, x + 1), jax.ShapeDtypeStruct((3,), jnp.float32))
+    assert [(o.shape, o.dtype) for o in out] == [((2,), "int32"), ((3,), "float32")]
+
+
+def test_formats_are_places():
+    device = jax.devices()[-1]
+    place = jax.sharding.SingleDeviceSharding(device)
+    format = jax.experimental.layout.Format(None, place)
+    put = jax.device_put({"x": np.ones(2)}, format)["x"]
+    assert put.devices() == {device}
+    assert place._device_assignment == place._addressable_device_assignment == (device,)
+
+
+def test_no_dtype_is_float64():
+    assert jnp.issubdtype(None, jnp.floating)
+    assert not jnp.issubdtype(None, jnp.integer)
+    assert jax.dtypes.canonicalize_dtype(None) == jnp.float32
+
+
+def test_private_attributes():
+    def interpreter(x):
+        trace = jax.extend.core.find_top_trace([x])
+        assert x._trace.main is trace.main
+        return x
+
+    jax.jvp(interpreter, (1.0,), (1.0,))
+    aval = jax.typeof(jnp.arange(3))
+    assert aval.to_tangent_aval().dtype == jax.dtypes.float0
+    assert not jax.typeof(1.0).strip_weak_type().weak_type
+
+
+def test_lists_of_a_jaxpr():
+    from fxflow.compat.jax._src import util
+
+    assert util.safe_map(abs, [-1]) == [1] and util.safe_zip([1], [2]) == [(1, 2)]
+    assert util.unzip2([(1, 2), (3, 4)]) == ((1, 3), (2, 4))
+    assert util.split_list([1, 2, 3], [1]) == [[1], [2, 3]]
+    parts = util.partition_list([True, False, True], [1, 2, 3])
+    assert parts == ([2], [1, 3])
+    assert util.merge_lists([True, False, True], *parts) == [1, 2, 3]
+    with pytest.raises(ValueError):
+        util.safe_zip([1], [])

@@ -62,3 +62,26 @@ def test_missing_rules_say_so():
     mlir.register_lowering(bare, lambda ctx, x: x)
     with pytest.raises(NotImplementedError, match="lower_fun"):
         jax.jit(bare.bind)(1.0)
+
+
+@pytest.mark.parametrize("name", [None, "i"])
+def test_batching_rules_that_know_the_axis(name):
+    twice = Primitive("twice")
+    twice.def_impl(lambda x, axis_name: 2 * x)
+    twice.def_abstract_eval(lambda x, axis_name: x)
+    asked = []
+
+    def by_axis(*given, axis_name):
+        asked.append((*given[:3], given[4]))
+        return twice.bind(given[3][0], axis_name=axis_name), given[4][0]
+
+    def fancy(data, args, dims, axis_name):
+        return by_axis(data.size, data.name, None, args, dims, axis_name=axis_name)
+
+    mapped = jax.vmap(lambda x: twice.bind(x, axis_name=name), axis_name="i")
+    batching.axis_primitive_batchers[twice] = by_axis
+    assert mapped(fnp.arange(3)).tolist() == [0, 2, 4]
+    batching.fancy_primitive_batchers[twice] = fancy
+    assert mapped(fnp.arange(3)).tolist() == [0, 2, 4]
+    # The name is that of an axis which the primitive works over.
+    assert asked == [(3, name, None, (0,))] * 2

@@ -1,32 +1,5 @@
-"""`jax.experimental.layout`: fxflow leaves layouts to the compiler."""
+"""`jax.experimental.layout`."""
 
-from __future__ import annotations
+from fxflow.compat.jax._mirror import mirror
 
-from dataclasses import dataclass
-from typing import Any
-
-from fxflow.compat.jax._mirror import listen
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The order of an array's axes in memory."""
-
-    major_to_minor: tuple[int, ...]
-    tiling: Any = None
-    sub_byte_element_size_in_bits: int = 0
-
-    AUTO = object()
-
-
-@dataclass(frozen=True)
-class Format:
-    """A layout and a sharding."""
-
-    layout: Any = None
-    sharding: Any = None
-
-
-__all__ = ["Format", "Layout"]
-
-listen(globals())
+__all__ = mirror(globals(), "fxflow.compat.jax._layout")

@@ -11,8 +11,18 @@ def get_backend(platform: str | None = None) -> Any:
     return clients.client(platform)
 
 
+def backends() -> dict[str, Any]:
+    """Returns the clients of all platforms that this machine has."""
+    return {name: clients.client(name) for name in clients.platforms()}
+
+
+def get_default_device() -> Any:
+    """Returns the device that new arrays are on."""
+    return clients.default_device() or clients.devices()[0]
+
+
 clear_backends = clients.clear_backends
 
-__all__ = ["clear_backends", "get_backend"]
+__all__ = ["backends", "clear_backends", "get_backend", "get_default_device"]
 
 listen(globals())

@@ -62,6 +62,30 @@ def defbroadcasting(primitive: Primitive) -> None:
     primitive_batchers[primitive] = rule
 
 
+vmappables: dict[type, tuple[Any, ...]] = {}
+
+
+def register_vmappable(
+    data_type: type,
+    spec_type: type,
+    axis_size_type: type,
+    to_elt: Any,
+    from_elt: Any,
+    make_iota: Any,
+) -> None:
+    """Notes how a class is mapped; `vmap` maps it as the pytree that it is.
+
+    Args:
+      data_type: the class.
+      spec_type: of what says which axis is mapped.
+      axis_size_type: of the size of that axis.
+      to_elt: makes an element.
+      from_elt: stacks elements.
+      make_iota: makes an index, or None.
+    """
+    vmappables[data_type] = (spec_type, axis_size_type, to_elt, from_elt, make_iota)
+
+
 __all__ = [
     "AxisData",
     "BatchTrace",
@@ -76,6 +100,7 @@ __all__ = [
     "moveaxis",
     "not_mapped",
     "primitive_batchers",
+    "register_vmappable",
 ]
 
 listen(globals())

@@ -7,6 +7,7 @@ import numpy as _np
 
 from fxflow import numpy as _numpy
 from fxflow.compat.jax._mirror import mirror
+from fxflow.compat.jax.dtypes import issubdtype as issubdtype
 from fxflow.lax import dot_general as _dot_general
 
 # Classes, as in NumPy: programs ask `isinstance(d, jnp.dtype)`.

@@ -1,0 +1,5 @@
+"""`jax.experimental.array_serialization`."""
+
+from fxflow.compat.jax._mirror import listen
+
+listen(globals())
