@@ -30,7 +30,7 @@ from fxflow.core.runtime.bodies import Body, trace_body
 from fxflow.core.runtime.eager import EvalTrace
 from fxflow.core.source import name_of
 from fxflow.core.tree.paths import difference
-from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from fxflow.errors import ArgumentError, TreeError
 from fxflow.transforms.arguments import (
     as_indices,
     as_names,
@@ -40,6 +40,7 @@ from fxflow.transforms.arguments import (
     with_fixed,
     without,
 )
+from fxflow.transforms.tangents import require_type
 
 P = ParamSpec("P")
 P2 = ParamSpec("P2")
@@ -360,17 +361,3 @@ def checked_values(
             raise not_an_array(value, f"{what} holds")
         require_type(typeof(value), aval, what)
     return list(values)
-
-
-def require_type(given: Aval, aval: Aval, what: str) -> None:
-    """Checks the type of what a rule returned.
-
-    Raises:
-      ShapeError, DtypeError: it differs.
-    """
-    if given.shape != aval.shape:
-        raise ShapeError(f"{what} must be {aval.strong()}, got {given}")
-    if given.dtype != aval.dtype:
-        raise DtypeError(
-            f"{what} must be {aval.strong()}, got {given}: convert it with .astype(...)"
-        )

@@ -15,9 +15,9 @@ from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.custom_function import (
     Call,
     CustomFunction,
-    require_type,
     same_structure,
 )
+from fxflow.transforms.tangents import require_type
 
 P = ParamSpec("P")
 R = TypeVar("R")

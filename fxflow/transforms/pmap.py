@@ -18,6 +18,7 @@ import math
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -55,19 +56,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@dataclass(frozen=True, repr=False)
 class _Anonymous:
     """The named axis of a pmap without a name, by the number of pmaps around it."""
 
-    __slots__ = ("depth",)
-
-    def __init__(self, depth: int) -> None:
-        self.depth = depth
-
-    def __hash__(self) -> int:
-        return hash((_Anonymous, self.depth))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Anonymous) and other.depth == self.depth
+    depth: int
 
     def __repr__(self) -> str:
         return f"<pmap {self.depth}>"
@@ -249,7 +242,6 @@ class PmapFunction(CachedCall[P, R]):
         self._jitted: Cache[tuple[int, Rows], Any]
         self._jitted = Cache("pmap by devices", by_options=True)
         self._rows: dict[int, Rows] = {}
-        self._axes_of: dict[Any, list[int | None]] = {}
 
     def __repr__(self) -> str:
         return f"<pmap of {self._name}>"
@@ -263,8 +255,7 @@ class PmapFunction(CachedCall[P, R]):
     @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """Traces and lowers for arguments of these types, without running."""
-        size = self._size(args, kwargs)
-        return self._with_rows(lambda jitted: jitted.lower(*args, **kwargs), size)
+        return self.trace(*args, **kwargs).lower()
 
     @boundary
     def trace(self, *args: Any, **kwargs: Any) -> Any:
@@ -291,19 +282,15 @@ class PmapFunction(CachedCall[P, R]):
     def _axes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Returns the leaves that are not static and the mapped axis of each."""
         dynamic = without(args, self._static)
-        leaves, treedef = tree.flatten((dynamic, kwargs))
-        found = self._axes_of.get(treedef)
-        if found is None:
-            axes = self._in_axes
-            # An entry for each argument, static ones included.
-            if isinstance(axes, tuple) and len(axes) == len(args):
-                axes = without(axes, self._static)
-            found = tree.broadcast_prefix(
-                axes, dynamic, is_leaf=_is_none, name=f"pmap({self._name}): in_axes"
-            )
-            found = found + [0] * (len(leaves) - len(found))
-            self._axes_of[treedef] = found
-        return leaves, found
+        leaves = tree.leaves((dynamic, kwargs))
+        axes = self._in_axes
+        # An entry for each argument, static ones included.
+        if isinstance(axes, tuple) and len(axes) == len(args):
+            axes = without(axes, self._static)
+        found = tree.broadcast_prefix(
+            axes, dynamic, is_leaf=_is_none, name=f"pmap({self._name}): in_axes"
+        )
+        return leaves, found + [0] * (len(leaves) - len(found))
 
     def _donated_leaves(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -605,10 +592,6 @@ class _AcrossProcesses:
         elif not compiled.lowered.traced.reads_mesh:
             self.mapped._keep_fast(args, kwargs, compiled, arg_types)
         return compiled.out_tree.unflatten(outs)
-
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
-        """Lowers for the devices of all processes."""
-        return self.trace(*args, **kwargs).lower()
 
     def trace(self, *args: Any, **kwargs: Any) -> Any:
         """Traces for the devices of all processes."""

@@ -103,15 +103,24 @@ def checked_cotangent(value: Any, aval: Aval, what: str) -> Any:
     if not is_arraylike(value):
         raise not_an_array(value, f"{what} is")
     given = typeof(value)
+    if given.weak_type and dtypes.is_integer(given.dtype):
+        given, value = given.update(dtype=aval.dtype), arith.cast(value, aval.dtype)
+    require_type(given, aval, what)
+    return value
+
+
+def require_type(given: Aval, aval: Aval, what: str) -> None:
+    """Checks the type of what a rule returned.
+
+    Raises:
+      ShapeError, DtypeError: it differs.
+    """
     if given.shape != aval.shape:
         raise ShapeError(f"{what} must be {aval.strong()}, got {given}")
-    if given.weak_type and dtypes.is_integer(given.dtype):
-        return arith.cast(value, aval.dtype)
     if given.dtype != aval.dtype:
         raise DtypeError(
             f"{what} must be {aval.strong()}, got {given}: convert it with .astype(...)"
         )
-    return value
 
 
 def _message(what: str, aval: Aval, given: Aval) -> str:

@@ -61,13 +61,11 @@ class VJPFunction:
         Raises:
           ArgumentError: structure or types differ from the results'.
         """
-        leaves, treedef = tree.flatten(cotangents)
-        if treedef != self._out_tree:
-            raise ArgumentError(
-                f"the vjp function of {self.name} takes cotangents of the structure of "
-                f"its result, {tree.written(self._out_tree)}, got "
-                f"{tree.written(treedef)}"
-            )
+        what = (
+            f"the vjp function of {self.name} takes cotangents of the structure of its "
+            "result,"
+        )
+        leaves = _leaves_like(cotangents, self._out_tree, what)
         cts = [
             checked_tangent(ct, aval, f"a cotangent of {self.name}", integers=True)
             for ct, aval in zip(leaves, self._avals, strict=True)
@@ -113,6 +111,16 @@ class VJPFunction:
         self._in_tree, self._out_tree, self.name = rest
         self._residuals = list(residuals)
         return self
+
+
+def _leaves_like(value: Any, structure: Any, what: str) -> list[Any]:
+    """Returns the leaves of what is given to a derivative, which has its structure."""
+    leaves, treedef = tree.flatten(value)
+    if treedef != structure:
+        raise ArgumentError(
+            f"{what} {tree.written(structure)}, got {tree.written(treedef)}"
+        )
+    return leaves
 
 
 tree.register_pytree_node(VJPFunction, VJPFunction._flatten, VJPFunction._unflatten)
@@ -235,12 +243,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
     @boundary
     def derivative(*tangents: Any) -> Any:
-        given, treedef = tree.flatten(tangents)
-        if treedef != in_tree:
-            raise ArgumentError(
-                f"the derivative of {name} takes tangents of the structure of its "
-                f"arguments, {tree.written(in_tree)}, got {tree.written(treedef)}"
-            )
+        what = f"the derivative of {name} takes tangents of the structure of its"
+        given = _leaves_like(tangents, in_tree, f"{what} arguments,")
         values = [
             arith.instantiate(checked_tangent(t, aval, f"a tangent of {name}"))
             for t, aval in zip(given, avals, strict=True)
@@ -286,12 +290,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
     count = graph.num_consts
 
     def transposed(cotangents: Any) -> Any:
-        given, treedef = tree.flatten(cotangents)
-        if treedef != flat.out_tree:
-            raise ArgumentError(
-                f"the transpose of {name} takes cotangents of the structure "
-                f"{tree.written(flat.out_tree)}, got {tree.written(treedef)}"
-            )
+        what = f"the transpose of {name} takes cotangents of the structure"
+        given = _leaves_like(cotangents, flat.out_tree, what)
         cts = [
             checked_cotangent(ct, aval, f"a cotangent of {name}")
             for ct, aval in zip(given, graph.out_avals, strict=True)

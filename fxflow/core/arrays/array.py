@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fxflow.core.arrays import dtypes
-from fxflow.core.arrays.aval import ArrayType, Aval, Shape, type_on
+from fxflow.core.arrays.aval import ArrayType, Aval, _Typed, type_on
 from fxflow.core.source import at_fault, leave
 from fxflow.devices import DeletedBufferError, Device, buffers, dlpack, transfers
 from fxflow.devices.shardings import Sharding
@@ -49,7 +49,7 @@ class Shard:
     data: Any
 
 
-class Array(ArrayInterface):
+class Array(_Typed, ArrayInterface):
     """An immutable n-dimensional array.
 
     Made by `fxflow.numpy.asarray`, the creation functions and the results of
@@ -82,24 +82,9 @@ class Array(ArrayInterface):
         return self._type.aval
 
     @property
-    def shape(self) -> Shape:
-        """Lengths of the axes."""
-        return self.aval.shape
-
-    @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the elements."""
         return self.aval.dtype  # type: ignore[no-any-return]
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self.aval.size
 
     @property
     def nbytes(self) -> int:
@@ -110,11 +95,6 @@ class Array(ArrayInterface):
     def itemsize(self) -> int:
         """Bytes of one element."""
         return int(self.aval.dtype.itemsize)
-
-    @property
-    def weak_type(self) -> bool:
-        """Whether the dtype yields in promotion."""
-        return self.aval.weak_type
 
     # -- devices -----------------------------------------------------------------------
 

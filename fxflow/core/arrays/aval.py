@@ -178,7 +178,43 @@ def _forget(key: tuple[Shape, Any, bool, Axes], dead: weakref.ref[Aval]) -> None
             del _table[key]
 
 
-class ShapeDtypeStruct:
+class _Typed:
+    """What has a type: arrays, `ShapeDtypeStruct`s, zeros."""
+
+    __slots__ = ()
+
+    @property
+    def aval(self) -> Aval:
+        """The type: shape, dtype, weak type."""
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> Shape:
+        """Lengths of the axes."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype yields in promotion."""
+        return self.aval.weak_type
+
+
+class ShapeDtypeStruct(_Typed):
     """Shape and dtype of an array that does not exist, for `eval_shape` and `lower`.
 
     Args:
@@ -226,31 +262,6 @@ class ShapeDtypeStruct:
                 "NamedSharding(mesh, spec) or SingleDeviceSharding(device)"
             )
         sharding.shard_shape(self.shape)
-
-    @property
-    def shape(self) -> Shape:
-        """Lengths of the axes."""
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of the elements."""
-        return self.aval.dtype
-
-    @property
-    def weak_type(self) -> bool:
-        """Whether the dtype yields in promotion."""
-        return self.aval.weak_type
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self.aval.size
 
     def update(self, **parts: Any) -> ShapeDtypeStruct:
         """Returns a copy with `shape`, `dtype`, `weak_type` or `sharding` replaced."""

@@ -147,19 +147,17 @@ def _lub(given: tuple[Any, ...], weaks: tuple[bool, ...]) -> tuple[Any, bool]:
 def _check_numeric(given: tuple[Any, ...]) -> None:
     """Refuses mixtures with dtypes that are not in the lattice."""
     for d in given:
+        others = ", ".join(sorted({short_name(o) for o in given if o != d}))
         if dtypes.is_key(d):
-            others = ", ".join(sorted({short_name(o) for o in given if o != d}))
             raise DtypeError(
                 f"{at_fault()}random keys do not combine with numbers: got "
                 f"{short_name(d)} and {others}; use the functions of fxflow.random, or "
                 "random.key_data(key) for its uint32 words"
             )
         if d == dtypes.float0:
-            others = ", ".join(sorted({short_name(o) for o in given if o != d}))
             raise DtypeError(
                 f"{at_fault()}float0, the derivative with respect to an integer, does "
-                "not combine "
-                f"with {others}; treat it as zero"
+                f"not combine with {others}; treat it as zero"
             )
         if d not in _WEAK_NODE:
             raise DtypeError(

@@ -12,7 +12,7 @@ from typing import Any
 
 from fxflow.core.arrays import Axes, typeof
 from fxflow.core.ir.arith import add, instantiate
-from fxflow.core.ir.graph import Graph, Literal, Node, Var
+from fxflow.core.ir.graph import Graph, Node, Var, bound, interpret
 from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import state
@@ -158,27 +158,18 @@ def backward_with_values(
     Returns:
       Cotangents of `variables`; values or `Zero`s.
     """
-    env: dict[Var, Any] = dict(values)
-    linear = set(variables)
-    tape = []
+    tape: list[Node] = []
 
-    def read(atom: Any) -> Any:
-        if type(atom) is Literal:
-            return atom.array
-        return atom if atom in linear else env[atom]
+    def step(node: Node, operands: list[Any]) -> Sequence[Any]:
+        # A variable stands for itself where its value depends on `variables`.
+        if not any(type(a) is Var for a in operands):
+            return bound(node, operands)
+        tape.append(node.replace(inputs=operands))
+        return node.outputs
 
-    for node in graph.nodes:
-        inputs = [read(a) for a in node.inputs]
-        if any(type(a) is Var for a in inputs):
-            linear.update(node.outputs)
-            tape.append(node.replace(inputs=inputs))
-            continue
-        out = node.primitive.bind(*inputs, **node.params)
-        if node.primitive.multi:
-            env.update(zip(node.outputs, out, strict=True))
-        else:
-            env[node.outputs[0]] = out
+    outs = interpret(graph, [values.get(v, v) for v in graph.inputs], step)
     outputs = [
-        a if type(a) is Var and a in linear else Zero(a.aval) for a in graph.outputs
+        out if type(out) is Var else Zero(atom.aval)
+        for out, atom in zip(outs, graph.outputs, strict=True)
     ]
     return backward(tape, variables, outputs, cts)

@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from fxflow.core.arrays import Array, Aval, Axes, dtypes
-from fxflow.core.arrays.aval import NOWHERE
+from fxflow.core.arrays.aval import NOWHERE, _Typed
 from fxflow.core.ir.trace import state
 from fxflow.errors import NotDifferentiableError
 
@@ -36,7 +36,7 @@ Dual = tuple[Any, Any]  # results and their tangents: lists if `multi`
 Batched = tuple[Any, Any]  # results and whether they are mapped: lists if `multi`
 
 
-class Zero:
+class Zero(_Typed):
     """A tangent or cotangent that is zero, of a known type."""
 
     __slots__ = ("aval",)
@@ -45,16 +45,6 @@ class Zero:
 
     def __init__(self, aval: Aval) -> None:
         self.aval = aval
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of the axes."""
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of the elements."""
-        return self.aval.dtype
 
     def __repr__(self) -> str:
         return f"Zero({self.aval})"

@@ -192,11 +192,6 @@ class Tracer(Array):
         # What Python calls it in its own errors ('...' object has no attribute ...).
         cls.__name__ = "TracedArray"
 
-    @property
-    def weak_type(self) -> bool:
-        """Whether the dtype yields in promotion."""
-        return self.aval.weak_type
-
     def origin(self) -> str:
         """Says in words where this value comes from."""
         return "It is an intermediate value of a transformed function."
