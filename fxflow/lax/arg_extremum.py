@@ -19,10 +19,9 @@ from fxflow.core.ir.primitive import (
 )
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import DtypeError, ShapeError
-from fxflow.lax.axes import canonical_axis
+from fxflow.lax.axes import canonical_axis, without
 from fxflow.lax.families import ORDERED, require_kind
 from fxflow.lax.reduction import NATIVE, Maximum, Minimum
-from fxflow.lax.tree_reduction import without
 
 
 class ArgExtremum(Primitive):

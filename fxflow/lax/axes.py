@@ -7,7 +7,7 @@ axis counts from the end, no axis may come twice, no length may be negative.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fxflow.core.arrays import Array, Shape
@@ -192,3 +192,13 @@ def shape_or_length(name: str, shape: Any) -> Shape:
                 f"{shape!r}"
             )
     return canonical_shape(name, shape)
+
+
+def without(shape: Shape, axes: Sequence[int]) -> Shape:
+    """Returns a shape without some of its axes."""
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+def kept_axes(ndim: int, axes: Sequence[int]) -> tuple[int, ...]:
+    """Returns the axes that are not among `axes`."""
+    return tuple(i for i in range(ndim) if i not in axes)

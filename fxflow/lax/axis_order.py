@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter, methodcaller
 from typing import Any
 
-from fxflow.core.arrays import Array, Aval, typeof
+from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.ir.primitive import Values, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import AxisError
 from fxflow.lax.axes import distinct_axes
 from fxflow.lax.families import MOVED, Structural
-from fxflow.lax.keys import is_key_type, map_key_data
+from fxflow.lax.keys import map_key_data
 
 
 @register
@@ -92,7 +92,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Array:
         )
     if axes == tuple(range(aval.ndim)) and isinstance(operand, Array):
         return operand
-    if is_key_type(aval):
+    if dtypes.is_key(aval.dtype):
         # The axes of the key data stay last.
         words = tuple(range(aval.ndim, aval.physical.ndim))
         keys: Array = map_key_data(
@@ -162,7 +162,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Array:
     """
     aval = typeof(operand)
     dims = distinct_axes("rev", dimensions, aval.ndim)
-    if is_key_type(aval):
+    if dtypes.is_key(aval.dtype):
         keys: Array = map_key_data(lambda w: Rev.bind(w, dimensions=dims), operand)
         return keys
     return Rev.bind(operand, dimensions=dims)

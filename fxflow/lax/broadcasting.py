@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import Array, Aval, Shape, typeof
+from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Values, register
 from fxflow.core.runtime.lowering import Context
@@ -19,7 +19,7 @@ from fxflow.errors import AxisError, ShapeError
 from fxflow.lax.axes import canonical_shape, distinct_axes
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.families import MOVED, Structural
-from fxflow.lax.keys import check, is_key_type, map_key_data
+from fxflow.lax.keys import check, map_key_data
 from fxflow.lax.reshaping import Reshape, reshape
 from fxflow.lax.transfer import laid_out
 
@@ -158,7 +158,7 @@ def broadcast_in_dim(
         order = sorted(range(len(dims)), key=dims.__getitem__)
         operand, dims = transpose(operand, order), tuple(sorted(dims))
         aval = typeof(operand)
-    if is_key_type(aval):
+    if dtypes.is_key(aval.dtype):
         inner = aval.dtype.suffix
         last = tuple(range(len(wanted), len(wanted) + len(inner)))
         check(BroadcastInDim, aval, shape=wanted, broadcast_dimensions=dims)

@@ -49,7 +49,7 @@ from fxflow.lax.collective_movement import (
 from fxflow.lax.collective_reductions import PBroadcast, PMax, PMin, PSum
 from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.elementwise import div
-from fxflow.lax.keys import is_key_type, map_key_data
+from fxflow.lax.keys import map_key_data
 from fxflow.lax.reshaping import reshape
 
 T = TypeVar("T")
@@ -73,7 +73,11 @@ def _move(x: T, move: Callable[[Any], Any]) -> T:
     """Applies a movement to each leaf; keys move as key data."""
 
     def one(leaf: Any) -> Any:
-        return map_key_data(move, leaf) if is_key_type(typeof(leaf)) else move(leaf)
+        return (
+            map_key_data(move, leaf)
+            if dtypes.is_key(typeof(leaf).dtype)
+            else move(leaf)
+        )
 
     result: T = tree.map(one, x)
     return result

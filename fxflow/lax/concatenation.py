@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import Array, Aval, typeof
+from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
@@ -23,7 +23,7 @@ from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis, canonical_shape
 from fxflow.lax.families import MOVED, Linear
-from fxflow.lax.keys import check, is_key_type, map_key_data
+from fxflow.lax.keys import check, map_key_data
 from fxflow.lax.reshaping import expand_dims, squeeze
 
 
@@ -121,7 +121,7 @@ def concatenate(operands: Values, dimension: int) -> Array:
     # Arrays are immutable: there is nothing to copy.
     if len(values) == 1 and isinstance(values[0], Array):
         return values[0]
-    if is_key_type(aval):
+    if dtypes.is_key(aval.dtype):
         check(Concatenate, *map(typeof, values), dimension=axis)
         keys: Array = map_key_data(
             lambda *w: Concatenate.bind(*w, dimension=axis), *values
@@ -252,7 +252,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     aval = typeof(operand)
     at = canonical_axis("split", axis, aval.ndim)
     lengths = canonical_shape("split", sizes, "sizes")
-    if is_key_type(aval):
+    if dtypes.is_key(aval.dtype):
         check(Split, aval, sizes=lengths, axis=at)
         pieces = map_key_data(lambda w: Split.bind(w, sizes=lengths, axis=at), operand)
     else:

@@ -18,7 +18,6 @@ from fxflow.lax.axes import canonical_axis, canonical_shape
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.conversion import convert
 from fxflow.lax.families import MOVED, NUMERIC, require_kind
-from fxflow.lax.keys import is_key_type
 from fxflow.lax.transfer import laid_out, sharding_like, with_sharding_constraint
 
 
@@ -162,10 +161,10 @@ def _scalar(name: str, value: Any, dtype: Any, weak_type: bool = False) -> Any:
     aval = typeof(value)
     if aval.ndim:
         raise _not_0d(name, value)
-    if is_key_type(aval) or dtypes.is_key(wanted):
+    if dtypes.is_key(aval.dtype) or dtypes.is_key(wanted):
         if aval.dtype == wanted:
             return value
-        if is_key_type(aval) or not dtypes.is_integer(aval.dtype):
+        if dtypes.is_key(aval.dtype) or not dtypes.is_integer(aval.dtype):
             raise DtypeError(f"{name}: fill_value {aval} cannot become {wanted}")
         word = _scalar(name, value, wanted.base)
         key_data = broadcast_in_dim(word, wanted.suffix, ())

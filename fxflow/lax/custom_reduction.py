@@ -32,7 +32,7 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.partition import whole_along
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.lax.axes import distinct_axes
+from fxflow.lax.axes import distinct_axes, kept_axes, without
 from fxflow.lax.families import ANY, require_kind
 from fxflow.lax.reduction import (
     ReduceAnd,
@@ -45,7 +45,7 @@ from fxflow.lax.reduction import (
     Reduction,
 )
 from fxflow.lax.transfer import with_sharding_constraint
-from fxflow.lax.tree_reduction import kept_axes, tree_reduce, without
+from fxflow.lax.tree_reduction import tree_reduce
 
 _PYTHON = (bool, int, float, complex)
 

@@ -41,7 +41,7 @@ from fxflow.lax.gather_scatter.dimension_numbers import (
 )
 from fxflow.lax.gather_scatter.gather import Gather
 from fxflow.lax.gather_scatter.scatter import Scatter
-from fxflow.lax.keys import check, is_key_type, map_key_data
+from fxflow.lax.keys import check, map_key_data
 from fxflow.lax.reshaping import reshape, squeeze
 from fxflow.lax.select import select
 from fxflow.lax.slicing import index_in_dim
@@ -407,7 +407,7 @@ def dynamic_slice(
     aval = typeof(operand)
     sizes = canonical_shape("dynamic_slice", slice_sizes, "slice_sizes")
     starts = _starts("dynamic_slice", aval.shape, start_indices, allow_negative_indices)
-    if is_key_type(aval):
+    if dtypes.is_key(aval.dtype):
         inner = aval.dtype.suffix
         keys: Array = map_key_data(
             lambda w: DynamicSlice.bind(
@@ -464,7 +464,7 @@ def dynamic_update_slice(
     starts = _starts(
         "dynamic_update_slice", aval.shape, start_indices, allow_negative_indices
     )
-    if is_key_type(aval):
+    if dtypes.is_key(aval.dtype):
         check(DynamicUpdateSlice, aval, typeof(update), *map(typeof, starts))
         zeros = _no_starts(starts, aval.dtype.suffix)
         keys: Array = map_key_data(

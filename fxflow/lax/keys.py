@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fxflow.core.arrays import Aval, dtypes, typeof
+from fxflow.core.arrays import Aval, typeof
 from fxflow.core.ir.primitive import table
-
-
-def is_key_type(aval: Aval) -> bool:
-    """Returns whether a type is of keys, which operations see as key data."""
-    return dtypes.is_key(aval.dtype)
 
 
 def map_key_data(function: Callable[..., Any], *keys: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import Array, Aval, typeof
+from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
@@ -17,7 +17,7 @@ from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import int_tuple
 from fxflow.lax.broadcasting import BroadcastInDim
 from fxflow.lax.families import MOVED, Linear
-from fxflow.lax.keys import check, is_key_type, map_key_data
+from fxflow.lax.keys import check, map_key_data
 
 Padding = tuple[tuple[int, int, int], ...]
 
@@ -203,7 +203,7 @@ def pad(
             "pad: padding_config must be a sequence of (low, high, interior), one for "
             f"each axis of {aval}, got {padding_config!r}"
         ) from None
-    if is_key_type(aval):
+    if dtypes.is_key(aval.dtype):
         check(Pad, aval, typeof(padding_value), padding_config=triples)
         return _pad_keys(operand, padding_value, triples)
     if isinstance(padding_value, bool | int | float | complex) and not isinstance(

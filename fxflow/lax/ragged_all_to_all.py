@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import Array, Aval, typeof
+from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.interpreters.batching import batch_flat
 from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Var
@@ -42,7 +42,7 @@ from fxflow.lax.gather_scatter.dimension_numbers import (
     ScatterDimensionNumbers,
 )
 from fxflow.lax.gather_scatter.scatter import scatter_add
-from fxflow.lax.keys import check, is_key_type, map_key_data
+from fxflow.lax.keys import check, map_key_data
 from fxflow.lax.reduction import reduce_max, reduce_or
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.select import clamp, select
@@ -317,7 +317,7 @@ def ragged_all_to_all(
     def exchange(x: Any, y: Any) -> Any:
         return RaggedAllToAll.bind(x, y, *tables, axes=axes, groups=groups)
 
-    if is_key_type(typeof(operand)):
+    if dtypes.is_key(typeof(operand).dtype):
         out: Array = map_key_data(exchange, operand, output)
         return out
     result: Array = exchange(operand, output)

@@ -27,7 +27,7 @@ from fxflow.core.ir.primitive import (
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd.partition import whole_along
 from fxflow.lax import _extrema_host, ordered_bits
-from fxflow.lax.axes import distinct_axes
+from fxflow.lax.axes import distinct_axes, kept_axes, without
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq
 from fxflow.lax.conversion import convert_element_type
@@ -44,7 +44,7 @@ from fxflow.lax.families import (
 )
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.transfer import laid_out
-from fxflow.lax.tree_reduction import combine_pairs, kept_axes, rows_of, without
+from fxflow.lax.tree_reduction import combine_pairs, rows_of
 
 # NumPy reduces these itself, in their own precision.
 NATIVE = frozenset("?bhilqBHILQfdFD")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from operator import methodcaller
 from typing import Any
 
-from fxflow.core.arrays import Array, Aval, Shape, typeof
+from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
 from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import Values, register
 from fxflow.core.runtime.lowering import Context
@@ -20,7 +20,7 @@ from fxflow.errors import AxisError, ShapeError
 from fxflow.lax.axes import canonical_axis, distinct_axes, int_tuple
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.families import MOVED, Structural
-from fxflow.lax.keys import check, is_key_type, map_key_data
+from fxflow.lax.keys import check, map_key_data
 from fxflow.lax.transfer import laid_out
 
 
@@ -131,7 +131,7 @@ def reshape(
         aval = typeof(operand)
     if wanted == aval.shape and isinstance(operand, Array):
         return operand
-    if is_key_type(aval):
+    if dtypes.is_key(aval.dtype):
         check(Reshape, aval, new_sizes=wanted)
         inner = aval.dtype.suffix
         keys: Array = map_key_data(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from fxflow.core.arrays import Array, Aval, typeof
+from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import Values, register
@@ -16,7 +16,7 @@ from fxflow.core.spmd.memories import part
 from fxflow.errors import ShapeError
 from fxflow.lax.axes import canonical_axis, int_tuple, integer
 from fxflow.lax.families import MOVED, Structural
-from fxflow.lax.keys import check, is_key_type, map_key_data
+from fxflow.lax.keys import check, map_key_data
 from fxflow.lax.padding import Pad
 from fxflow.lax.reshaping import squeeze
 
@@ -163,7 +163,7 @@ def slice(
     if steps is not None and all(s == 1 for s in steps) and len(steps) == len(starts):
         steps = None
     aval = typeof(operand)
-    if is_key_type(aval):
+    if dtypes.is_key(aval.dtype):
         check(Slice, aval, start_indices=starts, limit_indices=limits, strides=steps)
         inner = aval.dtype.suffix
         keys: Array = map_key_data(

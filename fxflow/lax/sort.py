@@ -31,7 +31,7 @@ from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.creation import broadcasted_iota
 from fxflow.lax.families import ANY, MOVED, ORDERED, kind, require_kind
 from fxflow.lax.gather_scatter.gather import take_along
-from fxflow.lax.keys import is_key_type, map_key_data
+from fxflow.lax.keys import map_key_data
 
 _COMPARE = {"b": "UNSIGNED", "u": "UNSIGNED", "i": "SIGNED", "f": "TOTALORDER"}
 
@@ -247,7 +247,11 @@ def sort(
             f"{num_keys}"
         )
     axis = canonical_axis("sort", dimension, typeof(values[0]).ndim, "dimension")
-    moved = [i for i in range(num_keys, len(values)) if is_key_type(typeof(values[i]))]
+    moved = [
+        i
+        for i in range(num_keys, len(values))
+        if dtypes.is_key(typeof(values[i]).dtype)
+    ]
     if moved:
         return _with_keys(values, moved, axis, is_stable, num_keys)
     outs = Sort.bind(

@@ -11,24 +11,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core.arrays import Shape, typeof
+from fxflow.core.arrays import typeof
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.ir.graph import Graph
+from fxflow.lax.axes import kept_axes, without
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.concatenation import concatenate
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.slicing import slice as slice_
-
-
-def without(shape: Shape, axes: Sequence[int]) -> Shape:
-    """Returns a shape without some of its axes."""
-    return tuple(n for i, n in enumerate(shape) if i not in axes)
-
-
-def kept_axes(ndim: int, axes: Sequence[int]) -> tuple[int, ...]:
-    """Returns the axes that are not among `axes`."""
-    return tuple(i for i in range(ndim) if i not in axes)
 
 
 def apply_elements(graph: Graph, values: Sequence[Any]) -> list[Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, as_array, dtypes, is_arraylike, not_an_array
@@ -16,6 +17,9 @@ from fxflow.core.source import name_of, wraps
 from fxflow.errors import ArgumentError
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+P2 = ParamSpec("P2")
+R = TypeVar("R")
 
 
 def transformed(function: Any, transform: str) -> Callable[[F], F]:
@@ -31,6 +35,23 @@ def transformed(function: Any, transform: str) -> Callable[[F], F]:
         return made
 
     return decorate
+
+
+class Bindable(Generic[P, R]):
+    """A callable object that is a method where a class has it, as functions are."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Calls the function."""
+        raise NotImplementedError
+
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Self: ...
+    @overload
+    def __get__(
+        self: Bindable[Concatenate[Any, P2], R], instance: object, owner: Any = None
+    ) -> Callable[P2, R]: ...
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
 
 
 def global_name(function: Any) -> str | None:

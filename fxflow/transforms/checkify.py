@@ -20,7 +20,7 @@ from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.calls import GraphCall
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Graph, Node, interpret
-from fxflow.core.ir.higher_order import split_at, zeros_of
+from fxflow.core.ir.higher_order import split_at
 from fxflow.core.ir.primitive import CHECK, table
 from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import Tracer
@@ -475,7 +475,7 @@ def _checked(graph: Graph, errors: Categories) -> tuple[Graph, tuple[Site, ...]]
 
 def _zeros(sites: Sequence[Site]) -> list[Any]:
     """Returns the values of an error without a mistake."""
-    return [zeros_of(aval.strong()) for site in sites for aval in site.avals]
+    return [arith.zeros(aval.strong()) for site in sites for aval in site.avals]
 
 
 def _take(found: _Found, sites: Sequence[Site], outs: Sequence[Any]) -> list[Any]:

@@ -12,7 +12,7 @@ from fxflow.core.ir.trace import Tracer
 from fxflow.core.source import name_of
 from fxflow.core.tree.paths import describe
 from fxflow.errors import ArgumentError, TreeError
-from fxflow.transforms.arguments import require_callable
+from fxflow.transforms.arguments import FlatFunction, require_callable
 from fxflow.transforms.custom_vjp import custom_vjp
 
 
@@ -113,13 +113,7 @@ def closure_convert(
     """
     require_callable(fun, "closure_convert")
     leaves, in_tree = tree.flatten(example_args)
-    structure: list[Any] = []
-
-    def flat(*values: Any) -> list[Any]:
-        outs, treedef = tree.flatten(fun(*in_tree.unflatten(values)))
-        structure.append(treedef)
-        return outs
-
+    flat = FlatFunction(fun, in_tree, name_of(fun))
     graph, consts = trace_flat(flat, [typeof(x) for x in leaves], name=name_of(fun))
     hoisted = [
         isinstance(c, Tracer) and typeof(c).tangent().dtype == typeof(c).dtype
@@ -138,6 +132,6 @@ def closure_convert(
             )
         rest = iter(args[count:])
         values = [next(rest) if h else k for h, k in zip(hoisted, kept, strict=True)]
-        return structure[0].unflatten(graph.evaluate(*values, *given))
+        return flat.out_tree.unflatten(graph.evaluate(*values, *given))
 
     return converted, captured

@@ -9,13 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import (
     Any,
     ClassVar,
-    Concatenate,
-    Generic,
     NamedTuple,
     ParamSpec,
-    Self,
     TypeVar,
-    overload,
 )
 
 from fxflow.core import tree
@@ -32,6 +28,7 @@ from fxflow.core.source import name_of
 from fxflow.core.tree.paths import difference
 from fxflow.errors import ArgumentError, TreeError
 from fxflow.transforms.arguments import (
+    Bindable,
     as_indices,
     as_names,
     global_name,
@@ -43,7 +40,6 @@ from fxflow.transforms.arguments import (
 from fxflow.transforms.tangents import require_type
 
 P = ParamSpec("P")
-P2 = ParamSpec("P2")
 R = TypeVar("R")
 SymbolicZero = Zero
 """A tangent or cotangent known to be zero, as rules with `symbolic_zeros` get it."""
@@ -69,7 +65,7 @@ class Call(NamedTuple):
     out_avals: list[Aval]
 
 
-class CustomFunction(Generic[P, R]):
+class CustomFunction(Bindable[P, R]):
     """A function with a derivative of its own.
 
     Args:
@@ -187,17 +183,6 @@ class CustomFunction(Generic[P, R]):
         """As its name, if that is in its module."""
         named = global_name(self)
         return super().__reduce_ex__(protocol) if named is None else named
-
-    @overload
-    def __get__(self, instance: None, owner: Any = None) -> Self: ...
-    @overload
-    def __get__(
-        self: CustomFunction[Concatenate[Any, P2], R],
-        instance: object,
-        owner: Any = None,
-    ) -> Callable[P2, R]: ...
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
 
     def positional(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -7,12 +7,11 @@ not know goes the long way (`CachedCall._call`), which enters what it finds.
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from typing import Any, ParamSpec, Self, TypeVar
 
 from fxflow.core import tree
 from fxflow.core.arrays import Array, ArrayType, as_array, buffer_of, is_arraylike
@@ -27,7 +26,7 @@ from fxflow.core.tree.flattening import failed
 from fxflow.devices import RuntimeFailure
 from fxflow.devices.callbacks import raise_original
 from fxflow.devices.trees import flatten
-from fxflow.transforms.arguments import global_name
+from fxflow.transforms.arguments import Bindable, global_name
 from fxflow.transforms.explain import Signature
 from fxflow.transforms.stages import Compiled, Traced
 
@@ -35,7 +34,6 @@ from fxflow.transforms.stages import Compiled, Traced
 MAX_TRACED = 512
 
 P = ParamSpec("P")
-P2 = ParamSpec("P2")
 R = TypeVar("R")
 
 _get_type = attrgetter("_type")
@@ -129,7 +127,7 @@ def caches_for(fun: Any, options: Any) -> _Caches:
     return caches
 
 
-class CachedCall(Generic[P, R]):
+class CachedCall(Bindable[P, R]):
     """What is called by `jit` and `pmap`: the short path, and how arguments are split.
 
     A subclass has the long way, `_call`, which enters into `_caches.fast` what is to be
@@ -194,15 +192,6 @@ class CachedCall(Generic[P, R]):
         except BaseException:
             interrupted()
             raise
-
-    @overload
-    def __get__(self, instance: None, owner: Any = None) -> Self: ...
-    @overload
-    def __get__(
-        self: CachedCall[Concatenate[Any, P2], R], instance: object, owner: Any = None
-    ) -> Callable[P2, R]: ...
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
 
     def __copy__(self) -> Self:
         return self  # as a function's copy is the function

@@ -186,16 +186,9 @@ def pmap(
     require_axes(out_axes, "pmap: out_axes")
     static = as_indices(static_broadcasted_argnums, "static_broadcasted_argnums")
     donated = as_indices(donate_argnums, "donate_argnums")
+    chosen = None if devices is None else tuple(clients.resolve(d) for d in devices)
     return PmapFunction(
-        fun,
-        axis_name,
-        in_axes,
-        out_axes,
-        static,
-        None if devices is None else tuple(clients.resolve(d) for d in devices),
-        backend,
-        axis_size,
-        donated,
+        fun, axis_name, in_axes, out_axes, static, chosen, backend, axis_size, donated
     )
 
 
@@ -219,17 +212,8 @@ class PmapFunction(CachedCall[P, R]):
         donated: tuple[int, ...],
     ) -> None:
         functools.update_wrapper(self, fun)
-        self._arguments = (
-            fun,
-            axis_name,
-            in_axes,
-            out_axes,
-            static,
-            devices,
-            backend,
-            axis_size,
-            donated,
-        )
+        self._arguments = (fun, axis_name, in_axes, out_axes, static, devices)
+        self._arguments += (backend, axis_size, donated)
         self._fun, self._name = fun, name_of(fun)
         self._axis, self._in_axes, self._out_axes = axis_name, in_axes, out_axes
         self._static, self._donated = tuple(sorted(static)), donated

@@ -91,12 +91,16 @@ class Traced:
             return None
         return RefCall(self.graph, self.consts, self.name, self.labels)
 
-    @cached_property
+    @property
     def arrays(self) -> Traced:
         """See the class."""
+        # Not remembered where it is this: only the garbage collector would free it.
+        return self if self.call is None else self._of_contents
+
+    @cached_property
+    def _of_contents(self) -> Traced:
         call = self.call
-        if call is None:
-            return self
+        assert call is not None
         count = len(call.captured)
         given = zip(self.donated, self.in_avals, strict=True)
         donated = [give and type(aval) is not AbstractRef for give, aval in given]

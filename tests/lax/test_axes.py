@@ -17,7 +17,9 @@ from fxflow.lax.axes import (
     distinct_axes,
     hashable,
     int_tuple,
+    kept_axes,
     shape_or_length,
+    without,
 )
 
 
@@ -106,3 +108,8 @@ def test_axes_are_counted_from_the_front() -> None:
 def test_mistakes(axis: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         canonical_axes("f", axis, 1)
+
+
+def test_axes_that_are_reduced_and_kept() -> None:
+    assert without((2, 3, 4), (1,)) == (2, 4)
+    assert kept_axes(3, (0, 2)) == (1,)

@@ -9,16 +9,9 @@ from fxflow.core.ir.staging import trace_flat
 from fxflow.lax.tree_reduction import (
     apply_elements,
     combine_pairs,
-    kept_axes,
     rows_of,
     tree_reduce,
-    without,
 )
-
-
-def test_axes() -> None:
-    assert without((2, 3, 4), (1,)) == (2, 4)
-    assert kept_axes(3, (0, 2)) == (1,)
 
 
 @pytest.mark.parametrize("length", range(1, 10))

@@ -15,7 +15,7 @@ from fxflow._version import __version__
 from fxflow.compat.jax._layout import Format
 from fxflow.core import tree
 from fxflow.core.arrays import ShapeDtypeStruct, typeof
-from fxflow.core.ir import higher_order
+from fxflow.core.ir import arith
 from fxflow.devices import RuntimeFailure, clients
 from fxflow.lax import callbacks, pytree_transfer
 from fxflow.transforms import inspection
@@ -257,7 +257,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def _standing_for(value: Any) -> Any:
     known = isinstance(value, ShapeDtypeStruct)
-    return higher_order.zeros_of(typeof(value)) if known else value
+    return arith.zeros(typeof(value)) if known else value
 
 
 def _telling(callback: Callable[..., Any]) -> Callable[..., Any]:

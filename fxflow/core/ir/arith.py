@@ -57,7 +57,9 @@ def _made(value: Any, dtype: Any, weak_type: bool) -> Array:
 
 
 def zeros(aval: Aval) -> Any:
-    """Returns an array of zeros of a type."""
+    """Returns an array of zeros of a type, keys included."""
+    if dtypes.is_key(aval.dtype):
+        return table["random_wrap"].bind(zeros(aval.physical), dtype=aval.dtype)
     if aval.dtype == dtypes.float0:
         # XLA has no such dtype, so there is no array of it.
         return np.zeros(aval.shape, dtypes.float0)

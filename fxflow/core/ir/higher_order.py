@@ -178,7 +178,7 @@ def append_zeros(graph: Graph, avals: Sequence[Aval]) -> tuple[list[Node], list[
       avals: types, keys included.
     """
     made, consts = trace_flat(
-        lambda: [zeros_of(aval) for aval in avals], [], name=graph.name
+        lambda: [arith.zeros(aval) for aval in avals], [], name=graph.name
     )
     # 0-d zeros are literals, and larger ones are broadcast from those.
     assert not consts
@@ -201,13 +201,6 @@ def run_host(graph: Graph, values: Iterable[Any]) -> list[Any]:
 
 
 # -- values ----------------------------------------------------------------------------
-
-
-def zeros_of(aval: Aval) -> Any:
-    """Returns zeros of a type, keys included."""
-    if dtypes.is_key(aval.dtype):
-        return table["random_wrap"].bind(arith.zeros(aval.physical), dtype=aval.dtype)
-    return arith.zeros(aval)
 
 
 def move_axis(value: Any, source: int, target: int) -> Any:

@@ -35,7 +35,7 @@ from fxflow.lax.gather_scatter.dimension_numbers import (
     require_axes,
 )
 from fxflow.lax.gather_scatter.slices import Window, in_bounds_text, wide_indices
-from fxflow.lax.keys import check, is_key_type, map_key_data
+from fxflow.lax.keys import check, map_key_data
 
 
 @register
@@ -347,7 +347,7 @@ def gather(
         "mode": chosen,
         "fill_value": fill_param(fill_value, aval, chosen),
     }
-    if is_key_type(aval):
+    if dtypes.is_key(aval.dtype):
         out = check(Gather, aval, typeof(start_indices), **params)
         inner = aval.dtype.suffix
         last = tuple(range(out.ndim, out.ndim + len(inner)))
@@ -366,7 +366,7 @@ def fill_param(fill_value: Any, aval: Aval, mode: GatherScatterMode) -> Any:
     """Returns a fill value that hashes and equals itself, or None for the default."""
     if fill_value is None or mode is not GatherScatterMode.FILL_OR_DROP:
         return None
-    dtype = aval.dtype.base if is_key_type(aval) else aval.dtype
+    dtype = aval.dtype.base if dtypes.is_key(aval.dtype) else aval.dtype
     try:
         number = np.asarray(fill_value).astype(dtype)
         if number.ndim:

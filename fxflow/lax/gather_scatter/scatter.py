@@ -38,7 +38,7 @@ from fxflow.lax.gather_scatter.scatter_family import (
     scatter_text,
     scattered_on_host,
 )
-from fxflow.lax.keys import check, is_key_type, map_key_data
+from fxflow.lax.keys import check, map_key_data
 from fxflow.lax.recurrence import linear_recurrence, shifted
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.sort import Sort
@@ -337,7 +337,7 @@ def scatter(
         "scatter", dimension_numbers, indices_are_sorted, unique_indices, mode
     )
     aval = typeof(operand)
-    if is_key_type(aval):
+    if dtypes.is_key(aval.dtype):
         numbers: ScatterDimensionNumbers = dimension_numbers
         check(Scatter, aval, typeof(scatter_indices), typeof(updates), **params)
         ndim = typeof(updates).ndim

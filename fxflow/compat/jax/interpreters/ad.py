@@ -15,7 +15,6 @@ from fxflow.compat.jax._primitives import (
 from fxflow.core.arrays import typeof
 from fxflow.core.interpreters.jvp import JVPTrace, JVPTracer
 from fxflow.core.ir import arith
-from fxflow.core.ir.higher_order import zeros_of
 from fxflow.core.ir.primitive import Zero
 
 
@@ -31,7 +30,7 @@ def instantiate_zeros(tangent: Any) -> Any:
 
 def zeros_like_aval(aval: Any) -> Any:
     """Returns zeros of a type."""
-    return zeros_of(aval)
+    return arith.zeros(aval)
 
 
 def add_tangents(x: Any, y: Any) -> Any:
