@@ -273,6 +273,16 @@ class Mesh(AbstractMesh):
         return (AxisType.Auto,) * len(self.axis_names)
 
     @property
+    def are_all_axes_auto(self) -> bool:
+        """Whether all axes are `AxisType.Auto`."""
+        return all(kind is AxisType.Auto for kind in self.axis_types)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Whether all axes are `AxisType.Explicit`."""
+        return all(kind is AxisType.Explicit for kind in self.axis_types)
+
+    @property
     def device_ids(self) -> np.ndarray[Any, Any]:
         """Numbers of the devices, in the shape of the mesh."""
         ids = [d.id for d in self._flat]

@@ -10,7 +10,13 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, Aval, dtypes, promotion, type_on
 from fxflow.core.arrays.array import from_host, host_of, put_host
-from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
+from fxflow.core.arrays.convert import (
+    as_array,
+    is_arraylike,
+    not_an_array,
+    unwrapped,
+)
+from fxflow.core.arrays.protocol import array_method
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, quiet
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
@@ -36,7 +42,7 @@ def _from_list(data: Any, dtype: Any) -> Any:
     kinds = set(map(type, data))
     if not kinds <= _PLAIN:
         leaves = list(_leaves(data))
-        if any(isinstance(i, Array) or hasattr(i, "__fxflow_array__") for i in leaves):
+        if any(isinstance(i, Array) or array_method(i) for i in leaves):
             return _stacked(data, dtype)
         if dtype is None and any(
             isinstance(i, np.ndarray | np.generic) for i in leaves
@@ -259,8 +265,7 @@ _UNCHANGED = frozenset(d for d in dtypes.ALL if not dtypes.is_wide(d))
 
 def _array(a: Any, dtype: Any, copy: bool | None, ndmin: int, device: Any) -> Array:
     chosen = None if dtype is None else dtypes.dtype(dtype)
-    if hasattr(a, "__fxflow_array__"):
-        a = a.__fxflow_array__()
+    a = unwrapped(a)
     out: Any
     if dtypes.is_key(chosen) and not _holds_keys(a):
         raise _no_conversion(chosen)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
+from fxflow.core.arrays.protocol import array_method
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import Tracer
 from fxflow.errors import (
@@ -99,8 +100,9 @@ def _read_array(item: Any, static: list[Any], arrays: list[Any], name: str) -> N
         # An empty one would be of floats.
         item = asarray(item, None if _holds_something(item) else dtypes.int32)
     if not isinstance(item, Array | np.ndarray | np.generic):
-        if hasattr(item, "__fxflow_array__"):
-            item = item.__fxflow_array__()
+        convert = array_method(item)
+        if convert is not None:
+            item = convert()
         else:
             try:
                 static.append(operator.index(item))

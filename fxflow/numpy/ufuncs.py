@@ -15,6 +15,7 @@ import numpy as np
 
 from fxflow.core.arrays import Array, ArrayType, Aval, dtypes, not_an_array, type_on
 from fxflow.core.arrays.promotion import lub
+from fxflow.core.arrays.protocol import array_method
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import EVAL, EvalTrace, library, plans_of
@@ -293,7 +294,7 @@ def is_operand(value: Any) -> bool:
         or isinstance(
             value, Array | np.ndarray | np.generic | bool | int | float | complex
         )
-        or hasattr(value, "__fxflow_array__")
+        or array_method(value) is not None
     )
 
 

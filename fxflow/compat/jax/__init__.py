@@ -28,7 +28,10 @@ from fxflow.compat.jax._jaxprs import make_jaxpr
 from fxflow.compat.jax._mirror import mirror as _mirror
 from fxflow.compat.jax.version import __version__, __version_info__
 from fxflow.core.arrays.array import Shard
+from fxflow.core.arrays.protocol import accept as _accept
 from fxflow.devices.clients import devices
+
+_accept("__jax_array__")
 
 if TYPE_CHECKING:
     from fxflow import Array as Array

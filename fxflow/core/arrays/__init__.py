@@ -8,6 +8,7 @@ To be read in this order:
   at a placement, which a key of a compiled program is made of;
 - `abstract_ref`: the type of a mutable reference to an array;
 - `array`: the immutable array, in host memory or in a buffer of the runtime;
+- `protocol`: objects that stand for arrays;
 - `convert`: from numbers and NumPy arrays to arrays, and their types.
 
 What the rest of fxflow needs most can be imported from here.

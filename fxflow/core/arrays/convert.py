@@ -11,6 +11,7 @@ from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.abstract_ref import AbstractRef
 from fxflow.core.arrays.array import Array, put_host
 from fxflow.core.arrays.aval import Aval
+from fxflow.core.arrays.protocol import array_method
 from fxflow.core.source import at_fault
 from fxflow.devices import transfers
 from fxflow.errors import ArgumentError
@@ -23,9 +24,8 @@ _SCALARS = (bool, int, float, complex)
 
 def is_arraylike(value: Any) -> bool:
     """Returns whether an operation accepts `value` as an array."""
-    return isinstance(value, (Array, *_SCALARS, np.ndarray, np.generic)) or hasattr(
-        value, "__fxflow_array__"
-    )
+    known = isinstance(value, (Array, *_SCALARS, np.ndarray, np.generic))
+    return known or array_method(value) is not None
 
 
 def text_of(value: Any, length: int = 60) -> str:
@@ -121,7 +121,7 @@ def typeof(value: Any) -> Aval:
         return Aval((), dtypes.of_python(value), not isinstance(value, bool))
     if isinstance(value, np.ndarray | np.generic):
         return Aval(value.shape, dtypes.of_host(value))
-    convert = getattr(value, "__fxflow_array__", None)
+    convert = array_method(value)
     if convert is not None:
         return typeof(convert())
     if type(aval) is AbstractRef:
@@ -155,7 +155,7 @@ def like_type(value: Any) -> Aval:
 
 def unwrapped(value: Any) -> Any:
     """Returns the array that an object stands for; anything else as it is."""
-    convert = getattr(value, "__fxflow_array__", None)
+    convert = array_method(value)
     return value if convert is None else convert()
 
 
@@ -186,7 +186,7 @@ def as_array(value: Any) -> Array:
         if transfers.on:
             transfers.guard(transfers.TO_DEVICE, aval, "the default device")
         return put_host(np.array(value, dtype), aval)
-    convert = getattr(value, "__fxflow_array__", None)
+    convert = array_method(value)
     if convert is not None:
         return as_array(convert())
     raise not_an_array(value)

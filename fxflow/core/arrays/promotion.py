@@ -27,6 +27,7 @@ import numpy as np
 from fxflow._config import config
 from fxflow.core.arrays import dtypes
 from fxflow.core.arrays.dtypes import bool_, short_name
+from fxflow.core.arrays.protocol import array_method
 from fxflow.core.source import at_fault
 from fxflow.errors import DtypeError
 
@@ -273,8 +274,8 @@ def dtype_and_weak(x: Any, /) -> tuple[Any, bool]:
     weak = getattr(x, "weak_type", None)
     if isinstance(weak, bool):  # the type of an array, rather than an array
         return x.dtype, weak
-    convert = getattr(x, "__fxflow_array__", None)
-    if convert is not None and not isinstance(x, type):
+    convert = array_method(x)
+    if convert is not None:
         if hasattr(x, "dtype"):
             return dtypes.dtype(x.dtype), False
         return dtype_and_weak(convert())

@@ -25,6 +25,7 @@ from fxflow._config import config
 from fxflow.core import caches, source, tree
 from fxflow.core.arrays import Array, ArrayType, Aval, Shape, as_array, dtypes, type_on
 from fxflow.core.arrays.array import host_of, put_host
+from fxflow.core.arrays.protocol import array_method
 from fxflow.core.caches import Cache
 from fxflow.core.ir.graph import Graph, Literal, Node, Var
 from fxflow.core.ir.primitive import Primitive
@@ -595,9 +596,7 @@ def _classify(
         key.append(value)
     elif isinstance(value, Tracer):
         raise leaked(value)
-    elif isinstance(value, np.ndarray | np.generic) or hasattr(
-        value, "__fxflow_array__"
-    ):
+    elif isinstance(value, np.ndarray | np.generic) or array_method(value):
         array = _host_data(value, _wide_kinds(beside))
         key.append(array._type)
         arrays.append(array)
