@@ -18,7 +18,7 @@ from fxflow.core.arrays.promotion import lub
 from fxflow.core.arrays.protocol import array_method
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EVAL, EvalTrace, library, plans_of
+from fxflow.core.runtime.eager import EVAL, EvalTrace, library, operand, plans_of
 from fxflow.core.source import leave
 from fxflow.core.spmd.partition import common_placement
 from fxflow.errors import ArgumentError
@@ -79,7 +79,7 @@ class ufunc(Generic[R]):
                 )
             if isinstance(state.trace, EvalTrace):
                 return self._eager(*args)
-            return self.function(*args)
+            return self.function(*map(operand, args))
         except Exception as error:
             leave(error)
             raise

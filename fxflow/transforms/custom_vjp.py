@@ -204,6 +204,9 @@ class _UserBackward:
         ]
 
 
+_PYTHON = (tuple, list, dict)
+
+
 def matched_leaves(treedef: Any, value: Any, what: str) -> list[Any]:
     """Returns the leaves of cotangents; None stands for zeros in a whole subtree.
 
@@ -221,7 +224,11 @@ def matched_leaves(treedef: Any, value: Any, what: str) -> list[Any]:
         return leaves
     data = treedef.node_data()
     children = treedef.children()
-    parts = [] if tree.all_leaves([value]) else list(tree.flatten_one_level(value)[0])
+    is_leaf = tree.all_leaves([value])
+    # A class around one array, such as a parameter: the array itself will do.
+    if is_leaf and treedef.num_leaves == 1 and data and data[0] not in _PYTHON:
+        return [value]
+    parts = [] if is_leaf else list(tree.flatten_one_level(value)[0])
     # The structures differ; that is right only where None stands for a subtree.
     if data is None or type(value) is not data[0] or len(parts) != len(children):
         raise TreeError(

@@ -177,3 +177,26 @@ def test_none_stands_for_a_subtree():
     assert matched_leaves(treedef, {"a": (1, None), "b": 2}, "ct") == [1, None, 2]
     with pytest.raises(TreeError, match="ct must have the structure"):
         matched_leaves(treedef, {"a": [1, 2], "b": 2}, "ct")
+
+
+def test_an_array_for_a_class_around_one() -> None:
+    """As programs write that keep each parameter in an object."""
+
+    @fxflow.tree.register_pytree_node_class
+    class Parameter:
+        def __init__(self, value):
+            self.value = value
+
+        def tree_flatten(self):
+            return (self.value,), None
+
+        @classmethod
+        def tree_unflatten(cls, _, children):
+            return cls(*children)
+
+    @fxflow.custom_vjp
+    def f(p):
+        return p.value * 2
+
+    f.defvjp(lambda p: (p.value * 2, None), lambda _, ct: (ct * 3,))
+    assert fxflow.grad(lambda p: f(p))(Parameter(1.0)).value == 3

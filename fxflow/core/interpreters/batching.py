@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fxflow.core.arrays import Aval, typeof
+from fxflow.core.arrays import Array, Aval, typeof, unwrapped
 from fxflow.core.ir.arith import broadcast_front
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Primitive
@@ -76,6 +76,8 @@ class BatchTrace(Trace):
         values = []
         mapped = []
         for a in args:
+            if not isinstance(a, Array):
+                a = unwrapped(a)
             mine = type(a) is BatchTracer and a._trace is self
             mapped.append(mine)
             values.append(a.value if mine else a)
@@ -93,7 +95,7 @@ class BatchTrace(Trace):
             elif any(mapped):
                 out, out_mapped = primitive.batch(self.size, values, mapped, **params)
             else:
-                return self.parent.process(primitive, args, params)
+                return self.parent.process(primitive, tuple(values), params)
         finally:
             state.trace, state.spmd = previous
         if primitive.multi:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from fxflow.core.arrays import Aval, typeof
+from fxflow.core.arrays import Array, Aval, typeof, unwrapped
 from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Primitive, Zero
@@ -73,6 +73,8 @@ class JVPTrace(Trace):
 
     def split(self, value: Any) -> tuple[Any, Any]:
         """Returns a value and its tangent (a `Zero` for a constant)."""
+        if not isinstance(value, Array):
+            value = unwrapped(value)
         if type(value) is JVPTracer and value._trace is self:
             return value.primal, value.tangent
         return value, Zero(typeof(value).tangent())

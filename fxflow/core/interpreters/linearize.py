@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core import source
-from fxflow.core.arrays import Array, Aval, typeof
+from fxflow.core.arrays import Array, Aval, typeof, unwrapped
 from fxflow.core.interpreters.jvp import DualTracer, cast_tangents
 from fxflow.core.ir.arith import instantiate
 from fxflow.core.ir.graph import Graph, Literal, Node, Var, ancestors, live_nodes
@@ -154,6 +154,8 @@ class LinearizeTrace(Trace):
 
     def split(self, value: Any) -> tuple[Any, Any]:
         """Returns a value and its tangent (a `Zero` for a constant)."""
+        if not isinstance(value, Array):
+            value = unwrapped(value)
         if type(value) is LinearizeTracer and value._trace is self:
             return value.primal, value.tangent
         return value, Zero(typeof(value).tangent())
@@ -173,6 +175,8 @@ class LinearizeTrace(Trace):
         tangents = []
         constant = True
         for a in args:
+            if not isinstance(a, Array):
+                a = unwrapped(a)
             if type(a) is LinearizeTracer and a._trace is self:
                 primals.append(a.primal)
                 tangents.append(a.tangent)
@@ -186,7 +190,7 @@ class LinearizeTrace(Trace):
         if constant:
             state.trace = self.parent
             try:
-                return self.parent.process(primitive, args, params)
+                return self.parent.process(primitive, tuple(primals), params)
             finally:
                 state.trace = previous
         for i, t in enumerate(tangents):

@@ -126,6 +126,8 @@ class GraphTrace(Trace):
                 return value._var
             return self.captured(value, value)
         array = as_array(value)
+        if isinstance(array, Tracer):  # what an object stands for
+            return self.atom(array, primitive)
         # A literal holds one number, and a key is two words.
         if not array.aval.ndim and not dtypes.is_key(array.aval.dtype):
             return Literal(host_of(array), array.aval)

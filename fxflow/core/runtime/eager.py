@@ -23,7 +23,16 @@ import numpy as np
 
 from fxflow._config import config
 from fxflow.core import caches, source, tree
-from fxflow.core.arrays import Array, ArrayType, Aval, Shape, as_array, dtypes, type_on
+from fxflow.core.arrays import (
+    Array,
+    ArrayType,
+    Aval,
+    Shape,
+    as_array,
+    dtypes,
+    type_on,
+    unwrapped,
+)
 from fxflow.core.arrays.array import host_of, put_host
 from fxflow.core.arrays.protocol import array_method
 from fxflow.core.caches import Cache
@@ -445,6 +454,11 @@ def compact(view: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def operand(value: Any) -> Any:
+    """Returns the array that an argument stands for; anything else as it is."""
+    return value if isinstance(value, Array) else unwrapped(value)
+
+
 def library(*static: str) -> Callable[[F], F]:
     """Makes a function of arrays one plan when eager, and inlined when traced.
 
@@ -482,7 +496,7 @@ def library(*static: str) -> Callable[[F], F]:
                             name: a if name in fixed else _with_all_bits(a, kinds)
                             for name, a in kwargs.items()
                         }
-                    return function(*args, **kwargs)
+                    return function(*map(operand, args), **kwargs)
                 # Of arrays alone the key is what the loop below makes of them.
                 if not kwargs:
                     for a in args:

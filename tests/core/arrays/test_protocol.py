@@ -2,7 +2,9 @@
 
 import pytest
 
+import fxflow
 import fxflow.numpy as fnp
+from fxflow import lax
 from fxflow.core.arrays import protocol
 from fxflow.errors import ArgumentError
 
@@ -34,3 +36,36 @@ def test_another_name(monkeypatch) -> None:
     assert fnp.dot(fnp.ones(2), Other()) == 2
     assert fnp.asarray([Other(), Other()]).shape == (2, 2)
     assert fnp.arange(3)[fnp.asarray(Other(), "int32")].tolist() == [1, 1]
+
+
+def test_what_it_stands_for_is_differentiated_and_vectorized() -> None:
+    class Holder:
+        def __init__(self, value):
+            self.value = value
+
+        def __fxflow_array__(self):
+            return self.value
+
+        @property
+        def aval(self):  # as objects do that pass on what they do not have
+            return self.value.aval
+
+    def f(x):
+        h = Holder(x)
+        return fnp.sum(fnp.sin(h) * fnp.dot(h, h) + lax.mul(h, fnp.ones(3)))
+
+    def g(x):
+        return fnp.sum(fnp.sin(x) * fnp.dot(x, x) + x)
+
+    x = fnp.arange(3.0)
+    for transform in (
+        lambda f: f,
+        fxflow.jit,
+        fxflow.grad,
+        lambda f: fxflow.jit(fxflow.grad(f)),
+        lambda f: fxflow.grad(fxflow.jit(f)),
+        lambda f: lambda x: fxflow.jvp(f, (x,), (x,))[1],
+        lambda f: lambda x: fxflow.vmap(f)(x[None]),
+    ):
+        found, want = transform(f)(x), transform(g)(x)
+        assert fnp.allclose(found, want), (found, want)

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as _np
+
 from fxflow import lax as _lax
 from fxflow.compat.jax._mirror import mirror
 from fxflow.compat.jax._primitives import by_name
@@ -99,7 +101,7 @@ def dtype(x: Any) -> Any:
     Returns:
       A `numpy.dtype`, or the dtype of keys.
     """
-    return typeof(x).dtype
+    return x if isinstance(x, _np.dtype) else typeof(x).dtype
 
 
 def platform_dependent(

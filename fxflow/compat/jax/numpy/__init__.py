@@ -1,5 +1,6 @@
 """`jax.numpy`."""
 
+import string
 from typing import Any
 
 import ml_dtypes
@@ -50,7 +51,16 @@ def einsum(subscripts: Any, /, *operands: Any, **options: Any) -> Any:
         raise NotImplementedError(
             f"fxflow.compat.jax: einsum with another product ({product})"
         )
+    if isinstance(subscripts, str):
+        subscripts = _lettered(subscripts)
     return _numpy.einsum(subscripts, *operands, **options)
+
+
+def _lettered(subscripts: str) -> str:
+    """Returns subscripts with letters for digits, which are labels in JAX, too."""
+    digits = sorted(set(subscripts) & set(string.digits))
+    free = (c for c in string.ascii_letters if c not in subscripts)
+    return subscripts.translate({ord(d): c for d, c in zip(digits, free, strict=False)})
 
 
 __all__ = mirror(globals(), "fxflow.numpy")
