@@ -7,6 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 cd "$root"
 
 make_environment test test "1.2 GB"
+install_clients
 if (($#)); then
     exec "$python" -m pytest "$@"
 fi
