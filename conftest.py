@@ -28,7 +28,7 @@ import pytest  # noqa: E402
 import fxflow  # noqa: E402
 from fxflow import lax, nn, optim, random  # noqa: E402
 from fxflow import numpy as fnp  # noqa: E402
-from fxflow.train import averages, data, metrics, precision  # noqa: E402
+from fxflow.train import averages, checkpoint, data, metrics, precision  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -36,6 +36,7 @@ def usual_names(doctest_namespace: dict[str, Any]) -> None:
     """Puts the names that docs/reference.md lists before every example."""
     doctest_namespace.update(
         averages=averages,
+        checkpoint=checkpoint,
         data=data,
         fnp=fnp,
         fxflow=fxflow,
@@ -46,6 +47,7 @@ def usual_names(doctest_namespace: dict[str, Any]) -> None:
         optim=optim,
         precision=precision,
         random=random,
+        tempfile=tempfile,
     )
 
 

@@ -249,6 +249,20 @@ class DataTimeoutError(DataError, TimeoutError):
     """
 
 
+class CheckpointError(FxflowError, ValueError):
+    """A checkpoint is not there, is not what was expected, or cannot be written.
+
+    Explained in `docs/guides/errors.md#checkpointerror`.
+    """
+
+
+class DamagedCheckpointError(CheckpointError):
+    """The files of a checkpoint are not those that were written.
+
+    Explained in `docs/guides/errors.md#damagedcheckpointerror`.
+    """
+
+
 class RetraceWarning(UserWarning):
     """A jitted function is being traced again and again.
 

@@ -1,6 +1,7 @@
 """Parts of a training program, each useful alone around any pure step function.
 
 - `data`: pipelines over arrays, files and iterables, with positions that are saved;
+- `checkpoint`: states in files, of one process or many, here or in object stores;
 - `metrics`: sums over batches and devices; `averages` of parameters;
 - `precision`: mixed precision; `accumulate_gradients`: batches that are too large;
 - `summary`: a table of parameters.
@@ -8,12 +9,12 @@
 
 # fmt: off
 from fxflow.core.boundary import public as _public
-from fxflow.train import averages, data, metrics, precision
+from fxflow.train import averages, checkpoint, data, metrics, precision
 from fxflow.train.accumulation import accumulate_gradients
 from fxflow.train.summaries import Row, Summary, summary
 
 __all__ = [
-    "averages", "data", "metrics", "precision",
+    "averages", "checkpoint", "data", "metrics", "precision",
     "accumulate_gradients", "Row", "Summary", "summary",
 ]
 

@@ -1,0 +1,335 @@
+"""The elements of arrays in files: one safetensors file, or a zarr array each.
+
+safetensors holds what one process has whole; TensorStore's zarr arrays are written by
+several processes, each its own parts once. Both are read in parts of any shape, so that
+a checkpoint can be restored onto other devices.
+"""
+
+from __future__ import annotations
+
+import abc
+import os
+import secrets
+import threading
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fxflow.core.arrays import Array, dtypes
+from fxflow.devices.shardings import NamedSharding
+from fxflow.errors import CheckpointError, DamagedCheckpointError
+from fxflow.random import key_data
+from fxflow.train.checkpoint.description import Entry
+from fxflow.train.checkpoint.storage import (
+    Local,
+    Storage,
+    sync_folder,
+    tensorstore,
+    waited,
+)
+
+NDArray = np.ndarray[Any, Any]
+Index = tuple[slice, ...]
+#: Parts of one array: where, and their elements.
+Parts = list[tuple[Index, NDArray]]
+
+#: What safetensors calls as NumPy does; the others are written as bytes.
+_SAFETENSORS = {
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "bfloat16", "float32", "float64", "complex64",
+}  # fmt: skip
+
+
+# -- a copy in host memory -------------------------------------------------------------
+
+
+def snapshot(leaf: Any) -> Parts:
+    """Returns the parts of an array that this process writes, copied.
+
+    Of parts that several devices hold, the first device's; what is no array over
+    devices belongs to the process that describes the checkpoint.
+    """
+    if not isinstance(leaf, Array):
+        return [((), np.array(leaf))]
+    bits = key_data(leaf) if dtypes.is_key(leaf.dtype) else leaf
+    if bits.is_fully_addressable and len(bits.devices()) == 1:
+        return [((), np.array(bits))]
+    return [
+        (shard.index, np.array(shard.data))
+        for shard in bits.addressable_shards
+        if shard.replica_id == 0
+    ]
+
+
+def chunk_of(leaf: Any) -> tuple[int, ...]:
+    """Returns the shape of the parts in which an array is written."""
+    shape = tuple(np.shape(leaf))
+    if isinstance(leaf, Array):
+        bits = key_data(leaf) if dtypes.is_key(leaf.dtype) else leaf
+        shape = tuple(bits.shape)
+        if isinstance(bits.sharding, NamedSharding):
+            shape = tuple(bits.sharding.shard_shape(shape))
+    return tuple(max(size, 1) for size in shape)
+
+
+def joined(parts: Parts, shape: Sequence[int]) -> NDArray:
+    """Returns a whole array of its parts."""
+    if len(parts) == 1 and parts[0][1].shape == tuple(shape):
+        return np.ascontiguousarray(parts[0][1]).reshape(shape)
+    whole = np.empty(shape, parts[0][1].dtype)
+    for index, data in parts:
+        whole[index] = data
+    return whole
+
+
+# -- reading ---------------------------------------------------------------------------
+
+
+class Reader(abc.ABC):
+    """Reads the elements of a checkpoint's arrays, whole or in parts."""
+
+    @abc.abstractmethod
+    def read(self, number: int, entry: Entry, index: Index) -> NDArray:
+        """Returns a part of the array of an entry, checked.
+
+        Args:
+          number: of the leaf.
+          entry: what is known of it.
+          index: the part; `()` is all of it.
+
+        Raises:
+          CheckpointError: the elements are damaged or not there.
+        """
+
+    def close(self) -> None:  # noqa: B027 (there may be nothing to do)
+        """Gives back what was opened."""
+
+
+def reader(storage: Storage, files: str, timeout: float) -> Reader:
+    """Returns what reads the files that a description names."""
+    if files.endswith(".zarr"):
+        return _Zarr(storage, files, timeout)
+    if not isinstance(storage, Local):
+        raise CheckpointError(f"{storage}: {files} can be read from a folder only")
+    return _Safetensors(storage, files)
+
+
+def write_safetensors(
+    folder: Local, entries: Sequence[Entry], arrays: Sequence[NDArray | None]
+) -> tuple[str, list[int | None]]:
+    """Writes whole arrays to a new file.
+
+    Args:
+      folder: where.
+      entries: the leaves.
+      arrays: of each, None for what is no array.
+
+    Returns:
+      The file's name, and the checksum of each array.
+    """
+    tensors: dict[str, NDArray] = {}
+    for entry, array in zip(entries, arrays, strict=True):
+        if array is not None:
+            named = str(array.dtype) in _SAFETENSORS
+            tensors[entry.name] = array if named else _as_bytes(array)
+    checksums: list[int | None] = []
+
+    def check() -> None:
+        for array in arrays:
+            whole = None if array is None else zlib.crc32(_as_bytes(array).data)
+            checksums.append(whole)
+
+    # zlib and the system's write both let other threads run.
+    thread = threading.Thread(target=check)
+    thread.start()
+    folder.path.mkdir(parents=True, exist_ok=True)
+    name = f"arrays-{secrets.token_hex(4)}.safetensors"
+    try:
+        _safetensors().numpy.save_file(tensors, folder.path / name)
+        with open(folder.path / name, "rb") as file:
+            os.fsync(file.fileno())
+    except BaseException as error:
+        (folder.path / name).unlink(missing_ok=True)
+        if type(error).__name__ == "SafetensorError":  # it wraps the system's errors
+            raise OSError(f"{folder}/{name}: {error}") from error
+        raise
+    finally:
+        thread.join()
+    sync_folder(folder.path)
+    return name, checksums
+
+
+def _as_bytes(array: NDArray) -> NDArray:
+    """Returns the elements as bytes, in one more axis."""
+    flat = np.ascontiguousarray(array).reshape(array.shape)
+    return flat.reshape(*array.shape, 1).view(np.uint8)
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors.numpy
+    except ImportError:
+        raise ImportError(
+            "checkpoints need safetensors: pip install 'fxflow[checkpoint]'"
+        ) from None
+    return safetensors
+
+
+class _Safetensors(Reader):
+    def __init__(self, folder: Local, name: str) -> None:
+        self._where = folder.path / name
+        self._file: Any = None
+        self._checked: set[int] = set()
+
+    def _open(self) -> Any:
+        if self._file is None:
+            try:
+                opened = _safetensors().safe_open(self._where, framework="numpy")
+                self._file = opened.__enter__()
+            except FileNotFoundError:
+                raise DamagedCheckpointError(
+                    f"{self._where}: there is no such file"
+                ) from None
+            except Exception as error:
+                if type(error).__name__ != "SafetensorError":
+                    raise
+                raise DamagedCheckpointError(
+                    f"{self._where} is damaged: {error}"
+                ) from None
+        return self._file
+
+    def read(self, number: int, entry: Entry, index: Index) -> NDArray:
+        file, dtype = self._open(), dtypes.dtype(entry.dtype)
+        expected = entry.shape if entry.dtype in _SAFETENSORS else None
+        try:
+            if number in self._checked and index:
+                stored = file.get_slice(entry.name)[index]
+            else:
+                stored = file.get_tensor(entry.name)
+                if expected is not None and stored.shape != expected:
+                    raise DamagedCheckpointError(
+                        f"{self._where}: {entry.name} is damaged: its shape is "
+                        f"{stored.shape}, not {expected}"
+                    )
+                if zlib.crc32(_as_bytes(stored).data) != entry.checksum:
+                    raise DamagedCheckpointError(
+                        f"{self._where}: the elements of {entry.name} are damaged: "
+                        f"their checksum is another"
+                    )
+                self._checked.add(number)
+                whole = stored if expected is not None else stored.view(dtype)[..., 0]
+                part: NDArray = whole[index]
+                return part
+        except Exception as error:
+            if type(error).__name__ != "SafetensorError":
+                raise
+            raise DamagedCheckpointError(
+                f"{self._where}: {entry.name} is not there or damaged: {error}"
+            ) from None
+        found: NDArray = stored
+        return found if expected is not None else found.view(dtype)[..., 0]
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.__exit__(None, None, None)
+            self._file = None
+
+
+# -- arrays of several processes -------------------------------------------------------
+
+
+def _zarr(storage: Storage, files: str, number: int, entry: Entry) -> dict[str, Any]:
+    kvstore = storage.kvstore
+    return {
+        "driver": "zarr3",
+        "kvstore": {**kvstore, "path": f"{kvstore['path']}{files}/{number:05}/"},
+        # A chunk that is gone would else be read as zeros.
+        "fill_missing_data_reads": False,
+    }
+
+
+def _stored(dtype: Any) -> tuple[str, bool]:
+    """Returns what zarr calls a dtype, and whether it is written as bytes."""
+    known = _SAFETENSORS | {"complex128", "int4", "float8_e4m3fn", "float8_e5m2"}
+    return (str(dtype), False) if str(dtype) in known else ("uint8", True)
+
+
+def write_zarr(
+    storage: Storage,
+    files: str,
+    entries: Sequence[Entry],
+    parts: Sequence[Parts | None],
+    chunks: Sequence[tuple[int, ...]],
+    timeout: float,
+) -> None:
+    """Writes this process's parts of arrays.
+
+    Args:
+      storage: where.
+      files: the name of a new folder, the same in all processes.
+      entries: the leaves.
+      parts: of each array those that this process writes.
+      chunks: of each array the shape of its parts.
+      timeout: seconds for all of it.
+    """
+    ts = tensorstore()
+    opening, writing = [], []
+    for number, (entry, own, chunk) in enumerate(zip(entries, parts, chunks)):
+        if own:
+            name, in_bytes = _stored(entry.dtype)
+            size = dtypes.dtype(entry.dtype).itemsize
+            more = [size] if in_bytes else []
+            metadata = {
+                "shape": [*entry.shape, *more],
+                "data_type": name,
+                "chunk_grid": {
+                    "name": "regular",
+                    "configuration": {"chunk_shape": [*chunk, *more]},
+                },
+                "codecs": [
+                    {"name": "bytes", "configuration": {"endian": "little"}},
+                    {"name": "crc32c"},
+                ],
+            }
+            spec = {
+                **_zarr(storage, files, number, entry),
+                "metadata": metadata,
+                "store_data_equal_to_fill_value": True,
+            }
+            opened = ts.open(spec, create=True, open=True)
+            opening.append((entry, own, in_bytes, opened))
+    for entry, own, in_bytes, opened in opening:
+        array = waited(opened, timeout, f"{storage}: creating {entry.name}")
+        for index, data in own:
+            stored = _as_bytes(data) if in_bytes else data
+            writing.append((entry, array[index or ...].write(stored)))
+    for entry, written in writing:
+        waited(written, timeout, f"{storage}: writing {entry.name}")
+
+
+class _Zarr(Reader):
+    def __init__(self, storage: Storage, files: str, timeout: float) -> None:
+        self._storage, self._files, self._timeout = storage, files, timeout
+        self._arrays: dict[int, Any] = {}
+
+    def read(self, number: int, entry: Entry, index: Index) -> NDArray:
+        what = f"{self._storage}: {entry.name}"
+        if number not in self._arrays:
+            spec = _zarr(self._storage, self._files, number, entry)
+            opened = tensorstore().open(spec, open=True)
+            self._arrays[number] = waited(
+                opened, self._timeout, what, DamagedCheckpointError
+            )
+        array = self._arrays[number]
+        name, in_bytes = _stored(entry.dtype)
+        shape = array.shape[:-1] if in_bytes else array.shape
+        if (shape, str(array.dtype.numpy_dtype)) != (entry.shape, name):
+            raise DamagedCheckpointError(f"{what} is damaged: it is another array")
+        found = waited(
+            array[index or ...].read(), self._timeout, what, DamagedCheckpointError
+        )
+        if in_bytes:
+            found = found.view(dtypes.dtype(entry.dtype))[..., 0]
+        return found

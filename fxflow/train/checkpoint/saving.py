@@ -1,0 +1,394 @@
+"""`save` and `restore`: one checkpoint, of one process or of many."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from fxflow.core import tree
+from fxflow.core.arrays import Array, ShapeDtypeStruct, dtypes, typeof
+from fxflow.devices import process_count, process_index
+from fxflow.devices.shardings import Sharding
+from fxflow.distributed.multihost import broadcast_one_to_all, sync_global_devices
+from fxflow.errors import ArgumentError, CheckpointError
+from fxflow.lax.global_arrays import make_array_from_callback
+from fxflow.lax.pytree_transfer import device_put
+from fxflow.numpy import asarray
+from fxflow.random import wrap_key_data
+from fxflow.train.checkpoint import description, elements
+from fxflow.train.checkpoint.description import Description, Entry
+from fxflow.train.checkpoint.elements import Index, Parts, Reader
+from fxflow.train.checkpoint.storage import Local, Storage, Where, storage_of
+
+#: Seconds that saving or restoring may take before it counts as stuck.
+TIMEOUT = 600.0
+Rename = Mapping[str, str] | Callable[[str], str]
+
+
+# -- saving ----------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """A state in host memory, to be written.
+
+    Attributes:
+      entries: its leaves.
+      structure: `description.outline` of it.
+      parts: of each array, what this process writes; None for what is no array.
+      chunks: of each array, the shape of the parts it is written in.
+      files: what the folder of its arrays is called, the same in all processes; empty
+        for a safetensors file, which only one process writes.
+    """
+
+    entries: tuple[Entry, ...]
+    structure: Any
+    parts: tuple[Parts | None, ...]
+    chunks: tuple[tuple[int, ...], ...]
+    files: str
+
+
+def snapshot(state: Any, storage: Storage) -> Snapshot:
+    """Copies a state to host memory.
+
+    Raises:
+      ArgumentError: a leaf cannot be saved.
+    """
+    leaves = description.named_leaves(state)
+    entries = tuple(description.entry_of(name, leaf) for name, leaf in leaves)
+    files = ""
+    if process_count() > 1 or not isinstance(storage, Local):
+        mark = np.array(secrets.randbits(32), np.uint32)
+        files = f"arrays-{int(broadcast_one_to_all(mark)):08x}.zarr"
+    # Only arrays over devices are in several processes; the rest is process 0's.
+    parts = tuple(
+        elements.snapshot(leaf)
+        if not entry.python and (isinstance(leaf, Array) or process_index() == 0)
+        else None
+        for entry, (_, leaf) in zip(entries, leaves, strict=True)
+    )
+    chunks = tuple(elements.chunk_of(leaf) for _, leaf in leaves)
+    return Snapshot(entries, description.outline(state), parts, chunks, files)
+
+
+def write(
+    taken: Snapshot,
+    storage: Storage,
+    metadata: Any,
+    timeout: float,
+    tidy: Callable[[], None] = lambda: None,
+) -> None:
+    """Writes a snapshot: arrays first, then, by one process, `tree.json`.
+
+    Args:
+      taken: the snapshot.
+      storage: where.
+      metadata: what JSON can say.
+      timeout: seconds for all of it.
+      tidy: called by process 0 then, before any process goes on.
+    """
+    entries, files = taken.entries, taken.files
+    if files:
+        elements.write_zarr(storage, files, entries, taken.parts, taken.chunks, timeout)
+        sync_global_devices(f"checkpoint {files} written", timeout)
+    else:
+        assert isinstance(storage, Local)
+        arrays = [
+            None if parts is None else elements.joined(parts, entry.shape)
+            for entry, parts in zip(entries, taken.parts, strict=True)
+        ]
+        files, checksums = elements.write_safetensors(storage, entries, arrays)
+        entries = tuple(
+            dataclasses.replace(entry, checksum=checksum)
+            for entry, checksum in zip(entries, checksums, strict=True)
+        )
+    if process_index() == 0:
+        said = Description(files, taken.structure, entries, metadata)
+        storage.write(description.NAME, said.encode())
+        # Of what was here before, or of a run that was killed.
+        for name in storage.names():
+            if name.startswith("arrays-") and name != files:
+                storage.remove(name)
+        tidy()
+    if taken.files:
+        sync_global_devices(f"checkpoint {files} complete", timeout)
+
+
+def save(
+    where: Where, state: Any, *, metadata: Any = None, timeout: float = TIMEOUT
+) -> None:
+    """Writes a state, in place of what was there.
+
+    One process writes a safetensors file; several, or a URL, TensorStore's zarr arrays,
+    each process its own parts once. Beside them `tree.json` says what they are. It is
+    written last, so that a checkpoint is there whole or not at all: whoever reads finds
+    the old one or the new one.
+
+    Args:
+      where: a folder, a URL (`s3://bucket/path`, `gs://…`) or TensorStore's
+        specification of a key-value store. In several processes all call this, with a
+        folder that all of them see.
+      state: pytree of arrays, random keys, numbers, texts and bytes. What is no array
+        over devices is taken from process 0.
+      metadata: what JSON can say, kept in `tree.json`.
+      timeout: seconds that writing, and waiting for other processes, may take.
+
+    Raises:
+      ArgumentError: a leaf cannot be saved.
+      CheckpointError: the object store refuses.
+      OSError: the file system does, such as when the disk is full.
+      DistributedError: another process is late or gone.
+
+    Example:
+      >>> folder = tempfile.mkdtemp()
+      >>> checkpoint.save(folder, {"w": fnp.ones(2), "step": 3})
+      >>> restored = checkpoint.restore(folder)
+      >>> restored["w"].tolist(), restored["step"]
+      ([1.0, 1.0], 3)
+    """
+    storage = storage_of(where, timeout)
+    write(snapshot(state, storage), storage, metadata, timeout)
+
+
+# -- restoring -------------------------------------------------------------------------
+
+
+def described(storage: Storage) -> Description:
+    """Returns what is known of a checkpoint.
+
+    Raises:
+      CheckpointError: there is none, or its description is damaged.
+    """
+    data = storage.read(description.NAME)
+    if data is None:
+        raise CheckpointError(
+            f"{storage}: there is no checkpoint here (no {description.NAME})"
+        )
+    return description.decode(data, str(storage))
+
+
+def metadata(where: Where, *, timeout: float = TIMEOUT) -> Any:
+    """Returns what `save` was given as metadata.
+
+    Args:
+      where: as of `save`.
+      timeout: seconds that reading may take.
+
+    Raises:
+      CheckpointError: there is no checkpoint, or its description is damaged.
+    """
+    return described(storage_of(where, timeout)).metadata
+
+
+def restore(
+    where: Where,
+    like: Any = None,
+    *,
+    shardings: Any = None,
+    rename: Rename | None = None,
+    missing: Literal["error", "keep"] = "error",
+    unused: Literal["error", "ignore"] = "error",
+    cast: bool = False,
+    timeout: float = TIMEOUT,
+) -> Any:
+    """Reads a state, onto the devices where it is wanted.
+
+    Args:
+      where: as of `save`. In several processes each reads what its devices need.
+      like: pytree that says what is expected: arrays or `ShapeDtypeStruct`, keys,
+        values of Python. Its arrays say where theirs go, as does
+        `ShapeDtypeStruct(…, sharding=)`, whatever mesh, devices and number of processes
+        there were when it was saved. NumPy arrays are restored as such. None restores
+        everything as NumPy arrays (keys as keys), in dictionaries, lists and tuples.
+      shardings: where arrays go instead, a pytree prefix of `like`.
+      rename: gives for a path in `like` (`"layers/0/w"`) that in the checkpoint: a
+        function, or a dictionary of those that differ.
+      missing: whether a leaf that the checkpoint does not have is an error, or keeps
+        its value of `like`.
+      unused: whether leaves that `like` does not have are an error.
+      cast: whether arrays may have another dtype in the checkpoint, and are converted.
+      timeout: seconds that reading may take.
+
+    Returns:
+      A pytree with the structure of `like`.
+
+    Raises:
+      CheckpointError: there is no checkpoint, it is damaged, or its leaves are not
+        those of `like`: the message names them, with both types.
+
+    Example:
+      >>> folder = tempfile.mkdtemp()
+      >>> checkpoint.save(folder, {"w": fnp.ones((2, 2)), "old": 1})
+      >>> like = {"weight": fnp.zeros((2, 2))}
+      >>> checkpoint.restore(folder, like, rename={"weight": "w"}, unused="ignore")
+      {'weight': Array([[1., 1.],
+             [1., 1.]], dtype=float32)}
+    """
+    return restored(
+        storage_of(where, timeout),
+        like,
+        shardings=shardings,
+        rename=rename,
+        missing=missing,
+        unused=unused,
+        cast=cast,
+        timeout=timeout,
+    )
+
+
+def restored(
+    storage: Storage,
+    like: Any = None,
+    *,
+    shardings: Any = None,
+    rename: Rename | None = None,
+    missing: str = "error",
+    unused: str = "error",
+    cast: bool = False,
+    timeout: float = TIMEOUT,
+) -> Any:
+    """Reads a state: `restore`, of a storage."""
+    for name, given, allowed in (
+        ("missing", missing, ("error", "keep")),
+        ("unused", unused, ("error", "ignore")),
+    ):
+        if given not in allowed:
+            raise ArgumentError(
+                f"restore: {name} must be one of {allowed}, got {given!r}"
+            )
+    said = described(storage)
+    reader = elements.reader(storage, said.files, timeout)
+    try:
+        if like is None:
+            values = [
+                _value(reader, number, entry, None, None)
+                for number, entry in enumerate(said.entries)
+            ]
+            return description.rebuilt(said.structure, values)
+        pairs = _paired(str(storage), said, like, rename, missing, unused, cast)
+        places = tree.broadcast_prefix(
+            shardings, like, is_leaf=lambda x: x is None, name="restore: shardings"
+        )
+        found = [
+            expected if number is None
+            else _value(reader, number, said.entries[number], expected, place)
+            for (expected, number), place in zip(pairs, places, strict=True)
+        ]  # fmt: skip
+        return tree.structure(like).unflatten(found)
+    finally:
+        reader.close()
+
+
+def _paired(
+    where: str,
+    said: Description,
+    like: Any,
+    rename: Rename | None,
+    missing: str,
+    unused: str,
+    cast: bool,
+) -> list[tuple[Any, int | None]]:
+    """Returns each expected leaf with the number of its entry, None if it is missing.
+
+    Raises:
+      CheckpointError: they do not fit; it names the first ones.
+    """
+    numbers = {entry.name: number for number, entry in enumerate(said.entries)}
+    wrong, found, used = [], [], set()
+    for name, expected in description.named_leaves(like):
+        stored = _renamed(rename, name)
+        number = numbers.get(stored)
+        if number is None:
+            if missing == "error":
+                wrong.append(f"{stored}: expected {_type(expected)}, but there is none")
+        else:
+            used.add(stored)
+            entry = said.entries[number]
+            if not _fits(expected, entry, cast):
+                wrong.append(f"{stored}: expected {_type(expected)}, found {entry}")
+        found.append((expected, number))
+    if unused == "error":
+        wrong += [f"{e.name}: not expected, found {e}" for e in said.entries
+                  if e.name not in used]  # fmt: skip
+    if wrong:
+        more = f"\n  and {len(wrong) - 8} more" if len(wrong) > 8 else ""
+        listed = "".join(f"\n  {line}" for line in wrong[:8])
+        raise CheckpointError(
+            f"restore: the checkpoint in {where} is not like the given tree:{listed}"
+            f"{more}\nSee rename=, missing=, unused= and cast="
+        )
+    return found
+
+
+def _renamed(rename: Rename | None, name: str) -> str:
+    if rename is None:
+        return name
+    return rename.get(name, name) if isinstance(rename, Mapping) else rename(name)
+
+
+def _is_python(leaf: Any) -> bool:
+    return type(leaf) in description.PYTHON.values()
+
+
+def _type(leaf: Any) -> str:
+    """Returns the type of an expected leaf, as messages say it."""
+    if _is_python(leaf):
+        return type(leaf).__name__
+    try:
+        return str(typeof(leaf))
+    except TypeError:
+        raise ArgumentError(
+            f"restore: like has a leaf of type {type(leaf).__name__}; expected arrays, "
+            f"ShapeDtypeStruct, keys or values of Python"
+        ) from None
+
+
+def _fits(expected: Any, entry: Entry, cast: bool) -> bool:
+    if _is_python(expected) or entry.python:
+        return type(expected).__name__ == entry.python
+    dtype, shape = typeof(expected).dtype, tuple(typeof(expected).shape)
+    if dtypes.is_key(dtype):
+        return entry.key == dtype.impl and entry.shape[: len(shape)] == shape
+    if isinstance(expected, (np.ndarray, np.generic)):
+        dtype = expected.dtype
+    return (
+        not entry.key
+        and entry.shape == shape
+        and (cast or dtypes.dtype(entry.dtype) == dtype)
+    )
+
+
+def _value(reader: Reader, number: int, entry: Entry, expected: Any, place: Any) -> Any:
+    """Returns a leaf as it is expected, where it is expected."""
+    if entry.python:
+        return description.python_value(entry)
+    dtype: Any = dtypes.dtype(entry.dtype)
+    if expected is not None and not entry.key:
+        given = isinstance(expected, (np.ndarray, np.generic))
+        dtype = expected.dtype if given else typeof(expected).dtype
+
+    def part(index: Index) -> Any:
+        return reader.read(number, entry, index).astype(dtype, copy=False)
+
+    if place is None:
+        place = _place(expected)
+    if isinstance(place, Sharding):
+        bits: Any = make_array_from_callback(entry.shape, place, part)
+    elif place is not None:
+        bits = device_put(part(()), place)
+    elif isinstance(expected, (Array, ShapeDtypeStruct)):
+        bits = asarray(part(()))
+    else:
+        bits = part(())
+    return wrap_key_data(bits, impl=entry.key) if entry.key else bits
+
+
+def _place(expected: Any) -> Any:
+    """Returns where an expected leaf is, None if it does not say."""
+    if isinstance(expected, Array):
+        return expected.sharding if expected.committed else None
+    return expected.sharding if isinstance(expected, ShapeDtypeStruct) else None

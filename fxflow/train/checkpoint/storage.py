@@ -1,0 +1,268 @@
+"""Where checkpoints are: folders of this machine, and object stores.
+
+Both hold named files and replace one atomically. What needs more is written so that a
+file which is written last, whole or not at all, says that the rest is there.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fxflow.errors import CheckpointError
+
+T = TypeVar("T")
+Where = str | os.PathLike[str] | Mapping[str, Any]
+
+_LOCK = ".writer"
+
+
+class Storage(abc.ABC):
+    """A folder of named files, perhaps in an object store."""
+
+    @abc.abstractmethod
+    def read(self, name: str) -> bytes | None:
+        """Returns a file; None if there is none."""
+
+    @abc.abstractmethod
+    def write(self, name: str, data: bytes) -> None:
+        """Writes a file, which is there whole or not at all."""
+
+    @abc.abstractmethod
+    def names(self) -> list[str]:
+        """Returns the names at the top, of files and folders, sorted."""
+
+    def has(self, name: str) -> bool:
+        """Returns whether there is a file of this name."""
+        return self.read(name) is not None
+
+    @abc.abstractmethod
+    def remove(self, name: str) -> None:
+        """Removes a file or folder, if it is there."""
+
+    @abc.abstractmethod
+    def inside(self, name: str) -> Storage:
+        """Returns a folder in this one."""
+
+    @property
+    @abc.abstractmethod
+    def kvstore(self) -> dict[str, Any]:
+        """What TensorStore calls this folder."""
+
+    def lock(self) -> Callable[[], None]:
+        """Claims this folder for one writer; returns what gives it back.
+
+        Raises:
+          CheckpointError: another process writes here.
+        """
+        return lambda: None
+
+
+class Local(Storage):
+    """A folder of this machine, or of a file system that is mounted.
+
+    Attributes:
+      path: of the folder.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).absolute()
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def read(self, name: str) -> bytes | None:
+        """See `Storage.read`."""
+        try:
+            return (self.path / name).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def write(self, name: str, data: bytes) -> None:
+        """See `Storage.write`."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        temporary = self.path / f".{name}.{secrets.token_hex(4)}"
+        try:
+            with open(temporary, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, self.path / name)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_folder(self.path)
+
+    def has(self, name: str) -> bool:
+        """See `Storage.has`."""
+        return (self.path / name).is_file()
+
+    def names(self) -> list[str]:
+        """See `Storage.names`."""
+        with contextlib.suppress(FileNotFoundError):
+            return sorted(os.listdir(self.path))
+        return []
+
+    def remove(self, name: str) -> None:
+        """See `Storage.remove`."""
+        path = self.path / name
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+    def inside(self, name: str) -> Local:
+        """See `Storage.inside`."""
+        return Local(self.path / name)
+
+    @property
+    def kvstore(self) -> dict[str, Any]:
+        """See `Storage.kvstore`."""
+        return {"driver": "file", "path": f"{self.path}/"}
+
+    def lock(self) -> Callable[[], None]:
+        """See `Storage.lock`."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        # The system lets go of it when the process ends, however that happens.
+        descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            other = os.read(descriptor, 200).decode(errors="replace").strip()
+            os.close(descriptor)
+            raise CheckpointError(
+                f"{self}: another writer saves checkpoints here ({other}); give each "
+                f"run a folder of its own"
+            ) from None
+        os.truncate(descriptor, 0)
+        os.write(
+            descriptor, f"process {os.getpid()} of {socket.gethostname()}".encode()
+        )
+        return lambda: os.close(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Makes the names in a folder survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class ObjectStore(Storage):
+    """A prefix of an object store, by TensorStore.
+
+    Args:
+      spec: its key-value store, such as `{"driver": "s3", "bucket": …, "path": …}`.
+      timeout: seconds that an operation may take.
+    """
+
+    def __init__(self, spec: Mapping[str, Any], timeout: float) -> None:
+        path = str(spec.get("path", ""))
+        path = f"{path}/" if path and not path.endswith("/") else path
+        self._spec, self._timeout = {**spec, "path": path}, timeout
+        self._opened: Any = None
+
+    def __str__(self) -> str:
+        spec = self._spec
+        return f"{spec.get('driver')}://{spec.get('bucket', '')}/{spec['path']}"
+
+    @property
+    def _store(self) -> Any:
+        if self._opened is None:
+            opened = tensorstore().KvStore.open(self._spec)
+            self._opened = self._done(opened, "opening")
+        return self._opened
+
+    def _done(self, future: Any, what: str) -> Any:
+        return waited(future, self._timeout, f"{self}: {what}")
+
+    def read(self, name: str) -> bytes | None:
+        """See `Storage.read`."""
+        found = self._done(self._store.read(name), f"reading {name}")
+        return bytes(found.value) if found.state == "value" else None
+
+    def write(self, name: str, data: bytes) -> None:
+        """See `Storage.write`."""
+        self._done(self._store.write(name, data), f"writing {name}")
+
+    def names(self) -> list[str]:
+        """See `Storage.names`."""
+        keys = self._done(self._store.list(), "listing")
+        return sorted({key.decode().split("/")[0] for key in keys})
+
+    def remove(self, name: str) -> None:
+        """See `Storage.remove`."""
+        ranges = tensorstore().KvStore.KeyRange
+        whole = ranges(f"{name}/", f"{name}0")  # "0" comes after "/"
+        self._done(self._store.delete_range(whole), f"removing {name}")
+        self._done(self._store.write(name, None), f"removing {name}")
+
+    def inside(self, name: str) -> ObjectStore:
+        """See `Storage.inside`."""
+        spec = {**self._spec, "path": f"{self._spec['path']}{name}/"}
+        return ObjectStore(spec, self._timeout)
+
+    @property
+    def kvstore(self) -> dict[str, Any]:
+        """See `Storage.kvstore`."""
+        return dict(self._spec)
+
+
+def tensorstore() -> Any:
+    """Returns the module TensorStore."""
+    try:
+        import tensorstore
+    except ImportError:
+        raise ImportError(
+            "checkpoints of several processes, and in object stores, need TensorStore: "
+            "pip install 'fxflow[checkpoint]'"
+        ) from None
+    return tensorstore
+
+
+def waited(
+    future: Any,
+    timeout: float,
+    what: str,
+    failure: type[CheckpointError] = CheckpointError,
+) -> Any:
+    """Returns what a future of TensorStore gives.
+
+    Args:
+      future: to wait for.
+      timeout: seconds.
+      what: it is about, for messages.
+      failure: what to raise if it fails.
+
+    Raises:
+      TimeoutError: it gives nothing in `timeout` seconds.
+    """
+    try:
+        return future.result(timeout=timeout)
+    except TimeoutError:
+        raise TimeoutError(f"{what} took more than {timeout:g} s") from None
+    except (ValueError, OSError) as error:
+        raise failure(f"{what}: {error}") from None
+
+
+def storage_of(where: Where, timeout: float) -> Storage:
+    """Returns what a path, a URL or a specification of TensorStore names."""
+    if isinstance(where, Mapping):
+        return ObjectStore(where, timeout)
+    path = os.fspath(where)
+    if "://" not in path:
+        return Local(path)
+    if path.startswith("file://"):
+        return Local(path.removeprefix("file://"))
+    spec = tensorstore().KvStore.Spec.from_url(path)
+    return ObjectStore(spec.to_json(), timeout)

@@ -1,0 +1,199 @@
+"""Folders of checkpoints: what is due, kept, best; threads; killed runs."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fxflow import numpy as fnp
+from fxflow.errors import ArgumentError, CheckpointError
+from fxflow.train import checkpoint
+from fxflow.train.checkpoint import Checkpointer, saving
+
+pytest.importorskip("safetensors", reason="pip install 'fxflow[checkpoint]'")
+
+
+def at(step: int) -> dict[str, Any]:
+    return {"w": np.full(4, step, np.int32), "step": step}
+
+
+def test_every_and_keep(tmp_path: Path) -> None:
+    with Checkpointer(tmp_path, keep=2, every=5) as checkpoints:
+        saved = [step for step in range(18) if checkpoints.save(step, at(step))]
+        assert saved == [0, 5, 10, 15]
+        assert checkpoints.save(17, at(17), force=True)
+    assert (checkpoints.steps(), checkpoints.latest()) == ([15, 17], 17)
+    assert checkpoints.restore(at(0))["step"] == 17
+    assert checkpoints.restore(at(0), step=15)["step"] == 15
+
+
+def test_by_time(tmp_path: Path) -> None:
+    every = datetime.timedelta(seconds=0.2)
+    with Checkpointer(tmp_path, every=every) as checkpoints:
+        assert not checkpoints.save(0, at(0))
+        time.sleep(0.25)
+        assert checkpoints.save(1, at(1))
+        assert not checkpoints.save(2, at(2))
+
+
+def test_the_best_one_is_kept(tmp_path: Path) -> None:
+    losses = [3.0, 1.0, 2.0, float("nan"), 4.0]
+    with Checkpointer(tmp_path, keep=1, best="loss", mode="min") as checkpoints:
+        for step, loss in enumerate(losses):
+            metrics = {"loss": fnp.array(loss), "other": 1}
+            checkpoints.save(step, at(step), metrics=metrics, metadata=[step])
+    assert (checkpoints.steps(), checkpoints.best()) == ([1, 4], 1)
+    assert checkpoints.metrics(1) == {"loss": 1.0, "other": 1.0}
+    assert checkpoints.metadata(4) == [4]
+    with pytest.raises(
+        CheckpointError, match=r"chosen by 'loss', but metrics has \[\]"
+    ):
+        checkpoints.save(9, at(9))
+
+
+def test_the_state_is_that_of_the_call(tmp_path: Path) -> None:
+    state = at(1)
+    with Checkpointer(tmp_path) as checkpoints:
+        checkpoints.save(1, state)
+        state["w"][:] = -1
+    assert checkpoints.restore()["w"].tolist() == [1, 1, 1, 1]
+
+
+def test_errors_surface_at_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*args: Any) -> None:
+        raise OSError("disk gone")
+
+    checkpoints = Checkpointer(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(saving, "write", fails)
+        checkpoints.save(0, at(0))
+        with pytest.raises(OSError, match="disk gone"):
+            checkpoints.save(1, at(1))
+        checkpoints.save(2, at(2))
+        with pytest.raises(OSError, match="disk gone"):
+            checkpoints.close()
+    checkpoints.save(3, at(3))
+    checkpoints.close()
+    assert checkpoints.steps() == [3]
+
+
+def test_two_writers_of_one_folder(tmp_path: Path) -> None:
+    with Checkpointer(tmp_path) as first:
+        first.save(0, at(0))
+        first.wait()
+        with pytest.raises(CheckpointError, match=f"another writer.*{os.getpid()}"):
+            Checkpointer(tmp_path).save(1, at(1))
+        # Reading is free.
+        assert Checkpointer(tmp_path).restore()["step"] == 0
+    with Checkpointer(tmp_path) as second:
+        second.save(1, at(1))
+
+
+def test_a_damaged_one_is_passed_over(tmp_path: Path) -> None:
+    with Checkpointer(tmp_path) as checkpoints:
+        for step in range(3):
+            checkpoints.save(step, at(step))
+    for step in (1, 2):
+        folder = tmp_path / f"step_{step:010d}"
+        (path,) = folder.glob("*.safetensors")
+        path.write_bytes(path.read_bytes()[:-1] + b"\x77")
+    with pytest.warns(UserWarning, match="going back to an older one"):
+        assert checkpoints.restore(at(0))["step"] == 0
+    with pytest.raises(CheckpointError, match="checksum"):
+        checkpoints.restore(at(0), step=2)
+
+
+def test_a_state_of_another_shape_is_an_error_at_once(tmp_path: Path) -> None:
+    with Checkpointer(tmp_path) as checkpoints:
+        checkpoints.save(0, at(0))
+        checkpoints.save(1, {"w": np.ones(9), "step": 1})
+        with pytest.raises(
+            CheckpointError, match=r"w: expected i32\[4\], found f64\[9\]"
+        ):
+            checkpoints.restore(at(0))
+
+
+def test_absent_steps(tmp_path: Path) -> None:
+    checkpoints = Checkpointer(tmp_path / "new")
+    assert (checkpoints.steps(), checkpoints.latest()) == ([], None)
+    with pytest.raises(CheckpointError, match="no checkpoint here yet"):
+        checkpoints.restore()
+    checkpoints.save(2, at(2))
+    checkpoints.wait()
+    with pytest.raises(CheckpointError, match=r"of step 1; those there are: \[2\]"):
+        checkpoints.metrics(1)
+    checkpoints.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"keep": 0}, "keep must be at least 1"),
+        ({"every": 0}, "every must be positive"),
+        ({"every": datetime.timedelta(0)}, "every must be positive"),
+        ({"mode": "most"}, "mode must be max or min"),
+    ],
+)
+def test_bad_options(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        Checkpointer(tmp_path, **options)
+
+
+# -- killed ----------------------------------------------------------------------------
+
+_RUN = textwrap.dedent(
+    """
+    import sys, numpy as np
+    from fxflow.train.checkpoint import Checkpointer
+    checkpoints = Checkpointer(sys.argv[1], keep=2)
+    start = (checkpoints.latest() or 0) + 1
+    print("go", flush=True)
+    for step in range(start, 10**6):
+        checkpoints.save(step, {"w": np.full(20_000, step), "step": step})
+        checkpoints.wait()
+    """
+)
+
+
+def killed_rounds(folder: Path, rounds: int, seed: int) -> None:
+    """Kills a run that saves all the time; each leaves a checkpoint that is whole."""
+    rng = np.random.default_rng(seed)
+    newest = 0
+    for _ in range(rounds):
+        run = subprocess.Popen(
+            [sys.executable, "-c", _RUN, str(folder)], stdout=subprocess.PIPE
+        )
+        with run:
+            assert run.stdout is not None and run.stdout.readline() == b"go\n"
+            time.sleep(rng.random() * 0.05)
+            run.send_signal(signal.SIGKILL)
+        checkpoints = Checkpointer(folder)
+        latest = checkpoints.latest()
+        if latest is None:
+            continue
+        assert latest >= newest
+        newest = latest
+        state = checkpoint.restore(folder / f"step_{latest:010d}")
+        assert state["step"] == latest and (state["w"] == latest).all()
+    assert newest > 0
+
+
+def test_kill_leaves_the_last_good_one(tmp_path: Path) -> None:
+    killed_rounds(tmp_path, 3, seed=0)
+
+
+@pytest.mark.soak
+def test_kill_at_many_places(tmp_path: Path) -> None:
+    killed_rounds(tmp_path, 1000, seed=1)

@@ -1,0 +1,75 @@
+"""`tree.json`: readable, exact, and checked."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fxflow import numpy as fnp
+from fxflow import optim
+from fxflow.errors import DamagedCheckpointError
+from fxflow.train.checkpoint import description
+from fxflow.train.checkpoint.description import Description, Entry
+
+PYTHON = st.one_of(
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.complex_numbers(),
+    st.text(),
+    st.binary(),
+)
+
+
+@given(PYTHON)
+def test_values_of_python_are_exact(value: Any) -> None:
+    entry = description.entry_of("a", value)
+    said = Description("files", 0, (entry,)).encode()
+    found = description.python_value(description.decode(said, "here").entries[0])
+    assert type(found) is type(value) and repr(found) == repr(value)
+
+
+TREES = st.recursive(
+    st.one_of(st.integers(), st.none()),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.tuples(inner, inner),
+        st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    ),
+    max_leaves=8,
+)
+
+
+@given(TREES)
+def test_structures_are_rebuilt(state: Any) -> None:
+    leaves = [leaf for _, leaf in description.named_leaves({"all": state})]
+    outline = json.loads(json.dumps(description.outline({"all": state})))
+    assert description.rebuilt(outline, leaves) == {"all": state}
+
+
+def test_other_containers_are_dictionaries() -> None:
+    state = optim.sgd(0.1, momentum=0.9).init({"w": fnp.ones(2)})
+    outline = description.outline(state)
+    assert outline["tuple"][0] == {"TraceState": [["trace", {"dict": [["w", 0]]}]]}
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        (Entry("a", "bfloat16", (2, 3)), "bf16[2,3]"),
+        (Entry("a", "uint32", (4, 2), key="threefry2x32"), "threefry2x32 keys"),
+        (Entry("a", python="int", value="3"), "int"),
+    ],
+)
+def test_types_in_messages(entry: Entry, text: str) -> None:
+    assert str(entry).startswith(text)
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"3", b"\xff", b'{"checksum": 1}'])
+def test_other_files(data: bytes) -> None:
+    with pytest.raises(DamagedCheckpointError, match=r"here: tree\.json is not"):
+        description.decode(data, "here")

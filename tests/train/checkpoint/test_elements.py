@@ -1,0 +1,76 @@
+"""Arrays in several processes, and in a store that speaks S3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fxflow import numpy as fnp
+from fxflow.errors import CheckpointError
+from fxflow.train import checkpoint
+from tests.processes import check_two_processes
+from tests.train.checkpoint.states import assert_same, state
+
+pytest.importorskip("tensorstore", reason="pip install 'fxflow[checkpoint]'")
+
+
+@pytest.mark.slow
+def test_two_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHECKPOINT_FOLDER", str(tmp_path))
+    check_two_processes("tests.train.checkpoint.two_processes")
+    # One process alone reads what two have written.
+    found = checkpoint.restore(tmp_path / "step_0000000002")
+    np.testing.assert_array_equal(found["x"], np.arange(32).reshape(8, 4))
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """A bucket of a server that speaks S3, as TensorStore names it."""
+    server_of = pytest.importorskip("moto.server", reason="pip install moto flask")
+    import boto3
+
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    server = server_of.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    endpoint = "http://{}:{}".format(*server.get_host_and_port())
+    client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1")
+    client.create_bucket(Bucket="runs")
+    yield {
+        "driver": "s3",
+        "bucket": "runs",
+        "path": "mine",
+        "endpoint": endpoint,
+        "aws_region": "us-east-1",
+    }
+    server.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_an_object_store(bucket: dict[str, Any]) -> None:
+    checkpoint.save({**bucket, "path": "one"}, state())
+    assert_same(checkpoint.restore({**bucket, "path": "one"}, state()), state())
+    with checkpoint.Checkpointer(bucket, keep=2, best="loss", mode="min") as found:
+        for step in range(4):
+            found.save(step, {"w": fnp.full(3, step)}, metrics={"loss": step})
+    assert found.steps() == [0, 2, 3]
+    assert found.restore()["w"].tolist() == [3, 3, 3]
+    with pytest.raises(CheckpointError, match=r"s3://runs/absent/: there is no check"):
+        checkpoint.restore({**bucket, "path": "absent"})
+
+
+def test_a_store_that_does_not_answer() -> None:
+    nowhere = {
+        "driver": "s3",
+        "bucket": "runs",
+        "endpoint": "http://127.0.0.1:9",
+        "aws_region": "us-east-1",
+        "aws_credentials": {"type": "anonymous"},
+    }
+    with pytest.raises((CheckpointError, TimeoutError), match=r"s3://runs"):
+        checkpoint.save(nowhere, {"a": fnp.ones(2)}, timeout=2)

@@ -1,0 +1,289 @@
+"""What is saved is restored: bit by bit, elsewhere, in part, under other names."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fxflow
+from fxflow import P, random, tree
+from fxflow import numpy as fnp
+from fxflow.errors import (
+    ArgumentError,
+    CheckpointError,
+    DamagedCheckpointError,
+)
+from fxflow.train import checkpoint
+from tests.train.checkpoint.states import assert_same, plain, state
+
+pytest.importorskip("safetensors", reason="pip install 'fxflow[checkpoint]'")
+
+
+def places(tmp_path: Path) -> list[Any]:
+    """A folder, and a store of TensorStore's: the two ways arrays are written."""
+    pytest.importorskip("tensorstore", reason="pip install 'fxflow[checkpoint]'")
+    return [tmp_path / "folder", {"driver": "file", "path": str(tmp_path / "store")}]
+
+
+def test_every_kind_of_leaf(tmp_path: Path) -> None:
+    for where in places(tmp_path):
+        checkpoint.save(where, state(), metadata={"epoch": 3})
+        assert_same(checkpoint.restore(where, state()), state())
+        assert checkpoint.metadata(where) == {"epoch": 3}
+
+
+def test_without_a_tree_to_be_like(tmp_path: Path) -> None:
+    for where in places(tmp_path):
+        checkpoint.save(where, state())
+        found = checkpoint.restore(where)
+        assert type(found["keys"]) is tuple and found["odd"] == state()["odd"]
+        assert found["params"]["w"].tolist() == [[0, 1, 2], [3, 4, 5]]
+        assert isinstance(found["params"]["w"], np.ndarray)
+        assert found["params"]["b"].dtype == fnp.bfloat16
+        assert plain(found["keys"][0]) == plain(random.key(3))
+        # Named tuples are dictionaries.
+        assert int(found["optimizer"][0]["count"]) == 0
+
+
+def test_one_leaf_alone(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, fnp.ones(3))
+    assert checkpoint.restore(tmp_path, fnp.zeros(3)).tolist() == [1, 1, 1]
+
+
+def test_what_was_there_is_replaced(tmp_path: Path) -> None:
+    for n in range(3):
+        checkpoint.save(tmp_path, {"n": fnp.array(n)})
+    assert checkpoint.restore(tmp_path)["n"] == 2
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+# -- elsewhere -------------------------------------------------------------------------
+
+
+def over(shape: tuple[int, ...], names: tuple[str, ...], *spec: Any) -> Any:
+    return fxflow.NamedSharding(fxflow.make_mesh(shape, names), P(*spec))
+
+
+SHARDINGS: list[Callable[[], Any]] = [
+    lambda: over((8,), ("x",), "x"),
+    lambda: over((2, 4), ("x", "y"), "y", "x"),
+    lambda: over((2,), ("x",), None, "x"),
+    lambda: over((4,), ("x",)),
+    lambda: fxflow.SingleDeviceSharding(fxflow.devices()[5]),
+]
+
+
+@pytest.mark.parametrize("source", range(len(SHARDINGS)))
+def test_onto_other_devices(tmp_path: Path, source: int) -> None:
+    whole = np.arange(64, dtype=np.float32).reshape(8, 8)
+    keys = random.split(random.key(0), (8, 8))
+    saved = fxflow.device_put({"x": whole, "k": keys}, SHARDINGS[source]())
+    for where in places(tmp_path):
+        checkpoint.save(where, saved)
+        for make in SHARDINGS:
+            target = make()
+            like = fxflow.ShapeDtypeStruct((8, 8), np.float32, sharding=target)
+            found = checkpoint.restore(where, {"x": like, "k": keys})
+            assert found["x"].sharding.is_equivalent_to(target, 2)
+            np.testing.assert_array_equal(found["x"], whole)
+            moved = checkpoint.restore(
+                where, {"x": whole, "k": keys}, shardings={"x": target, "k": None}
+            )
+            assert moved["x"].devices() == target.device_set
+            assert plain(moved["k"]) == plain(keys)
+
+
+def test_arrays_come_back_where_they_are(tmp_path: Path) -> None:
+    sharding = over((8,), ("x",), "x")
+    placed = fxflow.device_put(fnp.arange(8), sharding)
+    checkpoint.save(tmp_path, [placed, fnp.arange(2)])
+    found = checkpoint.restore(tmp_path, [placed, fnp.arange(2)])
+    assert found[0].sharding == sharding and found[0].committed
+    assert not found[1].committed
+
+
+def test_parts_are_written_once(tmp_path: Path) -> None:
+    _, where = places(tmp_path)
+    sharding = over((2, 4), ("x", "y"), "x")
+    checkpoint.save(where, fxflow.device_put(fnp.ones((8, 8)), sharding))
+    chunks = [p for p in (tmp_path / "store").rglob("*") if p.parent.name == "0"]
+    # [c/0/0, c/1/0] of half the rows each, though eight devices have them.
+    assert len([p for p in (tmp_path / "store").rglob("c/*/*") if p.is_file()]) == 2
+    assert chunks
+
+
+# -- in part, renamed, converted -------------------------------------------------------
+
+
+def test_renamed_and_in_part(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, {"encoder": {"w": fnp.ones(2)}, "old": fnp.zeros(1)})
+    like = {"body": {"w": fnp.zeros(2)}, "new": fnp.full(1, 7.0)}
+    options: dict[str, Any] = {"missing": "keep", "unused": "ignore"}
+    for rename in (
+        {"body/w": "encoder/w"},
+        lambda name: name.replace("body", "encoder"),
+    ):
+        found = checkpoint.restore(tmp_path, like, rename=rename, **options)
+        assert (found["body"]["w"].tolist(), found["new"].tolist()) == ([1, 1], [7])
+
+
+def test_another_dtype(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, {"w": fnp.array([1.5, 2.0])})
+    like = {"w": fnp.zeros(2, fnp.bfloat16)}
+    with pytest.raises(CheckpointError, match=r"w: expected bf16\[2\], found f32\[2\]"):
+        checkpoint.restore(tmp_path, like)
+    found = checkpoint.restore(tmp_path, like, cast=True)["w"]
+    assert (found.dtype, found.tolist()) == (fnp.bfloat16, [1.5, 2.0])
+
+
+def test_mismatches_are_named(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, {"layers": [{"w": fnp.ones((2, 3)), "b": 1}]})
+    like = {"layers": [{"w": fnp.ones((2, 4)), "b": fnp.ones(()), "c": 1.0}]}
+    with pytest.raises(CheckpointError) as caught:
+        checkpoint.restore(tmp_path, like)
+    text = str(caught.value)
+    assert "layers/0/w: expected f32[2,4], found f32[2,3]" in text
+    assert "layers/0/b: expected f32[], found int" in text
+    assert "layers/0/c: expected float, but there is none" in text
+    with pytest.raises(CheckpointError, match=r"layers/0/b: not expected, found int"):
+        checkpoint.restore(tmp_path, {"layers": [{"w": fnp.ones((2, 3))}]})
+
+
+def test_keys_of_another_generator(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, {"k": random.key(0)})
+    with pytest.raises(CheckpointError, match="k: expected key<rbg"):
+        checkpoint.restore(tmp_path, {"k": random.key(0, impl="rbg")})
+
+
+# -- what cannot be --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("leaf", "words"),
+    [
+        (object(), "a is a object, which cannot be saved"),
+        (np.array(["x"]), "a is a NumPy array of <U1"),
+        (np.array([None]), "a is a NumPy array of object"),
+    ],
+)
+def test_leaves_that_cannot_be_saved(tmp_path: Path, leaf: Any, words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        checkpoint.save(tmp_path, {"a": leaf})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_paths_that_fall_together(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="two leaves have the path 'a/b'"):
+        checkpoint.save(tmp_path, {"a": {"b": 1}, "a/b": 2})
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"no checkpoint here \(no tree\.json\)"):
+        checkpoint.restore(tmp_path / "absent")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_a_folder_without_permission(tmp_path: Path) -> None:
+    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    with pytest.raises(OSError, match="denied"):
+        checkpoint.save(tmp_path, {"a": fnp.ones(2)})
+
+
+def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        checkpoint.save(tmp_path / "file", {"a": fnp.ones(2)})
+
+
+def test_a_full_disk_leaves_the_old_one(tmp_path: Path) -> None:
+    folder = Path("/dev/full")
+    if not folder.exists():
+        pytest.skip("there is no /dev/full")
+    checkpoint.save(tmp_path, {"a": fnp.ones(2)})
+    before = sorted(p.name for p in tmp_path.iterdir())
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, limits[1]))
+    try:
+        with pytest.raises(OSError, match="arrays-"):
+            checkpoint.save(tmp_path, {"a": fnp.ones(1 << 18)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert sorted(p.name for p in tmp_path.iterdir()) == before
+    assert checkpoint.restore(tmp_path)["a"].tolist() == [1, 1]
+
+
+# -- damage ----------------------------------------------------------------------------
+
+
+def small() -> dict[str, Any]:
+    return {"w": fnp.arange(6.0).reshape(2, 3), "k": random.key(1), "n": 3}
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_every_flipped_byte_is_found(tmp_path: Path, which: int) -> None:
+    where = places(tmp_path)[which]
+    checkpoint.save(where, small())
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    rng = np.random.default_rng(0)
+    for path in files:
+        whole = path.read_bytes()
+        for at in rng.permutation(len(whole))[:60].tolist():
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+            try:
+                found = checkpoint.restore(where, small())
+            except CheckpointError:
+                continue
+            # A byte without meaning: a space in a header, a name nobody reads.
+            assert_same(found, small())
+        path.write_bytes(whole)
+    assert_same(checkpoint.restore(where, small()), small())
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_what_is_cut_off_or_gone(tmp_path: Path, which: int) -> None:
+    where = places(tmp_path)[which]
+    checkpoint.save(where, small())
+    for path in [path for path in tmp_path.rglob("*") if path.is_file()]:
+        whole = path.read_bytes()
+        for length in (0, 1, len(whole) // 2, len(whole) - 1):
+            path.write_bytes(whole[:length])
+            with pytest.raises(CheckpointError):
+                checkpoint.restore(where, small())
+        path.unlink()
+        with pytest.raises(CheckpointError):
+            checkpoint.restore(where, small())
+        path.write_bytes(whole)
+
+
+def test_other_versions_and_other_files(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, small())
+    path = tmp_path / "tree.json"
+    body = json.loads(path.read_text())
+    body = {**body, "version": 9}
+    del body["checksum"]
+    checksum = zlib.crc32(json.dumps(body, indent=1).encode())
+    path.write_text(json.dumps({**body, "checksum": checksum}))
+    with pytest.raises(CheckpointError, match="of version 9; this fxflow reads"):
+        checkpoint.restore(tmp_path)
+    path.write_text(json.dumps({"some": "json"}))
+    with pytest.raises(DamagedCheckpointError, match=r"is not fxflow's, or it is"):
+        checkpoint.restore(tmp_path)
+
+
+def test_other_programs_read_the_file(tmp_path: Path) -> None:
+    from safetensors.numpy import load_file
+
+    checkpoint.save(tmp_path, {"layers": [{"w": fnp.ones((2, 3))}]})
+    (path,) = tmp_path.glob("*.safetensors")
+    assert load_file(path)["layers/0/w"].shape == (2, 3)
+    assert tree.leaves(json.loads((tmp_path / "tree.json").read_text())["leaves"])

@@ -1,0 +1,56 @@
+"""Folders and object stores: the same small files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fxflow.errors import CheckpointError
+from fxflow.train.checkpoint.storage import Local, ObjectStore, Storage, storage_of
+
+
+@pytest.fixture(params=["folder", "store"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    if request.param == "folder":
+        return Local(tmp_path / "new")
+    pytest.importorskip("tensorstore", reason="pip install 'fxflow[checkpoint]'")
+    return ObjectStore({"driver": "memory", "path": str(tmp_path)}, 10)
+
+
+def test_files(storage: Storage) -> None:
+    assert (storage.names(), storage.read("a"), storage.has("a")) == ([], None, False)
+    storage.write("a", b"1")
+    storage.write("a", b"22")
+    inner = storage.inside("inner")
+    inner.write("b", b"3")
+    inner.inside("deep").write("c", b"4")
+    assert (storage.read("a"), storage.has("a")) == (b"22", True)
+    assert (storage.names(), inner.names()) == (["a", "inner"], ["b", "deep"])
+    storage.remove("inner")
+    storage.remove("a")
+    storage.remove("absent")
+    assert storage.names() == []
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    folder = Local(tmp_path)
+    folder.write("a", b"old")
+    with pytest.raises(TypeError):
+        folder.write("a", "text")  # type: ignore[arg-type]
+    assert (folder.names(), folder.read("a")) == (["a"], b"old")
+
+
+def test_locks(tmp_path: Path) -> None:
+    unlock = Local(tmp_path).lock()
+    with pytest.raises(CheckpointError, match="another writer"):
+        Local(tmp_path).lock()
+    unlock()
+    Local(tmp_path).lock()()
+
+
+def test_what_names_what(tmp_path: Path) -> None:
+    assert str(storage_of(tmp_path, 1)) == str(tmp_path)
+    assert str(storage_of(f"file://{tmp_path}", 1)) == str(tmp_path)
+    pytest.importorskip("tensorstore", reason="pip install 'fxflow[checkpoint]'")
+    assert str(storage_of("s3://bucket/some/run", 1)) == "s3://bucket/some/run/"
