@@ -143,7 +143,7 @@ class Checkpointer:
         if self._unlock is None and process_index() == 0:
             self._unlock = self._storage.lock()
         storage = self._at(step)
-        taken = saving.snapshot(state, storage)
+        taken = saving.snapshot(state, storage, copy=self._background)
         said = {"step": step, "metrics": values, "metadata": metadata}
         self._saved_at = time.monotonic()
         if self._background:

@@ -45,19 +45,24 @@ _SAFETENSORS = {
 # -- a copy in host memory -------------------------------------------------------------
 
 
-def snapshot(leaf: Any) -> Parts:
-    """Returns the parts of an array that this process writes, copied.
+def snapshot(leaf: Any, copy: bool) -> Parts:
+    """Returns the parts of an array that this process writes.
 
     Of parts that several devices hold, the first device's; what is no array over
     devices belongs to the process that describes the checkpoint.
+
+    Args:
+      leaf: the array.
+      copy: whether it may change, or be donated, before it is written.
     """
+    host = np.array if copy else np.asarray
     if not isinstance(leaf, Array):
-        return [((), np.array(leaf))]
+        return [((), host(leaf))]
     bits = key_data(leaf) if dtypes.is_key(leaf.dtype) else leaf
     if bits.is_fully_addressable and len(bits.devices()) == 1:
-        return [((), np.array(bits))]
+        return [((), host(bits))]
     return [
-        (shard.index, np.array(shard.data))
+        (shard.index, host(shard.data))
         for shard in bits.addressable_shards
         if shard.replica_id == 0
     ]
@@ -327,7 +332,7 @@ class _Zarr(Reader):
         shape = array.shape[:-1] if in_bytes else array.shape
         if (shape, str(array.dtype.numpy_dtype)) != (entry.shape, name):
             raise DamagedCheckpointError(f"{what} is damaged: it is another array")
-        found = waited(
+        found: NDArray = waited(
             array[index or ...].read(), self._timeout, what, DamagedCheckpointError
         )
         if in_bytes:

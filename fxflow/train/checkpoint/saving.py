@@ -52,8 +52,13 @@ class Snapshot:
     files: str
 
 
-def snapshot(state: Any, storage: Storage) -> Snapshot:
-    """Copies a state to host memory.
+def snapshot(state: Any, storage: Storage, copy: bool) -> Snapshot:
+    """Brings a state to host memory.
+
+    Args:
+      state: pytree.
+      storage: where it will be written.
+      copy: whether it may change before it is written.
 
     Raises:
       ArgumentError: a leaf cannot be saved.
@@ -66,7 +71,7 @@ def snapshot(state: Any, storage: Storage) -> Snapshot:
         files = f"arrays-{int(broadcast_one_to_all(mark)):08x}.zarr"
     # Only arrays over devices are in several processes; the rest is process 0's.
     parts = tuple(
-        elements.snapshot(leaf)
+        elements.snapshot(leaf, copy)
         if not entry.python and (isinstance(leaf, Array) or process_index() == 0)
         else None
         for entry, (_, leaf) in zip(entries, leaves, strict=True)
@@ -151,7 +156,7 @@ def save(
       ([1.0, 1.0], 3)
     """
     storage = storage_of(where, timeout)
-    write(snapshot(state, storage), storage, metadata, timeout)
+    write(snapshot(state, storage, copy=False), storage, metadata, timeout)
 
 
 # -- restoring -------------------------------------------------------------------------

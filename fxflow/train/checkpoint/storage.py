@@ -202,10 +202,16 @@ class ObjectStore(Storage):
 
     def remove(self, name: str) -> None:
         """See `Storage.remove`."""
-        ranges = tensorstore().KvStore.KeyRange
-        whole = ranges(f"{name}/", f"{name}0")  # "0" comes after "/"
-        self._done(self._store.delete_range(whole), f"removing {name}")
-        self._done(self._store.write(name, None), f"removing {name}")
+        if name in self.names() and not self.has(name):
+            inside = tensorstore().KvStore.KeyRange(f"{name}/", f"{name}0")  # "/" + 1
+            self._done(self._store.delete_range(inside), f"removing {name}")
+        else:
+            self._done(self._store.write(name, None), f"removing {name}")
+
+    def has(self, name: str) -> bool:
+        """See `Storage.has`."""
+        keys = self._done(self._store.list(), "listing")
+        return name.encode() in keys
 
     def inside(self, name: str) -> ObjectStore:
         """See `Storage.inside`."""
@@ -264,5 +270,5 @@ def storage_of(where: Where, timeout: float) -> Storage:
         return Local(path)
     if path.startswith("file://"):
         return Local(path.removeprefix("file://"))
-    spec = tensorstore().KvStore.Spec.from_url(path)
+    spec = tensorstore().KvStore.Spec(path)
     return ObjectStore(spec.to_json(), timeout)

@@ -1,30 +1,18 @@
-"""Arrays in several processes, and in a store that speaks S3."""
+"""Arrays in a store that speaks S3."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from fxflow import numpy as fnp
 from fxflow.errors import CheckpointError
 from fxflow.train import checkpoint
-from tests.processes import check_two_processes
 from tests.train.checkpoint.states import assert_same, state
 
 pytest.importorskip("tensorstore", reason="pip install 'fxflow[checkpoint]'")
-
-
-@pytest.mark.slow
-def test_two_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CHECKPOINT_FOLDER", str(tmp_path))
-    check_two_processes("tests.train.checkpoint.two_processes")
-    # One process alone reads what two have written.
-    found = checkpoint.restore(tmp_path / "step_0000000002")
-    np.testing.assert_array_equal(found["x"], np.arange(32).reshape(8, 4))
 
 
 @pytest.fixture

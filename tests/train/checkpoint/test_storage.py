@@ -15,7 +15,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     if request.param == "folder":
         return Local(tmp_path / "new")
     pytest.importorskip("tensorstore", reason="pip install 'fxflow[checkpoint]'")
-    return ObjectStore({"driver": "memory", "path": str(tmp_path)}, 10)
+    return ObjectStore({"driver": "file", "path": str(tmp_path)}, 10)
 
 
 def test_files(storage: Storage) -> None:
