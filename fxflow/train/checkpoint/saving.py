@@ -183,6 +183,9 @@ def metadata(where: Where, *, timeout: float = TIMEOUT) -> Any:
       where: as of `save`.
       timeout: seconds that reading may take.
 
+    Returns:
+      Lists, dictionaries, texts and numbers; None if there were none.
+
     Raises:
       CheckpointError: there is no checkpoint, or its description is damaged.
     """
