@@ -6,8 +6,9 @@ one float dtype, but for `logsumexp`, `softmax` and `log_softmax`.
 
 # fmt: off
 from fxflow.core.boundary import public as _public
-from fxflow.scipy.special.bessel import i0, i0e, i1, i1e
+from fxflow.scipy.special.bessel import bessel_jn, i0, i0e, i1, i1e
 from fxflow.scipy.special.combinatorics import bernoulli, boxcox, boxcox1p, comb
+from fxflow.scipy.special.complex_gamma import loggamma
 from fxflow.scipy.special.error_functions import dawsn, erfcx, wofz
 from fxflow.scipy.special.exponential_integrals import exp1, expi, expn
 from fxflow.scipy.special.entropies import (
@@ -18,10 +19,14 @@ from fxflow.scipy.special.gammas import (
     beta, betainc, betaln, digamma, factorial, gamma, gammainc, gammaincc, gammaln,
     gammasgn, multigammaln, poch, polygamma, psi, zeta,
 )
+from fxflow.scipy.special.hypergeometric import hyp1f1, hyp2f1
+from fxflow.scipy.special.integrals import fresnel, owens_t, sici, spence
 from fxflow.scipy.special.normal import erf, erfc, erfinv, log_ndtr, ndtr, ndtri
+from fxflow.scipy.special.spherical import sph_harm_y
 
 __all__ = [
     "bernoulli",
+    "bessel_jn",
     "beta",
     "betainc",
     "betaln",
@@ -40,11 +45,14 @@ __all__ = [
     "expit",
     "expn",
     "factorial",
+    "fresnel",
     "gamma",
     "gammainc",
     "gammaincc",
     "gammaln",
     "gammasgn",
+    "hyp1f1",
+    "hyp2f1",
     "i0",
     "i0e",
     "i1",
@@ -53,16 +61,21 @@ __all__ = [
     "log_expit",
     "log_ndtr",
     "log_softmax",
+    "loggamma",
     "logit",
     "logsumexp",
     "multigammaln",
     "ndtr",
     "ndtri",
+    "owens_t",
     "poch",
     "polygamma",
     "psi",
     "rel_entr",
+    "sici",
     "softmax",
+    "spence",
+    "sph_harm_y",
     "wofz",
     "xlog1py",
     "xlogy",

@@ -1,0 +1,48 @@
+"""Derivatives of functions that are computed by loops of unknown length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fxflow import lax
+from fxflow.transforms.custom_jvp import custom_jvp
+from fxflow.transforms.jvp import jvp
+
+
+def by_forward(
+    function: Callable[..., Any], *known: Callable[..., Any] | None
+) -> Callable[..., Any]:
+    """Makes an elementwise function differentiable in reverse, any number of times.
+
+    A `while_loop` has forward derivatives only. For a function of each element by
+    itself they are all that is needed: a tangent is multiplied by the derivative, a
+    function of the operands that is made in the same way.
+
+    Args:
+      function: of float arrays of one shape; returns one of that shape.
+      *known: for each operand the derivative by it, a function of the operands, or None
+        where it is computed.
+
+    Returns:
+      The same function, differentiable.
+    """
+    slopes: dict[int, Callable[..., Any]] = {
+        i: k for i, k in enumerate(known) if k is not None
+    }
+
+    def slope(i: int) -> Callable[..., Any]:
+        if i not in slopes:
+
+            def computed(*args: Any) -> Any:
+                of_one = lambda x: function(*args[:i], x, *args[i + 1 :])
+                return jvp(of_one, (args[i],), (lax.full_like(args[i], 1),))[1]
+
+            slopes[i] = by_forward(computed, *(None,) * len(known))
+        return slopes[i]
+
+    made = custom_jvp(function)
+    made.defjvps(
+        *(lambda t, out, *args, i=i: t * slope(i)(*args) for i in range(len(known)))
+    )
+    return made

@@ -1,0 +1,340 @@
+"""Hypergeometric functions of real numbers: ₁F₁ and ₂F₁.
+
+Series where their terms have one sign or few digits are lost; elsewhere recurrences and
+steps along the differential equation, which need no case distinctions in the
+parameters (DLMF 13 and 15).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array, dtypes
+from fxflow.core.runtime.eager import library
+from fxflow.numpy._operands import ArrayLike, convert
+from fxflow.scipy.special._derivatives import by_forward
+from fxflow.scipy.special._operands import operands
+from fxflow.scipy.special.gammas import gammasgn
+
+# No series takes more terms; those that would are of parameters in the thousands.
+_TERMS = 6000
+
+
+def _whole(x: Any) -> Any:
+    """Returns whether numbers are 0, -1, -2, …."""
+    return (x <= 0) & (lax.floor(x) == x)
+
+
+def _epsilon(x: Any) -> float:
+    return float(fnp.finfo(x.aval.dtype).eps)
+
+
+def _series(tops: tuple[Any, ...], bottom: Any, x: Any) -> tuple[Any, Any]:
+    """Returns Σ tₖ and Σ k tₖ, where tₖ₊₁ / tₖ = ∏ (top + k) x / ((bottom + k)(k + 1)).
+
+    It ends where terms are small and get smaller.
+    """
+    tiny = _epsilon(x) / 4
+
+    def going(state: Any) -> Any:
+        k, active, *_ = state
+        return (k < _TERMS) & fnp.any(active)
+
+    def step(state: Any) -> Any:
+        k, active, term, total, moment = state
+        n = convert(k, x.aval.dtype)
+        ratio = x / (n + 1)
+        for top in tops:
+            ratio = ratio * (top + n)
+        over = bottom + n
+        # A series that has ended stays so, also where the denominator is 0 later.
+        ended = (term == 0) | (ratio == 0)
+        term = fnp.where(ended, 0, term * ratio / fnp.where(ended, 1, over))
+        falling = lax.abs(ratio) < 0.5 * lax.abs(over)
+        if len(tops) > 1:  # whose terms fall as powers of x
+            falling = lax.abs(ratio) < 0.9 * lax.abs(over)
+        total, moment = total + term, moment + (n + 1) * term
+        small = lax.abs(term) * (n + 1) <= tiny * lax.abs(total)
+        active = ~(ended | (small & falling)) & (total - total == 0)
+        return k + 1, active, term, total, moment
+
+    one = lax.full_like(x, 1)
+    start = (fnp.int32(0), x == x, one, one, 0 * one)
+    *_, total, moment = lax.while_loop(going, step, start)
+    return total, moment
+
+
+def _expanded(next_term: Any, h: Any, f: Any, df: Any) -> tuple[Any, Any]:
+    """Returns a function and its derivative at a distance, by Taylor's series.
+
+    Args:
+      next_term: of n, uₙ hⁿ, uₙ₊₁ hⁿ⁺¹ and h: uₙ₊₂ hⁿ⁺², by a differential equation.
+      h: the distance.
+      f: the function.
+      df: its derivative.
+    """
+    tiny = _epsilon(h) / 4
+
+    def going(state: Any) -> Any:
+        k, active, *_ = state
+        return (k < _TERMS) & fnp.any(active)
+
+    def step(state: Any) -> Any:
+        k, _, before, last, value, slope = state
+        n = convert(k, h.aval.dtype)
+        new = next_term(n, before, last, h)
+        value, slope = value + new, slope + (n + 2) * new
+        larger = fnp.maximum(lax.abs(new), lax.abs(last)) * (n + 2)
+        small = larger <= tiny * lax.abs(value)
+        return k + 1, ~small & (value - value == 0), last, new, value, slope
+
+    first = df * h
+    start = (fnp.int32(0), h != 0, f, first, f + first, first)
+    *_, value, slope = lax.while_loop(going, step, start)
+    return value, fnp.where(h == 0, df, slope / fnp.where(h == 0, 1, h))
+
+
+# -- of one parameter above and one below ----------------------------------------------
+
+
+def _far(a: Any, b: Any, x: Any) -> Any:
+    """Returns exp(-x) M(a, b, x) for large x > 0 by the asymptotic series."""
+    tiny = _epsilon(x) / 4
+    least = lax.abs((b - a) * (1 - a))
+
+    def going(state: Any) -> Any:
+        k, active, *_ = state
+        return (k < _TERMS) & fnp.any(active)
+
+    def step(state: Any) -> Any:
+        k, active, term, total = state
+        n = convert(k, x.aval.dtype)
+        ratio = (b - a + n) * (1 - a + n) / ((n + 1) * x)
+        # Terms may grow, fall and grow again: there it ends.
+        active = active & ~((lax.abs(ratio) > 1) & (n * n > least))
+        term = fnp.where(active, term * ratio, term)
+        total = fnp.where(active, total + term, total)
+        small = lax.abs(term) <= tiny * lax.abs(total)
+        return k + 1, active & ~small & (total - total == 0), term, total
+
+    one = lax.full_like(x, 1)
+    total = lax.while_loop(going, step, (fnp.int32(0), x == x, one, one))[3]
+    size = lax.lgamma(b) - lax.lgamma(a) + (a - b) * lax.log(x)
+    return gammasgn(b) * gammasgn(a) * lax.exp(size) * total
+
+
+def _along(a: Any, b: Any, x: Any) -> Any:
+    """Returns M(a, b, x) for a < 0 < b, x > 0, along its differential equation.
+
+    The terms of the series alternate there, and cancel where a x is large.
+    """
+    at = fnp.minimum(x, 1 / (1 - a))
+    f, moment = _series((a,), b, at)
+
+    def going(state: Any) -> Any:
+        return fnp.any(state[0] < x)
+
+    def step(state: Any) -> Any:
+        at, f, df = state
+        most = fnp.minimum(at / 2, 4 / lax.sqrt(1 - a / at))
+        new = fnp.where(at + most < x, at + most, x)
+
+        def next_term(n: Any, before: Any, last: Any, h: Any) -> Any:
+            part = h * h * (n + a) / (n + 1) * before - h * (n + b - at) * last
+            return part / (at * (n + 2))
+
+        f, df = _expanded(next_term, new - at, f, df)
+        return new, f, df
+
+    return lax.while_loop(going, step, (at, f, moment / at))[1]
+
+
+def _hyp1f1_values(a: Any, b: Any, x: Any) -> Any:
+    wide = dtypes.bits(x.aval.dtype) == 64
+    ends = _whole(a)
+    # Kummer's transformation: of a negative number to a positive one.
+    turned = (x < 0) & ~ends
+    p = fnp.where(turned, b - a, a)
+    y = fnp.where(turned, -x, x)
+    ends_now = _whole(p)
+    root = lax.sqrt(lax.abs(b - p)) + lax.sqrt(lax.abs(1 - p))
+    far = ~ends_now & (y > (50 if wide else 25))
+    far = far & ((y > 3 * root * root) | (y > (600 if wide else 75)))
+    along = ~far & (p < 0) & (b > 0) & (y > 0)
+    along = along & (~ends_now | (y < 2 * b - 4 * p))
+    plain = ~(far | along)
+
+    def where(region: Any, *standing_in: float) -> list[Any]:
+        args = zip((p, b, y), standing_in, strict=True)
+        return [fnp.where(region, x, other) for x, other in args]
+
+    p_now, b_now, y_now = where(plain, 0, 1, 0)
+    near = _series((p_now,), b_now, y_now)[0]
+    value = fnp.where(along, _along(*where(along, 0, 1, 1)), near)
+    value = fnp.where(turned, value * lax.exp(fnp.where(turned, -y, 0)), value)
+    # In two factors, the first of which overflows late.
+    half = lax.exp(fnp.where(far & ~turned, y / 2, 0))
+    out = fnp.where(far, _far(*where(far, 1, 1, 100)) * half * half, value)
+    out = fnp.where(x == 0, 1, out)
+    pole = _whole(b) & ~(ends & (a >= b))
+    out = fnp.where(pole, math.inf, out)
+    return fnp.where((a - a == 0) & (b - b == 0) & (x == x), out, math.nan)
+
+
+def _slope_1f1(a: Any, b: Any, x: Any) -> Any:
+    return a / b * _hyp1f1(a + 1, b + 1, x)
+
+
+_hyp1f1: Callable[..., Any] = by_forward(_hyp1f1_values, None, None, _slope_1f1)
+
+
+@library()
+def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Kummer's confluent hypergeometric function ₁F₁(a; b; x).
+
+    Args:
+      a: real array-like.
+      b: real array-like.
+      x: real array-like.
+
+    Returns:
+      Float array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is no array.
+      DtypeError: an argument is complex.
+
+    Special cases:
+      inf where `b` is 0 or a negative integer, unless the series ends before: where `a`
+      is one and not below `b`. nan of infinite parameters.
+
+    Example:
+      >>> hyp1f1(1.0, 2.0, 0.5).round(4)
+      Array(1.2974, dtype=float32)
+
+    Source: `scipy.special.hyp1f1`, with derivatives by all arguments; DLMF 13.
+    """
+    args = operands("hyp1f1", a, b, x)
+    return _in_32_bits(_hyp1f1, args)
+
+
+def _in_32_bits(function: Any, args: list[Any]) -> Array:
+    """Calls a function with at least 32 bits, and returns the operands' dtype."""
+    dtype = args[0].aval.dtype
+    if dtypes.bits(dtype) < 32:
+        args = [convert(a, dtypes.float32) for a in args]
+    return convert(function(*args), dtype)
+
+
+# -- of two parameters above and one below ---------------------------------------------
+
+
+def _towards_one(a: Any, b: Any, c: Any, w: Any) -> Any:
+    """Returns ₂F₁(a, b; c; 1 - w) for 0 < w ≤ 1, along its differential equation."""
+    at = fnp.maximum(w, 0.5)
+    f, moment = _series((a, b), c, 1 - at)
+    df = moment / fnp.where(at < 1, 1 - at, 1)
+
+    def going(state: Any) -> Any:
+        return fnp.any(state[0] > w)
+
+    def step(state: Any) -> Any:
+        at, f, df = state
+        new, z = fnp.maximum(w, at / 2), 1 - at
+
+        def next_term(n: Any, before: Any, last: Any, h: Any) -> Any:
+            part = h * h * (n + a) * (n + b) / (n + 1) * before
+            part = part - h * ((at - z) * n + c - (a + b + 1) * z) * last
+            return part / (z * at * (n + 2))
+
+        f, df = _expanded(next_term, at - new, f, df)
+        return new, f, df
+
+    return lax.while_loop(going, step, (at, f, df))[1]
+
+
+def _hyp2f1_values(a: Any, b: Any, c: Any, x: Any) -> Any:
+    a, b = fnp.minimum(a, b), fnp.maximum(a, b)
+    ends = _whole(a) | _whole(b)
+    known = (a - a == 0) & (b - b == 0) & (c - c == 0) & (x == x)
+    plain = known & ends
+    sums = _series(
+        (fnp.where(plain, a, 0), fnp.where(plain, b, 0)),
+        fnp.where(plain, c, 1),
+        fnp.where(plain, x, 0),
+    )[0]
+    # Pfaff's transformation: of a negative number to one between 0 and 1.
+    turned = x < 0
+    inside = known & ~ends & (x < 1) & (x > -math.inf)
+    above = fnp.where(turned, c - b, b)
+    w = fnp.where(turned, 1 / (1 - x), 1 - x)
+    value = _towards_one(
+        fnp.where(inside, a, 0),
+        fnp.where(inside, above, 0),
+        fnp.where(inside, c, 1),
+        fnp.where(inside, w, 1),
+    )
+    factor = lax.exp(-a * fnp.log1p(fnp.where(turned & inside, -x, 0)))
+    out = fnp.where(ends, sums, fnp.where(inside, value * factor, math.inf))
+    # At 1: Gauss' sum.
+    d = c - a - b
+    at_1 = (x == 1) & ~ends & (d > 0)
+
+    def one(p: Any) -> Any:
+        return fnp.where(at_1, p, 1)
+
+    size = lax.lgamma(one(c)) + lax.lgamma(one(d))
+    size = size - lax.lgamma(one(c - a)) - lax.lgamma(one(c - b))
+    sign = gammasgn(one(c)) * gammasgn(one(c - a)) * gammasgn(one(c - b))
+    zero = _whole(one(c - a)) | _whole(one(c - b))
+    out = fnp.where(at_1, fnp.where(zero, 0, sign * lax.exp(size)), out)
+    above_all = fnp.where(_whole(b), b, a)
+    pole = _whole(c) & ~(ends & (above_all >= c))
+    out = fnp.where(pole, math.inf, out)
+    out = fnp.where(x == 0, 1, out)
+    out = fnp.where((x == -math.inf) & ~ends, fnp.where(a > 0, 0, math.nan), out)
+    return fnp.where(known, out, math.nan)
+
+
+def _slope_2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+    return a * b / c * _hyp2f1(a + 1, b + 1, c + 1, x)
+
+
+_hyp2f1: Callable[..., Any] = by_forward(_hyp2f1_values, None, None, None, _slope_2f1)
+
+
+@library()
+def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
+    """Gauss' hypergeometric function ₂F₁(a, b; c; x).
+
+    Args:
+      a: real array-like.
+      b: real array-like.
+      c: real array-like.
+      x: real array-like.
+
+    Returns:
+      Float array of the broadcast shape.
+
+    Raises:
+      ArgumentError: an argument is no array.
+      DtypeError: an argument is complex.
+
+    Special cases:
+      inf for `x` > 1, and at 1 if c ≤ a + b, unless `a` or `b` is 0 or a negative
+      integer, which ends the series. inf where `c` is one, unless the series ends
+      before. nan of infinite parameters. Where terms of large parameters cancel, their
+      digits are lost.
+
+    Example:
+      >>> hyp2f1(1.0, 2.0, 3.0, 0.5).round(4)
+      Array(1.5452, dtype=float32)
+
+    Source: `scipy.special.hyp2f1`, with derivatives by all arguments; DLMF 15.
+    """
+    args = operands("hyp2f1", a, b, c, x)
+    return _in_32_bits(_hyp2f1, args)
