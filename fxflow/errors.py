@@ -205,6 +205,13 @@ class PlacementError(FxflowError, ValueError):
     """
 
 
+class ShardingTypeError(FxflowError, TypeError, ValueError):
+    """Types over explicit mesh axes do not go together, or leave a result open.
+
+    Explained in `docs/guides/errors.md#shardingtypeerror`.
+    """
+
+
 class TransferError(FxflowError, RuntimeError):
     """`config.transfer_guard` found a copy between host and device that it forbids.
 

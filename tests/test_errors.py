@@ -43,6 +43,7 @@ STANDARD = {
     "OutOfRangeError": IndexError,
     "PlacementError": ValueError,
     "RetraceWarning": UserWarning,
+    "ShardingTypeError": (TypeError, ValueError),
     "TransferError": RuntimeError,
     "ShapeError": TypeError,
     "TracerArrayConversionError": TypeError,

@@ -8,6 +8,7 @@ import operator
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from fxflow.devices import clients
 from fxflow.devices._jaxlib import Device
-from fxflow.errors import PlacementError
+from fxflow.errors import PlacementError, ShardingTypeError
 
 AxisName = Any
 
@@ -23,8 +24,8 @@ AxisName = Any
 class AxisType(enum.Enum):
     """How an axis of a mesh takes part in partitioning.
 
-    `Auto`: the compiler decides, led by constraints; so are all axes. `Manual`: inside
-    `shard_map`. `Explicit`: shardings in types, which are not offered.
+    `Auto`: the compiler decides, led by constraints. `Explicit`: types say how arrays
+    are divided, `f32[8@x,2]`. `Manual`: inside `shard_map`.
     """
 
     Auto = enum.auto()
@@ -63,8 +64,20 @@ class PartitionSpec(tuple[Any, ...]):
     def __init_subclass__(cls) -> None:
         raise TypeError("PartitionSpec cannot be subclassed")
 
-    def __new__(cls, *entries: Any) -> PartitionSpec:
-        """Makes a spec; lists become tuples, tuples of one name that name."""
+    def __new__(
+        cls, *entries: Any, unreduced: Any = (), reduced: Any = ()
+    ) -> PartitionSpec:
+        """Makes a spec; lists become tuples, tuples of one name that name.
+
+        Raises:
+          PlacementError: `unreduced` or `reduced` names an axis: there are no arrays
+            whose sum over devices is put off.
+        """
+        if unreduced or reduced:
+            raise PlacementError(
+                f"PartitionSpec: unreduced={unreduced!r}, reduced={reduced!r}: sums "
+                "over devices are not put off; name the axes that divide the result"
+            )
         fixed = []
         for entry in entries:
             if isinstance(entry, list | tuple):
@@ -115,21 +128,35 @@ def names_of(entry: Any) -> tuple[AxisName, ...]:
     return entry if isinstance(entry, tuple) else (entry,)
 
 
+class _Explicit:
+    """Whether a mesh with explicit axes was ever made: nobody asks types before."""
+
+    used = False
+
+
+explicit = _Explicit()
+
+
 class AbstractMesh:
     """Names and lengths of axes, without devices.
 
     Args:
       axis_sizes: lengths.
       axis_names: as many names.
+      axis_types: an `AxisType` for each, or one for all; None is `AxisType.Auto`.
     """
 
-    __slots__ = ("axis_names", "axis_sizes")
+    __slots__ = ("axis_names", "axis_sizes", "axis_types")
 
     axis_names: tuple[AxisName, ...]
     axis_sizes: tuple[int, ...]
+    axis_types: tuple[AxisType, ...]
 
     def __init__(
-        self, axis_sizes: Sequence[int], axis_names: Sequence[AxisName]
+        self,
+        axis_sizes: Sequence[int],
+        axis_names: Sequence[AxisName],
+        axis_types: AxisType | Sequence[AxisType] | None = None,
     ) -> None:
         try:
             self.axis_sizes = tuple(map(operator.index, axis_sizes))
@@ -140,6 +167,26 @@ class AbstractMesh:
                 f"integers and of names, got {axis_sizes!r} and {axis_names!r}"
             ) from error
         _check_names(self.axis_sizes, self.axis_names)
+        self.axis_types = _checked_types(axis_types, len(self.axis_names))
+
+    @property
+    def explicit_axes(self) -> tuple[AxisName, ...]:
+        """Names of the axes that types know of."""
+        return self._axes_of(AxisType.Explicit)
+
+    @property
+    def auto_axes(self) -> tuple[AxisName, ...]:
+        """Names of the axes that are the compiler's."""
+        return self._axes_of(AxisType.Auto)
+
+    @property
+    def manual_axes(self) -> tuple[AxisName, ...]:
+        """Names of the axes that are a `shard_map`'s."""
+        return self._axes_of(AxisType.Manual)
+
+    def _axes_of(self, kind: AxisType) -> tuple[AxisName, ...]:
+        pairs = zip(self.axis_names, self.axis_types, strict=True)
+        return tuple(name for name, is_of in pairs if is_of is kind)
 
     @property
     def shape(self) -> Mapping[AxisName, int]:
@@ -179,18 +226,22 @@ class AbstractMesh:
         return result
 
     def __hash__(self) -> int:
-        return hash((self.axis_sizes, self.axis_names))
+        return hash((self.axis_sizes, self.axis_names, self.axis_types))
 
     def __eq__(self, other: object) -> bool:
         return (
             type(other) is AbstractMesh
             and self.axis_sizes == other.axis_sizes
             and self.axis_names == other.axis_names
+            and self.axis_types == other.axis_types
         )
 
     def __repr__(self) -> str:
         axes = ", ".join(f"{n!r}: {s}" for n, s in self.shape.items())
-        return f"{type(self).__name__}({axes})"
+        types = ""
+        if len(self.auto_axes) < len(self.axis_names):
+            types = f", axis_types=({', '.join(t.name for t in self.axis_types)})"
+        return f"{type(self).__name__}({axes}{types})"
 
 
 def _check_names(sizes: Sequence[int], names: Sequence[AxisName]) -> None:
@@ -203,17 +254,18 @@ def _check_names(sizes: Sequence[int], names: Sequence[AxisName]) -> None:
         raise PlacementError(f"the axis names of a mesh must differ, got {names}")
 
 
-def _check_types(axis_types: Any, count: int) -> None:
+def _checked_types(axis_types: Any, count: int) -> tuple[AxisType, ...]:
     if axis_types is None:
-        return
-    types = axis_types if isinstance(axis_types, list | tuple) else [axis_types]
-    wrong = [t for t in types if t is not AxisType.Auto]
-    if wrong or len(types) != count:
+        return (AxisType.Auto,) * count
+    if isinstance(axis_types, AxisType):
+        return (axis_types,) * count
+    types = tuple(axis_types) if isinstance(axis_types, list | tuple) else ()
+    if len(types) != count or not all(isinstance(t, AxisType) for t in types):
         raise PlacementError(
-            f"axis_types of {count} axes must be {count} times AxisType.Auto, "
-            f"got {axis_types!r}: types carry no shardings (axes become manual in "
-            "shard_map)"
+            f"axis_types of {count} axes must be {count} times an AxisType, got "
+            f"{axis_types!r}"
         )
+    return types
 
 
 class Mesh(AbstractMesh):
@@ -226,11 +278,11 @@ class Mesh(AbstractMesh):
       devices: array (or nested sequence) of devices or device names such as
         `"/job:worker/task:1/device:cpu:0"`.
       axis_names: one name (any hashable) for each axis of `devices`.
-      axis_types: `AxisType.Auto` for each axis, or None, which means the same.
+      axis_types: an `AxisType` for each axis, or one for all; None is `AxisType.Auto`.
 
     Raises:
       PlacementError: names and axes do not match, a device occurs twice, or a type is
-        another one.
+        none, or `Manual`.
     """
 
     __slots__ = ("_before", "_flat", "_hash", "devices")
@@ -253,12 +305,20 @@ class Mesh(AbstractMesh):
             grid.flat[i] = device
         if len(set(flat)) != len(flat):
             raise PlacementError(f"a device occurs twice in the mesh {flat}")
-        super().__init__(grid.shape, axis_names)
-        _check_types(axis_types, len(self.axis_names))
+        super().__init__(grid.shape, axis_names, axis_types)
+        if self.manual_axes:
+            raise PlacementError(
+                f"axis_types of a Mesh are Auto or Explicit, got {axis_types!r}: axes "
+                "become manual in shard_map"
+            )
+        if self.explicit_axes:
+            explicit.used = True
         grid.flags.writeable = False
         self.devices = grid
         self._flat = tuple(flat)
-        self._hash = hash((self._flat, self.axis_sizes, self.axis_names))
+        self._hash = hash(
+            (self._flat, self.axis_sizes, self.axis_names, self.axis_types)
+        )
         # A stack: a mesh may be entered again inside of itself.
         self._before: list[Mesh | None] = []
 
@@ -266,11 +326,6 @@ class Mesh(AbstractMesh):
     def flat(self) -> tuple[Device, ...]:
         """The devices in row-major order."""
         return self._flat
-
-    @property
-    def axis_types(self) -> tuple[AxisType, ...]:
-        """`AxisType.Auto` for each axis."""
-        return (AxisType.Auto,) * len(self.axis_names)
 
     @property
     def are_all_axes_auto(self) -> bool:
@@ -312,7 +367,7 @@ class Mesh(AbstractMesh):
                 f"the devices of this process are no part of {self} with straight "
                 "edges: order the devices by process"
             )
-        return Mesh(self.devices[part], self.axis_names)
+        return Mesh(self.devices[part], self.axis_names, axis_types=self.axis_types)
 
     @property
     def is_multi_process(self) -> bool:
@@ -322,7 +377,7 @@ class Mesh(AbstractMesh):
     @property
     def abstract_mesh(self) -> AbstractMesh:
         """The same axes without devices."""
-        return AbstractMesh(self.axis_sizes, self.axis_names)
+        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
 
     def __hash__(self) -> int:
         return self._hash
@@ -333,6 +388,7 @@ class Mesh(AbstractMesh):
             and self._flat == other._flat
             and self.axis_sizes == other.axis_sizes
             and self.axis_names == other.axis_names
+            and self.axis_types == other.axis_types
         )
 
     def __reduce__(self) -> Any:
@@ -369,7 +425,7 @@ def make_mesh(
       axis_names: names.
       devices: to use; None is all devices of the default platform. The first ones are
         taken if there are more than needed.
-      axis_types: `AxisType.Auto` for each axis, or None, which means the same.
+      axis_types: an `AxisType` for each axis, or one for all; None is `AxisType.Auto`.
 
     Returns:
       The mesh.
@@ -405,6 +461,71 @@ def make_mesh(
         )
     grid = np.array(available[:needed], object).reshape(shape)
     return Mesh(grid, axis_names, axis_types=axis_types)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a type says of how arrays are divided: over the explicit axes of a mesh.
+
+    Attributes:
+      mesh: the mesh.
+      entries: for each axis of an array the mesh axes that divide it, () for none.
+    """
+
+    mesh: Mesh
+    entries: tuple[tuple[AxisName, ...], ...]
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The same as a `PartitionSpec`."""
+        return PartitionSpec(*(entry or None for entry in self.entries))
+
+    def checked(self, shape: Sequence[int], what: str) -> Layout | None:
+        """Returns itself; None if nothing is divided.
+
+        Args:
+          shape: of the array.
+          what: begins the message.
+
+        Raises:
+          ShardingTypeError: a mesh axis divides two axes, or an axis is not divisible.
+        """
+        names = [name for entry in self.entries for name in entry]
+        if not names:
+            return None
+        if len(set(names)) < len(names):
+            raise ShardingTypeError(
+                f"{what}: a mesh axis would divide two axes of the result, "
+                f"{self.spec}: reshard an operand (fxflow.sharding.reshard), or say "
+                "how the result is divided with out_sharding=P(...)"
+            )
+        for axis, (length, entry) in enumerate(zip(shape, self.entries, strict=True)):
+            count = self.mesh.length(entry)
+            if length % count:
+                raise ShardingTypeError(
+                    f"{what}: axis {axis} of the result has the length {length}, "
+                    f"which the {count} devices along {entry} do not divide evenly: "
+                    "reshard the operand (fxflow.sharding.reshard)"
+                )
+        return self
+
+    def of_shape(self, old: Sequence[int], new: Sequence[int]) -> Layout | None:
+        """Returns the layout of a type of another shape, as interpreters change it.
+
+        Args:
+          old: the shape it is of.
+          new: with an axis more or less in front, or other lengths of whole axes.
+        """
+        entries = self.entries
+        if len(new) == len(old) + 1 and tuple(new[1:]) == tuple(old):
+            entries = ((), *entries)
+        elif len(new) == len(old) - 1 and tuple(new) == tuple(old[1:]):
+            entries = entries[1:]
+        elif len(new) != len(old) or any(
+            e and m != n for e, m, n in zip(entries, old, new, strict=True)
+        ):
+            return None
+        return Layout(self.mesh, entries) if any(entries) else None
 
 
 class _Current(threading.local):

@@ -18,6 +18,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis, without
 from fxflow.lax.families import ORDERED, require_kind
@@ -29,6 +30,7 @@ class ArgExtremum(Primitive):
 
     better: ClassVar[str]
     identity: ClassVar[Any]  # gives a value of a dtype that is never better
+    layout = layouts.reduction
 
     def abstract(self, operand: Aval, *, axis: int, index_dtype: Any) -> Aval:
         """The operand's shape without the axis."""

@@ -12,6 +12,7 @@ from typing import Any
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.ir.primitive import Values, register
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import AxisError
 from fxflow.lax.axes import distinct_axes
 from fxflow.lax.families import MOVED, Structural
@@ -25,6 +26,7 @@ class Transpose(Structural):
     name = "transpose"
     host_kinds = MOVED
     is_view = True
+    layout = layouts.permuted
 
     def abstract(self, x: Aval, *, permutation: tuple[int, ...]) -> Aval:
         """The lengths in the new order."""
@@ -109,6 +111,7 @@ class Rev(Structural):
     name = "rev"
     host_kinds = MOVED
     is_view = True
+    layout = layouts.partly
 
     def abstract(self, x: Aval, *, dimensions: tuple[int, ...]) -> Aval:
         """Unchanged."""

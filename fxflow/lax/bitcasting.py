@@ -17,6 +17,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.families import kind
 
@@ -68,6 +69,7 @@ class BitcastConvertType(Primitive):
 
     name = "bitcast_convert_type"
     nondifferentiable = "it acts on bits"
+    layout = layouts.keys
 
     def abstract(self, *avals: Aval, **params: Any) -> Aval:
         """The shape, with a last axis more or less if the widths differ."""

@@ -15,6 +15,7 @@ from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Values, register
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import AxisError, ShapeError
 from fxflow.lax.axes import canonical_shape, distinct_axes
 from fxflow.lax.axis_order import transpose
@@ -34,6 +35,7 @@ class BroadcastInDim(Structural):
     name = "broadcast_in_dim"
     host_kinds = MOVED
     is_view = True
+    layout = layouts.broadcast
 
     def abstract(
         self, x: Aval, *, shape: Shape, broadcast_dimensions: tuple[int, ...]

@@ -20,6 +20,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis, canonical_shape
 from fxflow.lax.families import MOVED, Linear
@@ -33,6 +34,7 @@ class Concatenate(Linear):
 
     name = "concatenate"
     host_kinds = MOVED
+    layout = layouts.elementwise
 
     def abstract(self, *avals: Aval, dimension: int) -> Aval:
         """The lengths along the axis added up."""
@@ -173,6 +175,7 @@ class Split(Linear, MultipleResults):
     name = "split"
     host_kinds = MOVED
     is_view = True
+    layout = layouts.parts
 
     def abstract(self, x: Aval, *, sizes: tuple[int, ...], axis: int) -> list[Aval]:
         """One type for each piece."""

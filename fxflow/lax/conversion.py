@@ -20,6 +20,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError
 from fxflow.lax.families import MOVED, kind
 
@@ -77,6 +78,7 @@ class ConvertElementType(Primitive):
 
     name = "convert_element_type"
     host_kinds = MOVED
+    layout = layouts.partly
 
     def abstract(self, *avals: Aval, **params: Any) -> Aval:
         """The shape of the operand, with the dtype asked for."""

@@ -15,7 +15,9 @@ import numpy as np
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Batched, Flags, Values, Zero, register
+from fxflow.core.runtime.eager import open_layouts
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.core.spmd.partition import whole_along
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axis_order import rev, transpose
@@ -60,6 +62,7 @@ class ConvGeneralDilated(Bilinear):
 
     name = "conv_general_dilated"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
+    layout = layouts.convolution
 
     def abstract(
         self,
@@ -518,21 +521,22 @@ def conv_general_dilated(
             if flip
         ]
         rhs = rev(rhs, tuple(flipped))
-    result: Array = ConvGeneralDilated.bind(
-        lhs,
-        rhs,
-        window_strides=strides,
-        padding=pads,
-        lhs_dilation=lhs_dilation,
-        rhs_dilation=rhs_dilation,
-        dimension_numbers=numbers,
-        feature_group_count=int(feature_group_count),
-        batch_group_count=int(batch_group_count),
-        precision=canonical_precision(name, precision),
-        preferred_element_type=None
-        if preferred_element_type is None
-        else dtypes.dtype(preferred_element_type),
-    )
+    with open_layouts(out_sharding):
+        result: Array = ConvGeneralDilated.bind(
+            lhs,
+            rhs,
+            window_strides=strides,
+            padding=pads,
+            lhs_dilation=lhs_dilation,
+            rhs_dilation=rhs_dilation,
+            dimension_numbers=numbers,
+            feature_group_count=int(feature_group_count),
+            batch_group_count=int(batch_group_count),
+            precision=canonical_precision(name, precision),
+            preferred_element_type=None
+            if preferred_element_type is None
+            else dtypes.dtype(preferred_element_type),
+        )
     if out_sharding is not None:
         return laid_out(name, result, out_sharding)
     return result

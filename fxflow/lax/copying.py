@@ -19,6 +19,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.core.spmd.memories import kept
 from fxflow.lax.families import MOVED, Linear
 
@@ -29,6 +30,7 @@ class Copy(Linear):
 
     name = "copy"
     host_kinds = MOVED
+    layout = layouts.partly
 
     def abstract(self, *avals: Aval, **params: Any) -> Aval:
         """The same type."""
@@ -79,6 +81,7 @@ class OptimizationBarrier(MultipleResults):
     name = "optimization_barrier"
     host_kinds = MOVED
     linear = True
+    layout = layouts.each_its_own
 
     def abstract(self, *avals: Aval, **params: Any) -> list[Aval]:
         """The same types."""

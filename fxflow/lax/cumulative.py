@@ -21,6 +21,7 @@ from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.docs import shared
 from fxflow.core.ir.primitive import Batched, Dual, Flags, Primitive, Values, register
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.lax import _extrema_host
 from fxflow.lax.axes import canonical_axis
 from fxflow.lax.comparison import eq
@@ -62,6 +63,7 @@ class Cumulative(Monoid, Primitive):
     """
 
     kinds: ClassVar[Kinds] = NUMERIC
+    layout = layouts.along
 
     def combiner(self, aval: Aval) -> str:
         """Returns the StableHLO operation that does it, or "" if there is none."""

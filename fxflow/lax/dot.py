@@ -9,7 +9,9 @@ import numpy as np
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
 from fxflow.core.ir.primitive import Batched, Flags, Values, register
+from fxflow.core.runtime.eager import open_layouts
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.lax.axis_order import transpose
@@ -59,6 +61,7 @@ class DotGeneral(Bilinear):
     """
 
     name = "dot_general"
+    layout = layouts.product
 
     def abstract(
         self,
@@ -329,15 +332,16 @@ def dot_general(
     """
     left, right = typeof(lhs), typeof(rhs)
     dims = canonical_dims("dot_general", dimension_numbers, left, right)
-    result: Array = DotGeneral.bind(
-        lhs,
-        rhs,
-        dimension_numbers=dims,
-        precision=canonical_precision("dot_general", precision),
-        preferred_element_type=None
-        if preferred_element_type is None
-        else dtypes.dtype(preferred_element_type),
-    )
+    with open_layouts(out_sharding):
+        result: Array = DotGeneral.bind(
+            lhs,
+            rhs,
+            dimension_numbers=dims,
+            precision=canonical_precision("dot_general", precision),
+            preferred_element_type=None
+            if preferred_element_type is None
+            else dtypes.dtype(preferred_element_type),
+        )
     if out_sharding is not None:
         return laid_out("dot_general", result, out_sharding)
     return result

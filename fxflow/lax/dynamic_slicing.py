@@ -26,6 +26,7 @@ from fxflow.core.ir.primitive import (
 )
 from fxflow.core.runtime.eager import library
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.core.spmd.memories import part, written
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis, canonical_shape, integer
@@ -107,6 +108,7 @@ class DynamicSlice(Primitive):
     name = "dynamic_slice"
     host_kinds = MOVED
     is_view = True
+    layout = layouts.partly
 
     def abstract(self, x: Aval, *starts: Aval, slice_sizes: Shape) -> Aval:
         """The lengths asked for."""
@@ -205,6 +207,7 @@ class DynamicUpdateSlice(Primitive):
 
     name = "dynamic_update_slice"
     host_kinds = MOVED
+    layout = layouts.updated
 
     def abstract(self, x: Aval, update: Aval, *starts: Aval) -> Aval:
         """The type of the array."""

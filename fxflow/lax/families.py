@@ -22,6 +22,7 @@ from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Batched, Dual, Flags, Primitive, Values, Zero
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError, ShapeError
 
 # -- which dtypes an operation takes ---------------------------------------------------
@@ -112,6 +113,7 @@ class Elementwise(Primitive):
     hlo: ClassVar[str] = ""
     numpy: ClassVar[Callable[..., Any] | None] = None
     partials: ClassVar[tuple[Partial, ...]] = ()
+    layout = layouts.elementwise
 
     def result_dtype(self, dtype: Any) -> Any:
         """Returns the dtype of the result from that of the operands."""

@@ -12,6 +12,7 @@ import numpy as np
 from fxflow.core.arrays import Array, Aval, as_array, dtypes, put_host, typeof
 from fxflow.core.ir.primitive import Batched, Flags, Values, register
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import int_tuple
 from fxflow.lax.broadcasting import broadcast_in_dim
@@ -56,6 +57,7 @@ class Fft(Linear):
 
     name = "fft"
     host_kinds = ADDED
+    layout = layouts.partly
 
     def abstract(
         self, x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]

@@ -13,6 +13,7 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
 from fxflow.core.ir.primitive import Batched, Flags, Values, register, table
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import int_tuple
 from fxflow.lax.broadcasting import BroadcastInDim
@@ -31,6 +32,7 @@ class Pad(Linear):
 
     name = "pad"
     host_kinds = MOVED
+    layout = layouts.partly
 
     def abstract(self, x: Aval, value: Aval, *, padding_config: Padding) -> Aval:
         """Each length with what is put around and between."""

@@ -23,6 +23,7 @@ from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir.primitive import Batched, Flags, Values, register
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax import rbg
 from fxflow.lax.bitwise import shift_right_logical
@@ -187,6 +188,7 @@ class RandomWrap(Discrete):
     name = "random_wrap"
     nondifferentiable = "keys are no numbers"
     is_view = True
+    layout = layouts.keys
 
     def abstract(self, *avals: Aval, dtype: Any) -> Aval:
         """The shape without the axis of words."""
@@ -225,6 +227,7 @@ class RandomUnwrap(Discrete):
     name = "random_unwrap"
     nondifferentiable = "keys are no numbers"
     is_view = True
+    layout = layouts.keys
 
     def abstract(self, *avals: Aval, **params: Any) -> Aval:
         """The shape with an axis of words behind."""

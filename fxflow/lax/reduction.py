@@ -25,6 +25,7 @@ from fxflow.core.ir.primitive import (
     table,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.core.spmd.partition import whole_along
 from fxflow.lax import _extrema_host, ordered_bits
 from fxflow.lax.axes import distinct_axes, kept_axes, without
@@ -193,6 +194,7 @@ class Reduction(Monoid, Primitive):
 
     kinds: ClassVar[Kinds] = NUMERIC
     between_devices: ClassVar[Kinds] = ANY
+    layout = layouts.reduction
 
     def abstract(self, operand: Aval, *, axes: tuple[int, ...]) -> Aval:
         """The operand's type without the axes."""

@@ -28,6 +28,7 @@ from fxflow.core.ir.higher_order import (
 )
 from fxflow.core.ir.primitive import Dual, Flags, Values, register, table
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.core.spmd.memories import Going, settled
 from fxflow.core.spmd.memories import kept as kept_where
 from fxflow.lax.calls import JitCall
@@ -56,6 +57,7 @@ class Name(Structural):
     name = "name"
     host_kinds = MOVED
     is_view = True
+    layout = layouts.partly
 
     def abstract(self, aval: Aval, *, label: str) -> Aval:
         """The operand's type."""

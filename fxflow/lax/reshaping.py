@@ -14,7 +14,9 @@ from typing import Any
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, typeof
 from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import Values, register
+from fxflow.core.runtime.eager import open_layouts
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.core.spmd.memories import kept
 from fxflow.errors import AxisError, ShapeError
 from fxflow.lax.axes import canonical_axis, distinct_axes, int_tuple
@@ -34,6 +36,7 @@ class Reshape(Structural):
     name = "reshape"
     host_kinds = MOVED
     is_view = True
+    layout = layouts.reshaped
 
     def abstract(self, x: Aval, *, new_sizes: Shape) -> Aval:
         """The shape asked for."""
@@ -116,9 +119,9 @@ def reshape(
     Source: StableHLO `reshape`.
     """
     if out_sharding is not None:
-        return laid_out(
-            "reshape", reshape(operand, new_sizes, dimensions), out_sharding
-        )
+        with open_layouts(out_sharding):
+            out = reshape(operand, new_sizes, dimensions)
+        return laid_out("reshape", out, out_sharding)
     aval = typeof(operand)
     wanted = int_tuple("reshape", "new_sizes", new_sizes)
     if wanted and min(wanted) < 0:

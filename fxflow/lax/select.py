@@ -22,6 +22,7 @@ from fxflow.core.ir.primitive import (
 )
 from fxflow.core.ir.trace import Tracer, state
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax import _extrema_host
 from fxflow.lax._operands import PYTHON_SCALARS, constant_like, operands
@@ -40,6 +41,7 @@ class SelectN(Primitive):
 
     name = "select_n"
     host_kinds = MOVED
+    layout = layouts.elementwise
 
     def abstract(self, *avals: Aval, **params: Any) -> Aval:
         """The type of the cases."""

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import Aval
+from fxflow.core.arrays.aval import layout_of
 from fxflow.core.interpreters.batching import batch_graph
 from fxflow.core.interpreters.calls import with_tangents
 from fxflow.core.interpreters.jvp import jvp_graph
@@ -93,13 +94,15 @@ class ShardMapParams:
 
     def out_avals(self) -> list[Aval]:
         """Returns the types of the results of all devices together."""
-        return [
-            a.update(
-                shape=global_shape(a.shape, spec, self.mesh),
-                vma=a.vma.difference(self.axes),
-            )
-            for a, spec in zip(self.graph.out_avals, self.out_specs, strict=True)
-        ]
+        outs = []
+        for a, spec in zip(self.graph.out_avals, self.out_specs, strict=True):
+            shape = global_shape(a.shape, spec, self.mesh)
+            out = a.update(shape, vma=a.vma.difference(self.axes), layout=None)
+            if self.mesh.explicit_axes:
+                layout = layout_of(NamedSharding(self.mesh, spec), out)
+                out = out.update(layout=layout)
+            outs.append(out)
+        return outs
 
 
 @register

@@ -12,6 +12,7 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Node
 from fxflow.core.ir.primitive import Values, register
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.core.spmd.memories import part
 from fxflow.errors import ShapeError
 from fxflow.lax.axes import canonical_axis, int_tuple, integer
@@ -31,6 +32,7 @@ class Slice(Structural):
     name = "slice"
     host_kinds = MOVED
     is_view = True
+    layout = layouts.partly
 
     def abstract(
         self,

@@ -25,6 +25,7 @@ from fxflow.core.ir.primitive import (
 )
 from fxflow.core.runtime.eager import library
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer
 from fxflow.lax.broadcasting import broadcast_in_dim
@@ -99,6 +100,7 @@ class Sort(MultipleResults):
 
     name = "sort"
     host_kinds = MOVED
+    layout = layouts.along
 
     def abstract(self, *avals: Aval, num_keys: int, **_: Any) -> list[Aval]:
         """Unchanged."""
@@ -351,6 +353,7 @@ class TopK(MultipleResults):
     """
 
     name = "top_k"
+    layout = layouts.along_last
 
     def abstract(self, x: Aval, *, k: int, axis: int) -> list[Aval]:
         """Values, and i32 indices."""

@@ -26,6 +26,7 @@ from fxflow.core.ir.primitive import (
     table,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError, ShapeError
 
 # Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3", and
@@ -354,6 +355,7 @@ class Threefry2x32(Discrete, MultipleResults):
     name = "threefry2x32"
     nondifferentiable = "random bits are integers"
     host_bytes = HOST_BYTES
+    layout = layouts.elementwise
 
     def abstract(self, *avals: Aval, **params: Any) -> list[Aval]:
         """Two results of the counters' type."""

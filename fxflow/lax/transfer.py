@@ -10,7 +10,7 @@ import numpy as np
 from fxflow.core import tree
 from fxflow.core.arrays import Array, Aval, ShapeDtypeStruct, as_array, typeof
 from fxflow.core.arrays.array import buffer_of, from_host, host_of
-from fxflow.core.arrays.aval import type_on
+from fxflow.core.arrays.aval import TypeSharding, layout_of, type_on
 from fxflow.core.interpreters.batching import BatchTracer
 from fxflow.core.interpreters.jvp import JVPTracer
 from fxflow.core.interpreters.linearize import LinearizeTracer
@@ -19,6 +19,7 @@ from fxflow.core.ir.primitive import Dual, Values, register
 from fxflow.core.ir.trace import Tracer, manual_meshes, state
 from fxflow.core.runtime.execute import buffer_at
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.core.spmd.memories import (
     UNKNOWN,
     Back,
@@ -30,9 +31,9 @@ from fxflow.core.spmd.memories import (
 )
 from fxflow.core.spmd.partition import mesh_of, spec_text
 from fxflow.devices import Device, buffers, transfers
-from fxflow.devices.meshes import PartitionSpec, get_mesh
+from fxflow.devices.meshes import Layout, PartitionSpec, get_mesh
 from fxflow.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding
-from fxflow.errors import ArgumentError, PlacementError
+from fxflow.errors import ArgumentError, PlacementError, ShardingTypeError
 from fxflow.lax.families import Structural
 
 Memory = Going | Move | None
@@ -91,6 +92,7 @@ class DevicePut(Structural):
 
     name = "device_put"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
+    layout = layouts.partly
 
     def abstract(self, x: Aval, *, to: Target, memory: Memory) -> Aval:
         """The operand's type."""
@@ -99,6 +101,13 @@ class DevicePut(Structural):
         if isinstance(to, NamedSharding):
             _require_automatic(to)
         return x
+
+    def own_layout(self, params: dict[str, Any], outs: Any) -> Any:
+        """That of the sharding; an axis left to the compiler is not divided."""
+        to = _layout(params["to"])
+        if not isinstance(to, NamedSharding) or not to.mesh.explicit_axes:
+            return None
+        return layout_of(to, outs[0]) or Layout(to.mesh, ((),) * outs[0].ndim)
 
     def mesh(self, params: dict[str, Any]) -> Any:
         """That of the sharding."""
@@ -335,6 +344,8 @@ def as_sharding(where: Any, what: str) -> Sharding:
         return where
     if isinstance(where, PartitionSpec):
         return NamedSharding(get_mesh(), where)
+    if isinstance(where, TypeSharding):
+        return NamedSharding(where.devices_mesh, where.spec)
     if isinstance(where, Device):
         return buffers.placement(where).sharding
     if isinstance(where, str):
@@ -448,6 +459,16 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
 
 def _constrained(array: Any, to: Sharding) -> Any:
+    aval = typeof(array)
+    if not state.open_layouts and aval.layout and layout_of(to, aval) != aval.layout:
+        raise ShardingTypeError(
+            f"with_sharding_constraint: {aval} says how it is divided, and that is not "
+            f"{to}: change it with fxflow.sharding.reshard"
+        )
+    return _put_at(array, to)
+
+
+def _put_at(array: Any, to: Sharding) -> Any:
     memory = None if to.offloaded is None else Going(to.offloaded)
     return DevicePut.bind(array, to=to, memory=memory)
 
@@ -467,5 +488,5 @@ def laid_out(name: str, array: Any, out_sharding: Any) -> Array:
     what = f"{name}: out_sharding"
     where = as_sharding(out_sharding, what)
     require_fit(where, typeof(array), what)
-    result: Array = _constrained(array, where)
+    result: Array = _put_at(array, where)
     return result

@@ -13,7 +13,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, as_array, dtypes, unwrapped
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.eager import library, open_layouts
 from fxflow.errors import (
     ArgumentError,
     ConcretizationError,
@@ -101,7 +101,8 @@ def repeat(
     Source: `numpy.repeat`.
     """
     if out_sharding is not None:
-        out = repeat(a, repeats, axis, total_repeat_length=total_repeat_length)
+        with open_layouts(out_sharding):
+            out = repeat(a, repeats, axis, total_repeat_length=total_repeat_length)
         return laid_out("repeat", out, out_sharding)
     x = array_of(asarray(a) if isinstance(a, list | tuple) else a, "repeat")
     if axis is None:

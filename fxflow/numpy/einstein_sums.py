@@ -8,7 +8,7 @@ from typing import Any
 
 from fxflow import lax
 from fxflow.core.arrays import Array, typeof
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.eager import library, open_layouts
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import int_tuple
 from fxflow.lax.transfer import laid_out
@@ -68,7 +68,10 @@ def einsum(
     if isinstance(optimize, list | tuple):
         steps = [s for s in optimize if not isinstance(s, str)]
         optimize = tuple(int_tuple("einsum", "optimize", step) for step in steps)
-    found = _einsum(inputs, result, optimize, precision, preferred_element_type, *given)
+    with open_layouts(out_sharding):
+        found = _einsum(
+            inputs, result, optimize, precision, preferred_element_type, *given
+        )
     if out_sharding is not None:
         return laid_out("einsum", found, out_sharding)
     return found

@@ -20,9 +20,10 @@ from fxflow.core.boundary import guard_methods
 from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer, under
-from fxflow.core.runtime.eager import interpreter, library
+from fxflow.core.runtime.eager import interpreter, library, open_layouts
 from fxflow.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
 from fxflow.lax.gather_scatter.dimension_numbers import GatherScatterMode
+from fxflow.lax.transfer import laid_out
 from fxflow.numpy import arithmetic, index_plans, index_reading
 from fxflow.numpy._operands import array_of, beside, convert
 from fxflow.numpy.comparisons import truth
@@ -92,7 +93,9 @@ class IndexedArray:
       "promise_in_bounds" (the default), "clip" or "fill". Where no mode is named, a
       Python integer out of range is an error: it is known to be a mistake;
     - `indices_are_sorted`, `unique_indices`: promises which make it faster;
-    - `wrap_negative_indices`: whether negative integers count from the end.
+    - `wrap_negative_indices`: whether negative integers count from the end;
+    - `out_sharding`: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+      result is laid out.
     """
 
     __slots__ = ("array", "index")
@@ -115,6 +118,7 @@ class IndexedArray:
         mode: Any = None,
         fill_value: Any = None,
         wrap_negative_indices: bool = True,
+        out_sharding: Any = None,
     ) -> Array:
         """Returns the elements; see the class for the options.
 
@@ -124,21 +128,28 @@ class IndexedArray:
           mode: what indices that are out of range give.
           fill_value: for mode "fill" (default: nan, or the extreme integer).
           wrap_negative_indices: whether negative ones count from the end.
+          out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how
+            the result is laid out.
 
         Returns:
           Array, as `x[index]`.
+
+        Raises:
+          PlacementError: the result cannot be laid out as `out_sharding` says.
         """
         static, arrays = index_plans.read(self.index)
-        return _get(
-            self.array,
-            arrays,
-            static,
-            mode,
-            fill_value,
-            unique_indices,
-            indices_are_sorted,
-            wrap_negative_indices,
-        )
+        with open_layouts(out_sharding):
+            out = _get(
+                self.array,
+                arrays,
+                static,
+                mode,
+                fill_value,
+                unique_indices,
+                indices_are_sorted,
+                wrap_negative_indices,
+            )
+        return out if out_sharding is None else laid_out("at.get", out, out_sharding)
 
     @_update_docs
     def set(self, values: Any, **options: Any) -> Array:
@@ -262,7 +273,7 @@ class IndexedArray:
         unique = options.pop("unique_indices", False)
         sorted_ = options.pop("indices_are_sorted", False)
         wrap = options.pop("wrap_negative_indices", True)
-        options.pop("out_sharding", None)
+        out_sharding = options.pop("out_sharding", None)
         if options:
             raise ArgumentError(f"{name}: unknown arguments {', '.join(options)}")
         values = beside(name, values, self.array)
@@ -275,11 +286,23 @@ class IndexedArray:
             and mask.dtype == np.bool_
             and values.aval.ndim <= max(0, np.ndim(self.array) - mask.ndim)
         ):
-            return _masked(self.array, mask, values, kind)
-        static, arrays = index_plans.read(index, name)
-        return _updated(
-            self.array, arrays, values, static, kind, mode, unique, sorted_, wrap
-        )
+            with open_layouts(out_sharding):
+                out = _masked(self.array, mask, values, kind)
+        else:
+            static, arrays = index_plans.read(index, name)
+            with open_layouts(out_sharding):
+                out = _updated(
+                    self.array,
+                    arrays,
+                    values,
+                    static,
+                    kind,
+                    mode,
+                    unique,
+                    sorted_,
+                    wrap,
+                )
+        return out if out_sharding is None else laid_out(name, out, out_sharding)
 
 
 @library("static", "mode", "fill_value", "unique", "sorted_", "wrap")

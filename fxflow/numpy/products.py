@@ -10,7 +10,7 @@ import numpy as np
 from fxflow import lax
 from fxflow.core.arrays import Array, dtypes
 from fxflow.core.docs import shared
-from fxflow.core.runtime.eager import library
+from fxflow.core.runtime.eager import library, open_layouts
 from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.lax.transfer import laid_out
@@ -75,9 +75,10 @@ def matmul(
     """
     if precision is preferred_element_type is out_sharding is None:
         return matmul_operator(a, b)
-    out = _matmul(
-        a, b, precision=precision, preferred_element_type=preferred_element_type
-    )
+    with open_layouts(out_sharding):
+        out = _matmul(
+            a, b, precision=precision, preferred_element_type=preferred_element_type
+        )
     return out if out_sharding is None else laid_out("matmul", out, out_sharding)
 
 
@@ -216,7 +217,10 @@ def dot(
     """
     if precision is preferred_element_type is out_sharding is None:
         return _plain_dot(a, b)
-    out = _dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
+    with open_layouts(out_sharding):
+        out = _dot(
+            a, b, precision=precision, preferred_element_type=preferred_element_type
+        )
     return out if out_sharding is None else laid_out("dot", out, out_sharding)
 
 
@@ -405,13 +409,14 @@ def tensordot(
       (2, 5)
     """
     if out_sharding is not None:
-        out = tensordot(
-            a,
-            b,
-            axes,
-            precision=precision,
-            preferred_element_type=preferred_element_type,
-        )
+        with open_layouts(out_sharding):
+            out = tensordot(
+                a,
+                b,
+                axes,
+                precision=precision,
+                preferred_element_type=preferred_element_type,
+            )
         return laid_out("tensordot", out, out_sharding)
     if isinstance(axes, int | np.integer):
         return _tensordot(a, b, int(axes), precision, preferred_element_type)

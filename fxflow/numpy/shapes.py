@@ -10,7 +10,7 @@ from fxflow import lax
 from fxflow.core.arrays import Array, ArrayType, Aval, Shape
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EVAL, host_types, library
+from fxflow.core.runtime.eager import EVAL, host_types, library, open_layouts
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axes, hashable, int_tuple, shape_or_length
 from fxflow.lax.transfer import laid_out
@@ -57,7 +57,9 @@ def reshape(
     Source: `numpy.reshape`.
     """
     if out_sharding is not None:
-        return laid_out("reshape", reshape(a, shape, order), out_sharding)
+        with open_layouts(out_sharding):
+            out = reshape(a, shape, order)
+        return laid_out("reshape", out, out_sharding)
     # Repeated eager reshapes of host arrays: the result's type comes from a cache and
     # only NumPy's view is new. Anything that is not cached or not on the host takes the
     # general path.
@@ -147,7 +149,9 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     Source: `numpy.ravel`.
     """
     if out_sharding is not None:
-        return laid_out("ravel", ravel(a, order), out_sharding)
+        with open_layouts(out_sharding):
+            out = ravel(a, order)
+        return laid_out("ravel", out, out_sharding)
     return reshape(a, -1, order)
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from fxflow.core import tree
 from fxflow.core.arrays import ShapeDtypeStruct, is_arraylike, not_an_array, typeof
+from fxflow.core.arrays.aval import struct_of
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.graph import Graph, format_graph
 from fxflow.core.ir.primitive import Primitive
@@ -157,10 +158,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
       ShapeDtypeStruct(f32[3,5])
     """
     graph = make_graph(fun)(*args, **kwargs)
-    outs = [
-        ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
-        for a in graph.out_avals
-    ]
+    outs = [struct_of(a) for a in graph.out_avals]
     return graph.out_tree.unflatten(outs)
 
 

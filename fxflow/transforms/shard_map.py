@@ -76,7 +76,8 @@ def shard_map(
       mesh: the devices; None is the current mesh (`set_mesh`).
       in_specs: how each argument is divided: `PartitionSpec`s, a pytree prefix of the
         tuple of arguments (or one for all). An axis of the mesh that a spec does not
-        name: every device along it gets the same.
+        name: every device along it gets the same. None: as the arguments' types say,
+        if all axes of the mesh are explicit.
       out_specs: how the results are put together, a pytree prefix of the result. An
         axis that a spec does not name: the devices along it must give the same.
       axis_names: the axes that `f` is written for; the compiler divides the work along
@@ -122,10 +123,9 @@ def shard_map(
     fun = f
     require_callable(fun, "shard_map")
     name = name_of(fun)
-    if in_specs is None or out_specs is None:
-        missing = "in_specs" if in_specs is None else "out_specs"
+    if out_specs is None:
         raise ArgumentError(
-            f"shard_map({name}): {missing} is missing; P() means that every device has "
+            f"shard_map({name}): out_specs is missing; P() means that every device has "
             "the whole"
         )
 
@@ -164,16 +164,20 @@ def run(
             raise not_an_array(leaf, f"shard_map({name}): argument {label} is")
     if isinstance(in_specs, list):
         in_specs = tuple(in_specs)
-    specs = _specs(in_specs, tuple(args), f"shard_map({name}): in_specs")
     flat = FlatFunction(fun, treedef, name)
     lifted = Lifted(flat, leaves)
     arrays = [as_array(leaf) for leaf in lifted.read()]
+    if in_specs is None:
+        specs = _typed_specs(arrays, mesh, name)
+    else:
+        specs = _specs(in_specs, tuple(args), f"shard_map({name}): in_specs")
     avals = []
     for array, spec, label in zip(arrays, specs, labels, strict=True):
         aval = typeof(array)
         _fits(aval, spec, mesh, axes, f"shard_map({name}): argument {label}")
         vma = aval.vma | axes_of(spec) if check else aval.vma
-        avals.append(aval.update(shape=local_shape(aval.shape, spec, mesh), vma=vma))
+        shape = local_shape(aval.shape, spec, mesh)
+        avals.append(aval.update(shape=shape, vma=vma, layout=None))
     with manual_axes(mesh, axes, tracked=check):
         graph, captured = trace_flat(lifted, avals, name=name, labels=labels)
         require_distinct([*captured, *leaves], f"shard_map({name})")
@@ -221,6 +225,17 @@ def run(
     write_back(captured, pure.written, outs[len(outs) - held :])
     lifted.write(outs[count : len(outs) - held])
     return flat.result(outs)
+
+
+def _typed_specs(leaves: Sequence[Any], mesh: Any, name: str) -> list[Any]:
+    """Returns how the types of arguments say that they are divided."""
+    if getattr(mesh, "auto_axes", True):
+        raise ArgumentError(
+            f"shard_map({name}): in_specs is missing; P() means that every device has "
+            "the whole. Types tell only if all axes of the mesh are explicit"
+        )
+    layouts = [typeof(leaf).layout for leaf in leaves]
+    return [PartitionSpec() if x is None else x.spec for x in layouts]
 
 
 def _manual(mesh: Mesh, axis_names: Set[Any], name: str) -> Names:

@@ -15,10 +15,10 @@ from fxflow.core.arrays import (
     ArrayType,
     Aval,
     Shape,
-    ShapeDtypeStruct,
     type_on,
 )
 from fxflow.core.arrays.array import forget, release
+from fxflow.core.arrays.aval import struct_of
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.boundary import guard_methods
 from fxflow.core.ir.graph import Graph, has_refs, used_inputs
@@ -167,12 +167,7 @@ class Traced:
     @property
     def out_info(self) -> Any:
         """The result with each leaf's shape and dtype."""
-        return self.out_tree.unflatten(
-            [
-                ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
-                for a in self.graph.out_avals
-            ]
-        )
+        return self.out_tree.unflatten([struct_of(a) for a in self.graph.out_avals])
 
     def lower(self, *, platforms: Sequence[str] | None = None) -> Lowered:
         """Writes the program as StableHLO.

@@ -12,10 +12,19 @@ from fxflow.core.interpreters.batching import batch_flat, materialize
 from fxflow.core.ir.discharge import require_distinct
 from fxflow.core.ir.higher_order import move_axis
 from fxflow.core.ir.references import Ref
+from fxflow.core.ir.trace import state
 from fxflow.core.labels import leaf_labels
 from fxflow.core.source import name_of
-from fxflow.devices.meshes import names_of
-from fxflow.errors import ArgumentError, AxisError, ShapeError, TreeError
+from fxflow.devices.meshes import Layout, names_of
+from fxflow.devices.shardings import NamedSharding
+from fxflow.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+    ShardingTypeError,
+    TreeError,
+)
+from fxflow.lax.transfer import put_traced
 from fxflow.transforms.arguments import (
     FlatFunction,
     require_axes,
@@ -108,6 +117,40 @@ def common_size(
     return found[0]
 
 
+def _divided_over(
+    values: Sequence[Any], mapped: Sequence[bool], name: str
+) -> Layout | None:
+    """Returns the first layout by which a type divides the mapped axis, or None.
+
+    Raises:
+      ShardingTypeError: they say different things.
+    """
+    found: dict[Any, Any] = {}
+    for value, is_mapped in zip(values, mapped, strict=True):
+        aval = typeof(value) if is_mapped else None
+        if aval is not None and aval.layout is not None and aval.layout.entries[0]:
+            found[aval.layout.entries[0]] = aval
+    if len(found) > 1:
+        one, other = list(found.values())[:2]
+        raise ShardingTypeError(
+            f"vmap: mapped axes of {name} are divided differently (here they are in "
+            f"front): {one} and {other}: reshard one (fxflow.sharding.reshard)"
+        )
+    for aval in found.values():
+        return aval.layout  # type: ignore[no-any-return]
+    return None
+
+
+def _divided_as(value: Any, front: Layout) -> Any:
+    """Returns a mapped result whose type divides the mapped axis as arguments do."""
+    aval = typeof(value)
+    own = ((),) * aval.ndim if aval.layout is None else aval.layout.entries
+    if own[0] == front.entries[0]:
+        return value
+    spec = Layout(front.mesh, (front.entries[0], *own[1:])).spec
+    return put_traced(value, NamedSharding(front.mesh, spec))
+
+
 def vmap(
     fun: Callable[P, R],
     in_axes: Any = 0,
@@ -156,7 +199,7 @@ def vmap(
     require_axes(in_axes, "vmap: in_axes")
     require_axes(out_axes, "vmap: out_axes")
     name = name_of(fun)
-    spmd = () if spmd_axis_name is None else names_of(spmd_axis_name)
+    given_spmd = () if spmd_axis_name is None else names_of(spmd_axis_name)
 
     @transformed(fun, "vmap")
     @boundary
@@ -209,6 +252,8 @@ def vmap(
             for x, axis in zip(leaves, axes, strict=True)
         ]
         mapped = [axis is not None for axis in axes]
+        layout = _divided_over(moved, mapped, name)
+        spmd = given_spmd or (() if layout is None else layout.entries[0])
         outs, out_mapped = batch_flat(function, size, moved, mapped, axis_name, spmd)
         if lifted is not None:
             count = len(outs) - len(mapped_refs)
@@ -233,6 +278,8 @@ def vmap(
                 moved.append(as_array(out))
                 continue
             full = materialize(out, size, is_mapped)
+            if is_mapped and layout is not None and not state.open_layouts:
+                full = _divided_as(full, layout)
             aval = typeof(full)
             where = f"vmap: out_axes of {name} for a result of {aval.ndim - 1} axes"
             moved.append(move_axis(full, 0, checked_axis(target, aval.ndim, where)))

@@ -153,11 +153,25 @@ def test_parts_of_this_process() -> None:
 
 
 def test_axis_types() -> None:
-    auto = AxisType.Auto
-    assert make_mesh((2, 2), ("a", "b"), axis_types=(auto, auto)).axis_types[0] == auto
-    for wrong in [(auto, AxisType.Explicit), (auto,)]:
-        with pytest.raises(PlacementError, match=r"must be 2 times AxisType\.Auto"):
+    auto, explicit = AxisType.Auto, AxisType.Explicit
+    mesh = make_mesh((2, 2), ("a", "b"), axis_types=(auto, explicit))
+    assert mesh.axis_types == (auto, explicit)
+    assert (mesh.auto_axes, mesh.explicit_axes) == (("a",), ("b",))
+    assert str(mesh) == "Mesh('a': 2, 'b': 2, axis_types=(Auto, Explicit))"
+    other = make_mesh((2, 2), ("a", "b"))
+    assert other != mesh and other.axis_types == (auto, auto)
+    assert mesh.abstract_mesh.axis_types == mesh.axis_types
+    assert make_mesh((2,), ("a",), axis_types=explicit).axis_types == (explicit,)
+    for wrong in [(auto,), "auto", (auto, "explicit")]:
+        with pytest.raises(PlacementError, match="must be 2 times an AxisType"):
             make_mesh((2, 2), ("a", "b"), axis_types=wrong)
+    with pytest.raises(PlacementError, match="become manual in shard_map"):
+        make_mesh((2,), ("a",), axis_types=(AxisType.Manual,))
+
+
+def test_sums_are_not_put_off() -> None:
+    with pytest.raises(PlacementError, match="sums over devices are not put off"):
+        P("a", unreduced={"b"})
 
 
 def test_specs_have_no_subclasses() -> None:

@@ -14,12 +14,21 @@ import math
 import operator
 import threading
 import weakref
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from fxflow.core.arrays import dtypes
 from fxflow.core.source import at_fault
 from fxflow.devices import OutOfMemoryError, buffers, memory
-from fxflow.devices.shardings import Sharding
+from fxflow.devices.meshes import (
+    AbstractMesh,
+    Layout,
+    Mesh,
+    PartitionSpec,
+    current_mesh,
+    explicit,
+)
+from fxflow.devices.shardings import NamedSharding, Sharding
 from fxflow.errors import ArgumentError, ShapeError
 
 Shape = tuple[int, ...]
@@ -32,26 +41,44 @@ class Aval:
     """The type of an array, written `f32[3,4]` (a weak one `f32[]~`).
 
     Inside `shard_map` a type may end in the mesh axes along which the devices' values
-    differ: `f32[3,4]{V:x}`.
+    differ: `f32[3,4]{V:x}`; over explicit axes of a mesh it says how the array is
+    divided: `f32[8@x,4]`.
 
     Attributes:
       shape: lengths of the axes.
       dtype: a NumPy dtype (`ml_dtypes` included) or a key dtype.
       weak_type: whether the dtype yields to others in promotion.
       vma: "varying manual axes", see `core/spmd/varying`; nearly always none.
+      layout: how it is divided, see `core/spmd/layouts`; nearly always None: it is not,
+        or the type does not say.
     """
 
-    __slots__ = ("__weakref__", "_mlir", "dtype", "ndim", "shape", "vma", "weak_type")
+    __slots__ = (
+        "__weakref__",
+        "_mlir",
+        "dtype",
+        "layout",
+        "ndim",
+        "shape",
+        "vma",
+        "weak_type",
+    )
 
     shape: Shape
     dtype: Any
     weak_type: bool
     vma: Axes
+    layout: Layout | None
     ndim: int
     _mlir: str
 
     def __new__(
-        cls, shape: Shape, dtype: Any, weak_type: bool = False, vma: Axes = NOWHERE
+        cls,
+        shape: Shape,
+        dtype: Any,
+        weak_type: bool = False,
+        vma: Axes = NOWHERE,
+        layout: Layout | None = None,
     ) -> Aval:
         """Returns the one object of this type.
 
@@ -60,11 +87,12 @@ class Aval:
           dtype: a canonical dtype (`dtypes.dtype` makes one).
           weak_type: see the class.
           vma: see the class.
+          layout: see the class.
 
         Raises:
           ShapeError: the elements are more than can be addressed.
         """
-        key = (shape, dtype, weak_type, vma)
+        key = (shape, dtype, weak_type, vma, layout)
         # Weak references: shapes that a program no longer uses do not stay for ever.
         reference = _table.get(key)
         if reference is not None:
@@ -81,7 +109,7 @@ class Aval:
             )
         self = object.__new__(cls)
         self.shape, self.dtype, self.weak_type = shape, dtype, weak_type
-        self.vma = vma
+        self.vma, self.layout = vma, layout
         self.ndim = len(shape)
         with _lock:
             # Another thread may have been quicker: a type is known by its identity.
@@ -103,18 +131,25 @@ class Aval:
         return self.size * int(self.dtype.itemsize)
 
     @property
-    def sharding(self) -> None:
-        """How the type says that the array is divided: it does not say it."""
-        return None
+    def sharding(self) -> TypeSharding | None:
+        """How the type says that the array is divided; None if it does not."""
+        mesh = current_mesh() if self.layout is None else self.layout.mesh
+        if mesh is None or not mesh.explicit_axes:
+            return None
+        entries = ((),) * self.ndim if self.layout is None else self.layout.entries
+        return TypeSharding(mesh.abstract_mesh, Layout(mesh, entries).spec, mesh)
 
     @property
     def physical(self) -> Aval:
         """The type as the compiler sees it: keys are vectors of u32, float0 is bool."""
         if dtypes.is_key(self.dtype):
-            shape = self.shape + self.dtype.suffix
-            return Aval(shape, self.dtype.base, vma=self.vma)
+            shape, layout = self.shape + self.dtype.suffix, self.layout
+            if layout is not None:
+                more = ((),) * len(self.dtype.suffix)
+                layout = Layout(layout.mesh, (*layout.entries, *more))
+            return Aval(shape, self.dtype.base, vma=self.vma, layout=layout)
         if self.dtype == dtypes.float0:
-            return Aval(self.shape, dtypes.bool_, vma=self.vma)
+            return Aval(self.shape, dtypes.bool_, vma=self.vma, layout=self.layout)
         return self
 
     @property
@@ -134,13 +169,19 @@ class Aval:
         dtype: Any = None,
         weak_type: bool | None = None,
         vma: Axes | None = None,
+        layout: Layout | Literal["same"] | None = "same",
     ) -> Aval:
         """Returns the type with some of its parts replaced."""
+        if layout == "same":
+            layout = self.layout
+            if layout is not None and shape is not None:
+                layout = layout.of_shape(self.shape, shape)
         return Aval(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
             self.vma if vma is None else vma,
+            layout,
         )
 
     def strong(self) -> Aval:
@@ -149,13 +190,16 @@ class Aval:
 
     def tangent(self) -> Aval:
         """Returns the type of a derivative with respect to a value of this type."""
-        return Aval(self.shape, dtypes.tangent_dtype(self.dtype), vma=self.vma)
+        dtype = dtypes.tangent_dtype(self.dtype)
+        return Aval(self.shape, dtype, vma=self.vma, layout=self.layout)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Aval, (self.shape, self.dtype, self.weak_type, self.vma)
 
     def __str__(self) -> str:
         dims = ",".join(map(str, self.shape))
+        if self.layout is not None:
+            dims = ",".join(map(_divided, self.shape, self.layout.entries))
         weak = "~" if self.weak_type else ""
         axes = ",".join(sorted(map(str, self.vma)))
         varying = f"{{V:{axes}}}" if axes else ""
@@ -164,14 +208,37 @@ class Aval:
     __repr__ = __str__
 
 
-_table: dict[tuple[Shape, Any, bool, Axes], weakref.ref[Aval]] = {}
+def _divided(length: int, entry: tuple[Any, ...]) -> str:
+    if len(entry) > 1:
+        return f"{length}@({','.join(map(str, entry))})"
+    return f"{length}@{entry[0]}" if entry else str(length)
+
+
+@dataclass(frozen=True)
+class TypeSharding:
+    """What `typeof(x).sharding` says: a mesh without devices, and a spec over it.
+
+    Attributes:
+      mesh: an `AbstractMesh`.
+      spec: a `PartitionSpec` with an entry for each axis.
+      devices_mesh: the mesh with its devices, where the sharding stands for one of
+        arrays (`reshard(y, typeof(x).sharding)`).
+    """
+
+    mesh: AbstractMesh
+    spec: PartitionSpec
+    devices_mesh: Mesh = field(compare=False, repr=False)
+
+
+Key = tuple[Shape, Any, bool, Axes, Layout | None]
+_table: dict[Key, weakref.ref[Aval]] = {}
 
 
 # Reentrant: a type may die, and be forgotten, in the thread that is entering another.
 _lock = threading.RLock()
 
 
-def _forget(key: tuple[Shape, Any, bool, Axes], dead: weakref.ref[Aval]) -> None:
+def _forget(key: Key, dead: weakref.ref[Aval]) -> None:
     # Another thread may have entered a new type after this one had died.
     with _lock:
         if _table.get(key) is dead:
@@ -262,6 +329,8 @@ class ShapeDtypeStruct(_Typed):
                 "NamedSharding(mesh, spec) or SingleDeviceSharding(device)"
             )
         sharding.shard_shape(self.shape)
+        if isinstance(sharding, NamedSharding):
+            self.aval = self.aval.update(layout=layout_of(sharding, self.aval))
 
     def update(self, **parts: Any) -> ShapeDtypeStruct:
         """Returns a copy with `shape`, `dtype`, `weak_type` or `sharding` replaced."""
@@ -289,6 +358,15 @@ class ShapeDtypeStruct(_Typed):
 
     def __repr__(self) -> str:
         return f"ShapeDtypeStruct({self.aval})"
+
+
+def struct_of(aval: Aval) -> ShapeDtypeStruct:
+    """Returns the type as users see it."""
+    layout = aval.layout
+    where = None if layout is None else NamedSharding(layout.mesh, layout.spec)
+    return ShapeDtypeStruct(
+        aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=where
+    )
 
 
 # -- at a placement --------------------------------------------------------------------
@@ -375,10 +453,34 @@ def type_on(aval: Aval, placement: Any = None, committed: bool = False) -> Array
     table = placement.table
     known: ArrayType | None = table.get((aval, committed))
     if known is None:
+        as_it_is = aval
+        if explicit.used:
+            # Where an array lies is what its type says.
+            layout = layout_of(placement.sharding, aval)
+            as_it_is = aval.update(layout=layout)
+        made = (
+            ArrayType(aval, placement, committed)
+            if as_it_is is aval
+            else type_on(as_it_is, placement, committed)
+        )
         # Another thread's, if it was quicker: an `ArrayType` is known by its identity.
-        made = ArrayType(aval, placement, committed)
         known = table.setdefault((aval, committed), made)
     return known
+
+
+def layout_of(sharding: Any, aval: Aval) -> Layout | None:
+    """Returns what the type of an array says, laid out by a sharding.
+
+    Args:
+      sharding: any; a `NamedSharding` may name explicit axes.
+      aval: type of the array.
+    """
+    if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
+        return None
+    known = frozenset(sharding.mesh.explicit_axes)
+    rows = sharding.padded(aval.physical.ndim)[: aval.ndim]
+    entries = tuple(tuple(name for name in row if name in known) for row in rows)
+    return Layout(sharding.mesh, entries) if any(entries) else None
 
 
 def require_room(shape: Shape, dtype: Any) -> None:

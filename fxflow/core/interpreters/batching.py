@@ -15,6 +15,7 @@ from fxflow.core.ir.graph import Graph
 from fxflow.core.ir.primitive import Primitive
 from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import Trace, Tracer, named_axes, state
+from fxflow.devices.meshes import Layout, current_mesh
 
 
 class BatchTracer(Tracer):
@@ -29,6 +30,8 @@ class BatchTracer(Tracer):
         self.value = value
         aval = typeof(value)
         self.aval: Aval = Aval(aval.shape[1:], aval.dtype, aval.weak_type, aval.vma)
+        if aval.layout is not None:
+            self.aval = aval.update(shape=aval.shape[1:])
 
     def origin(self) -> str:
         """Says where the value comes from."""
@@ -156,6 +159,16 @@ def batch_flat(
     ], out_mapped
 
 
+def mapped_type(aval: Aval, size: int) -> Aval:
+    """Returns the type of a whole batch; see `State.spmd`."""
+    whole = aval.update(shape=(size, *aval.shape))
+    mesh = state.spmd and current_mesh()
+    if not mesh or not set(mesh.explicit_axes).issuperset(state.spmd):
+        return whole
+    entries = ((),) * aval.ndim if aval.layout is None else aval.layout.entries
+    return whole.update(layout=Layout(mesh, (state.spmd, *entries)))
+
+
 def batch_graph(
     graph: Graph,
     size: int,
@@ -195,7 +208,7 @@ def batch_graph(
         ]
 
     avals = [
-        a.update(shape=(size, *a.shape)) if m else a
+        mapped_type(a, size) if m else a
         for a, m in zip(graph.in_avals, mapped, strict=True)
     ]
     derived = trace_closed(vectorized, avals, name=f"vmap_{graph.name}")

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fxflow.core.arrays import Axes, typeof
+from fxflow.core.arrays import Aval, Axes, typeof
 from fxflow.core.ir.arith import add, instantiate
 from fxflow.core.ir.graph import Graph, Node, Var, bound, interpret
-from fxflow.core.ir.primitive import Zero
+from fxflow.core.ir.primitive import Zero, table
 from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import state
+from fxflow.core.runtime.eager import open_layouts
 from fxflow.core.spmd.varying import matched
+from fxflow.devices.meshes import Layout, explicit
+from fxflow.devices.shardings import NamedSharding
 
 
 def backward(
@@ -41,7 +44,15 @@ def backward(
     # Contributions that are still to be summed over devices, by the axes: once for all.
     apart: dict[Var, dict[Axes, Any]] = {}
 
+    divided = explicit.used and (
+        bool(getattr(state.trace, "spmd", ()))
+        or any(v.aval.layout for v in inputs)
+        or any(v.aval.layout for node in nodes for v in node.outputs)
+    )
+
     def contribute(var: Var, ct: Any) -> None:
+        if divided:
+            ct = divided_as(ct, var.aval)
         if tracked:
             axes = typeof(ct).vma - var.aval.vma
             if axes:
@@ -78,19 +89,31 @@ def backward(
             ct = taken(node.outputs[0])
             if ct is None:
                 continue
-        for arg, ct_in in zip(
-            node.inputs,
-            primitive.transpose(ct, *node.inputs, **node.params),
-            strict=True,
-        ):
+        if divided:
+            # How cotangents are divided is known from their values.
+            with open_layouts(True):
+                found = primitive.transpose(ct, *node.inputs, **node.params)
+        else:
+            found = primitive.transpose(ct, *node.inputs, **node.params)
+        for arg, ct_in in zip(node.inputs, found, strict=True):
             if ct_in is None or type(ct_in) is Zero or type(arg) is not Var:
                 continue
             contribute(arg, ct_in)
-    found = [taken(var) for var in inputs]
+    sums = [taken(var) for var in inputs]
     return [
         Zero(var.aval) if ct is None else ct
-        for ct, var in zip(found, inputs, strict=True)
+        for ct, var in zip(sums, inputs, strict=True)
     ]
+
+
+def divided_as(cotangent: Any, aval: Aval) -> Any:
+    """Returns a cotangent that is divided as its value; see `core/spmd/layouts`."""
+    own, wanted = typeof(cotangent).layout, aval.layout
+    if own == wanted:
+        return cotangent
+    layout = wanted or Layout(own.mesh, ((),) * aval.ndim)  # type: ignore[union-attr]
+    to = NamedSharding(layout.mesh, layout.spec)
+    return table["device_put"].bind(cotangent, to=to, memory=None)
 
 
 def transpose_graph(

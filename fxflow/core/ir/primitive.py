@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from fxflow.core.arrays import Array, Aval, Axes, dtypes
 from fxflow.core.arrays.aval import NOWHERE, _Typed
 from fxflow.core.ir.trace import state
+from fxflow.core.spmd import layouts
+from fxflow.devices.meshes import explicit
 from fxflow.errors import NotDifferentiableError
 
 if TYPE_CHECKING:
@@ -165,11 +167,13 @@ class AxisRules:
 
     Attributes:
       axis_params: names of parameters that hold named axes.
-      types_inside: whether `abstract` takes the results' types from a graph, `vma`
-        included.
+      layout: the rule of how results are divided, one of `core/spmd/layouts`.
+      types_inside: whether `abstract` takes the results' types from a graph, `vma` and
+        `layout` included.
     """
 
     axis_params: ClassVar[tuple[str, ...]] = ()
+    layout: Callable[..., Any] = layouts.refused
     types_inside: ClassVar[bool] = False
 
     def uses_axis(self, axis_name: Any, params: dict[str, Any]) -> bool:
@@ -202,6 +206,15 @@ class AxisRules:
           params: as bound.
         """
         return NOWHERE.union(*given)
+
+    def own_layout(self, params: dict[str, Any], outs: Sequence[Aval]) -> Any:
+        """Returns how the results are divided where the operation itself says, or None.
+
+        Args:
+          params: as bound.
+          outs: types of the results.
+        """
+        return None
 
     def mesh(self, params: dict[str, Any]) -> Any:
         """Returns the mesh that the operation itself names, or None."""
@@ -290,9 +303,13 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
         raise NotImplementedError
 
     def types(self, avals: Sequence[Aval], params: dict[str, Any]) -> Any:
-        """Returns what `abstract` says, with the axes that the results differ along."""
+        """Returns what `abstract` says, with what types say of several devices."""
         out = self.abstract(*avals, **params)
-        if not state.tracked or self.types_inside:
+        if self.types_inside:
+            return out
+        if explicit.used:
+            out = layouts.typed(self, avals, params, out)
+        if not state.tracked:
             return out
         vma = self.vma([a.vma for a in avals], params)
         return [a.update(vma=vma) for a in out] if self.multi else out.update(vma=vma)

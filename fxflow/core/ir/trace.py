@@ -67,6 +67,8 @@ class State(threading.local):
       axes: the named axes: name, size, whether it is tracked, and the mesh of one that
         is manual (in `shard_map`), else None.
       tracked: names of the tracked axes; see `core/spmd/varying`.
+      open_layouts: whether types leave open how results are divided; see
+        `core/spmd/layouts`.
       spmd: while an operation is vectorized, the mesh axes that the mapped axis is to
         be divided over (`vmap(spmd_axis_name=)`).
       scope: see `named_scope`.
@@ -75,6 +77,7 @@ class State(threading.local):
     trace: Trace
     axes: tuple[tuple[Any, int, bool, Any], ...] = ()
     tracked: frozenset[Any] = frozenset()
+    open_layouts: bool = False
     spmd: tuple[Any, ...] = ()
     scope: tuple[str, ...] = ()
 

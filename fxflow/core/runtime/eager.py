@@ -43,6 +43,7 @@ from fxflow.core.ir.trace import State, Trace, Tracer, leaked, state
 from fxflow.core.runtime.execute import Program, check_finite, compile_graph
 from fxflow.core.spmd.partition import common_placement, mesh_in
 from fxflow.devices.buffers import default_placement
+from fxflow.devices.meshes import explicit
 from fxflow.devices.process import forked_error, on_fork
 from fxflow.errors import NonFiniteError
 
@@ -111,7 +112,7 @@ OVERRIDDEN = _Overridden()
 
 def options() -> tuple[Any, ...]:
     """Returns the options that plans and traces depend on."""
-    return tuple(getattr(config, name) for name in _OPTIONS)
+    return (*(getattr(config, name) for name in _OPTIONS), state.open_layouts)
 
 
 _OPTIONS = (
@@ -131,6 +132,32 @@ def interpreter() -> EvalTrace:
     if _FORKED:
         return _FORKED[0]
     return OVERRIDDEN if config.overridden() else EVAL
+
+
+class open_layouts:
+    """Has types in a `with` block leave open how results are divided.
+
+    See `core/spmd/layouts`.
+
+    Args:
+      wanted: None: the block changes nothing.
+    """
+
+    __slots__ = ("_before", "_wanted")
+
+    def __init__(self, wanted: Any) -> None:
+        self._wanted = wanted is not None and explicit.used
+
+    def __enter__(self) -> None:
+        self._before = state.open_layouts, state.trace
+        if self._wanted and not state.open_layouts:
+            state.open_layouts = True
+            # What was planned for eager operations says how results are divided.
+            if state.trace is EVAL:
+                state.trace = OVERRIDDEN
+
+    def __exit__(self, *exc: object) -> None:
+        state.open_layouts, state.trace = self._before
 
 
 class _ForkedTrace(EvalTrace):
@@ -189,6 +216,7 @@ def _begin_anew() -> None:
     overridden = bool(_FORKED) or options() != _in_force[0]
     state.trace = interpreter() if overridden else EVAL
     state.axes, state.tracked, state.spmd = (), frozenset(), ()
+    state.open_layouts = False
 
 
 source.on_interrupt(_begin_anew)

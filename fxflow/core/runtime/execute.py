@@ -26,8 +26,14 @@ from fxflow.devices import RuntimeFailure, buffers, transfers
 from fxflow.devices.callbacks import raise_original
 from fxflow.devices.compile import Executable, log_step
 from fxflow.devices.compile import compile as compile_text
+from fxflow.devices.meshes import PartitionSpec, explicit
 from fxflow.devices.process import require_not_forked, wait_for
-from fxflow.devices.shardings import REPLICATED, SingleDeviceSharding, describe
+from fxflow.devices.shardings import (
+    REPLICATED,
+    NamedSharding,
+    SingleDeviceSharding,
+    describe,
+)
 from fxflow.errors import DonationError, NonFiniteError
 
 _get_buffer = attrgetter("_buffer")
@@ -239,6 +245,7 @@ class LoweredProgram:
         self.placement, self._committed = partition.common_placement(
             [*arg_types, *results], name, partition.mesh_in(graph) or mesh
         )
+        out_shardings = _as_typed(graph.out_avals, out_shardings, self.placement)
         self._placements = [
             partition.argument_placement(p, self.placement) for p in arg_types
         ]
@@ -358,6 +365,24 @@ def donation_attributes(
             else f"tf.aliasing_output = {target} : i32"
         )
     return attributes
+
+
+def _as_typed(
+    avals: Sequence[Any], shardings: Sequence[Any], placement: Any
+) -> Sequence[Any]:
+    """Returns the shardings of results with those that their types say."""
+    if placement.is_single or not explicit.used:
+        return shardings
+    mesh = partition.mesh_of(placement)
+    whole = None
+    if not mesh.auto_axes and mesh.explicit_axes:
+        whole = NamedSharding(mesh, PartitionSpec())
+    return [
+        given
+        or (aval.layout and NamedSharding(aval.layout.mesh, aval.layout.spec))
+        or whole
+        for given, aval in zip(shardings or [None] * len(avals), avals, strict=True)
+    ]
 
 
 def in_kind(placement: Any, kind: str | None) -> Any:

@@ -12,7 +12,13 @@ from fxflow.core.ir.primitive import table
 from fxflow.core.ir.references import Ref
 from fxflow.core.spmd.varying import cast
 from fxflow.core.tree.paths import describe, difference
-from fxflow.errors import ArgumentError, DtypeError, ShapeError, TreeError
+from fxflow.errors import (
+    ArgumentError,
+    DtypeError,
+    ShapeError,
+    ShardingTypeError,
+    TreeError,
+)
 
 
 def require_callable(function: Any, what: str) -> None:
@@ -134,6 +140,12 @@ def require_carry(
             wrong.append(f"carry{path} comes in as {a} and is returned as {out}")
             if a.shape != out.shape:
                 kind = ShapeError
+        elif a.layout != out.layout:
+            raise ShardingTypeError(
+                f"{name}: the body must return a carry that is divided as it comes in, "
+                f"but carry{path} comes in as {a} and is returned as {out}: reshard it "
+                "(fxflow.sharding.reshard)"
+            )
     if wrong:
         fix = (
             "reshape it, or start with the shape the body returns"

@@ -43,7 +43,7 @@ from fxflow.core.runtime.lowering import TOKEN, Context
 from fxflow.core.source import located, name_of, telling
 from fxflow.core.spmd.memories import FREE, Rewritten
 from fxflow.core.spmd.varying import cast
-from fxflow.errors import ArgumentError, DtypeError, ShapeError
+from fxflow.errors import ArgumentError, DtypeError, ShapeError, ShardingTypeError
 from fxflow.lax.control_flow.carry import (
     as_type,
     leaves_of,
@@ -516,6 +516,12 @@ def agreed(
                     f"{operation}: branches must return one type, but {labels[0]} "
                     f"returns {a} and {label} returns {b}"
                     f"{f' at {path}' if path else ''}: convert or reshape one"
+                )
+            if a.layout != b.layout:
+                raise ShardingTypeError(
+                    f"{operation}: branches must return one type, but {labels[0]} "
+                    f"returns {a} and {label} returns {b}: reshard one "
+                    "(fxflow.sharding.reshard)"
                 )
             if a is not b:
                 weak = a.weak_type and b.weak_type

@@ -41,7 +41,7 @@ from fxflow.core.runtime.lowering import Context
 from fxflow.core.source import located, name_of, telling
 from fxflow.core.spmd.memories import Part, Rewritten, settled
 from fxflow.core.spmd.varying import with_outputs_varying
-from fxflow.errors import ArgumentError, ShapeError
+from fxflow.errors import ArgumentError, ShapeError, ShardingTypeError
 from fxflow.lax.concatenation import concatenate
 from fxflow.lax.control_flow.carry import (
     as_type,
@@ -487,6 +487,11 @@ def scan(
     x_avals = []
     for x in slices:
         aval = typeof(x)
+        if aval.layout is not None and aval.layout.entries[0]:
+            raise ShardingTypeError(
+                f"scan: xs must be whole along their leading axis, got {aval}: reshard "
+                "them (fxflow.sharding.reshard)"
+            )
         x_avals.append(aval.update(shape=aval.shape[1:]))
     avals, body = traced_with_carry(
         f,

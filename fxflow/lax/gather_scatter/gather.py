@@ -26,6 +26,7 @@ from fxflow.core.ir.primitive import (
     table,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_shape
 from fxflow.lax.families import MOVED
@@ -44,6 +45,7 @@ class Gather(Primitive):
 
     name = "gather"
     host_kinds = MOVED
+    layout = layouts.gathered
 
     def abstract(
         self,

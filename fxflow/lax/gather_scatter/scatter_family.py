@@ -16,6 +16,7 @@ from fxflow.core.interpreters.batching import materialize
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Batched, Flags, Primitive, Values
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.families import ANY, Kinds, require_kind
 from fxflow.lax.gather_scatter.dimension_numbers import (
@@ -42,6 +43,7 @@ class Scattering(Primitive):
     kinds: ClassVar[Kinds] = ANY
     combiner: ClassVar[str] = ""
     ufunc: ClassVar[np.ufunc | None] = None
+    layout = layouts.scattered
 
     def abstract(
         self,

@@ -1,0 +1,326 @@
+"""Shardings in types: how the results of each kind of operation are divided.
+
+The axes of a mesh that are `AxisType.Explicit` belong to types: `f32[8@x,2]` is divided
+over the axis `x` along its first axis. Where the operands' types do not say how a
+result is divided, the user has to (`out_sharding=`, `reshard`, `auto_axes`).
+
+A family of primitives names its rule in one line, `layout = layouts.elementwise`, say;
+all rules are here. A rule gets the operands' types, the results' and the parameters,
+and returns for each axis of the result the mesh axes that divide it, () for none (of
+several results a list of these). An operand that is not divided goes with any other.
+Operations without a rule ask for operands that are not divided.
+
+A type says what its values are outside of programs: within one, the partitioner follows
+the constraints, and has a free hand in between.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from fxflow.core.arrays import Aval
+from fxflow.core.ir.trace import state
+from fxflow.devices.meshes import Layout
+from fxflow.errors import ShardingTypeError
+
+Entries = tuple[tuple[Any, ...], ...]
+Avals = Sequence[Aval]
+
+_HELP = (
+    "reshard an operand first (fxflow.sharding.reshard(x, P(...))), or leave the "
+    "operation to the compiler (fxflow.sharding.auto_axes(f, out_sharding=P(...)))"
+)
+
+
+def typed(primitive: Any, avals: Avals, params: dict[str, Any], out: Any) -> Any:
+    """Returns the type of a result, or of several, as it is divided.
+
+    Args:
+      primitive: the operation.
+      avals: types of the operands.
+      params: its parameters.
+      out: what `abstract` says.
+
+    Raises:
+      ShardingTypeError: the operands do not go together, or do not say how the result
+        is divided.
+    """
+    outs: list[Aval] = list(out) if primitive.multi else [out]
+    divided = [a.layout for a in avals if a.layout is not None]
+    found: list[Layout | None] = [None] * len(outs)
+    if not state.open_layouts:
+        own = primitive.own_layout(params, outs)
+        if own is not None:
+            found = [own.checked(o.shape, primitive.name) for o in outs]
+        elif divided:
+            mesh, *others = dict.fromkeys(layout.mesh for layout in divided)
+            if others:
+                raise ShardingTypeError(
+                    f"{primitive.name}: operands are divided over different meshes: "
+                    f"{mesh} and {others[0]}"
+                )
+            given = primitive.layout(avals, outs, params)
+            each = given if primitive.multi else [given]
+            found = [
+                Layout(mesh, e).checked(o.shape, _operation(primitive, avals))
+                for e, o in zip(each, outs, strict=True)
+            ]
+    outs = [
+        o if o.layout == f else o.update(layout=f)
+        for o, f in zip(outs, found, strict=True)
+    ]
+    return outs if primitive.multi else outs[0]
+
+
+def _operation(primitive: Any, avals: Avals) -> str:
+    return f"{primitive.name} of {', '.join(map(str, avals))}"
+
+
+def entries(aval: Aval) -> Entries:
+    """Returns the mesh axes that divide each axis of a type."""
+    return ((),) * aval.ndim if aval.layout is None else aval.layout.entries
+
+
+def _error(primitive: Any, avals: Avals, why: str, hint: str = _HELP) -> Exception:
+    return ShardingTypeError(f"{_operation(primitive, avals)}: {why}: {hint}")
+
+
+def _joined(primitive: Any, avals: Avals, rows: Sequence[Entries]) -> Entries:
+    """Returns how results are divided whose axes are those of the operands."""
+    result = []
+    for axis, given in enumerate(zip(*rows, strict=True)):
+        names = {entry for entry in given if entry}
+        if len(names) > 1:
+            one, other = sorted(names, key=str)[:2]
+            raise _error(
+                primitive,
+                avals,
+                f"operands are divided differently along axis {axis}: over "
+                f"{_names(one)} and over {_names(other)}",
+                "reshard one of them (fxflow.sharding.reshard(x, P(...)))",
+            )
+        result.append(names.pop() if names else ())
+    return tuple(result)
+
+
+def _names(entry: tuple[Any, ...]) -> str:
+    return repr(entry[0]) if len(entry) == 1 else repr(entry)
+
+
+# -- rules -----------------------------------------------------------------------------
+
+
+def refused(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Any:
+    """No rule: operands must not be divided."""
+    raise _error(self, avals, "no rule says how the result is divided")
+
+
+def nothing(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Any:
+    """Results that are not divided, whatever the operands are."""
+    empty = [((),) * o.ndim for o in outs]
+    return empty if self.multi else empty[0]
+
+
+def elementwise(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Any:
+    """As the operands, which agree; 0-d ones are constants."""
+    ndim = outs[0].ndim
+    rows = [entries(a) for a in avals if a.ndim == ndim]
+    found = _joined(self, avals, rows)
+    return [found] * len(outs) if self.multi else found
+
+
+def each_its_own(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Any:
+    """Each result as its operand."""
+    return [entries(a) for a in avals]
+
+
+def reduction(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Entries:
+    """What is left of the operand; along divided axes the devices combine."""
+    gone = params["axes"] if "axes" in params else (params["axis"],)
+    rows = [entries(a) for a in avals if a.ndim]
+    return tuple(e for i, e in enumerate(_joined(self, avals, rows)) if i not in gone)
+
+
+def along(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Any:
+    """As the operand, which is whole along the axis that is worked along."""
+    axis = next(params[k] for k in ("axis", "dimension") if k in params)
+    return _along(self, avals, outs, (axis,))
+
+
+def along_last(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Any:
+    """As the operand, which is whole along its last axis."""
+    return _along(self, avals, outs, (avals[0].ndim - 1,))
+
+
+def _along(self: Any, avals: Avals, outs: Avals, axes: Sequence[int]) -> Any:
+    found = _joined(self, avals, [entries(a) for a in avals if a.ndim])
+    for axis in axes:
+        if found[axis]:
+            raise _error(self, avals, f"the operand is divided along axis {axis}")
+    return [found] * len(outs) if self.multi else found
+
+
+def permuted(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Entries:
+    """The operand's axes in another order."""
+    given = entries(avals[0])
+    return tuple(given[i] for i in params["permutation"])
+
+
+def broadcast(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Entries:
+    """The operand's axes where they went; new ones are whole."""
+    found: list[tuple[Any, ...]] = [()] * outs[0].ndim
+    given = entries(avals[0])
+    for i, to in enumerate(params["broadcast_dimensions"]):
+        if avals[0].shape[i] == outs[0].shape[to]:
+            found[to] = given[i]
+    return tuple(found)
+
+
+def partly(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Entries:
+    """As the operand: slices, paddings; `Layout.checked` asks for equal parts."""
+    return entries(avals[0])
+
+
+def parts(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Any:
+    """Each as the operand."""
+    return [entries(avals[0])] * len(outs)
+
+
+def keys(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Entries:
+    """As the operand, with or without axes at the end."""
+    given, ndim = entries(avals[0]), outs[0].ndim
+    if any(given[ndim:]):
+        raise _error(self, avals, "an axis that goes is divided")
+    return (*given, *[()] * (ndim - len(given)))[:ndim]
+
+
+def scattered(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Any:
+    """Nothing may be divided."""
+    raise _error(
+        self,
+        avals,
+        "it is not clear how what is written is divided",
+        "reshard the operands (fxflow.sharding.reshard), or leave the update to the "
+        "compiler (fxflow.sharding.auto_axes(f, out_sharding=P(...)))",
+    )
+
+
+def updated(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Entries:
+    """As operand and update, which agree; a divided axis is updated whole."""
+    x, update = avals[:2]
+    found = _joined(self, avals[:2], [entries(x), entries(update)])
+    for axis, entry in enumerate(found):
+        if entry and x.shape[axis] != update.shape[axis]:
+            raise _error(self, avals, f"part of the divided axis {axis} is updated")
+    return found
+
+
+def reshaped(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Entries:
+    """Split axes are divided along their first part, merged ones as their first."""
+    (aval, *_), shape = avals, outs[0].shape
+    if 0 in shape:
+        return ((),) * len(shape)
+    old = [(n, e) for n, e in zip(aval.shape, entries(aval), strict=True) if n != 1]
+    new = [(i, n) for i, n in enumerate(shape) if n != 1]
+    found: list[tuple[Any, ...]] = [()] * len(shape)
+    mesh = aval.layout.mesh  # type: ignore[union-attr]
+    while old or new:
+        # The fewest axes on both sides that have the same number of elements.
+        mine, theirs = [old.pop(0)], [new.pop(0)]
+        while True:
+            have = math.prod(n for n, _ in mine)
+            want = math.prod(n for _, n in theirs)
+            if have == want:
+                break
+            if have < want:
+                mine.append(old.pop(0))
+            else:
+                theirs.append(new.pop(0))
+        names = [e for _, e in mine]
+        divided = [i for i, e in enumerate(names) if e]
+        if not divided:
+            continue
+        merged = tuple(name for e in names for name in e)
+        first, length = theirs[0]
+        fits = length % mesh.length(merged) == 0
+        in_front = divided == list(range(len(divided)))
+        if not in_front or not fits or (len(mine) > 1 and len(theirs) > 1):
+            raise _error(
+                self,
+                avals,
+                f"it is not clear how a result of shape {list(shape)} is divided",
+                "say it, as in reshape(x, shape, out_sharding=P(...)), or reshard the "
+                "operand (fxflow.sharding.reshard)",
+            )
+        found[first] = merged
+    return tuple(found)
+
+
+def product(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Entries:
+    """Batch axes, then what is left of either side."""
+    lhs, rhs = avals[:2]
+    ((lc, rc), (lb, rb)) = params["dimension_numbers"]
+    left, right = entries(lhs), entries(rhs)
+    for i, j in zip(lc, rc, strict=True):
+        if left[i] and right[j]:
+            raise _error(
+                self,
+                avals,
+                f"the contracted axes {i} and {j} are divided over "
+                f"{_names(left[i])} and {_names(right[j])}, so it is not clear how the "
+                "result is",
+                "say it with out_sharding=P(...)",
+            )
+    batch = _joined(
+        self, avals, [tuple(left[i] for i in lb), tuple(right[j] for j in rb)]
+    )
+    free_left = [e for i, e in enumerate(left) if i not in (*lc, *lb)]
+    free_right = [e for j, e in enumerate(right) if j not in (*rc, *rb)]
+    return (*batch, *free_left, *free_right)
+
+
+def convolution(
+    self: Any, avals: Avals, outs: Avals, params: dict[str, Any]
+) -> Entries:
+    """Divided along the batch at most."""
+    lhs, rhs = avals[:2]
+    numbers = params["dimension_numbers"]
+    batch, out_batch = numbers.lhs_spec[0], numbers.out_spec[0]
+    given = entries(lhs)
+    if any(entries(rhs)) or any(e for i, e in enumerate(given) if i != batch):
+        raise _error(self, avals, "operands are divided along more than the batch")
+    return tuple(given[batch] if i == out_batch else () for i in range(outs[0].ndim))
+
+
+def gathered(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Entries:
+    """The operand's axes that are read whole or go with the indices' own."""
+    x, indices = avals[:2]
+    numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
+    given, of_indices = entries(x), list(entries(indices))
+    ndim = outs[0].ndim
+    rest = [i for i in range(ndim) if i not in numbers.offset_dims]
+    found: list[tuple[Any, ...]] = [()] * ndim
+    left = list(given)
+    pairs = zip(
+        numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True
+    )
+    for mine, theirs in pairs:
+        both = (given[mine],), (of_indices[theirs],)
+        (found[rest[theirs]],) = _joined(self, avals, both)
+        left[mine] = of_indices[theirs] = ()
+    dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    kept = [i for i in range(x.ndim) if i not in dropped]
+    for i, at in zip(kept, numbers.offset_dims, strict=True):
+        if x.shape[i] == sizes[i]:
+            found[at], left[i] = given[i], ()
+    if any(of_indices) or any(left):
+        raise _error(
+            self,
+            avals,
+            "it is not clear how what is read is divided",
+            "say it with x.at[...].get(out_sharding=P(...)), or reshard an operand "
+            "(fxflow.sharding.reshard)",
+        )
+    return tuple(found)

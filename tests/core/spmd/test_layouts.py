@@ -1,0 +1,281 @@
+"""Shardings in types: what each kind of operation makes of them; compared with JAX.
+
+The programs and their types, or that there is none, are those of JAX 0.10.2, but where
+an operand that is not divided meets one that is: here they go together everywhere.
+"""
+
+import numpy as np
+import pytest
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import NamedSharding, P, lax, typeof
+from fxflow.errors import ShardingTypeError
+from fxflow.sharding import AxisType, reshard
+
+
+@pytest.fixture(autouse=True)
+def mesh():
+    explicit = fxflow.make_mesh((4, 2), ("x", "y"), axis_types=AxisType.Explicit)
+    with fxflow.set_mesh(explicit):
+        yield explicit
+
+
+def put(shape, *spec, dtype="f4"):
+    values = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    return fxflow.device_put(values, NamedSharding(fxflow.get_mesh(), P(*spec)))
+
+
+def _operands():
+    return {
+        "a": put((8, 4), "x", "y"),
+        "b": put((8, 4), "x"),
+        "c": put((8, 4)),
+        "d": put((8, 4), "y"),
+        "f": put((4, 8), "y", "x"),
+        "g": put((4, 8), None, "x"),
+        "m": put((4, 8), None, "y"),
+        "s": put((8, 4), None, "x"),
+        "t": put((4, 8), "x"),
+        "v": put((8,), "x"),
+        "w": put((8,), "y"),
+        "i": put((4,), dtype="i4"),
+        "ix": put((8,), "x", dtype="i4"),
+        "k": put((8, 4, 6), "x", "y"),
+        "fnp": fnp,
+        "lax": lax,
+        "nn": fxflow.nn,
+        "put": put,
+        "P": P,
+        "fxflow": fxflow,
+    }
+
+
+TYPES = """
+a: f32[8@x,4@y]
+c: f32[8,4]
+put((8, 4), ("x", "y")): f32[8@(x,y),4]
+a + a: f32[8@x,4@y]
+a + c: f32[8@x,4@y]
+a + b: f32[8@x,4@y]
+b + d: error
+a * 2.0: f32[8@x,4@y]
+a + v[:, None]: f32[8@x,4@y]
+fnp.where(a > 0, a, 0.0): f32[8@x,4@y]
+a > c: bool[8@x,4@y]
+a.astype("i4"): i32[8@x,4@y]
+a.sum(): f32[]
+a.sum(0): f32[4@y]
+a.sum(1, keepdims=True): f32[8@x,1]
+fnp.argmax(a, 0): i32[4@y]
+a.var(axis=1): f32[8@x]
+a.T: f32[4@y,8@x]
+k.transpose(2, 0, 1): f32[6,8@x,4@y]
+a.reshape(8, 2, 2): f32[8@x,2@y,2]
+b.reshape(4, 2, 4): f32[4@x,2,4]
+b.reshape(2, 4, 4): error
+a.reshape(32): f32[32@(x,y)]
+g.reshape(32): error
+lax.reshape(a, (32,), out_sharding=P("x")): f32[32@x]
+v[:, None]: f32[8@x,1]
+fnp.broadcast_to(v, (3, 8)): f32[3,8@x]
+fnp.concatenate([b, b], 1): f32[8@x,8]
+fnp.concatenate([b, d], 1): error
+fnp.stack([v, v]): f32[2,8@x]
+fnp.pad(b, ((4, 4), (0, 0))): f32[16@x,4]
+fnp.pad(b, ((1, 1), (0, 0))): error
+b[:, 1:3]: f32[8@x,2]
+b[0:3]: error
+b[0]: error
+b[:, 0]: f32[8@x]
+b[::-1]: f32[8@x,4]
+lax.dynamic_slice(b, (0, 1), (8, 2)): f32[8@x,2]
+lax.dynamic_update_slice(b, b[:, 0:2], (0, 1)): f32[8@x,4]
+lax.dynamic_update_slice(b, c[:4], (0, 0)): error
+s @ t: error
+s @ put((4, 8)): f32[8,8]
+b @ m: f32[8@x,8@y]
+b @ g: error
+fnp.dot(s, t, out_sharding=P("x")): f32[8@x,8]
+fnp.einsum("ij,jk->ik", s, t, out_sharding=P()): f32[8,8]
+fnp.einsum("ij,jk->ik", s, t): error
+fnp.outer(v, w): f32[8@x,8@y]
+fnp.cumsum(b, 1): f32[8@x,4]
+fnp.cumsum(b, 0): error
+fnp.sort(b, 1): f32[8@x,4]
+fnp.sort(b, 0): error
+lax.top_k(b, 2)[0]: f32[8@x,2]
+fnp.arange(8, out_sharding=P("x")): i32[8@x]
+fnp.zeros((8, 4), out_sharding=P("x")): f32[8@x,4]
+fnp.ones_like(a): f32[8@x,4@y]
+fxflow.random.normal(fxflow.random.key(0), (8,), out_sharding=P("x")): f32[8@x]
+c[i]: f32[4,4]
+b[i]: error
+b.at[i].get(out_sharding=P()): f32[4,4]
+b.at[ix].get(out_sharding=P("x")): f32[8@x,4]
+fnp.take_along_axis(b, fnp.zeros((8, 1), "i4"), 1): f32[8@x,1]
+b.at[i].set(1.0): error
+b.at[i].set(1.0, out_sharding=P("x")): f32[8@x,4]
+nn.softmax(a): f32[8@x,4@y]
+nn.silu(a): f32[8@x,4@y]
+nn.one_hot(ix, 4): f32[8@x,4]
+fnp.fft.fft(b): c64[8@x,4]
+lax.conv(put((8, 2, 6), "x"), put((4, 2, 3)), (1,), "SAME"): f32[8@x,4,6]
+fnp.linalg.cholesky(put((8, 4, 4), "x")): error
+fnp.split(b, 2, axis=1)[0]: f32[8@x,2]
+fnp.roll(b, 1, 1): f32[8@x,4]
+lax.optimization_barrier(a): f32[8@x,4@y]
+"""
+CASES = [line.rsplit(": ", 1) for line in TYPES.strip().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def operands():
+    explicit = fxflow.make_mesh((4, 2), ("x", "y"), axis_types=AxisType.Explicit)
+    with fxflow.set_mesh(explicit):
+        return _operands()
+
+
+@pytest.mark.parametrize(("program", "expected"), CASES, ids=[c for c, _ in CASES])
+def test_types(program, expected, operands):
+    try:
+        out = eval(program, dict(operands))
+    except ShardingTypeError as error:
+        assert expected == "error", error
+        return
+    assert str(typeof(out)).replace("~", "") == expected
+    # What the type says is how the array lies.
+    aval = typeof(out)
+    spec = P(*[None] * aval.ndim) if aval.layout is None else aval.layout.spec
+    assert out.sharding.is_fully_replicated or out.sharding.spec == spec
+
+
+def test_messages(operands):
+    def said(program):
+        with pytest.raises(ShardingTypeError) as caught:
+            eval(program, dict(operands))
+        return str(caught.value)
+
+    assert said("b + d") == (
+        "add of f32[8@x,4], f32[8@y,4]: operands are divided differently along axis 0: "
+        "over 'x' and over 'y': reshard one of them (fxflow.sharding.reshard(x, "
+        "P(...)))"
+    )
+    assert "say it with out_sharding=P(...)" in said("s @ t")
+    assert "would divide two axes of the result" in said("b @ g")
+    assert "auto_axes" in said("fnp.linalg.cholesky(put((8, 4, 4), 'x'))")
+    assert "x.at[...].get(out_sharding=P(...))" in said("b[i]")
+
+
+def test_jit_sees_and_keeps_types(operands):
+    a, b, d = operands["a"], operands["b"], operands["d"]
+    seen = []
+
+    @fxflow.jit
+    def f(x):
+        seen.append(str(typeof(x)))
+        return fxflow.jit(fnp.cos)(x).T
+
+    assert str(typeof(f(a))) == "f32[4@y,8@x]"
+    assert str(typeof(f(b))) == "f32[4,8@x]"
+    assert seen == ["f32[8@x,4@y]", "f32[8@x,4]"]
+    with pytest.raises(ShardingTypeError, match="divided differently"):
+        fxflow.jit(fnp.add)(b, d)
+    assert str(fxflow.eval_shape(f, a)) == "ShapeDtypeStruct(f32[4@y,8@x])"
+    assert str(fxflow.jit(f).lower(a).out_info.sharding.spec) == str(P("y", "x"))
+
+
+def test_cotangents_are_divided_as_values(operands):
+    b, c = operands["b"], operands["c"]
+    losses = [
+        lambda x: x.sum(),
+        lambda x: (x * x * b).sum(),
+        lambda x: fnp.sin(x @ operands["m"]).sum(),
+        lambda x: (reshard(x, P()) * c).sum(),
+        lambda x: (x.reshape(4, 2, 4) ** 2).sum(),
+        lambda x: nn_loss(x),
+        lambda x: x.at[operands["i"]].get(out_sharding=P()).sum(),
+    ]
+
+    def nn_loss(x):
+        return (fxflow.nn.softmax(x) * b).sum()
+
+    for loss in losses:
+        plain = fxflow.grad(loss)(b)
+        jitted = fxflow.jit(fxflow.grad(loss))(b)
+        assert str(typeof(plain)) == str(typeof(jitted)) == "f32[8@x,4]"
+        np.testing.assert_allclose(plain, jitted, rtol=1e-5)
+    weights = put((4, 4))
+    slope = fxflow.grad(lambda w: ((b @ w - c) ** 2).mean())(weights)
+    assert str(typeof(slope)) == "f32[4,4]"
+    expected = 2 / 32 * b.__array__().T @ (b.__array__() @ weights.__array__() - c)
+    np.testing.assert_allclose(slope, expected, rtol=1e-5)
+
+
+def test_vmap(operands):
+    b, d = operands["b"], operands["d"]
+    assert str(typeof(fxflow.vmap(lambda r: r.sum())(b))) == "f32[8@x]"
+    assert str(typeof(fxflow.vmap(fxflow.jit(lambda r: r * 2))(b))) == "f32[8@x,4]"
+    assert str(typeof(fxflow.vmap(lambda r: reshard(r, P("y")))(b))) == "f32[8@x,4@y]"
+    slope = fxflow.vmap(fxflow.grad(lambda r: (r * r).sum()))(b)
+    assert str(typeof(slope)) == "f32[8@x,4]"
+    with pytest.raises(ShardingTypeError, match="mapped axes of add are divided diff"):
+        fxflow.vmap(fnp.add)(b, d)
+
+
+def test_loops_and_branches(operands):
+    a, b = operands["a"], operands["b"]
+    assert str(typeof(lax.fori_loop(0, 3, lambda i, x: x * 2, a))) == "f32[8@x,4@y]"
+    xs = put((8, 4), None, "y")
+    ys = lax.scan(lambda c, x: (c + x, c), put((4,), "y"), xs)[1]
+    assert str(typeof(ys)) == "f32[8,4@y]"
+    with pytest.raises(ShardingTypeError, match="whole along their leading axis"):
+        lax.scan(lambda c, x: (c + x, c), put((4,)), b)
+    with pytest.raises(ShardingTypeError, match="is divided as it comes in"):
+        lax.scan(lambda c, x: (reshard(c, P("y")), c), put((4,)), None, length=2)
+    with pytest.raises(ShardingTypeError, match="branches must return one type"):
+        lax.cond(a.sum() > 0, lambda x: x, lambda x: reshard(x, P()), a)
+
+
+def test_shard_map(operands):
+    a = operands["a"]
+    double = fxflow.shard_map(
+        lambda x: lax.psum(x, "x"), in_specs=P("x", "y"), out_specs=P(None, "y")
+    )
+    assert str(typeof(double(a))) == "f32[2,4@y]"
+    # As the types say.
+    local = fxflow.shard_map(lambda x: x * 2, out_specs=P("x", "y"))
+    out = fxflow.jit(lambda x: local(x) + x)(a)
+    assert str(typeof(out)) == "f32[8@x,4@y]"
+    np.testing.assert_array_equal(out, 3 * a.__array__())
+
+
+def test_constraints_do_not_change_types(operands):
+    a = operands["a"]
+    assert lax.with_sharding_constraint(a, P("x", "y")) is not None
+    with pytest.raises(ShardingTypeError, match=r"change it with fxflow\.sharding"):
+        lax.with_sharding_constraint(a, P("y"))
+
+
+def test_what_a_type_says_of_its_sharding(operands, mesh):
+    sharding = typeof(operands["a"]).sharding
+    assert sharding.spec == P("x", "y") and sharding.mesh == mesh.abstract_mesh
+    assert typeof(operands["c"]).sharding.spec == P(None, None)
+    assert str(typeof(reshard(operands["c"], sharding))) == "f32[8@x,4@y]"
+    with fxflow.set_mesh(None):
+        assert typeof(fnp.ones(3)).sharding is None
+    mixed = fxflow.make_mesh(
+        (4, 2), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto)
+    )
+    array = fxflow.device_put(np.ones((8, 4)), NamedSharding(mixed, P("x", "y")))
+    assert str(typeof(array)) == "f32[8@x,4]"
+    assert str(typeof(fnp.sin(array) @ array.T.sum(1))) == "f32[8@x]"
+    struct = fxflow.ShapeDtypeStruct((8,), "f4", sharding=operands["v"].sharding)
+    assert str(struct) == "ShapeDtypeStruct(f32[8@x])"
+
+
+def test_meshes_do_not_mix(operands):
+    other = fxflow.make_mesh((8,), ("x",), axis_types=AxisType.Explicit)
+    there = fxflow.device_put(np.ones(8, "f4"), NamedSharding(other, P("x")))
+    with pytest.raises(ShardingTypeError, match="over different meshes"):
+        there + operands["v"]
