@@ -134,26 +134,6 @@ def auto_axes(
     return call
 
 
-def explicit_axes(
-    f: Callable[P, R] | None = None, /, *, axes: Any = None, in_sharding: Any = None
-) -> Any:
-    """Raises: axes are explicit from the mesh on, as `make_mesh(axis_types=)` says.
-
-    Args:
-      f: a function.
-      axes: names of axes.
-      in_sharding: how the arguments are divided.
-
-    Raises:
-      ArgumentError: always.
-    """
-    raise ArgumentError(
-        "explicit_axes: axes cannot become explicit within a function: make them so "
-        "with make_mesh(shape, names, axis_types=AxisType.Explicit), and leave single "
-        "functions to the compiler with auto_axes"
-    )
-
-
 def get_abstract_mesh() -> AbstractMesh:
     """Returns the current mesh without its devices.
 

@@ -9,7 +9,6 @@ from fxflow import NamedSharding, P, typeof
 from fxflow.sharding import (
     AxisType,
     auto_axes,
-    explicit_axes,
     get_abstract_mesh,
     reshard,
 )
@@ -62,8 +61,8 @@ def test_auto_axes():
         auto_axes(fnp.sort)
     with pytest.raises(TypeError, match="some of them cannot be left"):
         auto_axes(fnp.sort, axes="x", out_sharding=P())(x)
-    with pytest.raises(TypeError, match="make_mesh"):
-        explicit_axes(fnp.sort)
+    with pytest.raises(AttributeError, match="axis_types=AxisType.Explicit"):
+        fxflow.sharding.explicit_axes
 
 
 def test_abstract_mesh(mesh):

@@ -3,16 +3,11 @@
 from typing import Any
 
 from fxflow.compat.jax._mirror import mirror
-from fxflow.devices.meshes import current_mesh, set_mesh
+from fxflow.devices.meshes import set_mesh
 
 mirror(globals(), "fxflow.sharding")
 
-from fxflow.sharding import AbstractMesh, SingleDeviceSharding  # noqa: E402
-
-
-def get_abstract_mesh() -> Any:
-    """Returns the current mesh, or one without axes."""
-    return current_mesh() or AbstractMesh((), ())
+from fxflow.sharding import SingleDeviceSharding  # noqa: E402
 
 
 def make_single_device_sharding(device: Any, *, memory_kind: Any = None) -> Any:

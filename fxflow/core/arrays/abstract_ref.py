@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, Literal
 
 from fxflow.core.arrays.aval import Aval, Axes, Shape
 from fxflow.core.arrays.dtypes import float0
+from fxflow.devices.meshes import Layout
 
 
 class AbstractRef(Aval):
@@ -45,7 +46,7 @@ class AbstractRef(Aval):
         self.inner_aval, self.memory_space, self.kind = key
         self.shape, self.dtype = inner_aval.shape, inner_aval.dtype
         self.weak_type, self.vma = inner_aval.weak_type, inner_aval.vma
-        self.ndim = inner_aval.ndim
+        self.ndim, self.layout = inner_aval.ndim, inner_aval.layout
         # Another thread's, if it was quicker.
         return _table.setdefault(key, self)
 
@@ -55,9 +56,10 @@ class AbstractRef(Aval):
         dtype: Any = None,
         weak_type: bool | None = None,
         vma: Axes | None = None,
+        layout: Layout | Literal["same"] | None = "same",
     ) -> AbstractRef:
         """Returns the type of a reference to a type with some parts replaced."""
-        inner = self.inner_aval.update(shape, dtype, weak_type, vma)
+        inner = self.inner_aval.update(shape, dtype, weak_type, vma, layout)
         return AbstractRef(inner, self.memory_space, self.kind)
 
     def tangent(self) -> Aval:

@@ -218,7 +218,7 @@ def updated(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Ent
 
 
 def reshaped(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Entries:
-    """Split axes are divided along their first part, merged ones as their first."""
+    """The first part of a split axis is divided, and a merged axis as its first."""
     (aval, *_), shape = avals, outs[0].shape
     if 0 in shape:
         return ((),) * len(shape)
