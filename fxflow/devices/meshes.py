@@ -205,8 +205,8 @@ class AbstractMesh:
 
     @property
     def empty(self) -> bool:
-        """Whether there is no device."""
-        return self.size == 0
+        """Whether there is no axis, or no device along one."""
+        return not self.axis_sizes or self.size == 0
 
     def length(self, names: Sequence[AxisName]) -> int:
         """Returns the product of the lengths of axes.

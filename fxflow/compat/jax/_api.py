@@ -14,7 +14,8 @@ import numpy as np
 from fxflow._version import __version__
 from fxflow.compat.jax._layout import Format
 from fxflow.core import tree
-from fxflow.core.arrays import ShapeDtypeStruct, typeof
+from fxflow.core.arrays import ShapeDtypeStruct, is_arraylike, typeof
+from fxflow.core.arrays.convert import like_type
 from fxflow.core.ir import arith
 from fxflow.devices import RuntimeFailure, clients
 from fxflow.lax import callbacks, pytree_transfer
@@ -240,12 +241,13 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Args:
       fun: function of arrays or pytrees of them. A `ShapeDtypeStruct` that it returns
         stands for an array, as it does among the arguments.
-      *args: arrays or `ShapeDtypeStruct`s.
+      *args: arrays, `ShapeDtypeStruct`s or whatever else has a shape and a dtype.
       **kwargs: likewise.
 
     Returns:
       The result with a `ShapeDtypeStruct` for each array.
     """
+    args, kwargs = tree.map(_struct_of, (args, kwargs))
 
     def with_arrays(*args: Any, **kwargs: Any) -> Any:
         return tree.map(_standing_for, fun(*args, **kwargs))
@@ -253,6 +255,13 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return inspection.eval_shape(
         functools.update_wrapper(with_arrays, fun), *args, **kwargs
     )
+
+
+def _struct_of(value: Any) -> Any:
+    if is_arraylike(value) or not (hasattr(value, "shape") and hasattr(value, "dtype")):
+        return value
+    aval = like_type(value)
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
 def _standing_for(value: Any) -> Any:

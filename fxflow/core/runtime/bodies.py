@@ -225,7 +225,11 @@ def _value_key(value: Any, inside: tuple[Any, ...]) -> Any:
             *(_value_key(item, inside) for item in value.args),
             *((k, _value_key(v, inside)) for k, v in sorted(value.keywords.items())),
         )
-    wrapped = getattr(value, "__wrapped__", None)
+    try:
+        # What the object has: to ask its class's `__getattr__` may run the user's code.
+        wrapped = object.__getattribute__(value, "__wrapped__")
+    except AttributeError:
+        wrapped = None
     if wrapped is not None and not isinstance(value, types.MethodType):
         # A jitted function, say: the object itself, and what it calls.
         return _Same(value), _value_key(wrapped, inside)

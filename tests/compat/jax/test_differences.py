@@ -207,7 +207,7 @@ def test_example_layers():
 
 def test_types_stand_for_arrays_in_results():
     y = jax.ShapeDtypeStruct((2,), jnp.int32)
-    out = jax.eval_shape(lambda x: (y, x + 1), jax.ShapeDtypeStruct((3,), jnp.float32))
+    out = jax.eval_shape(lambda x: (y, x + 1), jax.core.ShapedArray((3,), jnp.float32))
     assert [(o.shape, o.dtype) for o in out] == [((2,), "int32"), ((3,), "float32")]
 
 
@@ -249,3 +249,19 @@ def test_lists_of_a_jaxpr():
     assert util.merge_lists([True, False, True], *parts) == [1, 2, 3]
     with pytest.raises(ValueError):
         util.safe_zip([1], [])
+
+
+def test_no_mesh_is_empty():
+    assert jax.sharding.get_abstract_mesh().empty
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("x",))
+    with jax.set_mesh(mesh):
+        assert not jax.sharding.get_abstract_mesh().empty
+
+
+def test_values_that_are_close():
+    from fxflow.compat.jax._src.public_test_util import check_close
+
+    check_close([1.0, jnp.ones(2)], [1.0, jnp.ones(2) + 1e-7])
+    check_close(jnp.ones(2), 1.01 * jnp.ones(2), rtol={"float32": 0.1})
+    with pytest.raises(AssertionError):
+        check_close(jnp.ones(2), 1.01 * jnp.ones(2), rtol={"float64": 0.1})

@@ -146,3 +146,17 @@ def test_a_loop_sees_what_a_dict_holds_now():
     assert (run(), run()) == (10, 10)
     config["step"] = 7
     assert run() == 14
+
+
+def test_objects_are_not_asked_for_what_they_lack():
+    class Module:
+        def __getattr__(self, name):
+            raise AssertionError(f"asked for {name}")
+
+    module = Module()
+
+    def body(carry, _):
+        return carry + (module is None), None
+
+    out, _ = lax.scan(body, as_array(np.ones(2)), None, length=2)
+    assert out.tolist() == [1.0, 1.0]
