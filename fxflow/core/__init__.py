@@ -9,7 +9,8 @@ To be read in this order; each package lists its files in theirs.
 - `interpreters`: forward derivatives, linearization, transposition, vectorization;
 - `runtime`: from a graph to a program, and running operations at once;
 - `spmd`: what several devices add to all of these;
-- `boundary`: what stands between the user and a public function;
+- `boundary`, `labels`: what stands between the user and a public function; what
+  messages call its arguments;
 - `docs`: what docstrings of a family of functions share.
 
 `docs/tour.md` walks through them by one example.

@@ -11,6 +11,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import Aval, dtypes, put_host, typeof
 from fxflow.core.arrays.convert import as_array, is_arraylike, not_an_array
 from fxflow.core.boundary import boundary
+from fxflow.core.docs import shared
 from fxflow.core.interpreters.linearize import linearize_flat
 from fxflow.core.interpreters.transpose import backward
 from fxflow.core.ir import arith
@@ -95,6 +96,21 @@ def _check_loss(value: Any, name: str, holomorphic: bool) -> None:
         )
 
 
+_docs = shared("""
+    Args:
+      fun: function of arrays or pytrees of them, with a scalar real result.
+      argnums: which positional arguments to differentiate by.
+      has_aux: whether `fun` returns `(result, aux)`, `aux` not being differentiated.
+      holomorphic: whether `fun` is a holomorphic function of complex arguments.
+      allow_int: whether integer arguments are allowed; their gradient has dtype float0.
+
+    Raises:
+      ArgumentError: `argnums` is out of range or an argument is no array.
+      DtypeError: an argument or the result has no derivative.
+      ShapeError: the result is not a scalar.
+""")
+
+
 @overload
 def value_and_grad(
     fun: Callable[P, R],
@@ -137,6 +153,7 @@ def value_and_grad(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Any: ...
+@_docs
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -146,22 +163,10 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """Makes a function that returns the value of `fun` and its gradient.
 
-    Args:
-      fun: function of arrays or pytrees of them, with a scalar real result.
-      argnums: which positional arguments to differentiate by.
-      has_aux: whether `fun` returns `(result, aux)`, `aux` not being differentiated.
-      holomorphic: whether `fun` is a holomorphic function of complex arguments.
-      allow_int: whether integer arguments are allowed; their gradient has dtype float0.
-
     Returns:
       A function of the same arguments that returns `(value, gradient)`, or
       `((value, aux), gradient)`. The gradient has the structure, shapes and dtypes of
       the argument, or is a tuple if `argnums` is a sequence.
-
-    Raises:
-      ArgumentError: `argnums` is out of range or an argument is no array.
-      DtypeError: an argument or the result has no derivative.
-      ShapeError: the result is not a scalar.
 
     Example:
       >>> value, slope = value_and_grad(lambda x: x * x)(3.0)
@@ -266,6 +271,7 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Any: ...
+@_docs
 def grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -275,21 +281,9 @@ def grad(
 ) -> Callable[..., Any]:
     """Makes a function that returns the gradient of `fun`.
 
-    Args:
-      fun: function of arrays or pytrees of them, with a scalar real result.
-      argnums: which positional arguments to differentiate by.
-      has_aux: whether `fun` returns `(result, aux)`, `aux` not being differentiated.
-      holomorphic: whether `fun` is a holomorphic function of complex arguments.
-      allow_int: whether integer arguments are allowed; their gradient has dtype float0.
-
     Returns:
       A function of the same arguments that returns the gradient, or `(gradient, aux)`;
       see `value_and_grad`.
-
-    Raises:
-      ArgumentError: `argnums` is out of range or an argument is no array.
-      DtypeError: an argument or the result has no derivative.
-      ShapeError: the result is not a scalar.
 
     Example:
       >>> float(grad(fnp.sin)(0.0))

@@ -442,12 +442,16 @@ class _Bound:
         """Returns which leaves are donated."""
         count, names = len(self.args), self.jitted._donate_argnames
         give = {i % count if i < 0 else i for i in self.jitted._donate_argnums}
+        if not give and not names:
+            return [False] * len(self.leaves)
         named = self.named()
         flags = [i in give for i in self.positions], {k: k in names for k in named}
         return tree.broadcast_prefix(flags, ([*self.dynamic()], named))
 
 
 def _frozen(shardings: Any) -> Any:
+    if shardings is None:
+        return None
     leaves, treedef = tree.flatten(shardings, is_sharding_leaf)
     try:
         hash(tuple(leaves))

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from fxflow.core.arrays import AbstractRef, Array, Aval, as_array, dtypes, promotion
+from fxflow.core.arrays.aval import _Typed
 from fxflow.core.arrays.convert import is_arraylike, not_an_array, typeof
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import table
@@ -43,7 +44,7 @@ from fxflow.errors import (
 IN_PLACE_BYTES = 1 << 18
 
 
-class Ref:
+class Ref(_Typed):
     """A mutable reference to an array. Made by `fxflow.new_ref`.
 
     `ref[index]` reads, `ref[index] = value` writes, also inside of transformed
@@ -71,29 +72,9 @@ class Ref:
     # -- type --------------------------------------------------------------------------
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of the axes."""
-        return self.aval.shape
-
-    @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the elements."""
         return self.aval.dtype  # type: ignore[no-any-return]
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self.aval.size
-
-    @property
-    def weak_type(self) -> bool:
-        """Whether the dtype of the contents yields in promotion."""
-        return self.aval.weak_type
 
     @property
     def sharding(self) -> Any:
@@ -208,7 +189,7 @@ class At:
         return RefView(self._ref, (*self._indices, index))
 
 
-class RefView:
+class RefView(_Typed):
     """A part of a reference, itself read and written by indexing.
 
     Attributes:
@@ -229,19 +210,9 @@ class RefView:
         return value
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of the axes."""
-        return self.aval.shape
-
-    @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the elements."""
         return self.aval.dtype  # type: ignore[no-any-return]
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return self.aval.ndim
 
     @property
     def at(self) -> At:
