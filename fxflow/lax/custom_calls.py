@@ -8,15 +8,14 @@ from typing import Any, ClassVar, TypeVar
 
 from fxflow.core.arrays import Aval, typeof
 from fxflow.core.interpreters.batching import BatchTrace, batch_graph
+from fxflow.core.interpreters.calls import transposed
 from fxflow.core.interpreters.jvp import JVPTrace
 from fxflow.core.interpreters.linearize import LinearizeTrace
-from fxflow.core.interpreters.transpose import transpose_graph
-from fxflow.core.ir.graph import Graph, Node, Var, forwarded
+from fxflow.core.ir.graph import Graph, Node, forwarded
 from fxflow.core.ir.higher_order import (
     HigherOrder,
     carries_tangent,
     chosen,
-    cotangents_for,
     live_flags,
     run_host,
     split_at,
@@ -102,13 +101,7 @@ class CustomCall(HigherOrder):
     def transpose(self, cotangent: Values, *args: Any, **params: Any) -> Values:
         """The transpose of the graph, if that is linear."""
         p = CustomCallParams(**params)
-        used = p.used(args)
-        linear = [type(a) is Var for a in used]
-        nonzero = live_flags(cotangent)
-        derived, has = transpose_graph(p.graph, linear, nonzero)
-        values = [a for a in used if type(a) is not Var]
-        outs = derived.evaluate(*values, *chosen(cotangent, nonzero))
-        cts = cotangents_for(used, outs, has)
+        cts = transposed(Graph.evaluate, p.graph, cotangent, p.used(args))
         consts, rest = split_at(cts, p.num_consts)
         return [*consts, *[None] * p.num_rule_consts, *rest]
 

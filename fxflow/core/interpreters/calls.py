@@ -7,7 +7,7 @@ calls asks `isinstance(node.primitive, GraphCall)`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxflow.core.arrays import Aval
@@ -69,12 +69,11 @@ class GraphCall(HigherOrder):
         self, cotangent: Values, *args: Any, graph: Graph, **params: Any
     ) -> list[Any]:
         """A call of the transposed graph."""
-        linear = [type(a) is Var for a in args]
-        nonzero = live_flags(cotangent)
-        derived, has = transpose_graph(graph, linear, nonzero)
-        values = [a for a in args if type(a) is not Var]
-        outs = self.bind(*values, *chosen(cotangent, nonzero), graph=derived, **params)
-        return cotangents_for(args, outs, has)
+
+        def call(derived: Graph, *operands: Any) -> Values:
+            return self.bind(*operands, graph=derived, **params)
+
+        return transposed(call, graph, cotangent, args)
 
     def batch_over(
         self,
@@ -131,3 +130,22 @@ def with_tangents(
     count = len(avals)
     types = [a.tangent() for a in avals]
     return list(outs[:count]), spread(outs[count:], has_tangent, types)
+
+
+def transposed(
+    call: Callable[..., Values], graph: Graph, cotangent: Values, args: Values
+) -> list[Any]:
+    """Returns a cotangent, `Zero` or None for each operand of a call of a graph.
+
+    Args:
+      call: of the transposed graph with its operands.
+      graph: that was called.
+      cotangent: of the results; values or `Zero`s.
+      args: the operands, linear ones being `Var`s.
+    """
+    linear = [type(a) is Var for a in args]
+    nonzero = live_flags(cotangent)
+    derived, has = transpose_graph(graph, linear, nonzero)
+    values = [a for a in args if type(a) is not Var]
+    outs = call(derived, *values, *chosen(cotangent, nonzero))
+    return cotangents_for(args, outs, has)

@@ -15,17 +15,15 @@ import numpy as np
 
 from fxflow.core.arrays import Aval, typeof
 from fxflow.core.interpreters.batching import batch_graph, materialize
-from fxflow.core.interpreters.calls import with_tangents
+from fxflow.core.interpreters.calls import transposed, with_tangents
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.interpreters.linearize import linearize_graph
-from fxflow.core.interpreters.transpose import transpose_graph
 from fxflow.core.ir import arith
-from fxflow.core.ir.graph import Graph, Node, Var, prune, used_inputs
+from fxflow.core.ir.graph import Graph, Node, prune, used_inputs
 from fxflow.core.ir.higher_order import (
     HigherOrder,
     carries_tangent,
     chosen,
-    cotangents_for,
     live_flags,
     run_host,
 )
@@ -97,12 +95,7 @@ class CondRows(HigherOrder):
         self, cotangent: Values, *args: Any, graph: Graph, **_: Any
     ) -> Values:
         """The graph's transpose, in place: what is linear needs no guard."""
-        linear = [type(a) is Var for a in args]
-        nonzero = live_flags(cotangent)
-        derived, has = transpose_graph(graph, linear, nonzero)
-        values = [a for a in args if type(a) is not Var]
-        outs = derived.evaluate(*values, *chosen(cotangent, nonzero))
-        return cotangents_for(args, outs, has)
+        return transposed(Graph.evaluate, graph, cotangent, args)
 
     # -- vectorization, pruning --------------------------------------------------------
 
