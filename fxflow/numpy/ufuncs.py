@@ -13,12 +13,20 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from fxflow.core.arrays import Array, ArrayType, Aval, dtypes, not_an_array, type_on
+from fxflow.core.arrays import (
+    Array,
+    ArrayType,
+    Aval,
+    dtypes,
+    not_an_array,
+    type_on,
+    unwrapped,
+)
 from fxflow.core.arrays.promotion import lub
 from fxflow.core.arrays.protocol import array_method
 from fxflow.core.caches import Cache
 from fxflow.core.ir.trace import state
-from fxflow.core.runtime.eager import EVAL, EvalTrace, library, operand, plans_of
+from fxflow.core.runtime.eager import EVAL, EvalTrace, library, plans_of
 from fxflow.core.source import leave
 from fxflow.core.spmd.partition import common_placement
 from fxflow.errors import ArgumentError
@@ -79,7 +87,7 @@ class ufunc(Generic[R]):
                 )
             if isinstance(state.trace, EvalTrace):
                 return self._eager(*args)
-            return self.function(*map(operand, args))
+            return self.function(*map(unwrapped, args))
         except Exception as error:
             leave(error)
             raise

@@ -155,7 +155,7 @@ def like_type(value: Any) -> Aval:
 
 def unwrapped(value: Any) -> Any:
     """Returns the array that an object stands for; anything else as it is."""
-    convert = array_method(value)
+    convert = None if isinstance(value, Array) else array_method(value)
     return value if convert is None else convert()
 
 

@@ -403,18 +403,13 @@ def host_plan(
         "compact": compact,
         "quiet": quiet,
     }
-    names: dict[Any, str] = {}
-    arguments = []
-    reads = []
-    for i, var in enumerate(graph.inputs):
-        names[var] = f"h{i}"
-        arguments.append(f"a{i}")
-        reads.append((f"h{i}", f"a{i}"))
+    count = range(len(graph.inputs))
+    names: dict[Any, str] = {var: f"h{i}" for i, var in enumerate(graph.inputs)}
     lines = []
     # Results of NumPy have `_host`; if one operand has not, all are asked for it.
-    if reads:
-        fast = "; ".join(f"{h} = {a}._host" for h, a in reads)
-        slow = "; ".join(f"{h} = host_of({a})" for h, a in reads)
+    if names:
+        fast = "; ".join(f"h{i} = a{i}._host" for i in count)
+        slow = "; ".join(f"h{i} = host_of(a{i})" for i in count)
         lines += ["try:", f"  {fast}", "except AttributeError:", f"  {slow}"]
 
     def read(atom: Any) -> str:
@@ -455,7 +450,7 @@ def host_plan(
             f"r{i}._type = p{i}",
         ]
         results.append(f"r{i}")
-    head = ", ".join(arguments)
+    head = ", ".join(f"a{i}" for i in count)
     body = "\n".join("  " + line for line in lines)
     listed = ", ".join(results)
     result = listed if single else f"[{listed}]"
@@ -480,11 +475,6 @@ def compact(view: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 # -- library functions -----------------------------------------------------------------
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def operand(value: Any) -> Any:
-    """Returns the array that an argument stands for; anything else as it is."""
-    return value if isinstance(value, Array) else unwrapped(value)
 
 
 def library(*static: str) -> Callable[[F], F]:
@@ -524,7 +514,7 @@ def library(*static: str) -> Callable[[F], F]:
                             name: a if name in fixed else _with_all_bits(a, kinds)
                             for name, a in kwargs.items()
                         }
-                    return function(*map(operand, args), **kwargs)
+                    return function(*map(unwrapped, args), **kwargs)
                 # Of arrays alone the key is what the loop below makes of them.
                 if not kwargs:
                     for a in args:
@@ -790,11 +780,7 @@ def _library_plan(
     if single:
         return plan
     unflatten = treedef.unflatten
-
-    def structured(*values: Array) -> Any:
-        return unflatten(plan(*values))
-
-    return structured
+    return lambda *values: unflatten(plan(*values))
 
 
 def _check_fits(integer: int, var: Var, graph: Graph) -> None:
