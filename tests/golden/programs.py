@@ -248,6 +248,21 @@ def remat(x):
     )
 
 
+@program(f32(3), i32())
+def references(x, n):
+    """A loop that writes to a reference made inside, and one under a condition."""
+    total = fxflow.new_ref(fnp.zeros(3))
+    count = fxflow.new_ref(0)
+
+    def body(i):
+        total[i] += x[i]
+        lax.cond(i > 1, lambda: count.addupdate(1), lambda: None)
+        return i + 1
+
+    lax.while_loop(lambda i: i < n, body, 0)
+    return total[...], count[...]
+
+
 @program(f32(3))
 def custom_rule(x):
     @fxflow.custom_vjp

@@ -265,3 +265,42 @@ def test_values_that_are_close():
     check_close(jnp.ones(2), 1.01 * jnp.ones(2), rtol={"float32": 0.1})
     with pytest.raises(AssertionError):
         check_close(jnp.ones(2), 1.01 * jnp.ones(2), rtol={"float64": 0.1})
+
+
+def test_references():
+    from fxflow.compat.jax._src.state.types import AbstractRef
+    from fxflow.compat.jax.experimental import hijax
+
+    r = jax.new_ref(jnp.zeros(2))
+    assert isinstance(r, jax.Ref) and not isinstance(r, jax.Array)
+    assert isinstance(jax.typeof(r), AbstractRef)
+    jax.jit(lambda r: jax.ref.set(r, 0, 1.0))(r)
+    assert jax.freeze(r).tolist() == [1, 0]
+    text = str(jax.make_jaxpr(lambda r: r[...])(r))
+    assert text.startswith("{ lambda ; a:Ref{f32[2]}.")
+    with pytest.raises(NotImplementedError, match="hijax"):
+        hijax.HiPrimitive("mine").bind(1.0)
+
+
+def test_what_stands_for_an_array():
+    class Parameter:
+        def __init__(self, value):
+            self.value = value
+
+        def __jax_array__(self):
+            return self.value
+
+    grad = jax.grad(lambda x: jnp.sin(Parameter(x)) * Parameter(x))(1.0)
+    assert grad == pytest.approx(np.sin(1.0) + np.cos(1.0))
+    assert jnp.ones(2) @ Parameter(jnp.ones(2)) == 2
+
+
+def test_digits_are_labels_of_axes():
+    x, y = jnp.ones((2, 3, 4)), jnp.ones((2, 1, 4))
+    assert jnp.einsum("qhd,k1d->hqk", x, y).shape == (3, 2, 2)
+
+
+def test_no_mesh_is_an_empty_one():
+    assert jax.sharding.get_abstract_mesh().empty
+    mesh = jax.sharding.Mesh(jax.devices()[:1], ("i",))
+    assert mesh.are_all_axes_auto and not mesh.are_all_axes_explicit
