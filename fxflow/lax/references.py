@@ -35,6 +35,7 @@ class RefOperation(Primitive):
     """Base of the operations on references."""
 
     takes_refs = True
+    types_inside = True
     nondifferentiable = "operations on references are discharged before"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
 

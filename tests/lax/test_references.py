@@ -441,3 +441,16 @@ def test_dtype_at_a_write_in_a_loop() -> None:
     r = new_ref(fnp.zeros(3, "int32"))
     with pytest.raises(DtypeError, match="holds i32"):
         lax.fori_loop(0, 3, lambda i, c: set(r, i, c), 1.0)
+
+
+def test_explicit_axes() -> None:
+    explicit = fxflow.sharding.AxisType.Explicit
+    mesh = fxflow.make_mesh((2,), ("x",), axis_types=explicit)
+    with fxflow.set_mesh(mesh):
+        ones = fxflow.sharding.reshard(fnp.ones(8), fxflow.P("x"))
+        r = new_ref(ones)
+        assert str(fxflow.typeof(r)) == "Ref{f32[8@x]}"
+        fxflow.jit(lambda r, x: set(r, None, r[...] + x))(r, ones)
+        assert str(fxflow.typeof(r[...])) == "f32[8@x]" and r[...].tolist() == [2] * 8
+        with pytest.raises(fxflow.errors.ShardingTypeError, match=r"holds f32\[8@x\]"):
+            r[...] = fnp.zeros(8)

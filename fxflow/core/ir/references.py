@@ -37,6 +37,7 @@ from fxflow.errors import (
     DtypeError,
     LeakedTracerError,
     ShapeError,
+    ShardingTypeError,
 )
 
 # From this many bytes on a write to a part is done in place: a call of a program costs
@@ -663,6 +664,11 @@ def _cast(value: Any, aval: Aval) -> Any:
 def retyped(value: Any, aval: Aval) -> Any:
     """Returns a value of the right shape with a dtype and weakness."""
     have = typeof(value)
+    if have.layout != aval.layout:
+        raise ShardingTypeError(
+            f"{at_fault(value)}{have} is written to a reference that holds {aval}: "
+            "divide it in the same way (fxflow.sharding.reshard)"
+        )
     if dtypes.is_key(aval.dtype) or (
         have.dtype == aval.dtype and have.weak_type == aval.weak_type
     ):
