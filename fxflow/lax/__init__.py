@@ -89,6 +89,7 @@ from fxflow.lax.reduction import (
 )
 from fxflow.lax.reshaping import collapse, expand_dims, reshape, squeeze
 from fxflow.lax.rounding import RoundingMethod, ceil, floor, is_finite, nextafter, round
+from fxflow.lax.scaled_dot import scaled_dot
 from fxflow.lax.select import clamp, select, select_n
 from fxflow.lax.slicing import index_in_dim, slice, slice_in_dim
 from fxflow.lax.sort import argsort, sort, sort_key_val, top_k
@@ -105,6 +106,7 @@ from fxflow.lax.windows import reduce_window_shape_tuple
 
 __all__ = [
     "linalg",
+    "scaled_dot",
     "random_fold_in", "random_seed", "random_split", "random_unwrap", "random_wrap",
     "threefry2x32", "RandomAlgorithm", "rng_bit_generator",
     "betainc",

@@ -13,12 +13,17 @@ from fxflow.nn.encoding import one_hot
 from fxflow.nn.normalization import (
     log_softmax, logmeanexp, logsumexp, softmax, standardize,
 )
+from fxflow.nn.scaled_products import (
+    get_scaled_dot_general_config, scaled_dot_general, scaled_matmul,
+)
 from fxflow.numpy import tanh
 
 __all__ = [
-    "celu", "dot_product_attention", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu",
+    "celu", "dot_product_attention", "elu", "gelu", "get_scaled_dot_general_config",
+    "glu", "hard_sigmoid", "hard_silu",
     "hard_tanh", "identity", "initializers", "leaky_relu", "log1mexp", "log_sigmoid",
     "log_softmax", "logmeanexp", "logsumexp", "mish", "one_hot", "relu", "relu6",
+    "scaled_dot_general", "scaled_matmul",
     "selu", "sigmoid", "silu", "soft_sign", "softmax", "softplus", "sparse_plus",
     "sparse_sigmoid", "squareplus", "standardize", "tanh",
 ]

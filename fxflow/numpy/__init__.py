@@ -1,6 +1,8 @@
 """NumPy's functions on fxflow arrays: `import fxflow.numpy as fnp`."""
 
 # fmt: off
+from numpy.exceptions import ComplexWarning
+
 from fxflow.core.arrays.array import Array as ndarray
 from fxflow.core.arrays.dtypes import finfo, iinfo, issubdtype
 from fxflow.core.arrays.promotion import promote_types, result_type
@@ -163,7 +165,7 @@ __array_api_version__ = "2023.12"
 
 # What type checkers may see; ruff compares it with the imports.
 __all__ = [
-    "ndarray", "fft", "linalg",
+    "ComplexWarning", "ndarray", "fft", "linalg",
     "apply_along_axis", "apply_over_axes",
     "absolute", "add", "divide", "divmod", "float_power", "floor_divide", "fmax",
         "fmin", "fmod", "maximum", "minimum", "multiply", "negative", "positive",

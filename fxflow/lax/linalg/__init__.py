@@ -11,9 +11,11 @@ from fxflow.lax.linalg.schur import schur
 from fxflow.lax.linalg.svd import svd
 from fxflow.lax.linalg.triangular import cholesky, triangular_solve
 from fxflow.lax.linalg.tridiagonal import tridiagonal, tridiagonal_solve
+from fxflow.lax.linalg.updates import cholesky_update, symmetric_product
 
 __all__ = [
     "cholesky",
+    "cholesky_update",
     "eig",
     "eigh",
     "geqp3",
@@ -26,6 +28,7 @@ __all__ = [
     "qr",
     "schur",
     "svd",
+    "symmetric_product",
     "triangular_solve",
     "tridiagonal",
     "tridiagonal_solve",

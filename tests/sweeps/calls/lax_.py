@@ -291,7 +291,20 @@ RANDOM = [
     ),
 ]
 
+UPPER = made(lambda rng, s: np.triu(rng.uniform(0.5, 1, s)) + np.eye(3), 3, 3)
+
 LINALG = [
+    call(
+        "lax.scaled_dot",
+        floating(3, 4),
+        floating(4, 2),
+        lhs_scale=floating(3, 2),
+        preferred_element_type="float32",
+    ),
+    call("lax.linalg.cholesky_update", UPPER, floating(3), one_dtype=True),
+    call(
+        "lax.linalg.symmetric_product", floating(3, 2), floating(3, 3), one_dtype=True
+    ),
     *each("lax.linalg", "cholesky", positive_definite(3, 3)),
     *each("lax.linalg", "eigh", positive_definite(3, 3)),
     *each("lax.linalg", "eig schur", invertible(3, 3), differentiable=False),

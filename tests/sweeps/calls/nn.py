@@ -17,7 +17,17 @@ N = "nn"
 INIT = "nn.initializers"
 
 
+_MATRICES = (((1,), (0,)), ((), ()))
+
 CALLS = [
+    call(
+        "nn.scaled_matmul",
+        floating(2, 3, 4),
+        floating(2, 5, 4),
+        floating(2, 3, 2),
+        floating(2, 5, 2),
+    ),
+    call(f"{N}.scaled_dot_general", floating(3, 4), floating(4, 2), _MATRICES),
     *each(N, "celu elu selu gelu relu6 hard_sigmoid hard_silu hard_tanh", real(3, 4)),
     *each(N, "leaky_relu log_sigmoid mish sigmoid silu soft_sign softplus", real(3, 4)),
     *each(N, "sparse_plus sparse_sigmoid squareplus relu", real(3, 4)),
@@ -87,6 +97,7 @@ EXEMPT = {
         "variance_scaling",
     ]
 } | {
+    "nn.get_scaled_dot_general_config": "makes no array",
     f"{INIT}.Shape": "a type",
     f"{INIT}.laid_out": "places the result of an initializer",
 }

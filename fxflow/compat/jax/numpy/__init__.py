@@ -15,7 +15,6 @@ from fxflow.lax import dot_general as _dot_general
 dtype = _np.dtype
 finfo = ml_dtypes.finfo
 iinfo = ml_dtypes.iinfo
-ComplexWarning = _np.exceptions.ComplexWarning
 
 
 def promote_types(a: Any, b: Any) -> Any:
@@ -64,4 +63,3 @@ def _lettered(subscripts: str) -> str:
 
 
 __all__ = mirror(globals(), "fxflow.numpy")
-__all__ += ["ComplexWarning"]
