@@ -93,6 +93,7 @@ class DevicePut(Structural):
     name = "device_put"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
     layout = layouts.partly
+    names_layout = True
 
     def abstract(self, x: Aval, *, to: Target, memory: Memory) -> Aval:
         """The operand's type."""
@@ -394,6 +395,8 @@ def sharding_like(x: Any, shape: Sequence[int]) -> Sharding | None:
         sharding = x.sharding if x.committed else None
     elif isinstance(x, ShapeDtypeStruct):
         sharding = x.sharding
+    elif isinstance(x, Tracer) and x.aval.layout is not None:
+        sharding = NamedSharding(x.aval.layout.mesh, x.aval.layout.spec)
     if sharding is None or isinstance(sharding, SingleDeviceSharding):
         return sharding
     return sharding if tuple(shape) == x.shape else None

@@ -167,12 +167,14 @@ class AxisRules:
 
     Attributes:
       axis_params: names of parameters that hold named axes.
+      names_layout: whether it has an `own_layout`.
       layout: the rule of how results are divided, one of `core/spmd/layouts`.
       types_inside: whether `abstract` takes the results' types from a graph, `vma` and
         `layout` included.
     """
 
     axis_params: ClassVar[tuple[str, ...]] = ()
+    names_layout: ClassVar[bool] = False
     layout: Callable[..., Any] = layouts.refused
     types_inside: ClassVar[bool] = False
 

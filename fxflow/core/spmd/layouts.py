@@ -47,8 +47,10 @@ def typed(primitive: Any, avals: Avals, params: dict[str, Any], out: Any) -> Any
       ShardingTypeError: the operands do not go together, or do not say how the result
         is divided.
     """
-    outs: list[Aval] = list(out) if primitive.multi else [out]
     divided = [a.layout for a in avals if a.layout is not None]
+    if not divided and not primitive.names_layout:
+        return out
+    outs: list[Aval] = list(out) if primitive.multi else [out]
     found: list[Layout | None] = [None] * len(outs)
     if not state.open_layouts:
         own = primitive.own_layout(params, outs)

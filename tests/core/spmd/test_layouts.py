@@ -181,6 +181,7 @@ def test_jit_sees_and_keeps_types(operands):
     assert seen == ["f32[8@x,4@y]", "f32[8@x,4]"]
     with pytest.raises(ShardingTypeError, match="divided differently"):
         fxflow.jit(fnp.add)(b, d)
+    assert str(typeof(fxflow.jit(fnp.zeros_like)(a))) == "f32[8@x,4@y]"
     assert str(fxflow.eval_shape(f, a)) == "ShapeDtypeStruct(f32[4@y,8@x])"
     assert str(fxflow.jit(f).lower(a).out_info.sharding.spec) == str(P("y", "x"))
 
