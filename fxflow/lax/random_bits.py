@@ -55,6 +55,7 @@ class _Draw(Discrete):
 
     nondifferentiable = "random bits are integers"
     host_bytes = HOST_BYTES
+    layout = layouts.drawn
 
     def keys_shape(self, data: Aval) -> Shape:
         """Returns the shape of the array of keys."""

@@ -20,6 +20,7 @@ from fxflow.core.ir.primitive import (
 )
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax import sampling
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
@@ -49,6 +50,7 @@ class RandomGamma(Primitive):
 
     name = "random_gamma"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
+    layout = layouts.drawn
 
     def abstract(self, *avals: Aval, log_space: bool) -> Aval:
         """The parameters' type."""

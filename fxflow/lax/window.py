@@ -20,6 +20,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.convolution_dims import dilated
 from fxflow.lax.custom_reduction import (
@@ -64,6 +65,7 @@ class WindowReduction(Monoid, Primitive):
 
     kinds: ClassVar[Kinds] = ANY
     host_kinds: ClassVar[frozenset[str]] = frozenset()
+    layout = layouts.windowed
 
     def abstract(self, operand: Aval, *, window: Window) -> Aval:
         """As many elements as windows."""
@@ -190,6 +192,7 @@ class ReduceWindow(GraphReduction):
     """
 
     name = "reduce_window"
+    layout = layouts.windowed
 
     def abstract(self, *avals: Aval, graph: Graph, window: Window) -> list[Aval]:
         """As many elements as windows."""

@@ -28,6 +28,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.lax.comparison import eq, gt, lt
 from fxflow.lax.convolution_dims import dilated
 from fxflow.lax.creation import full
@@ -58,6 +59,8 @@ class _Selection(Primitive):
         if type(tangents[0]) is Zero:
             return out, Zero(typeof(out).tangent())
         return out, self.bind(tangents[0], deciding, **params)
+
+    layout = layouts.windowed
 
     def batch(
         self, size: int, args: Values, mapped: Flags, *, window: Window, **params: Any

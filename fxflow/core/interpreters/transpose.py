@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fxflow.core.arrays import Aval, Axes, typeof
+from fxflow.core.arrays import Axes, typeof
 from fxflow.core.ir.arith import add, instantiate
 from fxflow.core.ir.graph import Graph, Node, Var, bound, interpret
-from fxflow.core.ir.primitive import Zero, table
+from fxflow.core.ir.primitive import Zero
 from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import open_layouts
-from fxflow.core.spmd.varying import matched
-from fxflow.devices.meshes import Layout, explicit
-from fxflow.devices.shardings import NamedSharding
+from fxflow.core.spmd.varying import divided_as, matched
+from fxflow.devices.meshes import explicit
 
 
 def backward(
@@ -104,16 +103,6 @@ def backward(
         Zero(var.aval) if ct is None else ct
         for ct, var in zip(sums, inputs, strict=True)
     ]
-
-
-def divided_as(cotangent: Any, aval: Aval) -> Any:
-    """Returns a cotangent that is divided as its value; see `core/spmd/layouts`."""
-    own, wanted = typeof(cotangent).layout, aval.layout
-    if own == wanted:
-        return cotangent
-    layout = wanted or Layout(own.mesh, ((),) * aval.ndim)  # type: ignore[union-attr]
-    to = NamedSharding(layout.mesh, layout.spec)
-    return table["device_put"].bind(cotangent, to=to, memory=None)
 
 
 def transpose_graph(

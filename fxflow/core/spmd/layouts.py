@@ -283,6 +283,38 @@ def product(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Ent
     return (*batch, *free_left, *free_right)
 
 
+def matrices(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Any:
+    """Along the batch axes; a matrix or a vector is whole."""
+    batch = avals[0].ndim - 2
+    if any(e for a in avals for e in entries(a)[batch:]):
+        raise _error(self, avals, "a matrix is divided")
+    found = _joined(self, avals, [entries(a)[:batch] for a in avals])
+    each = [(*found, *[()] * (o.ndim - batch)) for o in outs]
+    return each if self.multi else each[0]
+
+
+def windowed(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Any:
+    """As the operands, which are whole along the axes that the window slides over."""
+    window = params["window"]
+    rows = [entries(a) for a in avals if a.ndim]
+    found = _joined(self, avals, rows)
+    for axis, entry in enumerate(found):
+        if entry and (window.dimensions[axis], window.strides[axis]) != (1, 1):
+            raise _error(self, avals, f"windows slide over the divided axis {axis}")
+    return [found] * len(outs) if self.multi else found
+
+
+def drawn(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Entries:
+    """As the keys, whose words are whole, and what goes with them."""
+    keys, *others = avals
+    batch = keys.ndim - 1
+    rows = [entries(a)[:batch] for a in (keys, *others)]
+    found = _joined(self, avals, [r for r in rows if len(r) == batch])
+    if entries(keys)[batch]:
+        raise _error(self, avals, "the words of a key are divided")
+    return (*found, *[()] * (outs[0].ndim - batch))
+
+
 def convolution(
     self: Any, avals: Avals, outs: Avals, params: dict[str, Any]
 ) -> Entries:

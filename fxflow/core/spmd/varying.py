@@ -19,10 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fxflow.core.arrays import Axes, typeof
+from fxflow.core.arrays import Aval, Axes, typeof
 from fxflow.core.ir.graph import Graph, Node, Var
 from fxflow.core.ir.primitive import table
 from fxflow.core.ir.trace import state
+from fxflow.devices.meshes import Layout
+from fxflow.devices.shardings import NamedSharding
 
 
 # A set's order differs from process to process (hashes of strings are salted), and the
@@ -43,6 +45,16 @@ def matched(cotangent: Any, vma: Axes) -> Any:
     if summed:
         cotangent = table["psum"].bind(cotangent, axes=summed, groups=None)
     return cast(cotangent, vma)
+
+
+def divided_as(value: Any, aval: Aval) -> Any:
+    """Returns a value that is divided as a type says; see `core/spmd/layouts`."""
+    own, wanted = typeof(value).layout, aval.layout
+    if own == wanted:
+        return value
+    layout = wanted or Layout(own.mesh, ((),) * aval.ndim)  # type: ignore[union-attr]
+    to = NamedSharding(layout.mesh, layout.spec)
+    return table["device_put"].bind(value, to=to, memory=None)
 
 
 def with_outputs_varying(graph: Graph, vmas: Sequence[Axes]) -> Graph:

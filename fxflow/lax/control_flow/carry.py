@@ -10,7 +10,7 @@ from fxflow.core.arrays import Aval, dtypes, promotion, typeof
 from fxflow.core.arrays.convert import is_arraylike, not_an_array
 from fxflow.core.ir.primitive import table
 from fxflow.core.ir.references import Ref
-from fxflow.core.spmd.varying import cast
+from fxflow.core.spmd.varying import cast, divided_as
 from fxflow.core.tree.paths import describe, difference
 from fxflow.errors import (
     ArgumentError,
@@ -98,7 +98,8 @@ def require_structure(
 def promoted(ins: Sequence[Aval], outs: Sequence[Aval]) -> list[Aval]:
     """Returns types for a carry whose weak parts yield to what the body returns.
 
-    Its parts differ along the axes along which what is returned differs.
+    Its parts differ along the axes along which what is returned differs, and what is
+    not divided is divided as what is returned.
 
     Args:
       ins: types it has.
@@ -115,6 +116,8 @@ def promoted(ins: Sequence[Aval], outs: Sequence[Aval]) -> list[Aval]:
                 pass
             else:
                 aval = a.update(dtype=dtype, weak_type=weak)
+        if a.layout is None and out.layout is not None:
+            aval = aval.update(layout=out.layout)
         result.append(aval.update(vma=a.vma | out.vma) if out.vma else aval)
     return result
 
@@ -161,7 +164,7 @@ def require_carry(
 def as_type(value: Any, aval: Aval) -> Any:
     """Returns `value` converted to a dtype and weakness (its shape is right).
 
-    It differs along the type's axes, too.
+    It differs along the type's axes, and is divided as the type says, too.
     """
     have = typeof(value)
     if have is aval:
@@ -172,4 +175,6 @@ def as_type(value: Any, aval: Aval) -> Any:
         value = table["convert_element_type"].bind(
             value, new_dtype=aval.dtype, weak_type=aval.weak_type
         )
+    if have.layout != aval.layout:
+        value = divided_as(value, aval)
     return cast(value, aval.vma) if aval.vma else value

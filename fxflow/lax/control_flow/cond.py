@@ -517,7 +517,7 @@ def agreed(
                     f"returns {a} and {label} returns {b}"
                     f"{f' at {path}' if path else ''}: convert or reshape one"
                 )
-            if a.layout != b.layout:
+            if a.layout and b.layout and a.layout != b.layout:
                 raise ShardingTypeError(
                     f"{operation}: branches must return one type, but {labels[0]} "
                     f"returns {a} and {label} returns {b}: reshard one "
@@ -525,7 +525,9 @@ def agreed(
                 )
             if a is not b:
                 weak = a.weak_type and b.weak_type
-                avals[i] = a.update(weak_type=weak, vma=a.vma | b.vma)
+                avals[i] = a.update(
+                    weak_type=weak, vma=a.vma | b.vma, layout=a.layout or b.layout
+                )
     return first.out_tree, avals
 
 

@@ -16,6 +16,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import NotDifferentiableError
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq
@@ -56,6 +57,7 @@ class Eig(MultipleResults):
 
     name = "eig"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
+    layout = layouts.matrices
 
     def abstract(self, x: Aval, *, left: bool, right: bool) -> list[Aval]:
         """Complex vectors and matrices."""

@@ -16,6 +16,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError
 from fxflow.lax.complex import real
 from fxflow.lax.conversion import convert_element_type
@@ -51,6 +52,7 @@ class Eigh(MultipleResults):
 
     name = "eigh"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
+    layout = layouts.matrices
 
     def abstract(self, x: Aval, *, lower: bool) -> list[Aval]:
         """Matrices, and real vectors."""

@@ -13,6 +13,7 @@ import numpy as np
 from fxflow.core.arrays import Array, Aval
 from fxflow.core.ir.primitive import Batched, Flags, MultipleResults, Values, register
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.lax.linalg.library import (
     call,
     checked,
@@ -30,6 +31,7 @@ class Condensed(MultipleResults):
 
     host_kinds: ClassVar[frozenset[str]] = frozenset()
     nondifferentiable = "the reflectors are not determined by the matrix"
+    layout = layouts.matrices
 
     def each(self, x: Any, outs: list[Any], name: str, **options: Any) -> list[Any]:
         """Fills results with those of SciPy's wrapper, which reports an error last."""

@@ -21,6 +21,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.complex import conj
@@ -55,6 +56,7 @@ class Geqrf(MultipleResults):
     name = "geqrf"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
     nondifferentiable = _WHOLE
+    layout = layouts.matrices
 
     def abstract(self, x: Aval) -> list[Aval]:
         """The type of x, and min(m, n) factors."""
@@ -125,6 +127,7 @@ class HouseholderProduct(Primitive):
     name = "householder_product"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
     nondifferentiable = _WHOLE
+    layout = layouts.matrices
 
     def abstract(self, a: Aval, taus: Aval) -> Aval:
         """The type of the reflectors."""
@@ -189,6 +192,7 @@ class Ormqr(Primitive):
     nondifferentiable = (
         "multiply with lax.linalg.qr's Q instead, which can be differentiated"
     )
+    layout = layouts.matrices
 
     def abstract(
         self, a: Aval, taus: Aval, c: Aval, *, left: bool, transpose: bool
@@ -294,6 +298,7 @@ class Geqp3(MultipleResults):
     name = "geqp3"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
     nondifferentiable = "differentiate lax.linalg.qr(pivoting=True)"
+    layout = layouts.matrices
 
     def abstract(self, x: Aval) -> list[Aval]:
         """The type of x, which column comes at each position, and min(m, n) factors."""

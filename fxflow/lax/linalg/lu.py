@@ -17,6 +17,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.comparison import eq, lt
@@ -53,6 +54,7 @@ class Lu(MultipleResults):
 
     name = "lu"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
+    layout = layouts.matrices
 
     def abstract(self, x: Aval) -> list[Aval]:
         """Matrices of the same shape, min(m, n) pivots, m rows."""

@@ -17,6 +17,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import NotDifferentiableError
 from fxflow.lax.broadcasting import broadcast_in_dim
 from fxflow.lax.complex import complex as complex_
@@ -51,6 +52,7 @@ class Qr(MultipleResults):
 
     name = "qr"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
+    layout = layouts.matrices
 
     def abstract(self, x: Aval, *, full_matrices: bool) -> list[Aval]:
         """Q [m, k] and R [k, n], with k = m or min(m, n)."""
@@ -147,6 +149,7 @@ class PivotedQr(MultipleResults):
 
     name = "pivoted_qr"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
+    layout = layouts.matrices
 
     def abstract(self, x: Aval, *, full_matrices: bool) -> list[Aval]:
         """Q [m, k], R [k, n] and p [n], with k = m or min(m, n)."""

@@ -9,6 +9,7 @@ import numpy as np
 from fxflow.core.arrays import Array, Aval, dtypes
 from fxflow.core.ir.primitive import Batched, Flags, MultipleResults, Values, register
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.lax.linalg.library import (
     call,
     checked,
@@ -38,6 +39,7 @@ class Schur(MultipleResults):
         "T and Z are not determined by the matrix: signs and the order of eigenvalues "
         "are free; use the derivative of what is computed from them instead"
     )
+    layout = layouts.matrices
 
     def abstract(self, x: Aval, *, vectors: bool) -> list[Aval]:
         """The type of x, twice if Z is wanted."""

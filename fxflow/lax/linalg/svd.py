@@ -17,6 +17,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, NotDifferentiableError
 from fxflow.lax.axis_order import rev
 from fxflow.lax.comparison import eq
@@ -64,6 +65,7 @@ class Svd(MultipleResults):
 
     name = "svd"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
+    layout = layouts.matrices
 
     def abstract(self, x: Aval, *, full_matrices: bool, compute_uv: bool) -> list[Aval]:
         """Vectors of min(m, n) singular values, and matrices."""

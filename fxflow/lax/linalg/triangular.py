@@ -20,6 +20,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.complex import conj
@@ -50,6 +51,7 @@ class Cholesky(Primitive):
 
     name = "cholesky"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
+    layout = layouts.matrices
 
     def abstract(self, x: Aval) -> Aval:
         """The type of x."""
@@ -143,6 +145,7 @@ class TriangularSolve(Primitive):
 
     name = "triangular_solve"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
+    layout = layouts.matrices
 
     def abstract(self, a: Aval, b: Aval, **params: Any) -> Aval:
         """The type of b."""

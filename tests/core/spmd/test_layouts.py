@@ -42,6 +42,7 @@ def _operands():
         "i": put((4,), dtype="i4"),
         "ix": put((8,), "x", dtype="i4"),
         "k": put((8, 4, 6), "x", "y"),
+        "keys": reshard(fxflow.random.split(fxflow.random.key(0), 8), P("x")),
         "fnp": fnp,
         "lax": lax,
         "nn": fxflow.nn,
@@ -121,7 +122,14 @@ nn.silu(a): f32[8@x,4@y]
 nn.one_hot(ix, 4): f32[8@x,4]
 fnp.fft.fft(b): c64[8@x,4]
 lax.conv(put((8, 2, 6), "x"), put((4, 2, 3)), (1,), "SAME"): f32[8@x,4,6]
-fnp.linalg.cholesky(put((8, 4, 4), "x")): error
+fnp.linalg.cholesky(put((8, 4, 4), "x")): f32[8@x,4,4]
+fnp.linalg.svd(put((8, 4, 4), "x"), compute_uv=False): f32[8@x,4]
+fnp.linalg.det(put((8, 4, 4), "x")): f32[8@x]
+fnp.linalg.qr(put((8, 4, 4), None, "x")): error
+lax.reduce_window(k, 0.0, lax.add, (1, 1, 2), (1, 1, 2), "VALID"): f32[8@x,4@y,3]
+lax.reduce_window(k, 0.0, lax.add, (2, 1, 1), (1, 1, 1), "VALID"): error
+fxflow.vmap(lambda q: fxflow.random.uniform(q, (4,)))(keys): f32[8@x,4]
+lax.approx_max_k(b, 2): error
 fnp.split(b, 2, axis=1)[0]: f32[8@x,2]
 fnp.roll(b, 1, 1): f32[8@x,4]
 lax.optimization_barrier(a): f32[8@x,4@y]
@@ -163,7 +171,7 @@ def test_messages(operands):
     )
     assert "say it with out_sharding=P(...)" in said("s @ t")
     assert "would divide two axes of the result" in said("b @ g")
-    assert "auto_axes" in said("fnp.linalg.cholesky(put((8, 4, 4), 'x'))")
+    assert "auto_axes" in said("lax.approx_max_k(b, 2)")
     assert "x.at[...].get(out_sharding=P(...))" in said("b[i]")
 
 
@@ -233,9 +241,14 @@ def test_loops_and_branches(operands):
     with pytest.raises(ShardingTypeError, match="whole along their leading axis"):
         lax.scan(lambda c, x: (c + x, c), put((4,)), b)
     with pytest.raises(ShardingTypeError, match="is divided as it comes in"):
-        lax.scan(lambda c, x: (reshard(c, P("y")), c), put((4,)), None, length=2)
+        lax.scan(lambda c, x: (reshard(c, P("y")), c), put((4,), "x"), None, length=2)
     with pytest.raises(ShardingTypeError, match="branches must return one type"):
-        lax.cond(a.sum() > 0, lambda x: x, lambda x: reshard(x, P()), a)
+        lax.cond(a.sum() > 0, lambda x: x, lambda x: reshard(x, P("y")), a)
+    # What is not divided goes with what is.
+    wider = lax.scan(lambda c, x: (reshard(c, P("y")), c), put((4,)), None, length=2)
+    assert str(typeof(wider[0])) == "f32[4@y]"
+    either = lax.cond(a.sum() > 0, lambda x: x, lambda x: reshard(x, P()), a)
+    assert str(typeof(either)) == "f32[8@x,4@y]"
 
 
 def test_shard_map(operands):
