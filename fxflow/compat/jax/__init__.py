@@ -30,6 +30,7 @@ from fxflow.compat.jax.version import __version__, __version_info__
 from fxflow.core.arrays.array import Shard
 from fxflow.core.arrays.protocol import accept as _accept
 from fxflow.devices.clients import devices
+from fxflow.transforms.axis_types import reshard
 
 _accept("__jax_array__")
 
@@ -61,6 +62,7 @@ __all__ = [
     "print_environment_info",
     "process_count",
     "pure_callback",
+    "reshard",
     "process_index",
     "shard_map",
 ]
