@@ -149,7 +149,9 @@ class NotDifferentiableError(FxflowError, TypeError):
 
 
 class NonFiniteError(FxflowError, FloatingPointError):
-    """`config.debug_nans` or `config.debug_infs` found what it looks for.
+    """Infinities or nan where they were not to be.
+
+    Found by `config.debug_nans` and `config.debug_infs`, or by `train.loop.run`.
 
     Explained in `docs/guides/errors.md#nonfiniteerror`.
     """

@@ -2,6 +2,7 @@
 
 - `data`: pipelines over arrays, files and iterables, with positions that are saved;
 - `checkpoint`: states in files, of one process or many, here or in object stores;
+- `loop`: what is around a step: checkpoints, logs, hooks, signals;
 - `metrics`: sums over batches and devices; `averages` of parameters;
 - `precision`: mixed precision; `accumulate_gradients`: batches that are too large;
 - `summary`: a table of parameters.
@@ -9,12 +10,12 @@
 
 # fmt: off
 from fxflow.core.boundary import public as _public
-from fxflow.train import averages, checkpoint, data, metrics, precision
+from fxflow.train import averages, checkpoint, data, loop, metrics, precision
 from fxflow.train.accumulation import accumulate_gradients
 from fxflow.train.summaries import Row, Summary, summary
 
 __all__ = [
-    "averages", "checkpoint", "data", "metrics", "precision",
+    "averages", "checkpoint", "data", "loop", "metrics", "precision",
     "accumulate_gradients", "Row", "Summary", "summary",
 ]
 

@@ -42,6 +42,9 @@ class Checkpointer:
       background: whether a thread writes.
       timeout: seconds that a save or a restore may take.
 
+    Attributes:
+      restored_step: the step that was restored last; None before.
+
     Raises:
       ArgumentError: an argument is out of range.
 
@@ -81,6 +84,7 @@ class Checkpointer:
         self._keep, self._best, self._mode = keep, best, mode
         self._background, self._timeout = background, timeout
         self._saved_at = time.monotonic()
+        self.restored_step: int | None = None
         self._unlock: Callable[[], None] | None = None
         self._writer: threading.Thread | None = None
         self._error: BaseException | None = None
@@ -315,4 +319,6 @@ class Checkpointer:
     def _restored(self, step: int, like: Any, options: Mapping[str, Any]) -> Any:
         self._require(step)
         options = {"timeout": self._timeout, **options}
-        return saving.restored(self._at(step), like, **options)
+        found = saving.restored(self._at(step), like, **options)
+        self.restored_step = step
+        return found

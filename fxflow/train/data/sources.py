@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import glob
 import gzip
 import os
@@ -227,7 +228,7 @@ def iterable(source: Iterable[T] | Callable[[], Iterable[T]]) -> Dataset[T]:
         iterator, read = opened(), state["read"]
         save, load = _saving(iterator, source)
         if state["inner"] is not None and load is not None:
-            load(state["inner"])
+            load(_from_json(state["inner"]))
         else:
             for passed in range(read):
                 if next(iterator, _END) is _END:
@@ -237,7 +238,7 @@ def iterable(source: Iterable[T] | Callable[[], Iterable[T]]) -> Dataset[T]:
                     )
         for element in iterator:
             read += 1
-            inner = None if save is None else save()
+            inner = None if save is None else _to_json(save())
             yield tree.map(_as_numpy, element), {"read": read, "inner": inner}
 
     return Dataset(Source(start, run))
@@ -255,6 +256,19 @@ def _saving(
             if hasattr(owner, get) and hasattr(owner, put):
                 return getattr(owner, get), getattr(owner, put)
     return None, None
+
+
+def _to_json(state: Any) -> Any:
+    """Returns a foreign position as JSON can say it."""
+    if isinstance(state, bytes):  # grain's
+        return {"base64": base64.b64encode(state).decode()}
+    return state
+
+
+def _from_json(state: Any) -> Any:
+    if isinstance(state, dict) and state.keys() == {"base64"}:
+        return base64.b64decode(state["base64"])
+    return state
 
 
 def _as_numpy(leaf: Any) -> Any:

@@ -1,0 +1,659 @@
+"""The loop around a pure step: checkpoints, logs, hooks, signals, exact resumption.
+
+`run` does what this does, with what comes around it::
+
+    for batch in batches:
+        state, outputs = step(state, batch)
+
+It knows nothing of models. All that a run is made of is in `state` (parameters,
+optimizer, random keys) and in the position of the data; both are in a checkpoint, so a
+run that is killed anywhere and started again ends with the same bits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from fxflow.core import tree
+from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
+from fxflow.core.boundary import boundary
+from fxflow.devices import process_count, process_index
+from fxflow.distributed.multihost import (
+    broadcast_one_to_all,
+    process_allgather,
+    reached_preemption_sync_point,
+)
+from fxflow.errors import ArgumentError, CheckpointError, NonFiniteError
+from fxflow.lax.axes import integer, number
+from fxflow.train.checkpoint import Checkpointer
+from fxflow.train.data import DataIterator, Dataset, iterable
+from fxflow.train.precision import all_finite, select_tree
+from fxflow.transforms.jit import jit
+
+S = TypeVar("S")
+B = TypeVar("B")
+Log = Callable[[int, Mapping[str, Any]], Any]
+
+
+class Outcome(NamedTuple, Generic[S]):
+    """How a run ended.
+
+    Attributes:
+      state: after the last step.
+      step: how many steps it has made, those of earlier runs included.
+      reason: `"finished"`; `"interrupted"` by a signal; or what a hook gave to `stop`.
+    """
+
+    state: S
+    step: int
+    reason: str
+
+
+@dataclasses.dataclass
+class Progress(Generic[S]):
+    """Where a run is, for its hooks.
+
+    Attributes:
+      step: how many steps are done.
+      epoch: how many passes over the data are done.
+      state: after the last step. A hook may put another in its place.
+      outputs: what the last step gave besides.
+      batch: what it was given.
+      is_chief: whether this is process 0, which writes what is written once.
+    """
+
+    step: int
+    epoch: int
+    state: S
+    outputs: Any = None
+    batch: Any = None
+    is_chief: bool = True
+    _reason: str = ""
+    _save: Callable[[Mapping[str, Any]], None] | None = None
+
+    def save(self, metrics: Mapping[str, Any] | None = None) -> None:
+        """Saves a checkpoint now, whether or not one is due.
+
+        Args:
+          metrics: numbers by name, beside the outputs: what the checkpointer chooses
+            the best by.
+
+        Raises:
+          ArgumentError: the run has no checkpointer.
+        """
+        if self._save is None:
+            raise ArgumentError("save: this run has no checkpointer=")
+        self._save(metrics or {})
+
+    def stop(self, reason: str) -> None:
+        """Ends the run after the hooks of this step.
+
+        Args:
+          reason: is given back by `run`. In several processes all must stop at one
+            step.
+        """
+        self._reason = reason or "stopped"
+
+
+class Hook(Protocol):
+    """What `run` calls after each step and each epoch.
+
+    One that remembers anything for its decisions has `get_state()`, a pytree of
+    numbers, and `set_state(state)`, so that a resumed run decides likewise.
+    """
+
+    def __call__(self, progress: Progress[Any], /) -> Any:
+        """Looks at the run after a step."""
+
+
+# -- hooks -----------------------------------------------------------------------------
+
+
+class Every:
+    """A hook that calls a function now and then; see `every`."""
+
+    def __init__(
+        self,
+        function: Callable[[Progress[Any]], Any],
+        steps: int,
+        seconds: float,
+        epochs: int,
+    ) -> None:
+        self._function = function
+        self._steps, self._seconds, self.epochs = steps, seconds, epochs
+        self._last = time.monotonic()
+
+    def __call__(self, progress: Progress[Any]) -> None:
+        """Calls the function if this step is one of them."""
+        if self._steps and progress.step % self._steps == 0:
+            self._function(progress)
+        elif self._seconds:
+            due = time.monotonic() - self._last >= self._seconds
+            if process_count() > 1:  # they call it at one step: process 0's clock
+                due = bool(broadcast_one_to_all(np.array(due)))
+            if due:
+                self._last = time.monotonic()
+                self._function(progress)
+
+    def after_epoch(self, progress: Progress[Any]) -> None:
+        """Calls the function if this epoch is one of them."""
+        if self.epochs and progress.epoch % self.epochs == 0:
+            self._function(progress)
+
+
+def every(
+    *, steps: int = 0, seconds: float = 0.0, epochs: int = 0
+) -> Callable[[Callable[[Progress[Any]], Any]], Every]:
+    """Makes a hook of a function that is called now and then; a decorator.
+
+    Args:
+      steps: after every so many steps; or
+      seconds: after a step, when so many have passed; or
+      epochs: after every so many epochs.
+
+    Returns:
+      A decorator of functions of a `Progress`.
+
+    Raises:
+      ArgumentError: not exactly one of them is positive.
+
+    Example:
+      >>> @loop.every(steps=2)
+      ... def show(progress):
+      ...     print(progress.step, progress.state)
+      >>> add = lambda state, batch: (state + batch, None)
+      >>> loop.run(add, 0, [1, 2, 3, 4], hooks=[show]).state
+      2 3
+      4 10
+      10
+    """
+    given = (
+        integer("every", "steps", steps),
+        number("every", "seconds", seconds),
+        integer("every", "epochs", epochs),
+    )
+    if sum(value > 0 for value in given) != 1 or min(given) < 0:
+        raise ArgumentError(
+            f"every: give one of steps=, seconds= and epochs=, positive; got steps="
+            f"{steps}, seconds={seconds}, epochs={epochs}"
+        )
+    return lambda function: Every(function, *given)
+
+
+class EarlyStopping:
+    """Ends a run when a number has not become better for a while.
+
+    A hook to call with each new value::
+
+        stopping = loop.EarlyStopping(patience=3)
+
+        @loop.every(epochs=1)
+        def evaluate(progress):
+            stopping.look(progress, float(loss_of(progress.state, held_out)))
+
+        loop.run(step, state, batches, hooks=[evaluate, stopping])
+
+    Args:
+      patience: after how many values in a row that are not better it stops.
+      mode: whether larger or smaller is better.
+      least: by how much a value must be better to count.
+
+    Raises:
+      ArgumentError: an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        patience: int,
+        *,
+        mode: Literal["max", "min"] = "min",
+        least: float = 0.0,
+    ) -> None:
+        if integer("EarlyStopping", "patience", patience) < 1 or least < 0:
+            raise ArgumentError(
+                f"EarlyStopping: patience must be at least 1 and least at least 0, got "
+                f"{patience} and {least}"
+            )
+        if mode not in ("max", "min"):
+            raise ArgumentError(f"EarlyStopping: mode must be max or min, got {mode!r}")
+        self._patience, self._least = patience, least
+        self._sign = 1.0 if mode == "max" else -1.0
+        #: The best value so far, larger is better; and how many came since.
+        self._best, self._since = -math.inf, 0
+
+    def look(self, progress: Progress[Any], value: float) -> None:
+        """Takes a new value; nan is never better.
+
+        Args:
+          progress: of the run to stop.
+          value: a number.
+        """
+        signed = self._sign * float(value)
+        if signed > self._best + self._least or (
+            math.isinf(self._best) and signed > self._best
+        ):
+            self._best, self._since = signed, 0
+            return
+        self._since += 1
+        if self._since >= self._patience:
+            progress.stop(
+                f"not better than {self._sign * self._best:g} for {self._since} looks"
+            )
+
+    def __call__(self, progress: Progress[Any]) -> None:
+        """Does nothing: it is a hook for the sake of its state."""
+
+    def get_state(self) -> dict[str, float | int]:
+        """Returns the best value and how many came since."""
+        return {"best": self._best, "since": self._since}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state.
+
+        Args:
+          state: what `get_state` gave.
+        """
+        self._best, self._since = float(state["best"]), int(state["since"])
+
+
+# -- the loop --------------------------------------------------------------------------
+
+
+@boundary
+def run(
+    step: Callable[[S, B], tuple[S, Any]],
+    state: S,
+    batches: Dataset[B] | Iterable[B],
+    *,
+    num_steps: int | None = None,
+    epochs: int | None = None,
+    hooks: Sequence[Hook] = (),
+    log: Log | None = None,
+    log_every: int = 10,
+    checkpointer: Checkpointer | None = None,
+    on_nonfinite: Literal["stop", "skip", "rollback"] | None = None,
+) -> Outcome[S]:
+    """Trains: calls a step with batch after batch.
+
+    A run with a `checkpointer` in whose folder there is a checkpoint goes on from it.
+    SIGTERM and the first Ctrl-C let the step end, save, and return; a second Ctrl-C
+    is a `KeyboardInterrupt` at once. In several processes all call this with their own
+    part of the data, and end at the same step.
+
+    Args:
+      step: gives `(state, outputs)` for a state and a batch; jitted. Outputs are a
+        pytree such as `{"loss": loss}`, or None.
+      state: the first state; its structure and types are those of a checkpoint.
+      batches: a `data.Dataset`, whose position is saved; or an iterable, as
+        `data.iterable` takes it.
+      num_steps: how many steps to have made in all; None means until the data end.
+      epochs: how many passes over the data; None means one, or, with `num_steps`, as
+        many as it takes.
+      hooks: called with a `Progress` after each step, in order; see `every`.
+      log: called by process 0 with a step's number and its outputs that are scalars,
+        by path; `logs.Logger` does not wait for them.
+      log_every: of how many steps one is logged.
+      checkpointer: where and how often the state is saved.
+      on_nonfinite: what to do when outputs are infinite or nan. `"stop"`: raise;
+        the error names the first leaf and the batch's position. `"skip"`: keep the
+        state from before the step, which must not donate it. `"rollback"`: go back to
+        the last checkpoint and on with the next batch, at most three times in a row.
+        None: nothing.
+
+    Returns:
+      The last state, the number of steps, and why it ended.
+
+    Raises:
+      NonFiniteError: as `on_nonfinite` says.
+      CheckpointError: the checkpoint is not of such a state.
+      ArgumentError: the step gives no pair, or an argument is out of range.
+
+    Example:
+      >>> def step(mean, batch):
+      ...     return 0.5 * mean + 0.5 * fnp.mean(batch), {"mean": mean}
+      >>> batches = data.arrays(np.arange(8.0)).batch(2)
+      >>> outcome = loop.run(step, fnp.zeros(()), batches, epochs=2)
+      >>> float(outcome.state), outcome.step, outcome.reason
+      (5.013671875, 8, 'finished')
+    """
+    for name, count in (("num_steps", num_steps), ("epochs", epochs)):
+        if count is not None and integer("run", name, count) < 0:
+            raise ArgumentError(f"run: {name} must be at least 0, got {count}")
+    if integer("run", "log_every", log_every) < 1:
+        raise ArgumentError(f"run: log_every must be at least 1, got {log_every}")
+    if on_nonfinite not in (None, "stop", "skip", "rollback"):
+        raise ArgumentError(
+            f"run: on_nonfinite must be 'stop', 'skip', 'rollback' or None, got "
+            f"{on_nonfinite!r}"
+        )
+    if on_nonfinite == "rollback" and checkpointer is None:
+        raise ArgumentError("run: on_nonfinite='rollback' needs a checkpointer")
+    if epochs is None:
+        epochs = 1 if num_steps is None else None
+    dataset = batches if isinstance(batches, Dataset) else iterable(batches)
+    loop = _Loop(step, dataset, num_steps, epochs, hooks, log, log_every, checkpointer)
+    return loop.run(state, on_nonfinite)
+
+
+class _Interrupted(threading.Event):
+    """Whether the run was told to end, by SIGTERM or Ctrl-C."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._several = process_count() > 1
+
+    @contextlib.contextmanager
+    def heard(self) -> Iterator[None]:
+        """Hears signals in the main thread, where alone Python gives them."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        # In several processes SIGTERM is heard by those who agree on the last step.
+        signals = [signal.SIGINT] if self._several else [signal.SIGINT, signal.SIGTERM]
+        before = {one: signal.getsignal(one) for one in signals}
+
+        def hear(number: int, frame: Any) -> None:
+            self.set()
+            signal.signal(number, before[signal.Signals(number)])
+            if self._several:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        for one in signals:
+            signal.signal(one, hear)
+        try:
+            yield
+        finally:
+            for one in signals:
+                signal.signal(one, before[one])
+
+    def at(self, step: int) -> bool:
+        """Returns whether to end before this step."""
+        if self._several:
+            return reached_preemption_sync_point(step)
+        return self.is_set()
+
+
+class _Loop(Generic[S, B]):
+    """A run: its arguments, and where it is."""
+
+    def __init__(
+        self,
+        step: Callable[[S, B], tuple[S, Any]],
+        dataset: Dataset[B],
+        num_steps: int | None,
+        epochs: int | None,
+        hooks: Sequence[Hook],
+        log: Log | None,
+        log_every: int,
+        checkpointer: Checkpointer | None,
+    ) -> None:
+        self._step, self._dataset, self._hooks = step, dataset, hooks
+        self._num_steps = math.inf if num_steps is None else num_steps
+        self._epochs = math.inf if epochs is None else epochs
+        self._log = log if process_index() == 0 else None
+        self._log_every, self._checkpointer = log_every, checkpointer
+        self._position: Any = None
+
+    def run(self, state: S, on_nonfinite: str | None) -> Outcome[S]:
+        """Runs until the end, from the newest checkpoint if there is one."""
+        progress = Progress(0, 0, state, is_chief=process_index() == 0)
+        checkpointer = self._checkpointer
+        if checkpointer is not None:
+            progress._save = lambda metrics: self._save(progress, metrics)
+            if checkpointer.latest() is not None:
+                self._resume(checkpointer, progress)
+        watch = _Watch(on_nonfinite, self, progress)
+        interrupted = _Interrupted()
+        try:
+            with interrupted.heard():
+                reason = self._epochs_of(progress, watch, interrupted)
+                watch.settle()
+            if checkpointer is not None and reason == "interrupted":
+                self._save(progress)
+        finally:
+            if checkpointer is not None:
+                checkpointer.wait()
+        return Outcome(progress.state, progress.step, reason)
+
+    def _epochs_of(
+        self, progress: Progress[S], watch: _Watch, interrupted: _Interrupted
+    ) -> str:
+        """Runs epoch after epoch; returns why the run ends."""
+        ends = [hook for hook in self._hooks if isinstance(hook, Every) and hook.epochs]
+        while progress.epoch < self._epochs and progress.step < self._num_steps:
+            is_new, begun = self._position is None, progress.step
+            with self._dataset.iterate(self._position, epoch=progress.epoch) as batches:
+                reason, at_end = self._steps_of(batches, progress, watch, interrupted)
+                if ends and not reason and not at_end:
+                    at_end = next(batches, _END) is _END
+            if reason:
+                return reason
+            if is_new and progress.step == begun:
+                break  # the data are empty: they would be so for ever
+            if at_end:
+                progress.epoch += 1
+                self._position = None
+                for hook in ends:
+                    hook.after_epoch(progress)
+                if progress._reason:
+                    return progress._reason
+        return "finished"
+
+    def _steps_of(
+        self,
+        batches: DataIterator[B],
+        progress: Progress[S],
+        watch: _Watch,
+        interrupted: _Interrupted,
+    ) -> tuple[str, bool]:
+        """Runs the steps of an epoch.
+
+        Returns:
+          Why the run ends, if it does, and whether the epoch has ended.
+        """
+        step, hooks, log = self._step, self._hooks, self._log
+        checkpointer = self._checkpointer
+        while progress.step < self._num_steps:
+            if interrupted.at(progress.step):
+                return "interrupted", False
+            batch = next(batches, _END)
+            if batch is _END:
+                return "", True
+            before = progress.state
+            made = step(before, batch)
+            if type(made) is not tuple or len(made) != 2:
+                raise ArgumentError(
+                    f"run: step must give (state, outputs), got {type(made).__name__}"
+                )
+            progress.state, progress.outputs = made
+            progress.step += 1
+            progress.batch = batch
+            self._position = batches.state
+            watch.look(before)
+            for hook in hooks:
+                hook(progress)
+            if log is not None and progress.step % self._log_every == 0:
+                log(progress.step, scalars(progress.outputs))
+            if checkpointer is not None and checkpointer.is_due(progress.step):
+                watch.settle()
+                self._save(progress)
+            if progress._reason:
+                return progress._reason, False
+        return "", False
+
+    # -- checkpoints -------------------------------------------------------------------
+
+    def _save(
+        self, progress: Progress[S], more: Mapping[str, Any] | None = None
+    ) -> None:
+        """Saves the state, and beside it all else that the run is made of."""
+        assert self._checkpointer is not None
+        position = self._position
+        if position is None:
+            position = self._dataset.source.start(progress.epoch)
+        remembered = [
+            hook.get_state() if hasattr(hook, "get_state") else None
+            for hook in self._hooks
+        ]
+        said = {
+            "epoch": progress.epoch,
+            "positions": _of_all(json.dumps(position)),
+            "hooks": remembered,
+        }
+        metrics = scalars(progress.outputs) | dict(more or {})
+        self._checkpointer.save(
+            progress.step, progress.state, metrics=metrics, metadata=said, force=True
+        )
+
+    def _resume(self, checkpointer: Checkpointer, progress: Progress[S]) -> None:
+        """Goes on from the newest checkpoint, with the position of the data."""
+        progress.state = checkpointer.restore(progress.state)
+        progress.step = checkpointer.restored_step or 0
+        said = checkpointer.metadata(progress.step)
+        positions, hooks = said["positions"], said["hooks"]
+        if len(positions) != process_count() and len(set(positions)) > 1:
+            raise CheckpointError(
+                f"run: the checkpoint has positions of {len(positions)} processes, "
+                f"which differ; {process_count()} cannot go on from them"
+            )
+        own = process_index() if len(positions) == process_count() else 0
+        self._position, progress.epoch = json.loads(positions[own]), said["epoch"]
+        if len(hooks) != len(self._hooks):
+            raise CheckpointError(
+                f"run: the checkpoint was made with {len(hooks)} hooks, now there are "
+                f"{len(self._hooks)}"
+            )
+        for hook, remembered in zip(self._hooks, hooks, strict=True):
+            if remembered is not None and hasattr(hook, "set_state"):
+                hook.set_state(remembered)
+
+    def roll_back(self, progress: Progress[S]) -> bool:
+        """Goes back to the last checkpoint's state; returns False if there is none."""
+        assert self._checkpointer is not None
+        self._checkpointer.wait()
+        if self._checkpointer.latest() is None:
+            return False
+        # The data go on: the same batch would do the same again.
+        progress.state = self._checkpointer.restore(progress.state)
+        return True
+
+    @property
+    def position(self) -> Any:
+        """The position of the data after the last step."""
+        return self._position
+
+
+def _of_all(text: str) -> list[str]:
+    """Returns the texts that all processes give."""
+    data = np.frombuffer(text.encode(), np.uint8)
+    lengths = process_allgather(np.array(len(data)))
+    row = np.zeros(int(np.max(lengths)), np.uint8)
+    row[: len(data)] = data
+    rows = process_allgather(row).reshape(-1, len(row))
+    return [
+        bytes(one[:length]).decode()
+        for one, length in zip(rows, np.ravel(lengths).tolist(), strict=True)
+    ]
+
+
+_END: Any = object()
+
+
+def scalars(outputs: Any) -> dict[str, Any]:
+    """Returns the outputs that are numbers, by path.
+
+    Args:
+      outputs: a pytree.
+
+    Returns:
+      0-d arrays and Python numbers by path, `losses/main`; a lone one is `output`.
+
+    Example:
+      >>> loop.scalars({"loss": fnp.float32(0.5), "image": fnp.zeros((2, 2))})
+      {'loss': Array(0.5, dtype=float32)}
+    """
+    return {
+        tree.keystr(path, simple=True, separator="/") or "output": leaf
+        for path, leaf in tree.leaves_with_path(outputs)
+        if is_arraylike(leaf) and not typeof(leaf).shape
+    }
+
+
+# -- infinities and nan ----------------------------------------------------------------
+
+
+class _Watch:
+    """Looks for outputs that are not finite, one step late: a look waits for it."""
+
+    def __init__(
+        self, policy: str | None, loop: _Loop[Any, Any], progress: Progress[Any]
+    ) -> None:
+        self._policy, self._loop, self._progress = policy, loop, progress
+        self._finite = jit(all_finite)
+        self._select = jit(select_tree)
+        #: What is not looked at yet: the verdict, outputs, step, position.
+        self._late: tuple[Array, Any, int, Any] | None = None
+        self._rollbacks = 0
+
+    def look(self, before: Any) -> None:
+        """Takes the outputs of a step; looks at those of the one before."""
+        if self._policy is None:
+            return
+        progress = self._progress
+        inexact = [
+            leaf
+            for leaf in tree.leaves(progress.outputs)
+            if is_arraylike(leaf) and dtypes.is_inexact(typeof(leaf).dtype)
+        ]
+        finite = self._finite(inexact)
+        if self._policy == "skip":
+            progress.state = self._select(finite, progress.state, before)
+            return
+        self.settle()
+        self._late = (finite, progress.outputs, progress.step, self._loop.position)
+
+    def settle(self) -> None:
+        """Looks at what is not looked at yet."""
+        if self._late is None:
+            return
+        (finite, outputs, step, position), self._late = self._late, None
+        if bool(finite):
+            self._rollbacks = 0
+            return
+        text = (
+            f"run: step {step} gave {_first_bad(outputs)}; its batch is the one before "
+            f"position {position}"
+        )
+        if self._policy == "rollback":
+            self._rollbacks += 1
+            if self._rollbacks <= 3 and self._loop.roll_back(self._progress):
+                return
+            text += (
+                "; going back to the last checkpoint did not help"
+                if self._rollbacks > 3
+                else "; there is no checkpoint to go back to"
+            )
+        raise NonFiniteError(text)
+
+
+def _first_bad(outputs: Any) -> str:
+    """Names the first leaf that is not finite."""
+    for path, leaf in tree.leaves_with_path(outputs):
+        if is_arraylike(leaf) and dtypes.is_inexact(typeof(leaf).dtype):
+            host = np.asarray(leaf)
+            wrong = host[~np.isfinite(host)]
+            if wrong.size:
+                name = tree.keystr(path, simple=True, separator="/") or "output"
+                return f"{name} = {wrong.flat[0]}"
+    return "what is not finite"

@@ -1,0 +1,398 @@
+"""The loop: resumed exactly, interrupted safely, and what it does on the way."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fxflow
+from fxflow import numpy as fnp
+from fxflow import random
+from fxflow.errors import ArgumentError, CheckpointError, NonFiniteError
+from fxflow.train import data, loop
+from fxflow.train.checkpoint import Checkpointer
+from fxflow.train.loop import Progress
+
+needs_safetensors = pytest.mark.skipif(
+    importlib.util.find_spec("safetensors") is None,
+    reason="pip install 'fxflow[checkpoint]'",
+)
+
+State = dict[str, Any]
+
+
+def first_state() -> State:
+    return {"w": fnp.zeros(3), "key": random.key(0), "seen": fnp.int32(0)}
+
+
+@fxflow.jit
+def step(state: State, batch: Any) -> tuple[State, dict[str, Any]]:
+    key, noise = random.split(state["key"])
+    w = 0.9 * state["w"] + fnp.mean(batch) * random.normal(noise, (3,))
+    return {"w": w, "key": key, "seen": state["seen"] + 1}, {"loss": fnp.sum(w)}
+
+
+def batches() -> data.Dataset[Any]:
+    rows = data.arrays(np.arange(40, dtype=np.float32)).shuffle(5).map(noisy, seed=3)
+    return rows.batch(3).prefetch()
+
+
+def noisy(row: Any, rng: np.random.Generator) -> Any:
+    return row + rng.random(dtype=np.float32)
+
+
+def bits(state: State) -> list[Any]:
+    return [state["w"].tolist(), random.key_data(state["key"]).tolist()]
+
+
+# -- what a run makes ------------------------------------------------------------------
+
+
+def test_is_the_plain_loop() -> None:
+    expected, count = first_state(), 0
+    for epoch in range(2):
+        for batch in batches().iterate(epoch=epoch):
+            expected, _ = step(expected, batch)
+            count += 1
+    outcome = loop.run(step, first_state(), batches(), epochs=2)
+    assert (outcome.step, outcome.reason) == (count, "finished") == (28, "finished")
+    assert bits(outcome.state) == bits(expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "steps", "epochs"),
+    [
+        ({}, 14, 1),
+        ({"num_steps": 5}, 5, 0),
+        ({"num_steps": 14}, 14, 1),
+        ({"num_steps": 30}, 30, 2),
+        ({"num_steps": 30, "epochs": 1}, 14, 1),
+        ({"epochs": 3}, 42, 3),
+        ({"num_steps": 0}, 0, 0),
+        ({"epochs": 0}, 0, 0),
+    ],
+)
+def test_how_long(options: dict[str, int], steps: int, epochs: int) -> None:
+    ended = []
+    hook = loop.every(epochs=1)(lambda progress: ended.append(progress.epoch))
+    outcome = loop.run(step, first_state(), batches(), hooks=[hook], **options)
+    assert outcome.step == steps
+    assert ended == list(range(1, epochs + 1))
+
+
+def test_iterables_and_no_data() -> None:
+    add: Callable[[int, int], Any] = lambda total, n: (total + n, None)
+    assert loop.run(add, 0, [1, 2, 3]).state == 6
+    assert loop.run(add, 0, (n for n in range(4))).state == 6
+    assert loop.run(add, 0, [1, 2], num_steps=5).state == 7
+    empty: list[int] = []
+    assert loop.run(add, 0, empty, num_steps=5) == (0, 0, "finished")
+
+
+def test_logs_scalars_now_and_then() -> None:
+    lines: list[Any] = []
+
+    def outputs(state: int, batch: int) -> Any:
+        return state, {"a": {"b": fnp.float32(batch)}, "n": batch, "v": fnp.ones(2)}
+
+    loop.run(
+        outputs, 0, range(7), log=lambda n, v: lines.append((n, dict(v))), log_every=3
+    )
+    assert lines == [(3, {"a/b": 2.0, "n": 2}), (6, {"a/b": 5.0, "n": 5})]
+
+
+def test_hooks_see_and_stop() -> None:
+    seen: list[Any] = []
+
+    def hook(progress: Progress[Any]) -> None:
+        seen.append((progress.step, progress.state, progress.outputs, progress.batch))
+        if progress.step == 3:
+            progress.stop("enough")
+
+    outcome = loop.run(lambda s, b: (s + b, -b), 0, range(9), hooks=[hook])
+    assert (outcome.step, outcome.reason) == (3, "enough")
+    assert seen == [(1, 0, 0, 0), (2, 1, -1, 1), (3, 3, -2, 2)]
+
+
+def test_hooks_by_time() -> None:
+    calls: list[int] = []
+    hook = loop.every(seconds=0.05)(lambda progress: calls.append(progress.step))
+
+    def slow(state: int, batch: int) -> Any:
+        time.sleep(0.02)
+        return state, None
+
+    loop.run(slow, 0, range(12), hooks=[hook])
+    assert 2 <= len(calls) <= 5
+
+
+def test_early_stopping() -> None:
+    values = [3.0, 2.0, 2.5, float("nan"), 2.4, 1.0]
+    stopping = loop.EarlyStopping(patience=3)
+
+    @loop.every(steps=1)
+    def evaluate(progress: Progress[Any]) -> None:
+        stopping.look(progress, values[progress.step - 1])
+
+    outcome = loop.run(lambda s, b: (s, None), 0, range(6), hooks=[evaluate, stopping])
+    assert (outcome.step, outcome.reason) == (5, "not better than 2 for 3 looks")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: loop.run(step, 0, [], num_steps=-1), "num_steps must be at least 0"),
+        (lambda: loop.run(step, 0, [], log_every=0), "log_every must be at least 1"),
+        (lambda: loop.run(lambda s, b: s, 0, [1]), r"must give \(state, outputs\)"),
+        (lambda: loop.run(step, 0, 3), "iterable: expected an iterable"),
+        (lambda: loop.every(), "give one of steps="),
+        (lambda: loop.every(steps=1, epochs=1), "give one of steps="),
+        (lambda: loop.EarlyStopping(0), "patience must be at least 1"),
+        (
+            lambda: loop.run(step, 0, [], on_nonfinite="rollback"),
+            "needs a checkpointer",
+        ),
+        (lambda: loop.run(step, 0, [], on_nonfinite="no"), "on_nonfinite must be"),
+        (lambda: Progress(0, 0, 0).save(), "has no checkpointer="),
+    ],
+)
+def test_bad_arguments(call: Callable[[], Any], words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        call()
+
+
+# -- what is not finite ----------------------------------------------------------------
+
+
+def divided(state: Any, batch: Any) -> tuple[Any, dict[str, Any]]:
+    return state + batch, {"fine": fnp.ones(2), "loss": {"main": 1 / fnp.array(batch)}}
+
+
+BATCHES = [np.float32(n) for n in (1, 2, 0, 4)]
+
+
+def test_stop_names_leaf_and_batch() -> None:
+    with pytest.raises(
+        NonFiniteError, match=r"step 3 gave loss/main = inf; .*'read': 3"
+    ):
+        loop.run(divided, fnp.zeros(()), BATCHES, on_nonfinite="stop")
+    with pytest.raises(NonFiniteError, match="step 3 gave"):  # the last one
+        loop.run(divided, fnp.zeros(()), BATCHES[:3], on_nonfinite="stop")
+    assert loop.run(divided, fnp.zeros(()), BATCHES).step == 4
+
+
+def test_skip_keeps_the_state() -> None:
+    state = fnp.array(10.0)
+    batches = [np.float32(n) for n in (1, 0, np.inf, np.nan, 2)]
+    # 1 / inf is finite: only what the outputs show is known.
+    outcome = loop.run(divided, state, batches[:2], on_nonfinite="skip")
+    assert float(outcome.state) == 11
+    outcome = loop.run(divided, state, [*batches[3:]], on_nonfinite="skip")
+    assert float(outcome.state) == 12
+
+
+@needs_safetensors
+def test_roll_back(tmp_path: Path) -> None:
+    batches = [np.float32(n) for n in (1, 2, np.nan, 4, 8)]
+
+    def step(state: Any, batch: Any) -> Any:
+        return state + batch, {"loss": state + batch}
+
+    with Checkpointer(tmp_path, every=2) as checkpoints:
+        outcome = loop.run(
+            step,
+            fnp.zeros(()),
+            batches,
+            checkpointer=checkpoints,
+            on_nonfinite="rollback",
+        )
+    # Step 3 is noticed after step 4, which is lost too: 1 + 2, then 8.
+    assert float(outcome.state) == 11
+    with (
+        Checkpointer(tmp_path / "other", every=100) as checkpoints,
+        pytest.raises(NonFiniteError, match="no checkpoint to go back to"),
+    ):
+        loop.run(
+            step,
+            fnp.zeros(()),
+            batches,
+            checkpointer=checkpoints,
+            on_nonfinite="rollback",
+        )
+
+
+# -- resumed ---------------------------------------------------------------------------
+
+
+@needs_safetensors
+@pytest.mark.parametrize("cut", [1, 4, 5, 13, 14, 15, 27])
+def test_a_run_in_two_parts(tmp_path: Path, cut: int) -> None:
+    whole = loop.run(step, first_state(), batches(), epochs=2)
+
+    def die(progress: Progress[Any]) -> None:
+        if progress.step == cut:
+            raise InterruptedError("power cut")
+
+    with (
+        pytest.raises(InterruptedError),
+        Checkpointer(tmp_path, every=5) as checkpoints,
+    ):
+        loop.run(
+            step,
+            first_state(),
+            batches(),
+            epochs=2,
+            hooks=[die],
+            checkpointer=checkpoints,
+        )
+    saved = checkpoints.latest()
+    assert saved == (None if cut <= 5 else (cut - 1) // 5 * 5)
+    ran: list[int] = []
+    with Checkpointer(tmp_path, every=5) as checkpoints:
+        outcome = loop.run(
+            step,
+            first_state(),
+            batches(),
+            epochs=2,
+            hooks=[lambda progress: ran.append(progress.step)],
+            checkpointer=checkpoints,
+        )
+    assert ran[0] == (saved or 0) + 1
+    assert bits(outcome.state) == bits(whole.state) and outcome.step == 28
+
+
+@needs_safetensors
+def test_hooks_remember(tmp_path: Path) -> None:
+    values = [3.0, 2.0, 2.5, 2.6, 1.0]
+
+    def run(last: int) -> Any:
+        stopping = loop.EarlyStopping(patience=2)
+
+        @loop.every(steps=1)
+        def evaluate(progress: Progress[Any]) -> None:
+            stopping.look(progress, values[progress.step - 1])
+
+        with Checkpointer(tmp_path) as checkpoints:
+            return loop.run(
+                lambda s, b: (s + b, None),
+                0,
+                range(5),
+                num_steps=last,
+                hooks=[evaluate, stopping],
+                checkpointer=checkpoints,
+            )
+
+    assert run(3).reason == "finished"
+    assert run(5)[1:] == (4, "not better than 2 for 2 looks")
+    with (
+        pytest.raises(CheckpointError, match="made with 2 hooks, now there are 0"),
+        Checkpointer(tmp_path) as checkpoints,
+    ):
+        loop.run(lambda s, b: (s, None), 0, range(5), checkpointer=checkpoints)
+
+
+@needs_safetensors
+def test_a_hook_saves_what_is_best(tmp_path: Path) -> None:
+    def evaluate(progress: Progress[Any]) -> None:
+        progress.save({"accuracy": [0.1, 0.9, 0.5, 0.4][progress.step - 1]})
+
+    with Checkpointer(tmp_path, every=100, keep=1, best="accuracy") as checkpoints:
+        loop.run(
+            lambda s, b: (s + 1, None),
+            0,
+            range(4),
+            hooks=[evaluate],
+            checkpointer=checkpoints,
+        )
+    assert (checkpoints.steps(), checkpoints.best()) == ([2, 4], 2)
+
+
+# -- signals ---------------------------------------------------------------------------
+
+
+@needs_safetensors
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_ends(tmp_path: Path, number: int) -> None:
+    before = signal.getsignal(number)
+
+    def tell(progress: Progress[Any]) -> None:
+        if progress.step == 4:
+            os.kill(os.getpid(), number)
+
+    with Checkpointer(tmp_path, every=100) as checkpoints:
+        outcome = loop.run(
+            step,
+            first_state(),
+            batches(),
+            hooks=[tell],
+            checkpointer=checkpoints,
+        )
+    assert (outcome.step, outcome.reason) == (4, "interrupted")
+    assert signal.getsignal(number) == before
+    assert checkpoints.steps() == [4]
+
+
+def test_a_second_interrupt_is_at_once() -> None:
+    def batches() -> Iterator[int]:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(10)
+        yield 1
+
+    with pytest.raises(KeyboardInterrupt):
+        loop.run(lambda s, b: (s, None), 0, batches)
+
+
+_RUN = """
+import sys, time
+from tests.train.test_loop import batches, bits, first_state, step
+from fxflow.train import loop
+from fxflow.train.checkpoint import Checkpointer
+
+def slowly(progress):
+    print(progress.step, flush=True)
+
+with Checkpointer(sys.argv[1], every=3) as checkpoints:
+    outcome = loop.run(step, first_state(), batches(), epochs=3, hooks=[slowly],
+                       checkpointer=checkpoints)
+print("end", bits(outcome.state), flush=True)
+"""
+
+
+def killed(folder: Path, rng: np.random.Generator) -> str:
+    """Runs until it ends, killed on the way; returns how it ended."""
+    for _ in range(30):
+        run = subprocess.Popen(
+            [sys.executable, "-c", _RUN, str(folder)],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
+        )
+        with run:
+            assert run.stdout is not None
+            lives = int(rng.integers(1, 30))
+            for count, line in enumerate(run.stdout, 1):
+                if line.startswith("end"):
+                    return line.strip()
+                if count == lives:
+                    run.kill()
+    raise AssertionError("it never ended")
+
+
+@needs_safetensors
+@pytest.mark.slow
+def test_killed_at_random_steps(tmp_path: Path) -> None:
+    whole = loop.run(step, first_state(), batches(), epochs=3)
+    for seed in range(2):
+        found = killed(tmp_path / str(seed), np.random.default_rng(seed))
+        assert found == f"end {bits(whole.state)}"
