@@ -28,7 +28,7 @@ import pytest  # noqa: E402
 import fxflow  # noqa: E402
 from fxflow import lax, nn, optim, random  # noqa: E402
 from fxflow import numpy as fnp  # noqa: E402
-from fxflow.train import averages, checkpoint, data, loop, metrics, precision  # noqa: E402
+from fxflow.train import averages, checkpoint, data, logs, loop, metrics, precision  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -41,6 +41,7 @@ def usual_names(doctest_namespace: dict[str, Any]) -> None:
         fnp=fnp,
         fxflow=fxflow,
         lax=lax,
+        logs=logs,
         loop=loop,
         metrics=metrics,
         nn=nn,

@@ -10,6 +10,7 @@ and rounded beyond.
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from typing import Any, Self
 
@@ -23,8 +24,12 @@ from fxflow.lax.axes import integer
 from fxflow.numpy._operands import ArrayLike
 
 
-class Metric:
+class Metric(abc.ABC):
     """What the metrics have in common: pytrees of sums."""
+
+    @abc.abstractmethod
+    def compute(self) -> Array:
+        """Returns the number, or the numbers, that the sums are for."""
 
     def merge(self, other: Self) -> Self:
         """Returns the metric of both batches together.

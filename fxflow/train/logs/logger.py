@@ -1,0 +1,182 @@
+"""One `log(step, values)` to any number of sinks, without waiting for the values."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, Self, get_args
+
+from fxflow.core import tree
+from fxflow.errors import ArgumentError
+from fxflow.lax.axes import integer
+from fxflow.train.logs.values import Histogram, Value, number
+from fxflow.train.metrics import Metric
+
+#: How many calls may wait to be written; then `log` waits too.
+_QUEUE = 1000
+
+
+class Sink(Protocol):
+    """Where logs go."""
+
+    def write(self, step: int, seconds: float, values: Mapping[str, Any]) -> None:
+        """Writes the values of a step.
+
+        Args:
+          step: its number.
+          seconds: since 1970, when it was logged.
+          values: Python numbers, and values of `fxflow.train.logs`, by name.
+        """
+
+    def flush(self) -> None:
+        """Makes what was written readable."""
+
+    def close(self) -> None:
+        """Writes what is left, and ends."""
+
+
+class Logger:
+    """Sends numbers and other values to sinks.
+
+    A call puts them into a queue and returns: a thread waits until arrays are computed.
+    What goes wrong there is raised by the next call.
+
+    Args:
+      *sinks: such as `terminal()`, `json_lines(path)` and `tensorboard(folder)`.
+
+    Example:
+      >>> path = tempfile.mkdtemp() + "/run.jsonl"
+      >>> with logs.Logger(logs.json_lines(path)) as log:
+      ...     for step in range(3):
+      ...         log(step, {"loss": fnp.float32(1 / (step + 1))})
+      >>> [round(line["loss"], 2) for line in logs.read_json_lines(path)]
+      [1.0, 0.5, 0.33]
+    """
+
+    def __init__(self, *sinks: Sink) -> None:
+        for sink in sinks:
+            if not hasattr(sink, "write"):
+                raise ArgumentError(f"Logger: expected sinks, got {sink!r}")
+        self._sinks: Sequence[Sink] = sinks
+        self._error: BaseException | None = None
+        self._calls: queue.Queue[Any] = queue.Queue(_QUEUE)
+        self._thread: threading.Thread | None = None
+
+    def __call__(self, step: int, values: Mapping[str, Any]) -> None:
+        """Logs values.
+
+        Args:
+          step: the number of the step they belong to.
+          values: by name, `losses/main`: arrays and numbers with one element, metrics,
+            and the values of `fxflow.train.logs`. An array that is donated later must
+            not be among them.
+
+        Raises:
+          ArgumentError: a name is no text.
+          Exception: what went wrong with an earlier call.
+        """
+        self._raise()
+        step = integer("log", "step", step)
+        for name in values:
+            if not isinstance(name, str):
+                raise ArgumentError(f"log: names must be texts, got {name!r}")
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._work, name="fxflow log", daemon=True
+            )
+            self._thread.start()
+            # A program that ends without closing waits until all is written.
+            weakref.finalize(self, _finish, self._calls, self._thread)
+        self._calls.put((step, time.time(), dict(values)))
+
+    def _work(self) -> None:
+        while True:
+            call = self._calls.get()
+            try:
+                if call is None:
+                    return
+                if self._error is None:
+                    step, seconds, values = call
+                    shown = {name: _host(name, value) for name, value in values.items()}
+                    for sink in self._sinks:
+                        sink.write(step, seconds, shown)
+                    if self._calls.empty():
+                        for sink in self._sinks:
+                            sink.flush()
+            except BaseException as error:  # raised by the next call
+                self._error = error
+            finally:
+                self._calls.task_done()
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def flush(self) -> None:
+        """Waits until all that was logged is written.
+
+        Raises:
+          Exception: what went wrong.
+        """
+        self._calls.join()
+        self._raise()
+
+    def close(self) -> None:
+        """Writes what is left, and closes the sinks.
+
+        Raises:
+          Exception: what went wrong.
+        """
+        if self._thread is not None:
+            _finish(self._calls, self._thread)
+            self._thread = None
+        for sink in self._sinks:
+            sink.close()
+        self._raise()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _finish(calls: queue.Queue[Any], thread: threading.Thread) -> None:
+    """Ends a logger's thread when all is written."""
+    calls.put(None)
+    thread.join()
+
+
+def _host(name: str, value: Any) -> Any:
+    """Returns a value in host memory: a number, or a value of `fxflow.train.logs`."""
+    if isinstance(value, get_args(Value)):
+        return value
+    if isinstance(value, Metric):
+        value = value.compute()
+    if isinstance(value, str):
+        raise ArgumentError(f"log: {name} is a text: give logs.Text({value[:20]!r})")
+    return number(name, value)
+
+
+def histograms(params: Any, prefix: str = "") -> dict[str, Histogram]:
+    """Returns a histogram of each array of a pytree, to be logged.
+
+    Args:
+      params: pytree of arrays, such as parameters or gradients.
+      prefix: what names begin with.
+
+    Returns:
+      Histograms by path.
+
+    Example:
+      >>> sorted(logs.histograms({"w": fnp.ones(2), "b": fnp.zeros(1)}, "params/"))
+      ['params/b', 'params/w']
+    """
+    return {
+        prefix + tree.keystr(path, simple=True, separator="/"): Histogram(leaf)
+        for path, leaf in tree.leaves_with_path(params)
+    }

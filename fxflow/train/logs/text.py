@@ -1,0 +1,202 @@
+"""Sinks of lines: the terminal, and files of JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from fxflow.errors import ArgumentError, DataError
+from fxflow.train.logs.values import Text
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float | int | str]:
+    """Returns the numbers and texts among values."""
+    return {
+        name: value.text if isinstance(value, Text) else value
+        for name, value in values.items()
+        if isinstance(value, (int, float, Text))
+    }
+
+
+def _clock(seconds: float) -> str:
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+class _Terminal:
+    """The sink of `terminal`."""
+
+    def __init__(self, total: int | None, every: float, file: IO[str] | None) -> None:
+        self._total, self._every, self._file = total, every, file
+        self._first: tuple[int, float] | None = None
+        self._written, self._width = -math.inf, 0
+        self._last = ""
+
+    @property
+    def _stream(self) -> IO[str]:
+        return sys.stderr if self._file is None else self._file
+
+    def write(self, step: int, seconds: float, values: Mapping[str, Any]) -> None:
+        if self._first is None:
+            self._first = (step, seconds)
+        self._last = self._line(step, seconds, values)
+        if time.monotonic() - self._written >= self._every:
+            self._show()
+
+    def _line(self, step: int, seconds: float, values: Mapping[str, Any]) -> str:
+        assert self._first is not None
+        of = "" if self._total is None else f"/{self._total}"
+        parts = [f"step {step}{of}"]
+        for name, value in _numbers(values).items():
+            parts.append(f"{name} {value:.4g}" if isinstance(value, float) else
+                         f"{name} {value}")  # fmt: skip
+        begun, since = self._first
+        if step > begun and seconds > since:
+            rate = (step - begun) / (seconds - since)
+            parts.append(f"{rate:.3g} steps/s")
+            if self._total is not None and step < self._total:
+                parts.append(f"{_clock((self._total - step) / rate)} left")
+        return "  ".join(parts)
+
+    def _show(self, end: str = "") -> None:
+        if not self._last:
+            return
+        line = self._last
+        if self._stream.isatty():
+            # Over the line before, of which nothing may stay.
+            self._stream.write(f"\r{line:<{self._width}}{end}")
+            self._width = len(line)
+        else:
+            self._stream.write(f"{line}\n")
+        self._stream.flush()
+        self._last, self._written = "", time.monotonic()
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        if self._last:
+            self._show("\n")
+        elif self._width and self._stream.isatty():
+            self._stream.write("\n")
+            self._stream.flush()
+
+
+def terminal(
+    total: int | None = None, *, every: float = 1.0, file: IO[str] | None = None
+) -> _Terminal:
+    """Shows numbers as they come: one line that changes, or lines in a file.
+
+    Args:
+      total: how many steps there will be, for the time that is left.
+      every: seconds between two lines at least; the last one is always shown.
+      file: where to; None means standard error.
+
+    Returns:
+      A sink, for `Logger`.
+
+    Raises:
+      ArgumentError: `every` is negative.
+    """
+    if every < 0:
+        raise ArgumentError(f"terminal: every must be at least 0 seconds, got {every}")
+    return _Terminal(total, every, file)
+
+
+# -- JSON ------------------------------------------------------------------------------
+
+
+class _JsonLines:
+    """The sink of `json_lines`."""
+
+    def __init__(self, path: Path, purge_step: int | None) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _keep(path, math.inf if purge_step is None else purge_step)
+        self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115 (closed later)
+
+    def write(self, step: int, seconds: float, values: Mapping[str, Any]) -> None:
+        shown = {
+            name: value
+            if not isinstance(value, float) or math.isfinite(value)
+            else str(value)
+            for name, value in _numbers(values).items()
+        }
+        if shown:
+            line = {"step": step, "time": round(seconds, 3), **shown}
+            self._file.write(json.dumps(line) + "\n")
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _keep(path: Path, purge_step: float) -> None:
+    """Drops a line that was cut off, and what a resumed run will write again."""
+    if not path.exists():
+        return
+    whole = path.read_bytes()
+    lines = whole[: whole.rfind(b"\n") + 1].splitlines(keepends=True)
+    kept = b"".join(line for line in lines if json.loads(line)["step"] < purge_step)
+    if kept != whole:
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary.write_bytes(kept)
+        os.replace(temporary, path)
+
+
+def json_lines(
+    path: str | os.PathLike[str], *, purge_step: int | None = None
+) -> _JsonLines:
+    """Writes numbers and texts to a file, a line of JSON for each call.
+
+    Lines have `step`, `time` (seconds since 1970) and the values by name; `"nan"`,
+    `"inf"` and `"-inf"` are texts, as JSON has no such numbers. An existing file goes
+    on.
+
+    Args:
+      path: of the file; its folder is made.
+      purge_step: steps from it on are dropped from the existing file, since a resumed
+        run writes them again.
+
+    Returns:
+      A sink, for `Logger`.
+
+    Raises:
+      OSError: the file cannot be written.
+    """
+    return _JsonLines(Path(path), purge_step)
+
+
+def read_json_lines(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """Reads what `json_lines` wrote.
+
+    Args:
+      path: of the file.
+
+    Returns:
+      A dictionary for each line; what is not finite is a float again. A last line that
+      was cut off is left out.
+
+    Raises:
+      DataError: a line is no JSON: it says which.
+    """
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith("\n"):
+                return
+            try:
+                found = json.loads(line)
+            except ValueError as error:
+                raise DataError(f"{path}, line {number}: {error}") from None
+            yield {
+                name: float(value) if value in ("nan", "inf", "-inf") else value
+                for name, value in found.items()
+            }

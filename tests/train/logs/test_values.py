@@ -1,0 +1,68 @@
+"""Values other than numbers, on the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fxflow
+from fxflow import numpy as fnp
+from fxflow.errors import ArgumentError
+from fxflow.train import logs
+from fxflow.train.logs.values import finite, pixels
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((4, 5), (4, 5, 1)),
+        ((4, 5, 1), (4, 5, 1)),
+        ((4, 5, 3), (4, 5, 3)),
+        ((4, 5, 4), (4, 5, 4)),
+        ((1, 4, 5, 3), (4, 5, 3)),
+        ((5, 4, 5, 3), (8, 15, 3)),
+    ],
+)
+def test_shapes_of_images(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    for dtype in (np.uint8, np.float32, fnp.bfloat16):
+        found = pixels("a", logs.Image(fnp.ones(shape, dtype)))
+        assert (found.shape, found.dtype) == (expected, np.uint8)
+
+
+def test_pixels() -> None:
+    given = np.array([[0.0, 0.5, 1.0, 2.0, -1.0, np.nan, np.inf]])
+    found = pixels("a", logs.Image(given))
+    assert found.ravel().tolist() == [0, 128, 255, 255, 0, 0, 255]
+
+
+def test_several_images_in_rows() -> None:
+    numbers = np.arange(5, dtype=np.uint8).reshape(5, 1, 1, 1)
+    found = pixels("a", logs.Image(numbers))
+    assert found[..., 0].tolist() == [[0, 1, 2], [3, 4, 0]]
+
+
+@pytest.mark.parametrize(
+    ("image", "words"),
+    [
+        (np.ones(3), r"a must be an image .* got the shape \(3,\)"),
+        (np.ones((2, 2, 2)), "a must be an image"),
+        (np.ones((0, 2)), "a must be an image"),
+        (np.ones((2, 2), int), "the pixels of a must be floats"),
+    ],
+)
+def test_what_is_no_image(image: Any, words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        pixels("a", logs.Image(image))
+
+
+def test_what_is_finite() -> None:
+    good, bad = finite(fnp.array([[1.0, fnp.nan], [-fnp.inf, 2.0]]))
+    assert (good.tolist(), bad) == ([1.0, 2.0], 2)
+
+
+def test_graphs_of_functions_and_of_types() -> None:
+    shape = fxflow.ShapeDtypeStruct((2,), np.float32)
+    by_type = logs.Graph(fnp.sin, shape).graph
+    assert str(by_type) == str(logs.Graph(fxflow.make_graph(fnp.sin)(shape)).graph)
