@@ -138,6 +138,11 @@ class Node: pass
 fxflow.tree.register_pytree_node(Node, lambda n: ((), None), lambda *_: Node())
 assert len(jax.tree.leaves(Node())) == 1
 assert fxflow.tree.leaves(Node()) == []
+# JAX's own 64 bits, which jaxlib keeps one switch for.
+jax.config.update("jax_enable_x64", True)
+assert jnp.ones(3).dtype == np.float64 and jax.jit(jnp.sin)(np.ones(3)).shape == (3,)
+assert (jnp.arange(3) + 1).dtype == np.int64
+assert fnp.ones(3).dtype == np.float32
 print("fine")
 """
     assert run(code).strip().endswith("fine")

@@ -132,9 +132,10 @@ batched_copy_array_to_devices_with_sharding = (
 _jax.set_tracebacks_enabled(False)
 
 # `batched_device_put` refuses to work until this is set. It is one slot for the
-# process, shared with any other user of jaxlib, and each needs only *some* Config
-# there; fxflow passes `enable_x64=True` where it matters and never reads it.
-jax_jit.set_enable_x64_state(_jax.config.Config("fxflow_x64", False))
+# process, which JAX fills with its own Config when it is imported; fxflow passes
+# `enable_x64=True` where it matters and needs only *some* Config.
+if "jax._src.config" not in sys.modules:
+    jax_jit.set_enable_x64_state(_jax.config.Config("fxflow_x64", False))
 
 
 class _Release(itertools.starmap):  # type: ignore[type-arg]
