@@ -411,9 +411,9 @@ class Mesh(AbstractMesh):
 def make_mesh(
     axis_shapes: Sequence[int],
     axis_names: Sequence[AxisName],
+    axis_types: Any = None,
     *,
     devices: Sequence[Device | str] | None = None,
-    axis_types: Any = None,
 ) -> Mesh:
     """Makes a mesh of the available devices.
 

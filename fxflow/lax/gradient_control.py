@@ -20,6 +20,7 @@ class StopGradient(Elementwise):
     """The operand, with derivative zero. dtypes: any. Lowered to nothing."""
 
     name = "stop_gradient"
+    is_constant = True
     host_kinds = MOVED
     kinds = ANY
     numpy = np.asarray

@@ -11,6 +11,7 @@ from fxflow.core.boundary import boundary, guard_methods
 from fxflow.core.interpreters.linearize import Linearized, linearize_flat, tape_to_graph
 from fxflow.core.interpreters.transpose import backward, backward_with_values
 from fxflow.core.ir import arith
+from fxflow.core.ir.discharge import discharge
 from fxflow.core.ir.graph import Graph, Var
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.labels import leaf_labels
@@ -286,6 +287,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
     flat = FlatFunction(fun, in_tree, name)
     avals = [typeof(p) for p in leaves]
     graph, consts = trace_flat(flat, avals, name=name)
+    graph = discharge(graph).graph  # of references made inside
     require_linear(graph, consts, name)
     count = graph.num_consts
 

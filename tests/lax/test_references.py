@@ -309,6 +309,40 @@ def test_plumbing_through_derivatives() -> None:
         fxflow.grad(f, argnums=1)(1.0, log)
 
 
+def test_plumbing_through_loops() -> None:
+    def f(w, stats):
+        def body(c, x):
+            h = fnp.tanh(c * w + x)
+            stats[...] += lax.stop_gradient(h)
+            return h, None
+
+        return lax.scan(body, 0.0, fnp.arange(4.0))[0]
+
+    s = new_ref(0.0)
+    with fxflow.disable_jit():
+        want = fxflow.value_and_grad(f)(0.5, s), s[...]
+    for way in (
+        fxflow.value_and_grad(f),
+        fxflow.jit(fxflow.value_and_grad(f)),
+        fxflow.value_and_grad(fxflow.jit(f)),
+    ):
+        s[...] = 0.0
+        found = way(0.5, s), s[...]
+        np.testing.assert_allclose(
+            fxflow.tree.leaves(found), fxflow.tree.leaves(want), rtol=1e-4
+        )
+
+
+def test_transposed() -> None:
+    def f(x):
+        r = new_ref(x)
+        r[0] = 2 * r[0]
+        return r[...]
+
+    x = fnp.ones(3)
+    assert fxflow.linear_transpose(f, x)(x)[0].tolist() == [2, 1, 1]
+
+
 def test_forwards_along_a_reference() -> None:
     r, t = new_ref(3.0), new_ref(1.0)
 

@@ -132,10 +132,13 @@ def flow(
     Args:
       graph: to look at.
       sources: the chosen inputs.
-      where: dependence is only passed on by values of such types (None: of any).
+      where: that of derivatives: only passed on by values of such types, and not by
+        what derivatives take for a constant (None: any dependence).
     """
     live = {v for v, chosen in zip(graph.inputs, sources, strict=True) if chosen}
     for node in graph.nodes:
+        if where is not None and node.primitive.is_constant:
+            continue
         if any(type(a) is Var and a in live for a in node.inputs):
             live.update(v for v in node.outputs if where is None or where(v.aval))
     return [type(a) is Var and a in live for a in graph.outputs]

@@ -262,6 +262,7 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
       multi: whether results come as a list.
       nondifferentiable: why there is no derivative, or None.
       linear: whether the operation is linear in all its array arguments.
+      is_constant: whether derivatives take its results for constants.
       takes_refs: whether an operand may be a reference.
       lowerings: platform → what writes it there in place of `lower`; see
         `register_lowering`.
@@ -271,6 +272,7 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
     multi: ClassVar[bool] = False
     nondifferentiable: ClassVar[str | None] = None
     linear: ClassVar[bool] = False
+    is_constant: ClassVar[bool] = False
     takes_refs: ClassVar[bool] = False
     lowerings: Mapping[str, Callable[..., Any]] = {}
 

@@ -304,3 +304,10 @@ def test_no_mesh_is_an_empty_one():
     assert jax.sharding.get_abstract_mesh().empty
     mesh = jax.sharding.Mesh(jax.devices()[:1], ("i",))
     assert mesh.are_all_axes_auto and not mesh.are_all_axes_explicit
+
+
+def test_the_current_mesh_has_devices():
+    mesh = jax.make_mesh((1,), ("x",), (jax.sharding.AxisType.Auto,))
+    with jax.set_mesh(mesh):
+        where = jax.sharding.NamedSharding(jax.sharding.get_abstract_mesh(), jax.P("x"))
+        assert jax.lax.with_sharding_constraint(jnp.ones(2), where).sharding == where
