@@ -47,6 +47,7 @@ from fxflow.transforms.inspection import (
 )
 from fxflow.transforms.jit import jit
 from fxflow.transforms.jvp import jvp
+from fxflow.transforms.linear_call import linear_call
 from fxflow.transforms.pmap import pmap
 from fxflow.transforms.shard_map import shard_map
 from fxflow.transforms.vjp import linear_transpose, linearize, vjp
@@ -86,7 +87,8 @@ __all__ = [
     # transforms
     "jit", "pmap", "shard_map", "vmap", "disable_jit",
     "grad", "value_and_grad", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "linearize",
-        "linear_transpose", "checkpoint", "checkpoint_name", "checkpoint_policies",
+        "linear_transpose", "linear_call",
+    "checkpoint", "checkpoint_name", "checkpoint_policies",
     "custom_gradient", "custom_jvp", "custom_vjp", "closure_convert",
         "CustomVJPPrimal", "SymbolicZero",
     # looking at functions

@@ -293,8 +293,7 @@ class Mesh(AbstractMesh):
         self,
         devices: Any,
         axis_names: AxisName | Sequence[AxisName],
-        *,
-        axis_types: Any = None,
+        axis_types: AxisType | Sequence[AxisType] | None = None,
     ) -> None:
         if isinstance(axis_names, str):
             axis_names = (axis_names,)
@@ -411,7 +410,7 @@ class Mesh(AbstractMesh):
 def make_mesh(
     axis_shapes: Sequence[int],
     axis_names: Sequence[AxisName],
-    axis_types: Any = None,
+    axis_types: AxisType | Sequence[AxisType] | None = None,
     *,
     devices: Sequence[Device | str] | None = None,
 ) -> Mesh:
@@ -423,9 +422,9 @@ def make_mesh(
     Args:
       axis_shapes: lengths; one of them may be -1: what is left over.
       axis_names: names.
+      axis_types: an `AxisType` for each axis, or one for all; None is `AxisType.Auto`.
       devices: to use; None is all devices of the default platform. The first ones are
         taken if there are more than needed.
-      axis_types: an `AxisType` for each axis, or one for all; None is `AxisType.Auto`.
 
     Returns:
       The mesh.

@@ -49,6 +49,7 @@ TOP = [
     f("disable_jit", True),
     f("log_compiles", True),
     f("live_arrays", "cpu"),
+    f("linear_call", lambda r, x: x, lambda r, ct: ct, (), X),
     *(
         f(f"transfer_guard{direction}", "allow")
         for direction in (

@@ -9,6 +9,7 @@ from fxflow import (
     custom_gradient,
     custom_jvp,
     custom_vjp,
+    linear_call,
 )
 from fxflow.compat.jax._mirror import listen
 from fxflow.compat.jax._primitives import by_name
@@ -43,6 +44,7 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "custom_vjp_primal_tree_values",
+    "linear_call",
     "zero_from_primal",
 ]
 
