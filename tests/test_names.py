@@ -12,7 +12,15 @@ from fxflow import _names
 
 MODULES = ["fxflow", *(f"fxflow.{name}" for name in ("lax", "nn", "numpy", "optim"))]
 MODULES += [
-    f"fxflow.{name}" for name in ("random", "tree", "sharding", "scipy.special")
+    f"fxflow.{name}"
+    for name in (
+        "random",
+        "tree",
+        "sharding",
+        "scipy.special",
+        "devices",
+        "distributed",
+    )
 ]
 
 

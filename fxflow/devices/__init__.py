@@ -11,9 +11,10 @@ modules: `clients`, `plugins` and `topologies` (connections), `buffers`, `dlpack
 from __future__ import annotations
 
 # fmt: off
-import sys
-from types import ModuleType
+import sys as _sys
+from types import ModuleType as _ModuleType
 
+from fxflow._names import answer as _answer
 from fxflow.devices._jaxlib import Device, RuntimeFailure
 from fxflow.devices.cache import CacheInfo
 from fxflow.devices.cache import clear as clear_cache
@@ -40,12 +41,14 @@ __all__ = [
 ]
 # fmt: on
 
+_answer(globals(), __all__, lazy=("topologies",))
 
-class _CallablePackage(ModuleType):
+
+class _CallablePackage(_ModuleType):
     """This package, which called as a function is `devices`."""
 
     def __call__(self, backend: str | None = None) -> list[Device]:
         return devices(backend)
 
 
-sys.modules[__name__].__class__ = _CallablePackage
+_sys.modules[__name__].__class__ = _CallablePackage

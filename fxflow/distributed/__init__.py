@@ -8,6 +8,7 @@ when processes come and go.
 from __future__ import annotations
 
 # fmt: off
+from fxflow._names import answer as _answer
 from fxflow.distributed import compression, multihost, parameter_server
 from fxflow.distributed.elastic import Outcome, World, elastic
 from fxflow.distributed.session import initialize, is_initialized, shutdown
@@ -18,3 +19,5 @@ __all__ = [
     "is_initialized", "multihost", "parameter_server", "shutdown",
 ]
 # fmt: on
+
+_answer(globals(), __all__)
