@@ -374,6 +374,7 @@ MODULES = (
     "random",
     "image",
     "ops",
+    "ref",
     "scipy.special",
     "scipy.linalg",
     "scipy.cluster.vq",

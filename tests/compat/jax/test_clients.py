@@ -132,6 +132,53 @@ PROGRAMS = {
         """,
         [1.0765710, 0.8933518, 0.6958829, 0.9955216, 1.1196650],
     ),
+    "flax.nnx": (
+        """
+        import jax, jax.numpy as jnp, optax
+        from flax import nnx
+        class Model(nnx.Module):
+            def __init__(self, rngs):
+                self.inner = nnx.Linear(3, 8, use_bias=False, rngs=rngs)
+                self.norm = nnx.BatchNorm(8, rngs=rngs)
+                self.drop = nnx.Dropout(0.2, rngs=rngs)
+                self.outer = nnx.Linear(8, 1, rngs=rngs)
+            def __call__(self, x):
+                h = self.drop(nnx.relu(self.norm(self.inner(x))))
+                return self.outer(h)[:, 0]
+        x = jax.random.normal(jax.random.key(1), (16, 3))
+        model = Model(nnx.Rngs(0))
+        optimizer = nnx.Optimizer(model, optax.adam(1e-2), wrt=nnx.Param)
+        @nnx.jit
+        def step(model, optimizer):
+            def loss(model):
+                return jnp.mean((model(x) - x[:, 0]) ** 2)
+            value, grads = nnx.value_and_grad(loss)(model)
+            optimizer.update(model, grads)
+            return value
+        out = [float(step(model, optimizer)) for _ in range(4)]
+        model.eval()
+        out.append(float(jnp.sum(model(x))))
+        @nnx.vmap(in_axes=0, out_axes=0)
+        def make(key):
+            return nnx.Linear(3, 3, rngs=nnx.Rngs(key))
+        @nnx.scan(in_axes=(nnx.Carry, 0), out_axes=nnx.Carry)
+        def through(x, layer):
+            return nnx.tanh(layer(x))
+        layers = make(jax.random.split(jax.random.key(2), 3))
+        out.append(float(jnp.sum(through(x, layers) ** 2)))
+        seen = jax.new_ref(jnp.zeros(3))
+        @jax.jit
+        def count(x):
+            seen[...] += jnp.sum(x, 0)
+        count(x)
+        out += map(float, seen[...])
+        print(out)
+        """,
+        [
+            2.7981327, 2.361964, 2.4215825, 1.8271619, -0.4101807,
+            6.9267015, 8.971536, 1.3736331, 4.136223,
+        ],
+    ),
     "numpyro": (
         """
         import jax, jax.numpy as jnp, numpyro, numpyro.distributions as dist
