@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import fxflow
+import fxflow.numpy as fnp
 from fxflow import lax
 from tests.conformance.harness import Sample, uniform
 
@@ -15,7 +16,7 @@ def scaled(x: Any) -> Any:
     return fxflow.linear_call(
         lambda r, x: (lax.mul(x, r), lax.neg(x)),
         lambda r, cts: lax.sub(lax.mul(cts[0], r), cts[1]),
-        np.array([1, 2, 3], x.dtype),
+        fnp.array([1, 2, 3], x.dtype),
         x,
     )
 
