@@ -55,6 +55,9 @@ def surroundings(packages: Path, cache: str, again: bool) -> dict[str, str]:
     # The checkout first: what is measured is this fxflow; JAX does not look at it.
     kept["PYTHONPATH"] = f"{HERE.parent}{os.pathsep}{packages}"
     kept["FXFLOW_CACHE_DIR"] = cache
+    # numpyro adds up in the order of a set of names: otherwise each run would have
+    # another program, which no cache holds.
+    kept["PYTHONHASHSEED"] = "0"
     if again:
         kept |= {**JAX_CACHE, "JAX_COMPILATION_CACHE_DIR": cache}
     return kept
@@ -155,9 +158,17 @@ def main() -> None:
     parser.add_argument("--output", default="-", help="a file, or - to print only")
     given = parser.parse_args()
     pythons = {library: environment(library) for library in ("fxflow", "jax")}
-    lines = ["# Programs written for JAX", "", "Written by `benchmarks/clients.py`.", ""]
+    lines = [
+        "# Programs written for JAX",
+        "",
+        "Written by `benchmarks/clients.py`.",
+        "",
+    ]
     lines += machine_lines()
-    lines += [f"- minimum of {given.rounds} rounds in which the libraries take turns", ""]
+    lines += [
+        f"- minimum of {given.rounds} rounds in which the libraries take turns",
+        "",
+    ]
     lines += table("First run", measured(given.rounds, pythons, again=False))
     lines += table("Again", measured(given.rounds, pythons, again=True))
     lines += ["## The redirected import, processor seconds", ""]

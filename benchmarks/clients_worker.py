@@ -16,7 +16,6 @@ STEPS = 100
 def flax() -> Iterator[None]:
     import flax.linen as nn
     import jax
-    import jax.numpy as jnp
     import optax
 
     yield
@@ -170,9 +169,9 @@ PROGRAMS = {"flax": flax, "equinox": equinox, "haiku": haiku, "numpyro": numpyro
 
 
 def main(name: str, started: str) -> None:
-    marks = []
-    for _ in PROGRAMS[name]():
-        marks.append((time.time() - float(started), time.process_time()))
+    marks = [
+        (time.time() - float(started), time.process_time()) for _ in PROGRAMS[name]()
+    ]
     print(json.dumps(marks))
 
 

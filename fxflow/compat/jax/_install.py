@@ -126,8 +126,8 @@ def install() -> None:
     """
     with _lock:
         ours = sys.modules[HERE]
-        loaded = sys.modules.get("jax")
-        if loaded is not None and loaded is not ours:
+        loaded = _real()
+        if loaded is not None:
             where = getattr(loaded, "__file__", None) or "an unknown place"
             raise RuntimeError(
                 f"fxflow.compat.jax.install(): jax is loaded already, from {where}; "
@@ -138,6 +138,16 @@ def install() -> None:
         if _finder not in sys.meta_path:
             sys.meta_path.insert(0, _finder)
         sys.modules["jax"] = ours
+
+
+def _real() -> ModuleType | None:
+    """Returns the real jax, or a part of it where its import was cut short."""
+    if installed():
+        return None
+    for name, module in list(sys.modules.items()):
+        if (name == "jax" or name.startswith("jax.")) and module is not None:
+            return module
+    return None
 
 
 def installed() -> bool:

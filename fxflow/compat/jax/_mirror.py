@@ -108,7 +108,9 @@ def absent(name: str) -> str:
     """
     return (
         f"{name} is not in fxflow.compat.jax, which {asker()} uses as jax: it is no "
-        "name of JAX 0.10.2, or one that fxflow does not have yet (docs/compat.md)"
+        "name of JAX 0.10.2, or one that fxflow does not have yet. If JAX has it, that "
+        "is for fxflow's issues, not the package's: report this line (docs/compat.md "
+        "has what is known)"
     )
 
 

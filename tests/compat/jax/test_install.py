@@ -6,6 +6,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pytest
+
 import fxflow
 
 ROOT = Path(fxflow.__file__).parent.parent
@@ -73,6 +75,49 @@ def test_the_real_jax_is_not_replaced():
     assert "python -m fxflow.compat.jax" in out
 
 
+def test_a_part_of_the_real_jax_is_seen():
+    out = script("""
+        import sys, types
+        part = types.ModuleType("jax._src"); part.__file__ = "/somewhere/jax/_src.py"
+        sys.modules["jax._src"] = part
+        from fxflow.compat.jax import install, installed
+        try:
+            install()
+        except RuntimeError as error:
+            print(error)
+        assert not installed() and "jax" not in sys.modules
+        del sys.modules["jax._src"]
+        install()
+        assert installed()
+    """)
+    assert "loaded already, from /somewhere/jax/_src.py" in out
+
+
+def test_install_in_a_notebook_that_holds_arrays():
+    pytest.importorskip("IPython")
+    out = script("""
+        from IPython.core.interactiveshell import InteractiveShell
+        shell = InteractiveShell.instance()
+        cells = [
+            "import fxflow, fxflow.numpy as fnp",
+            "x = fnp.arange(3.0); f = fxflow.jit(lambda x: x * 2); y = f(x)",
+            "import fxflow.compat.jax; fxflow.compat.jax.install()",
+            "fxflow.compat.jax.install(); import jax, jax.numpy as jnp",
+            "assert isinstance(x, jax.Array) and isinstance(y, jnp.ndarray)",
+            "g = jax.jit(jax.grad(lambda x: jnp.sum(f(x) * x)))",
+            "assert g(x).tolist() == [0.0, 4.0, 8.0]",
+            "assert jax.tree_util.tree_map(jnp.sum, {'y': y})['y'] == 6",
+            "import threading",
+            "t = threading.Thread(target=fxflow.compat.jax.install)",
+            "t.start(); t.join(); from jax import lax; assert lax.sin(0.0) == 0",
+        ]
+        for cell in cells:
+            shell.run_cell(cell).raise_error()
+        print("fine")
+    """)
+    assert "fine" in out
+
+
 def test_absent_names_say_which_and_who_asked(tmp_path):
     (tmp_path / "client.py").write_text(
         "import jax\n"
@@ -97,6 +142,7 @@ def test_absent_names_say_which_and_who_asked(tmp_path):
     lines = out.splitlines()
     assert lines[0].startswith("AttributeError jax.numpy.no_such_function is not in")
     assert "client (line 2 of" in lines[0]
+    assert "fxflow's issues" in lines[0]
     assert lines[1].startswith("ModuleNotFoundError jax._src.no_such_module")
     assert "client (line 4 of" in lines[1]
     assert lines[2].startswith("ModuleNotFoundError jax.experimental.no_such_module")
