@@ -16,6 +16,7 @@ _ATTRIBUTES: dict[type, dict[str, Any]] = {
     Trace: {"main": property(lambda trace: trace)},
     Aval: {
         "at_least_vspace": Aval.tangent,
+        "str_short": lambda aval, *short, **options: str(aval.strong()),
         "strip_weak_type": Aval.strong,
         "to_cotangent_aval": Aval.tangent,
         "to_tangent_aval": Aval.tangent,

@@ -236,6 +236,7 @@ def test_private_attributes():
     aval = jax.typeof(jnp.arange(3))
     assert aval.to_tangent_aval().dtype == jax.dtypes.float0
     assert not jax.typeof(1.0).strip_weak_type().weak_type
+    assert jax.typeof(1.0).str_short(short_dtypes=True) == "f32[]"
 
 
 def test_lists_of_a_jaxpr():
