@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +31,7 @@ class ArgExtremum(Primitive):
 
     better: ClassVar[str]
     identity: ClassVar[Any]  # gives a value of a dtype that is never better
-    layout = layouts.reduction
+    layout: Callable[..., Any] = layouts.reduction
 
     def abstract(self, operand: Aval, *, axis: int, index_dtype: Any) -> Aval:
         """The operand's shape without the axis."""

@@ -26,7 +26,7 @@ class Transpose(Structural):
     name = "transpose"
     host_kinds = MOVED
     is_view = True
-    layout = layouts.permuted
+    layout: Callable[..., Any] = layouts.permuted
 
     def abstract(self, x: Aval, *, permutation: tuple[int, ...]) -> Aval:
         """The lengths in the new order."""
@@ -111,7 +111,7 @@ class Rev(Structural):
     name = "rev"
     host_kinds = MOVED
     is_view = True
-    layout = layouts.partly
+    layout: Callable[..., Any] = layouts.partly
 
     def abstract(self, x: Aval, *, dimensions: tuple[int, ...]) -> Aval:
         """Unchanged."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ class BitcastConvertType(Primitive):
 
     name = "bitcast_convert_type"
     nondifferentiable = "it acts on bits"
-    layout = layouts.keys
+    layout: Callable[..., Any] = layouts.keys
 
     def abstract(self, *avals: Aval, **params: Any) -> Aval:
         """The shape, with a last axis more or less if the widths differ."""

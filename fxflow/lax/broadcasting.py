@@ -35,7 +35,7 @@ class BroadcastInDim(Structural):
     name = "broadcast_in_dim"
     host_kinds = MOVED
     is_view = True
-    layout = layouts.broadcast
+    layout: Callable[..., Any] = layouts.broadcast
 
     def abstract(
         self, x: Aval, *, shape: Shape, broadcast_dimensions: tuple[int, ...]

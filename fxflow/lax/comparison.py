@@ -38,7 +38,7 @@ class Comparison(Elementwise):
 
     kinds = ORDERED
     host_kinds = MOVED
-    nondifferentiable = "a comparison is piecewise constant"
+    nondifferentiable: ClassVar[str | None] = "a comparison is piecewise constant"
     direction: ClassVar[str]
 
     def abstract(self, *avals: Aval, **params: Any) -> Aval:

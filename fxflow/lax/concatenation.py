@@ -34,7 +34,7 @@ class Concatenate(Linear):
 
     name = "concatenate"
     host_kinds = MOVED
-    layout = layouts.elementwise
+    layout: Callable[..., Any] = layouts.elementwise
 
     def abstract(self, *avals: Aval, dimension: int) -> Aval:
         """The lengths along the axis added up."""
@@ -175,7 +175,7 @@ class Split(Linear, MultipleResults):
     name = "split"
     host_kinds = MOVED
     is_view = True
-    layout = layouts.parts
+    layout: Callable[..., Any] = layouts.parts
 
     def abstract(self, x: Aval, *, sizes: tuple[int, ...], axis: int) -> list[Aval]:
         """One type for each piece."""

@@ -78,7 +78,7 @@ class ConvertElementType(Primitive):
 
     name = "convert_element_type"
     host_kinds = MOVED
-    layout = layouts.partly
+    layout: Callable[..., Any] = layouts.partly
 
     def abstract(self, *avals: Aval, **params: Any) -> Aval:
         """The shape of the operand, with the dtype asked for."""

@@ -7,7 +7,7 @@ in `convolution_variants`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -62,7 +62,7 @@ class ConvGeneralDilated(Bilinear):
 
     name = "conv_general_dilated"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
-    layout = layouts.convolution
+    layout: Callable[..., Any] = layouts.convolution
 
     def abstract(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ class Copy(Linear):
 
     name = "copy"
     host_kinds = MOVED
-    layout = layouts.partly
+    layout: Callable[..., Any] = layouts.partly
 
     def abstract(self, *avals: Aval, **params: Any) -> Aval:
         """The same type."""
@@ -81,7 +82,7 @@ class OptimizationBarrier(MultipleResults):
     name = "optimization_barrier"
     host_kinds = MOVED
     linear = True
-    layout = layouts.each_its_own
+    layout: Callable[..., Any] = layouts.each_its_own
 
     def abstract(self, *avals: Aval, **params: Any) -> list[Aval]:
         """The same types."""

@@ -63,7 +63,7 @@ class Cumulative(Monoid, Primitive):
     """
 
     kinds: ClassVar[Kinds] = NUMERIC
-    layout = layouts.along
+    layout: Callable[..., Any] = layouts.along
 
     def combiner(self, aval: Aval) -> str:
         """Returns the StableHLO operation that does it, or "" if there is none."""

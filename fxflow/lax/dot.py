@@ -61,7 +61,7 @@ class DotGeneral(Bilinear):
     """
 
     name = "dot_general"
-    layout = layouts.product
+    layout: Callable[..., Any] = layouts.product
 
     def abstract(
         self,

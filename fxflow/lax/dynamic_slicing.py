@@ -108,7 +108,7 @@ class DynamicSlice(Primitive):
     name = "dynamic_slice"
     host_kinds = MOVED
     is_view = True
-    layout = layouts.partly
+    layout: Callable[..., Any] = layouts.partly
 
     def abstract(self, x: Aval, *starts: Aval, slice_sizes: Shape) -> Aval:
         """The lengths asked for."""
@@ -207,7 +207,7 @@ class DynamicUpdateSlice(Primitive):
 
     name = "dynamic_update_slice"
     host_kinds = MOVED
-    layout = layouts.updated
+    layout: Callable[..., Any] = layouts.updated
 
     def abstract(self, x: Aval, update: Aval, *starts: Aval) -> Aval:
         """The type of the array."""

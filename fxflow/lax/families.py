@@ -113,7 +113,7 @@ class Elementwise(Primitive):
     hlo: ClassVar[str] = ""
     numpy: ClassVar[Callable[..., Any] | None] = None
     partials: ClassVar[tuple[Partial, ...]] = ()
-    layout = layouts.elementwise
+    layout: Callable[..., Any] = layouts.elementwise
 
     def result_dtype(self, dtype: Any) -> Any:
         """Returns the dtype of the result from that of the operands."""

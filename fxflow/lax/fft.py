@@ -57,7 +57,7 @@ class Fft(Linear):
 
     name = "fft"
     host_kinds = ADDED
-    layout = layouts.partly
+    layout: Callable[..., Any] = layouts.partly
 
     def abstract(
         self, x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]

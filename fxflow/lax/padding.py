@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class Pad(Linear):
 
     name = "pad"
     host_kinds = MOVED
-    layout = layouts.partly
+    layout: Callable[..., Any] = layouts.partly
 
     def abstract(self, x: Aval, value: Aval, *, padding_config: Padding) -> Aval:
         """Each length with what is put around and between."""

@@ -55,7 +55,7 @@ class _Draw(Discrete):
 
     nondifferentiable = "random bits are integers"
     host_bytes = HOST_BYTES
-    layout = layouts.drawn
+    layout: Callable[..., Any] = layouts.drawn
 
     def keys_shape(self, data: Aval) -> Shape:
         """Returns the shape of the array of keys."""
@@ -189,7 +189,7 @@ class RandomWrap(Discrete):
     name = "random_wrap"
     nondifferentiable = "keys are no numbers"
     is_view = True
-    layout = layouts.keys
+    layout: Callable[..., Any] = layouts.keys
 
     def abstract(self, *avals: Aval, dtype: Any) -> Aval:
         """The shape without the axis of words."""
@@ -228,7 +228,7 @@ class RandomUnwrap(Discrete):
     name = "random_unwrap"
     nondifferentiable = "keys are no numbers"
     is_view = True
-    layout = layouts.keys
+    layout: Callable[..., Any] = layouts.keys
 
     def abstract(self, *avals: Aval, **params: Any) -> Aval:
         """The shape with an axis of words behind."""

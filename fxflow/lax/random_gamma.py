@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from fxflow.core.arrays import Array, Aval, dtypes, typeof
@@ -50,7 +51,7 @@ class RandomGamma(Primitive):
 
     name = "random_gamma"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
-    layout = layouts.drawn
+    layout: Callable[..., Any] = layouts.drawn
 
     def abstract(self, *avals: Aval, log_space: bool) -> Aval:
         """The parameters' type."""

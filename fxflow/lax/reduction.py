@@ -194,7 +194,7 @@ class Reduction(Monoid, Primitive):
 
     kinds: ClassVar[Kinds] = NUMERIC
     between_devices: ClassVar[Kinds] = ANY
-    layout = layouts.reduction
+    layout: Callable[..., Any] = layouts.reduction
 
     def abstract(self, operand: Aval, *, axes: tuple[int, ...]) -> Aval:
         """The operand's type without the axes."""

@@ -36,7 +36,9 @@ class RefOperation(Primitive):
 
     takes_refs = True
     types_inside = True
-    nondifferentiable = "operations on references are discharged before"
+    nondifferentiable: ClassVar[str | None] = (
+        "operations on references are discharged before"
+    )
     host_kinds: ClassVar[frozenset[str]] = frozenset()
 
     def _is_recorded(self) -> NoReturn:

@@ -57,7 +57,7 @@ class Name(Structural):
     name = "name"
     host_kinds = MOVED
     is_view = True
-    layout = layouts.partly
+    layout: Callable[..., Any] = layouts.partly
 
     def abstract(self, aval: Aval, *, label: str) -> Aval:
         """The operand's type."""

@@ -36,7 +36,7 @@ class Reshape(Structural):
     name = "reshape"
     host_kinds = MOVED
     is_view = True
-    layout = layouts.reshaped
+    layout: Callable[..., Any] = layouts.reshaped
 
     def abstract(self, x: Aval, *, new_sizes: Shape) -> Aval:
         """The shape asked for."""

@@ -41,7 +41,7 @@ class SelectN(Primitive):
 
     name = "select_n"
     host_kinds = MOVED
-    layout = layouts.elementwise
+    layout: Callable[..., Any] = layouts.elementwise
 
     def abstract(self, *avals: Aval, **params: Any) -> Aval:
         """The type of the cases."""

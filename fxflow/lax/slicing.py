@@ -32,7 +32,7 @@ class Slice(Structural):
     name = "slice"
     host_kinds = MOVED
     is_view = True
-    layout = layouts.partly
+    layout: Callable[..., Any] = layouts.partly
 
     def abstract(
         self,

@@ -7,7 +7,7 @@ with its sign set is the smallest, -0 lies below +0), which is what accelerators
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -100,7 +100,7 @@ class Sort(MultipleResults):
 
     name = "sort"
     host_kinds = MOVED
-    layout = layouts.along
+    layout: Callable[..., Any] = layouts.along
 
     def abstract(self, *avals: Aval, num_keys: int, **_: Any) -> list[Aval]:
         """Unchanged."""
@@ -353,7 +353,7 @@ class TopK(MultipleResults):
     """
 
     name = "top_k"
-    layout = layouts.along_last
+    layout: Callable[..., Any] = layouts.along_last
 
     def abstract(self, x: Aval, *, k: int, axis: int) -> list[Aval]:
         """Values, and i32 indices."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -355,7 +355,7 @@ class Threefry2x32(Discrete, MultipleResults):
     name = "threefry2x32"
     nondifferentiable = "random bits are integers"
     host_bytes = HOST_BYTES
-    layout = layouts.elementwise
+    layout: Callable[..., Any] = layouts.elementwise
 
     def abstract(self, *avals: Aval, **params: Any) -> list[Aval]:
         """Two results of the counters' type."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -92,7 +92,7 @@ class DevicePut(Structural):
 
     name = "device_put"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
-    layout = layouts.partly
+    layout: Callable[..., Any] = layouts.partly
     names_layout = True
 
     def abstract(self, x: Aval, *, to: Target, memory: Memory) -> Aval:

@@ -65,7 +65,7 @@ class WindowReduction(Monoid, Primitive):
 
     kinds: ClassVar[Kinds] = ANY
     host_kinds: ClassVar[frozenset[str]] = frozenset()
-    layout = layouts.windowed
+    layout: Callable[..., Any] = layouts.windowed
 
     def abstract(self, operand: Aval, *, window: Window) -> Aval:
         """As many elements as windows."""
@@ -192,7 +192,7 @@ class ReduceWindow(GraphReduction):
     """
 
     name = "reduce_window"
-    layout = layouts.windowed
+    layout: Callable[..., Any] = layouts.windowed
 
     def abstract(self, *avals: Aval, graph: Graph, window: Window) -> list[Aval]:
         """As many elements as windows."""

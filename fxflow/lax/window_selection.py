@@ -8,6 +8,7 @@ back to it. Each is the transpose of the other.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,7 +61,7 @@ class _Selection(Primitive):
             return out, Zero(typeof(out).tangent())
         return out, self.bind(tangents[0], deciding, **params)
 
-    layout = layouts.windowed
+    layout: Callable[..., Any] = layouts.windowed
 
     def batch(
         self, size: int, args: Values, mapped: Flags, *, window: Window, **params: Any

@@ -261,10 +261,12 @@ class FlatFunction:
     ) -> None:
         self.fun, self.in_tree, self.name = fun, in_tree, name
         self.has_aux, self.keywords = has_aux, keywords
-        self.labels = labels or (lambda: tree_labels(fun, in_tree, keywords))
+        self.labels: Callable[[], list[str]] = labels or (
+            lambda: tree_labels(fun, in_tree, keywords)
+        )
         self.out_tree: Any = None
         self.aux_tree: Any = None
-        self.count = 0
+        self.count: int = 0
 
     def __call__(self, *leaves: Any) -> list[Any]:
         """Returns the leaves of the result, then those of `aux`.

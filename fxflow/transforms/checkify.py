@@ -145,7 +145,8 @@ class Error:
         values: Sequence[Any] = (),
         sites: tuple[Site, ...] = (),
     ) -> None:
-        self.code, self.values, self.sites = code, tuple(values), sites
+        self.code, self.sites = code, sites
+        self.values: tuple[Any, ...] = tuple(values)
 
     def get(self) -> str | None:
         """Returns the message of the first check that failed; None: none did.

@@ -87,7 +87,7 @@ class UserVmapRule:
 
     def __init__(self, rule: Callable[..., Any], name: str, of: Call) -> None:
         self.rule, self.name, self.of = rule, name, of
-        self.__name__ = getattr(rule, "__name__", "rule")
+        self.__name__: str = getattr(rule, "__name__", "rule")
 
     def __call__(
         self, size: int, mapped: Sequence[bool], args: Sequence[Any]

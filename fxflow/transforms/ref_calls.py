@@ -43,7 +43,7 @@ class Lifted:
         self._function, self._leaves = function, leaves
         if refs is None:
             refs = [i for i, x in enumerate(leaves) if isinstance(x, Ref)]
-        self.refs = refs
+        self.refs: list[int] = refs
         self.written: list[bool] = []
 
     def __call__(self, *values: Any) -> list[Any]:
@@ -113,10 +113,10 @@ class RefCall:
         )
         position = {old: new - len(arrays) for new, old in enumerate(order)}
         self.written = [position[i] for i in pure.written]
-        self.consts = [consts[i] for i in arrays]
+        self.consts: list[Any] = [consts[i] for i in arrays]
         self.captured: list[Ref] = [consts[i] for i in captured]
         self.name = name
-        self.labels = [*labels, *["a captured variable"] * len(captured)]
+        self.labels: list[str] = [*labels, *["a captured variable"] * len(captured)]
 
     def given(self, leaves: Sequence[Any]) -> list[Array]:
         """Returns what the graph takes, with memory of its own where it is written to.

@@ -72,7 +72,8 @@ class AbstractRef(Aval):
     def __str__(self) -> str:
         return f"Ref{{{self.inner_aval}}}"
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 _table: weakref.WeakValueDictionary[tuple[Aval, Any, str | None], AbstractRef] = (

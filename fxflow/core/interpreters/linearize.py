@@ -135,7 +135,7 @@ class LinearizeTrace(Trace):
         self.parent = parent
         self.tape = Tape(parent)
         # For messages: what is differentiated, and the tangents of its arguments.
-        self.function = function
+        self.function: Any = function
         self.inputs: list[Var | None] = []
 
     def depends_on(self, var: Var) -> list[str]:

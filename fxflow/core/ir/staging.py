@@ -65,13 +65,13 @@ class GraphTrace(Trace):
         self, name: str = "graph", *, final: bool = False, called: str = ""
     ) -> None:
         self.name = name
-        self.called = called or name
+        self.called: str = called or name
         self.final = final
         self.nodes: list[Node] = []
         self.consts: dict[int, tuple[Var, Any, Any]] = {}
         self.inputs: list[Var] = []
         self.labels: Labels = ()
-        self.open = True
+        self.open: bool = True
         self.records_refs = True
 
     def argument(self, aval: Aval) -> Any:

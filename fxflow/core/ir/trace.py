@@ -208,24 +208,24 @@ class Tracer(Array):
         "conversion to a NumPy array",
         "Use fxflow.numpy functions, or fxflow.pure_callback to call NumPy.",
     )
-    __dlpack__ = _refused(
+    __dlpack__: Any = _refused(
         TracerArrayConversionError,
         "DLPack",
         "Use fxflow.numpy functions, or fxflow.pure_callback to call others.",
     )
-    __bool__ = _refused(
+    __bool__: Any = _refused(
         TracerBoolConversionError,
         "Python control flow (if, while, and, or, not, assert)",
         "Use fnp.where, fxflow.lax.cond or fxflow.lax.while_loop, or make the "
         "argument static (jit(..., static_argnames=...)).",
     )
-    __index__ = _not_an_integer("a Python integer (an index, a length, a shape)")
-    __int__ = _not_an_integer("int()")
-    __float__ = _not_a_scalar("float()")
-    __complex__ = _not_a_scalar("complex()")
-    item = _not_a_scalar("item()")
-    tolist = _not_a_scalar("tolist()")
-    __reduce__ = _not_a_scalar("pickle")
+    __index__: Any = _not_an_integer("a Python integer (an index, a length, a shape)")
+    __int__: Any = _not_an_integer("int()")
+    __float__: Any = _not_a_scalar("float()")
+    __complex__: Any = _not_a_scalar("complex()")
+    item: Any = _not_a_scalar("item()")
+    tolist: Any = _not_a_scalar("tolist()")
+    __reduce__: Any = _not_a_scalar("pickle")
 
     def __deepcopy__(self, memo: Any) -> Tracer:
         return self

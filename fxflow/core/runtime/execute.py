@@ -59,12 +59,14 @@ class Program:
         calls_python: bool = False,
     ) -> None:
         self.executable = executable
-        self.placements = tuple(placements)
-        self.out_types = tuple(out_types)
+        self.placements: tuple[Any, ...] = tuple(placements)
+        self.out_types: tuple[Any, ...] = tuple(out_types)
         self.text = text
         self.calls_python = calls_python
         #: From buffers to arrays.
-        self.run = self._waiting_runner() if calls_python else self._runner()
+        self.run: Callable[[list[Any]], list[Array]] = (
+            self._waiting_runner() if calls_python else self._runner()
+        )
 
     def _runner(self) -> Callable[[list[Any]], list[Array]]:
         """Returns the cheapest function from buffers to arrays."""

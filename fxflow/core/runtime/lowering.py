@@ -49,9 +49,10 @@ class Module:
     def __init__(
         self, platform: str, ordered: bool = False, devices: Sequence[Any] = ()
     ) -> None:
-        self.platform, self.ordered = platform, ordered
+        self.platform: str = platform
+        self.ordered: bool = ordered
         self.devices: tuple[Any, ...] = tuple(devices)
-        self.spans_processes = len({d.process_index for d in devices}) > 1
+        self.spans_processes: bool = len({d.process_index for d in devices}) > 1
         self.out_shardings: Sequence[Any] = ()
         self.memories: Sequence[Any] | None = None
         self.manual: tuple[tuple[Any, Any], ...] = ()
@@ -172,7 +173,8 @@ class Context:
     loc: str
 
     def __init__(self, module: Module, counter: list[int], scope: str = "") -> None:
-        self.module, self.counter, self.scope = module, counter, scope
+        self.module, self.scope = module, scope
+        self.counter: list[int] = counter
         self.lines: list[str] = []
         self.loc = ""
         self.avals_in: Sequence[Aval] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from fxflow.core.arrays import Aval, Shape, dtypes
 from fxflow.errors import ArgumentError, AxisError, DtypeError, ShapeError
@@ -197,7 +197,7 @@ class GatherDimensionNumbers(DimensionNumbers):
     start_indices_batching_dims: tuple[int, ...] = ()
 
     operation: ClassVar[str] = "gather"
-    __hash__ = DimensionNumbers.__hash__
+    __hash__: ClassVar[Any] = DimensionNumbers.__hash__
 
     def scatter(self) -> ScatterDimensionNumbers:
         """Returns the numbers of the scatter that puts the slices back."""
@@ -227,7 +227,7 @@ class ScatterDimensionNumbers(DimensionNumbers):
     scatter_indices_batching_dims: tuple[int, ...] = ()
 
     operation: ClassVar[str] = "scatter"
-    __hash__ = DimensionNumbers.__hash__
+    __hash__: ClassVar[Any] = DimensionNumbers.__hash__
 
     def hlo(self, index_vector_dim: int) -> str:
         """Returns StableHLO's attribute, which calls a scatter's operand its input."""

@@ -45,7 +45,7 @@ class Gather(Primitive):
 
     name = "gather"
     host_kinds = MOVED
-    layout = layouts.gathered
+    layout: Callable[..., Any] = layouts.gathered
 
     def abstract(
         self,

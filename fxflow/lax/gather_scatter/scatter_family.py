@@ -43,7 +43,7 @@ class Scattering(Primitive):
     kinds: ClassVar[Kinds] = ANY
     combiner: ClassVar[str] = ""
     ufunc: ClassVar[np.ufunc | None] = None
-    layout = layouts.scattered
+    layout: Callable[..., Any] = layouts.scattered
 
     def abstract(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -57,7 +58,7 @@ class Eig(MultipleResults):
 
     name = "eig"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
-    layout = layouts.matrices
+    layout: Callable[..., Any] = layouts.matrices
 
     def abstract(self, x: Aval, *, left: bool, right: bool) -> list[Aval]:
         """Complex vectors and matrices."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,7 +53,7 @@ class Eigh(MultipleResults):
 
     name = "eigh"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
-    layout = layouts.matrices
+    layout: Callable[..., Any] = layouts.matrices
 
     def abstract(self, x: Aval, *, lower: bool) -> list[Aval]:
         """Matrices, and real vectors."""

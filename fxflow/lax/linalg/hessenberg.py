@@ -6,6 +6,7 @@ The reflectors that lead to it are returned packed, as LAPACK does:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,7 +32,7 @@ class Condensed(MultipleResults):
 
     host_kinds: ClassVar[frozenset[str]] = frozenset()
     nondifferentiable = "the reflectors are not determined by the matrix"
-    layout = layouts.matrices
+    layout: Callable[..., Any] = layouts.matrices
 
     def each(self, x: Any, outs: list[Any], name: str, **options: Any) -> list[Any]:
         """Fills results with those of SciPy's wrapper, which reports an error last."""

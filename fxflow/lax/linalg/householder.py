@@ -6,6 +6,7 @@ matrix, τ is its factor. Q is the product H₁ H₂ … of those in a matrix's 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,7 +57,7 @@ class Geqrf(MultipleResults):
     name = "geqrf"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
     nondifferentiable = _WHOLE
-    layout = layouts.matrices
+    layout: Callable[..., Any] = layouts.matrices
 
     def abstract(self, x: Aval) -> list[Aval]:
         """The type of x, and min(m, n) factors."""
@@ -127,7 +128,7 @@ class HouseholderProduct(Primitive):
     name = "householder_product"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
     nondifferentiable = _WHOLE
-    layout = layouts.matrices
+    layout: Callable[..., Any] = layouts.matrices
 
     def abstract(self, a: Aval, taus: Aval) -> Aval:
         """The type of the reflectors."""
@@ -192,7 +193,7 @@ class Ormqr(Primitive):
     nondifferentiable = (
         "multiply with lax.linalg.qr's Q instead, which can be differentiated"
     )
-    layout = layouts.matrices
+    layout: Callable[..., Any] = layouts.matrices
 
     def abstract(
         self, a: Aval, taus: Aval, c: Aval, *, left: bool, transpose: bool
@@ -298,7 +299,7 @@ class Geqp3(MultipleResults):
     name = "geqp3"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
     nondifferentiable = "differentiate lax.linalg.qr(pivoting=True)"
-    layout = layouts.matrices
+    layout: Callable[..., Any] = layouts.matrices
 
     def abstract(self, x: Aval) -> list[Aval]:
         """The type of x, which column comes at each position, and min(m, n) factors."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,7 +55,7 @@ class Lu(MultipleResults):
 
     name = "lu"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
-    layout = layouts.matrices
+    layout: Callable[..., Any] = layouts.matrices
 
     def abstract(self, x: Aval) -> list[Aval]:
         """Matrices of the same shape, min(m, n) pivots, m rows."""

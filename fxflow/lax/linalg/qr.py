@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,7 +53,7 @@ class Qr(MultipleResults):
 
     name = "qr"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
-    layout = layouts.matrices
+    layout: Callable[..., Any] = layouts.matrices
 
     def abstract(self, x: Aval, *, full_matrices: bool) -> list[Aval]:
         """Q [m, k] and R [k, n], with k = m or min(m, n)."""
@@ -149,7 +150,7 @@ class PivotedQr(MultipleResults):
 
     name = "pivoted_qr"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
-    layout = layouts.matrices
+    layout: Callable[..., Any] = layouts.matrices
 
     def abstract(self, x: Aval, *, full_matrices: bool) -> list[Aval]:
         """Q [m, k], R [k, n] and p [n], with k = m or min(m, n)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,7 +40,7 @@ class Schur(MultipleResults):
         "T and Z are not determined by the matrix: signs and the order of eigenvalues "
         "are free; use the derivative of what is computed from them instead"
     )
-    layout = layouts.matrices
+    layout: Callable[..., Any] = layouts.matrices
 
     def abstract(self, x: Aval, *, vectors: bool) -> list[Aval]:
         """The type of x, twice if Z is wanted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -65,7 +66,7 @@ class Svd(MultipleResults):
 
     name = "svd"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
-    layout = layouts.matrices
+    layout: Callable[..., Any] = layouts.matrices
 
     def abstract(self, x: Aval, *, full_matrices: bool, compute_uv: bool) -> list[Aval]:
         """Vectors of min(m, n) singular values, and matrices."""

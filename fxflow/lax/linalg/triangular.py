@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,7 +52,7 @@ class Cholesky(Primitive):
 
     name = "cholesky"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
-    layout = layouts.matrices
+    layout: Callable[..., Any] = layouts.matrices
 
     def abstract(self, x: Aval) -> Aval:
         """The type of x."""
@@ -145,7 +146,7 @@ class TriangularSolve(Primitive):
 
     name = "triangular_solve"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
-    layout = layouts.matrices
+    layout: Callable[..., Any] = layouts.matrices
 
     def abstract(self, a: Aval, b: Aval, **params: Any) -> Aval:
         """The type of b."""

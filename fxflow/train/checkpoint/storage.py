@@ -74,7 +74,7 @@ class Local(Storage):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path).absolute()
+        self.path: Path = Path(path).absolute()
 
     def __str__(self) -> str:
         return str(self.path)
