@@ -26,30 +26,23 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
 import fxflow  # noqa: E402
-from fxflow import lax, nn, optim, random  # noqa: E402
+from fxflow import lax, nn, optim, random, train  # noqa: E402
 from fxflow import numpy as fnp  # noqa: E402
-from fxflow.train import averages, checkpoint, data, logs, loop, metrics, precision  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="session")
 def usual_names(doctest_namespace: dict[str, Any]) -> None:
     """Puts the names that docs/reference.md lists before every example."""
     doctest_namespace.update(
-        averages=averages,
-        checkpoint=checkpoint,
-        data=data,
         fnp=fnp,
         fxflow=fxflow,
         lax=lax,
-        logs=logs,
-        loop=loop,
-        metrics=metrics,
         nn=nn,
         np=np,
         optim=optim,
-        precision=precision,
         random=random,
         tempfile=tempfile,
+        train=train,
     )
 
 

@@ -39,7 +39,7 @@ def accumulate_gradients(
 
     Example:
       >>> loss = lambda w, x: fnp.mean((w - x) ** 2)
-      >>> f = accumulate_gradients(loss, 2)
+      >>> f = train.accumulate_gradients(loss, 2)
       >>> value, gradient = f(1.0, fnp.arange(4.0))
       >>> float(value), float(gradient)
       (1.5, -1.0)

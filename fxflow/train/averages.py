@@ -78,7 +78,7 @@ def exponential(decay: float, *, debias: bool = True, warmup: bool = False) -> A
       ArgumentError: `decay` is not in [0, 1).
 
     Example:
-      >>> average = averages.exponential(0.5)
+      >>> average = train.averages.exponential(0.5)
       >>> state = average.init(fnp.zeros(()))
       >>> for value in (1.0, 4.0):
       ...     state = average.update(state, fnp.array(value))
@@ -131,7 +131,7 @@ def uniform() -> Average:
       1992; Izmailov et al., *Averaging Weights Leads to Wider Optima*, 2018.
 
     Example:
-      >>> average = averages.uniform()
+      >>> average = train.averages.uniform()
       >>> state = average.init(fnp.zeros(()))
       >>> for value in (1.0, 4.0):
       ...     state = average.update(state, fnp.array(value))

@@ -169,11 +169,11 @@ def every(
       ArgumentError: not exactly one of them is positive.
 
     Example:
-      >>> @loop.every(steps=2)
+      >>> @train.loop.every(steps=2)
       ... def show(progress):
       ...     print(progress.step, progress.state)
       >>> add = lambda state, batch: (state + batch, None)
-      >>> loop.run(add, 0, [1, 2, 3, 4], hooks=[show]).state
+      >>> train.loop.run(add, 0, [1, 2, 3, 4], hooks=[show]).state
       2 3
       4 10
       10
@@ -322,8 +322,8 @@ def run(
     Example:
       >>> def step(mean, batch):
       ...     return 0.5 * mean + 0.5 * fnp.mean(batch), {"mean": mean}
-      >>> batches = data.arrays(np.arange(8.0)).batch(2)
-      >>> outcome = loop.run(step, fnp.zeros(()), batches, epochs=2)
+      >>> batches = train.data.arrays(np.arange(8.0)).batch(2)
+      >>> outcome = train.loop.run(step, fnp.zeros(()), batches, epochs=2)
       >>> float(outcome.state), outcome.step, outcome.reason
       (5.013671875, 8, 'finished')
     """
@@ -580,7 +580,7 @@ def scalars(outputs: Any) -> dict[str, Any]:
       0-d arrays and Python numbers by path, `losses/main`; a lone one is `output`.
 
     Example:
-      >>> loop.scalars({"loss": fnp.float32(0.5), "image": fnp.zeros((2, 2))})
+      >>> train.loop.scalars({"loss": fnp.float32(0.5), "image": fnp.zeros((2, 2))})
       {'loss': Array(0.5, dtype=float32)}
     """
     return {

@@ -140,8 +140,8 @@ def mean(values: ArrayLike, *, weights: ArrayLike | None = None) -> Mean:
       ShapeError: the weights do not broadcast.
 
     Example:
-      >>> m = metrics.mean(fnp.array([1.0, 2.0])).merge(metrics.mean(fnp.array([6.0])))
-      >>> float(m.compute())
+      >>> first = train.metrics.mean(fnp.array([1.0, 2.0]))
+      >>> float(first.merge(train.metrics.mean(fnp.array([6.0]))).compute())
       3.0
     """
     x, w = _weighted("mean", values, weights)
@@ -161,7 +161,7 @@ def root_mean_square(
       A `RootMean`.
 
     Example:
-      >>> float(metrics.root_mean_square(fnp.array([3.0, -3.0])).compute())
+      >>> float(train.metrics.root_mean_square(fnp.array([3.0, -3.0])).compute())
       3.0
     """
     x, w = _weighted("root_mean_square", errors, weights)
@@ -182,7 +182,8 @@ def perplexity(
       A `Perplexity`.
 
     Example:
-      >>> round(float(metrics.perplexity(fnp.log(fnp.array([2.0, 8.0]))).compute()), 3)
+      >>> found = train.metrics.perplexity(fnp.log(fnp.array([2.0, 8.0])))
+      >>> round(float(found.compute()), 3)
       4.0
     """
     x, w = _weighted("perplexity", negative_log_likelihoods, weights)
@@ -225,7 +226,8 @@ def accuracy(
 
     Example:
       >>> logits = fnp.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]])
-      >>> round(float(metrics.accuracy(logits, fnp.array([1, 1, 1])).compute()), 3)
+      >>> found = train.metrics.accuracy(logits, fnp.array([1, 1, 1]))
+      >>> round(float(found.compute()), 3)
       0.667
     """
     given, wanted = _classes("accuracy", logits, labels)
@@ -253,7 +255,7 @@ def top_k_accuracy(
 
     Example:
       >>> logits = fnp.array([[0.1, 0.5, 0.4], [0.6, 0.3, 0.1]])
-      >>> float(metrics.top_k_accuracy(logits, fnp.array([2, 2]), 2).compute())
+      >>> float(train.metrics.top_k_accuracy(logits, fnp.array([2, 2]), 2).compute())
       0.5
     """
     given, wanted = _classes("top_k_accuracy", logits, labels)
@@ -346,7 +348,7 @@ def confusion(
       DtypeError: the predictions or labels are no integers.
 
     Example:
-      >>> table = metrics.confusion(fnp.array([0, 1, 1]), fnp.array([0, 0, 1]), 2)
+      >>> table = train.metrics.confusion(fnp.array([0, 1, 1]), fnp.array([0, 0, 1]), 2)
       >>> table.compute().tolist(), table.precision().tolist()
       ([[1.0, 1.0], [0.0, 1.0]], [1.0, 0.5])
     """
@@ -459,7 +461,7 @@ def scores(
 
     Example:
       >>> given = fnp.array([0.1, 0.4, 0.35, 0.8])
-      >>> float(metrics.scores(given, fnp.array([0, 0, 1, 1])).compute())
+      >>> float(train.metrics.scores(given, fnp.array([0, 0, 1, 1])).compute())
       0.75
     """
     p, positive = fnp.asarray(probabilities), fnp.asarray(labels) != 0

@@ -48,7 +48,7 @@ class Policy:
       output_dtype: of what it returns.
 
     Example:
-      >>> policy = precision.policy("params=float32,compute=bfloat16,output=float32")
+      >>> policy = train.precision.policy("params=f32,compute=bf16,output=f32")
       >>> params = {"w": fnp.ones(2), "steps": fnp.array(3)}
       >>> fxflow.tree.map(lambda x: str(x.dtype), policy.cast_to_compute(params))
       {'steps': 'int32', 'w': 'bfloat16'}
@@ -97,7 +97,7 @@ def policy(text: str) -> Policy:
       ArgumentError: a name is none of the three, or no floating-point dtype.
 
     Example:
-      >>> precision.policy("bf16") == precision.policy(
+      >>> train.precision.policy("bf16") == train.precision.policy(
       ...     "params=bf16,compute=bf16,output=bf16")
       True
     """
@@ -141,7 +141,7 @@ def all_finite(values: Any) -> Array:
       bool[].
 
     Example:
-      >>> bool(precision.all_finite({"w": fnp.array([1.0, fnp.inf])}))
+      >>> bool(train.precision.all_finite({"w": fnp.array([1.0, fnp.inf])}))
       False
     """
     finite = [fnp.all(fnp.isfinite(leaf)) for leaf in tree.leaves(values)]
@@ -160,7 +160,7 @@ def select_tree(which: ArrayLike, new: T, old: T) -> T:
       A pytree; on devices both are there.
 
     Example:
-      >>> float(precision.select_tree(fnp.array(False), 1.0, 2.0))
+      >>> float(train.precision.select_tree(fnp.array(False), 1.0, 2.0))
       2.0
     """
     result: T = tree.map(lambda n, o: fnp.where(which, n, o), new, old)
@@ -187,7 +187,7 @@ class LossScale(NamedTuple):
       smallest: float32[], below which it does not fall.
 
     Example:
-      >>> scale = precision.loss_scale(2.0**15, period=2)
+      >>> scale = train.precision.loss_scale(2.0**15, period=2)
       >>> scale = scale.adjust(fnp.array(False))
       >>> float(scale.scale)
       16384.0

@@ -84,7 +84,7 @@ def summary(params: Any, *, depth: int | None = None) -> Summary:
 
     Example:
       >>> params = {"w": fnp.zeros((784, 10)), "b": fnp.zeros(10)}
-      >>> print(summary(params))
+      >>> print(train.summary(params))
       path   type         count    bytes
       ----------------------------------
       b      f32[10]         10     40 B

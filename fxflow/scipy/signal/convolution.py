@@ -272,8 +272,8 @@ def correlate2d(
 
     Example:
       >>> correlate2d(np.ones((2, 2)), np.ones((2, 2)), "same")
-      Array([[1., 2.],
-             [2., 4.]], dtype=float32)
+      Array([[4., 2.],
+             [2., 1.]], dtype=float32)
 
     Source: `scipy.signal.correlate2d`, of floats: integers become floats as in JAX,
     which has no other boundary than zeros.

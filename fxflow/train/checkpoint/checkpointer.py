@@ -50,7 +50,7 @@ class Checkpointer:
 
     Example:
       >>> folder = tempfile.mkdtemp()
-      >>> with checkpoint.Checkpointer(folder, keep=2, every=10) as checkpoints:
+      >>> with train.checkpoint.Checkpointer(folder, keep=2, every=10) as checkpoints:
       ...     for step in range(50):
       ...         saved = checkpoints.save(step, {"w": fnp.full(2, step)})
       >>> checkpoints.steps()

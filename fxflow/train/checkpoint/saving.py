@@ -150,8 +150,8 @@ def save(
 
     Example:
       >>> folder = tempfile.mkdtemp()
-      >>> checkpoint.save(folder, {"w": fnp.ones(2), "step": 3})
-      >>> restored = checkpoint.restore(folder)
+      >>> train.checkpoint.save(folder, {"w": fnp.ones(2), "step": 3})
+      >>> restored = train.checkpoint.restore(folder)
       >>> restored["w"].tolist(), restored["step"]
       ([1.0, 1.0], 3)
     """
@@ -230,9 +230,10 @@ def restore(
 
     Example:
       >>> folder = tempfile.mkdtemp()
-      >>> checkpoint.save(folder, {"w": fnp.ones((2, 2)), "old": 1})
+      >>> train.checkpoint.save(folder, {"w": fnp.ones((2, 2)), "old": 1})
       >>> like = {"weight": fnp.zeros((2, 2))}
-      >>> checkpoint.restore(folder, like, rename={"weight": "w"}, unused="ignore")
+      >>> names = {"weight": "w"}
+      >>> train.checkpoint.restore(folder, like, rename=names, unused="ignore")
       {'weight': Array([[1., 1.],
              [1., 1.]], dtype=float32)}
     """

@@ -124,7 +124,7 @@ class Dataset(Generic[T]):
 
     Example:
       >>> images = np.arange(10.0).reshape(5, 2)
-      >>> dataset = data.arrays({"x": images}).shuffle(seed=0).batch(2)
+      >>> dataset = train.data.arrays({"x": images}).shuffle(seed=0).batch(2)
       >>> batches = dataset.iterate()
       >>> next(batches)["x"].shape, batches.state
       ((2, 2), {'epoch': 0, 'index': 1})
@@ -219,7 +219,8 @@ class Dataset(Generic[T]):
             element.
 
         Example:
-          >>> list(data.arrays(np.arange(4)).map(lambda x: int(x) ** 2, workers=2))
+          >>> rows = train.data.arrays(np.arange(4))
+          >>> list(rows.map(lambda x: int(x) ** 2, workers=2))
           [0, 1, 4, 9]
         """
         require_callable("map", function)
@@ -278,7 +279,7 @@ class Dataset(Generic[T]):
 
         Example:
           >>> pairs = lambda word: zip(word, word[1:])
-          >>> list(data.indexed(["ab", "cde"]).flat_map(pairs))
+          >>> list(train.data.indexed(["ab", "cde"]).flat_map(pairs))
           [('a', 'b'), ('c', 'd'), ('d', 'e')]
         """
         require_callable("flat_map", function)
@@ -294,7 +295,7 @@ class Dataset(Generic[T]):
           A dataset that is read in order: how long it is, nobody knows before.
 
         Example:
-          >>> list(data.indexed(range(7)).filter(lambda x: x % 3 == 0))
+          >>> list(train.data.indexed(range(7)).filter(lambda x: x % 3 == 0))
           [0, 3, 6]
         """
         require_callable("filter", predicate)
@@ -317,7 +318,7 @@ class Dataset(Generic[T]):
           ArgumentError: the dataset has no length and no `buffer` is given.
 
         Example:
-          >>> list(data.indexed(range(6)).shuffle(seed=1).repeat(2).take(8))
+          >>> list(train.data.indexed(range(6)).shuffle(seed=1).repeat(2).take(8))
           [0, 5, 4, 1, 3, 2, 0, 3]
         """
         _seed("shuffle", seed)
@@ -340,7 +341,7 @@ class Dataset(Generic[T]):
           A dataset whose epoch is that many of this one.
 
         Example:
-          >>> list(data.indexed("ab").repeat(2))
+          >>> list(train.data.indexed("ab").repeat(2))
           ['a', 'b', 'a', 'b']
         """
         if count is not None:
@@ -357,7 +358,7 @@ class Dataset(Generic[T]):
           A dataset of them.
 
         Example:
-          >>> list(data.indexed(range(9)).take(2))
+          >>> list(train.data.indexed(range(9)).take(2))
           [0, 1]
         """
         count = natural("take", "count", count, 0)
@@ -373,7 +374,7 @@ class Dataset(Generic[T]):
           A dataset of the others.
 
         Example:
-          >>> list(data.indexed(range(5)).skip(3))
+          >>> list(train.data.indexed(range(5)).skip(3))
           [3, 4]
         """
         count = natural("skip", "count", count, 0)
@@ -402,7 +403,7 @@ class Dataset(Generic[T]):
           ArgumentError: `index` is not below `count`.
 
         Example:
-          >>> list(data.indexed(range(7)).shard(1, 3))
+          >>> list(train.data.indexed(range(7)).shard(1, 3))
           [1, 4]
         """
         return self._sharded(*_part(index, count), drop_remainder)
@@ -427,7 +428,7 @@ class Dataset(Generic[T]):
           DataError: on reading, the elements have several shapes or structures.
 
         Example:
-          >>> [b.tolist() for b in data.indexed(range(5)).batch(2)]
+          >>> [b.tolist() for b in train.data.indexed(range(5)).batch(2)]
           [[0, 1], [2, 3], [4]]
         """
         return self._batched(natural("batch", "size", size), bool(drop_remainder))
@@ -469,7 +470,7 @@ class Dataset(Generic[T]):
           DataError: on reading, an element is longer than `length`.
 
         Example:
-          >>> words = data.indexed([np.ones(1), np.ones(3)])
+          >>> words = train.data.indexed([np.ones(1), np.ones(3)])
           >>> next(iter(words.padded_batch(2, pad_value=-1, multiple=4))).tolist()
           [[1.0, -1.0, -1.0, -1.0], [1.0, 1.0, 1.0, -1.0]]
         """
@@ -514,7 +515,7 @@ class Dataset(Generic[T]):
           ArgumentError: the boundaries do not increase, or sizes do not fit them.
 
         Example:
-          >>> words = data.indexed([np.ones(n) for n in (1, 5, 2, 6)])
+          >>> words = train.data.indexed([np.ones(n) for n in (1, 5, 2, 6)])
           >>> [b.shape for b in words.bucket_by_length(len, [4], 2)]
           [(2, 4), (2, 6)]
         """

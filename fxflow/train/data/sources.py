@@ -39,7 +39,7 @@ def arrays(arrays: Any) -> IndexedDataset[Any]:
       DataError: lengths differ, or an array has no axis.
 
     Example:
-      >>> len(data.arrays((np.zeros((3, 2)), np.arange(3))).batch(2))
+      >>> len(train.data.arrays((np.zeros((3, 2)), np.arange(3))).batch(2))
       2
     """
     rows = tree.map(
@@ -69,7 +69,7 @@ def indexed(sequence: Any) -> IndexedDataset[Any]:
       A dataset of its elements.
 
     Example:
-      >>> data.indexed(["a", "b", "c"])[-1]
+      >>> train.data.indexed(["a", "b", "c"])[-1]
       'c'
     """
     if not (hasattr(sequence, "__len__") and hasattr(sequence, "__getitem__")):
@@ -198,7 +198,7 @@ def iterable(source: Iterable[T] | Callable[[], Iterable[T]]) -> Dataset[T]:
         ends before the saved position.
 
     Example:
-      >>> list(data.iterable(lambda: (i * i for i in range(4))).skip(1))
+      >>> list(train.data.iterable(lambda: (i * i for i in range(4))).skip(1))
       [1, 4, 9]
     """
     if not callable(source) and not hasattr(source, "__iter__"):
@@ -300,8 +300,8 @@ def mix(
       A dataset that is read in order.
 
     Example:
-      >>> a, b = data.indexed("aaaaaa"), data.indexed("bb")
-      >>> "".join(data.mix([a, b], [3, 1], seed=1, stop="all"))
+      >>> a, b = train.data.indexed("aaaaaa"), train.data.indexed("bb")
+      >>> "".join(train.data.mix([a, b], [3, 1], seed=1, stop="all"))
       'aaabaaab'
     """
     sources = _sources("mix", datasets)
@@ -328,7 +328,8 @@ def concatenate(datasets: Sequence[Dataset[T]]) -> Dataset[T]:
       A dataset that is read in order.
 
     Example:
-      >>> list(data.concatenate([data.indexed("ab"), data.indexed("c")]))
+      >>> parts = [train.data.indexed("ab"), train.data.indexed("c")]
+      >>> list(train.data.concatenate(parts))
       ['a', 'b', 'c']
     """
     return Dataset(streams.concatenated(_sources("concatenate", datasets)))
@@ -344,7 +345,7 @@ def zip(datasets: Sequence[Dataset[Any]]) -> Dataset[tuple[Any, ...]]:
       A dataset that is read in order.
 
     Example:
-      >>> list(data.zip([data.indexed("ab"), data.indexed(range(3))]))
+      >>> list(train.data.zip([train.data.indexed("ab"), train.data.indexed(range(3))]))
       [('a', 0), ('b', 1)]
     """
     return Dataset(streams.zipped(_sources("zip", datasets)))

@@ -49,10 +49,10 @@ class Logger:
 
     Example:
       >>> path = tempfile.mkdtemp() + "/run.jsonl"
-      >>> with logs.Logger(logs.json_lines(path)) as log:
+      >>> with train.logs.Logger(train.logs.json_lines(path)) as log:
       ...     for step in range(3):
       ...         log(step, {"loss": fnp.float32(1 / (step + 1))})
-      >>> [round(line["loss"], 2) for line in logs.read_json_lines(path)]
+      >>> [round(line["loss"], 2) for line in train.logs.read_json_lines(path)]
       [1.0, 0.5, 0.33]
     """
 
@@ -173,7 +173,8 @@ def histograms(params: Any, prefix: str = "") -> dict[str, Histogram]:
       Histograms by path.
 
     Example:
-      >>> sorted(logs.histograms({"w": fnp.ones(2), "b": fnp.zeros(1)}, "params/"))
+      >>> params = {"w": fnp.ones(2), "b": fnp.zeros(1)}
+      >>> sorted(train.logs.histograms(params, "params/"))
       ['params/b', 'params/w']
     """
     return {
