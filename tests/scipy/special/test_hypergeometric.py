@@ -10,6 +10,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow.errors import DtypeError
 from fxflow.scipy.special import hyp1f1, hyp2f1
+from tests.sweeps.sampling import sample
 
 RNG = np.random.default_rng(0)
 
@@ -116,18 +117,24 @@ def test_derivatives_by_all(args: Any, count: int) -> None:
             assert float(slope) == pytest.approx(rise / 2e-5, 1e-7)
 
 
-@pytest.mark.slow
+SECOND = [
+    (args, argnum, way)
+    for args in ((1.5, 2.5, -3.0), (1.2, 0.7, 2.3, 0.8))
+    for argnum in (0, len(args) - 1)
+    for way in ("grad", "jacfwd")
+]
+
+
 @pytest.mark.parametrize(
-    ("args", "count"), [((1.5, 2.5, -3.0), 3), ((1.2, 0.7, 2.3, 0.8), 4)]
+    ("args", "argnum", "way"), sample(SECOND, 2, "hypergeometric functions")
 )
-def test_second_derivatives(args: Any, count: int) -> None:
-    function = (hyp1f1, hyp2f1)[count - 3]
+def test_second_derivatives(args: Any, argnum: int, way: str) -> None:
+    function = (hyp1f1, hyp2f1)[len(args) - 3]
     with fxflow.config.override(x64=True):
         # In both modes and mixed, under vmap.
         first = lambda *args: fxflow.grad(function, 0)(*args)
-        for i in (0, count - 1):
-            h = 1e-5 * np.eye(count)[i]
-            rise = first(*(args + h)) - first(*(args - h))
-            for way in (fxflow.grad, fxflow.jacfwd):
-                got = fxflow.vmap(way(first, i))(*np.array(args)[:, None])
-                assert float(got[0]) == pytest.approx(float(rise) / 2e-5, 1e-6)
+        h = 1e-5 * np.eye(len(args))[argnum]
+        rise = first(*(args + h)) - first(*(args - h))
+        second = getattr(fxflow, way)(first, argnum)
+        got = fxflow.vmap(second)(*np.array(args)[:, None])
+        assert float(got[0]) == pytest.approx(float(rise) / 2e-5, 1e-6)
