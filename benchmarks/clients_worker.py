@@ -7,10 +7,22 @@ the wall time since STARTED (of the parent's clock) and the processor time so fa
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 STAGES = ("import", "build", "first step", "100 steps")
 STEPS = 100
+
+
+def trained(step: Callable[..., Any], params: Any, state: Any) -> Iterator[None]:
+    """The first step, then `STEPS` more."""
+    params, state, value = step(params, state)
+    value.block_until_ready()
+    yield
+    for _ in range(STEPS):
+        params, state, value = step(params, state)
+    value.block_until_ready()
+    yield
 
 
 def flax() -> Iterator[None]:
@@ -48,13 +60,7 @@ def flax() -> Iterator[None]:
         updates, state = optimizer.update(grads, state, params)
         return optax.apply_updates(params, updates), state, value
 
-    params, state, value = step(params, state)
-    value.block_until_ready()
-    yield
-    for _ in range(STEPS):
-        params, state, value = step(params, state)
-    value.block_until_ready()
-    yield
+    yield from trained(step, params, state)
 
 
 def equinox() -> Iterator[None]:
@@ -124,13 +130,7 @@ def haiku() -> Iterator[None]:
         updates, state = optimizer.update(grads, state, params)
         return optax.apply_updates(params, updates), state, value
 
-    params, state, value = step(params, state)
-    value.block_until_ready()
-    yield
-    for _ in range(STEPS):
-        params, state, value = step(params, state)
-    value.block_until_ready()
-    yield
+    yield from trained(step, params, state)
 
 
 def numpyro() -> Iterator[None]:

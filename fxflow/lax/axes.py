@@ -58,6 +58,14 @@ def integer(name: str, what: str, value: Any) -> int:
         ) from None
 
 
+def natural(name: str, what: str, value: Any, least: int = 1) -> int:
+    """Returns `value` as an integer of at least `least`, or says what is wrong."""
+    checked = integer(name, what, value)
+    if checked < least:
+        raise ArgumentError(f"{name}: {what} must be at least {least}, got {checked}")
+    return checked
+
+
 def pair(name: str, what: str, value: Any) -> tuple[Any, Any]:
     """Returns a pair as a tuple.
 

@@ -10,8 +10,8 @@ from fxflow import numpy as fnp
 from fxflow.core import tree
 from fxflow.core.arrays import typeof
 from fxflow.core.boundary import boundary
-from fxflow.errors import ArgumentError, ShapeError
-from fxflow.lax.axes import integer
+from fxflow.errors import ShapeError
+from fxflow.lax.axes import natural
 from fxflow.transforms.grad import value_and_grad
 
 
@@ -44,11 +44,7 @@ def accumulate_gradients(
       >>> float(value), float(gradient)
       (1.5, -1.0)
     """
-    count = integer("accumulate_gradients", "microbatches", microbatches)
-    if count < 1:
-        raise ArgumentError(
-            f"accumulate_gradients: microbatches must be at least 1, got {count}"
-        )
+    count = natural("accumulate_gradients", "microbatches", microbatches)
     part = value_and_grad(loss, has_aux=has_aux)
 
     def cut(leaf: Any) -> Any:

@@ -35,7 +35,7 @@ from fxflow.distributed.multihost import (
     reached_preemption_sync_point,
 )
 from fxflow.errors import ArgumentError, CheckpointError, NonFiniteError
-from fxflow.lax.axes import integer, number
+from fxflow.lax.axes import integer, natural, number
 from fxflow.train.checkpoint import Checkpointer
 from fxflow.train.data import DataIterator, Dataset, iterable
 from fxflow.train.precision import all_finite, select_tree
@@ -328,10 +328,9 @@ def run(
       (5.013671875, 8, 'finished')
     """
     for name, count in (("num_steps", num_steps), ("epochs", epochs)):
-        if count is not None and integer("run", name, count) < 0:
-            raise ArgumentError(f"run: {name} must be at least 0, got {count}")
-    if integer("run", "log_every", log_every) < 1:
-        raise ArgumentError(f"run: log_every must be at least 1, got {log_every}")
+        if count is not None:
+            natural("run", name, count, 0)
+    natural("run", "log_every", log_every)
     if on_nonfinite not in (None, "stop", "skip", "rollback"):
         raise ArgumentError(
             f"run: on_nonfinite must be 'stop', 'skip', 'rollback' or None, got "

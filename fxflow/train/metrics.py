@@ -20,7 +20,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.tree import register_dataclass
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
-from fxflow.lax.axes import integer
+from fxflow.lax.axes import integer, natural
 from fxflow.numpy._operands import ArrayLike
 
 
@@ -470,9 +470,7 @@ def scores(
             f"scores: probabilities and labels must have one shape, got {p.shape} and "
             f"{positive.shape}"
         )
-    count = integer("scores", "bins", bins)
-    if count < 1:
-        raise ArgumentError(f"scores: bins must be at least 1, got {count}")
+    count = natural("scores", "bins", bins)
     inside = (p >= 0) & (p <= 1)
     _, w = _weighted("scores", inside, weights)
     counted, empty = fnp.where(inside, w, 0), fnp.zeros(count, w.dtype)

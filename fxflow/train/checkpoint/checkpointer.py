@@ -17,7 +17,7 @@ import numpy as np
 from fxflow.devices import process_index
 from fxflow.distributed.multihost import broadcast_one_to_all
 from fxflow.errors import ArgumentError, CheckpointError, DamagedCheckpointError
-from fxflow.lax.axes import integer
+from fxflow.lax.axes import integer, natural
 from fxflow.train.checkpoint import saving
 from fxflow.train.checkpoint.description import NAME
 from fxflow.train.checkpoint.storage import Storage, Where, storage_of
@@ -70,8 +70,8 @@ class Checkpointer:
         background: bool = True,
         timeout: float = saving.TIMEOUT,
     ) -> None:
-        if keep is not None and integer("Checkpointer", "keep", keep) < 1:
-            raise ArgumentError(f"Checkpointer: keep must be at least 1, got {keep}")
+        if keep is not None:
+            natural("Checkpointer", "keep", keep)
         if isinstance(every, datetime.timedelta):
             self._seconds, self._steps = every.total_seconds(), 0
         else:
@@ -132,9 +132,7 @@ class Checkpointer:
             best is chosen is absent.
           Exception: what went wrong in the last save.
         """
-        step = integer("save", "step", step)
-        if step < 0:
-            raise ArgumentError(f"save: step must be at least 0, got {step}")
+        step = natural("save", "step", step, 0)
         if not (force or self.is_due(step)):
             return False
         values = {name: float(value) for name, value in (metrics or {}).items()}

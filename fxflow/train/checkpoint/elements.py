@@ -157,7 +157,8 @@ def write_safetensors(
             os.fsync(file.fileno())
     except BaseException as error:
         (folder.path / name).unlink(missing_ok=True)
-        if type(error).__name__ == "SafetensorError":  # it wraps the system's errors
+        # It wraps the system's errors.
+        if isinstance(error, _safetensors().SafetensorError):
             raise OSError(f"{folder}/{name}: {error}") from error
         raise
     finally:
@@ -197,9 +198,7 @@ class _Safetensors(Reader):
                 raise DamagedCheckpointError(
                     f"{self._where}: there is no such file"
                 ) from None
-            except Exception as error:
-                if type(error).__name__ != "SafetensorError":
-                    raise
+            except _safetensors().SafetensorError as error:
                 raise DamagedCheckpointError(
                     f"{self._where} is damaged: {error}"
                 ) from None
@@ -227,9 +226,7 @@ class _Safetensors(Reader):
                 whole = stored if expected is not None else stored.view(dtype)[..., 0]
                 part: NDArray = whole[index]
                 return part
-        except Exception as error:
-            if type(error).__name__ != "SafetensorError":
-                raise
+        except _safetensors().SafetensorError as error:
             raise DamagedCheckpointError(
                 f"{self._where}: {entry.name} is not there or damaged: {error}"
             ) from None

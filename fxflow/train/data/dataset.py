@@ -19,7 +19,7 @@ from typing import Any, Generic, Self, TypeVar
 from fxflow.core.source import name_of
 from fxflow.devices import process_count, process_index
 from fxflow.errors import ArgumentError, DataError, OutOfRangeError
-from fxflow.lax.axes import integer, number
+from fxflow.lax.axes import integer, natural, number
 from fxflow.train.data import batching, numbers, parallel, streams
 from fxflow.train.data.batching import Buckets
 from fxflow.train.data.numbers import Numbered
@@ -32,14 +32,6 @@ U = TypeVar("U")
 
 #: Seconds that a source or a function may take before it counts as stuck.
 TIMEOUT = 300.0
-
-
-def natural(name: str, what: str, value: Any, least: int = 1) -> int:
-    """Returns `value` as an integer of at least `least`, or says what is wrong."""
-    checked = integer(name, what, value)
-    if checked < least:
-        raise ArgumentError(f"{name}: {what} must be at least {least}, got {checked}")
-    return checked
 
 
 def _seed(name: str, seed: Any) -> int:

@@ -13,9 +13,9 @@ import numpy as np
 
 from fxflow.core import tree
 from fxflow.errors import ArgumentError, DataError
-from fxflow.lax.axes import number
+from fxflow.lax.axes import natural, number
 from fxflow.train.data import numbers, streams
-from fxflow.train.data.dataset import Dataset, IndexedDataset, natural
+from fxflow.train.data.dataset import Dataset, IndexedDataset
 from fxflow.train.data.numbers import Numbered
 from fxflow.train.data.parallel import Pairs
 from fxflow.train.data.streams import Source, State
