@@ -36,6 +36,7 @@ from fxflow.distributed.multihost import (
 )
 from fxflow.errors import ArgumentError, CheckpointError, NonFiniteError
 from fxflow.lax.axes import integer, natural, number
+from fxflow.train._paths import path_name
 from fxflow.train.checkpoint import Checkpointer
 from fxflow.train.data import DataIterator, Dataset, iterable
 from fxflow.train.precision import all_finite, select_tree
@@ -583,7 +584,7 @@ def scalars(outputs: Any) -> dict[str, Any]:
       {'loss': Array(0.5, dtype=float32)}
     """
     return {
-        tree.keystr(path, simple=True, separator="/") or "output": leaf
+        path_name(path, "output"): leaf
         for path, leaf in tree.leaves_with_path(outputs)
         if is_arraylike(leaf) and not typeof(leaf).shape
     }
@@ -653,6 +654,6 @@ def _first_bad(outputs: Any) -> str:
             host = np.asarray(leaf)
             wrong = host[~np.isfinite(host)]
             if wrong.size:
-                name = tree.keystr(path, simple=True, separator="/") or "output"
+                name = path_name(path, "output")
                 return f"{name} = {wrong.flat[0]}"
     return "what is not finite"

@@ -9,6 +9,7 @@ from typing import Any
 
 from fxflow.core import tree
 from fxflow.core.arrays import ShapeDtypeStruct, is_arraylike, not_an_array, typeof
+from fxflow.train._paths import path_name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +99,7 @@ def summary(params: Any, *, depth: int | None = None) -> Summary:
             raise not_an_array(leaf, f"summary: {tree.keystr(path)} is")
         aval = typeof(leaf)
         count = math.prod(aval.shape)
-        name = tree.keystr(path[:depth], simple=True, separator="/")
+        name = path_name(path[:depth])
         row = Row(name, str(aval), count, count * aval.dtype.itemsize)
         groups.setdefault(name, []).append(row)
     rows = tuple(_joined(name, group) for name, group in groups.items())

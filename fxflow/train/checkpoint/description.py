@@ -21,6 +21,7 @@ from fxflow.core.arrays import Array, dtypes
 from fxflow.devices.trees import DictKey, GetAttrKey, SequenceKey
 from fxflow.errors import ArgumentError, CheckpointError, DamagedCheckpointError
 from fxflow.random import key_impl
+from fxflow.train._paths import path_name
 
 NAME = "tree.json"
 _FORMAT = "fxflow checkpoint"
@@ -192,7 +193,7 @@ def named_leaves(state: Any) -> list[tuple[str, Any]]:
     """Returns the leaves of a tree with their paths, `layers/0/w`."""
     found: dict[str, Any] = {}
     for path, leaf in tree.leaves_with_path(state):
-        name = tree.keystr(path, simple=True, separator="/") or "state"
+        name = path_name(path, "state")
         if name in found:
             raise ArgumentError(f"checkpoint: two leaves have the path {name!r}")
         found[name] = leaf

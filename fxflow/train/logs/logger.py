@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self, get_args
 from fxflow.core import tree
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
+from fxflow.train._paths import path_name
 from fxflow.train.logs.values import Histogram, Value, number
 from fxflow.train.metrics import Metric
 
@@ -178,6 +179,6 @@ def histograms(params: Any, prefix: str = "") -> dict[str, Histogram]:
       ['params/b', 'params/w']
     """
     return {
-        prefix + tree.keystr(path, simple=True, separator="/"): Histogram(leaf)
+        prefix + path_name(path): Histogram(leaf)
         for path, leaf in tree.leaves_with_path(params)
     }
