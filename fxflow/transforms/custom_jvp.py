@@ -11,6 +11,7 @@ from fxflow.core.arrays import typeof
 from fxflow.core.arrays.convert import kind_of
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
+from fxflow.core.ir.trace import by_user
 from fxflow.errors import ArgumentError
 from fxflow.lax.custom_calls import CustomJVPCall
 from fxflow.lax.custom_rules import TracedJVPRule
@@ -156,7 +157,8 @@ class UserJVPRule:
         if not self.symbolic_zeros:
             tangents = [arith.instantiate(t) for t in tangents]
         of = self.of
-        pair = self.jvp(
+        pair = by_user(
+            self.jvp,
             *of.fixed,
             of.in_tree.unflatten(arrays(primals)),
             of.in_tree.unflatten(arrays(tangents)),

@@ -11,6 +11,7 @@ from fxflow.core.arrays import is_arraylike
 from fxflow.core.arrays.convert import kind_of
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
+from fxflow.core.ir.trace import by_user
 from fxflow.core.tree.paths import describe
 from fxflow.errors import ArgumentError, TreeError
 from fxflow.lax.custom_calls import CustomVJPCall
@@ -133,7 +134,7 @@ class UserVJPRule:
             ]
         of = self.of
         others = of.in_tree.unflatten(primals)
-        pair = self.fwd(*joined(of.positions, of.fixed, others))
+        pair = by_user(self.fwd, *joined(of.positions, of.fixed, others))
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
             raise ArgumentError(
                 f"custom_vjp: the forward pass of {self.name} must return a pair "
@@ -178,7 +179,8 @@ class _UserBackward:
         needed = [next(rest) if o is None else o[0] for o in self.options]
         if not rule.symbolic_zeros:
             cotangents = [arith.instantiate(ct) for ct in cotangents]
-        out = rule.bwd(
+        out = by_user(
+            rule.bwd,
             *rule.of.fixed,
             self.treedef.unflatten(needed),
             rule.of.out_tree.unflatten(arrays(cotangents)),

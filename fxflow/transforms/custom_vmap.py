@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 from fxflow.core import tree
 from fxflow.core.arrays import typeof
 from fxflow.core.arrays.convert import is_arraylike, kind_of, not_an_array
+from fxflow.core.ir.trace import by_user
 from fxflow.errors import ArgumentError, TreeError
 from fxflow.lax.control_flow.map import map as map_
 from fxflow.lax.vectorized_calls import CustomVmapCall
@@ -94,7 +95,7 @@ class UserVmapRule:
     ) -> tuple[list[Any], list[bool]]:
         """See `vectorized_calls.VmapRule`."""
         flags = list(self.of.in_tree.unflatten(list(mapped)))
-        pair = self.rule(size, flags, *self.of.in_tree.unflatten(list(args)))
+        pair = by_user(self.rule, size, flags, *self.of.in_tree.unflatten(list(args)))
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
             raise ArgumentError(
                 f"custom_vmap: the rule of {self.name} must return a pair (result, "

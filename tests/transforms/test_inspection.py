@@ -9,10 +9,13 @@ from fxflow import (
     ShapeDtypeStruct,
     eval_shape,
     jit,
+    lax,
     make_graph,
     named_call,
     named_scope,
 )
+from fxflow.core.ir.graph import subgraphs
+from fxflow.core.source import line_number
 from fxflow.errors import ArgumentError
 
 
@@ -112,3 +115,55 @@ def test_compile_time_eval_leaves_traced_values_to_the_trace():
     assert np.allclose(fxflow.jit(f)(2.0), 6 * np.sin(2.0))
     assert np.allclose(fxflow.grad(f)(2.0), 6 * np.cos(2.0))
     assert np.allclose(fxflow.vmap(f)(fnp.ones(3)), 6 * np.sin(1.0))
+
+
+def named(graph):
+    """Scope and line of each node, in graphs inside too."""
+    for node in graph.nodes:
+        yield node.primitive.name, node.scope, line_number(node.source)
+        for _, inner in subgraphs(node.params):
+            yield from named(inner)
+
+
+def test_derived_operations_keep_scope_and_line():
+    @fxflow.jit
+    def inner(x):
+        with fxflow.named_scope("inner"):
+            return fnp.cos(x)
+
+    def body(carry, _):
+        with fxflow.named_scope("body"):
+            return fnp.sin(carry), None
+
+    def f(x):
+        with fxflow.named_scope("outer"):
+            x = fnp.tanh(x)
+        x = inner(lax.scan(body, x, length=3)[0])
+        return fnp.sum(x)
+
+    first = f.__code__.co_firstlineno
+    batched = fxflow.vmap(fxflow.grad(f))
+    for transformed, given in (
+        (fxflow.grad(f), fnp.ones(3)),
+        (batched, fnp.ones((2, 3))),
+    ):
+        found = set(named(make_graph(transformed)(given).graph))
+        assert {(s, n - first) for name, s, n in found if name == "mul" and s} == {
+            (("inner",), inner.__wrapped__.__code__.co_firstlineno - first + 3),
+            (("body",), body.__code__.co_firstlineno - first + 2),
+            (("outer",), 2),
+        }
+        assert ("neg", ("inner",), first - 6) in found
+
+
+def test_the_user_s_own_rule_keeps_its_lines():
+    @fxflow.custom_jvp
+    def f(x):
+        return fnp.sin(x)
+
+    @f.defjvp
+    def rule(primals, tangents):
+        return f(*primals), fnp.exp(tangents[0])
+
+    found = set(named(make_graph(lambda x: fxflow.jvp(f, (x,), (x,)))(1.0).graph))
+    assert ("exp", (), rule.__code__.co_firstlineno + 2) in found

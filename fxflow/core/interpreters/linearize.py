@@ -75,7 +75,7 @@ class Tape(Trace):
         out = primitive.types(avals, params)
         variables = [Var(aval) for aval in out] if primitive.multi else [Var(out)]
         self.nodes.append(
-            Node(primitive, inputs, variables, params, source.here(), state.scope)
+            Node(primitive, inputs, variables, params, state.source, state.scope)
         )
         if primitive.multi:
             return [TangentTracer(self, var) for var in variables]
@@ -103,9 +103,10 @@ class Tape(Trace):
         self, primitive: Primitive, inputs: tuple[Any, ...], aval: Aval
     ) -> TangentTracer:
         var = Var(aval)
-        # No type is derived, and no line looked up: a gradient records thousands of
-        # these.
-        self.nodes.append(Node(primitive, inputs, (var,), {}))
+        # No type is derived: a gradient records thousands of these.
+        self.nodes.append(
+            Node(primitive, inputs, (var,), {}, state.source, state.scope)
+        )
         return TangentTracer(self, var)
 
 
@@ -126,10 +127,11 @@ class LinearizeTracer(DualTracer):
 class LinearizeTrace(Trace):
     """Runs values in the parent and records their tangents on a tape."""
 
-    __slots__ = ("function", "inputs", "parent", "tape")
+    __slots__ = ("function", "inputs", "keeps_lines", "parent", "tape")
 
     parent: Trace
     tape: Tape
+    keeps_lines: bool
 
     def __init__(self, parent: Trace, function: Any = None) -> None:
         self.parent = parent
@@ -137,6 +139,11 @@ class LinearizeTrace(Trace):
         # For messages: what is differentiated, and the tangents of its arguments.
         self.function: Any = function
         self.inputs: list[Var | None] = []
+        # Nobody reads the lines of a tape that is computed at once.
+        outermost = parent
+        while outermost.parent is not None:
+            outermost = outermost.parent
+        self.keeps_lines = isinstance(outermost, GraphTrace)
 
     def depends_on(self, var: Var) -> list[str]:
         """Says which arguments the value with a tangent is computed from."""
@@ -186,13 +193,16 @@ class LinearizeTrace(Trace):
                 # A `Zero` needs the type, which is not asked for where all operands are
                 # constants.
                 tangents.append(None)
-        previous = state.trace
+        previous, line = state.trace, state.source
         if constant:
             state.trace = self.parent
             try:
                 return self.parent.process(primitive, tuple(primals), params)
             finally:
                 state.trace = previous
+        # Of the operation, for all that its derivative is made of.
+        if line is None and self.keeps_lines:
+            state.source = source.here()
         for i, t in enumerate(tangents):
             if t is None:
                 tangents[i] = Zero(typeof(primals[i]).tangent())
@@ -203,7 +213,7 @@ class LinearizeTrace(Trace):
             if state.tracked:
                 out_tangent = cast_tangents(primitive, out, out_tangent)
         finally:
-            state.trace = previous
+            state.trace, state.source = previous, line
         if primitive.multi:
             return [self.join(p, t) for p, t in zip(out, out_tangent, strict=True)]
         return self.join(out, out_tangent)

@@ -69,35 +69,43 @@ def backward(
             ct = add(ct, matched(part, var.aval.vma))
         return ct
 
+    def cotangent(node: Node) -> Any:
+        if not node.primitive.multi:
+            return taken(node.outputs[0])
+        cts = list(map(taken, node.outputs))
+        # No rule is asked where nothing depends on the results.
+        if all(ct is None for ct in cts):
+            return None
+        return [
+            Zero(var.aval) if c is None else c
+            for c, var in zip(cts, node.outputs, strict=True)
+        ]
+
     for out, given in zip(outputs, cotangents, strict=True):
         if type(out) is Var and type(given) is not Zero:
             contribute(out, given)
-    for node in reversed(nodes):
-        primitive = node.primitive
-        ct: Any
-        if primitive.multi:
-            cts = list(map(taken, node.outputs))
-            # No rule is asked where nothing depends on the results.
-            if all(ct is None for ct in cts):
-                continue
-            ct = [
-                Zero(var.aval) if c is None else c
-                for c, var in zip(cts, node.outputs, strict=True)
-            ]
-        else:
-            ct = taken(node.outputs[0])
+    outside = state.scope, state.source
+    try:
+        for node in reversed(nodes):
+            ct = cotangent(node)
             if ct is None:
                 continue
-        if divided:
-            # How cotangents are divided is known from their values.
-            with open_layouts(True):
-                found = primitive.transpose(ct, *node.inputs, **node.params)
-        else:
-            found = primitive.transpose(ct, *node.inputs, **node.params)
-        for arg, ct_in in zip(node.inputs, found, strict=True):
-            if ct_in is None or type(ct_in) is Zero or type(arg) is not Var:
-                continue
-            contribute(arg, ct_in)
+            # What the derivative of an operation costs is the operation's.
+            state.scope = node.scope or outside[0]
+            state.source = node.source or outside[1]
+            transpose = node.primitive.transpose
+            if divided:
+                # How cotangents are divided is known from their values.
+                with open_layouts(True):
+                    found = transpose(ct, *node.inputs, **node.params)
+            else:
+                found = transpose(ct, *node.inputs, **node.params)
+            for arg, ct_in in zip(node.inputs, found, strict=True):
+                if ct_in is None or type(ct_in) is Zero or type(arg) is not Var:
+                    continue
+                contribute(arg, ct_in)
+    finally:
+        state.scope, state.source = outside
     sums = [taken(var) for var in inputs]
     return [
         Zero(var.aval) if ct is None else ct

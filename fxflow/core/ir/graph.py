@@ -17,6 +17,7 @@ import numpy as np
 
 from fxflow.core import source
 from fxflow.core.arrays import AbstractRef, Aval, put_host
+from fxflow.core.ir.trace import state
 from fxflow.core.source import Source
 from fxflow.errors import GraphError
 
@@ -363,8 +364,18 @@ def interpret(
 
 
 def bound(node: Node, values: list[Any]) -> Sequence[Any]:
-    """Binds a node's operation to values; returns the list of its results."""
-    out = node.primitive.bind(*values, **node.params)
+    """Binds a node's operation to values; returns the list of its results.
+
+    What comes of it has the node's scope and line, so that a derived graph still says
+    where it is from.
+    """
+    previous = state.scope, state.source
+    state.scope = node.scope or state.scope
+    state.source = node.source or state.source
+    try:
+        out = node.primitive.bind(*values, **node.params)
+    finally:
+        state.scope, state.source = previous
     return out if node.primitive.multi else (out,)  # type: ignore[return-value]
 
 

@@ -155,7 +155,7 @@ class GraphTrace(Trace):
         ]
         out = primitive.types([a.aval for a in atoms], params)
         # The two cases apart: most operations have one result, and need no list.
-        line = source.here()
+        line = state.source or source.here()
         if primitive.multi:
             variables = [Var(aval) for aval in out]
             self.nodes.append(

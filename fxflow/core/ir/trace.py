@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from fxflow.core.arrays import Array, Aval
+from fxflow.core.source import Source, is_internal
 from fxflow.errors import (
     ConcretizationError,
     LeakedTracerError,
@@ -72,6 +73,8 @@ class State(threading.local):
       spmd: while an operation is vectorized, the mesh axes that the mapped axis is to
         be divided over (`vmap(spmd_axis_name=)`).
       scope: see `named_scope`.
+      source: the user's line that an operation comes from which is derived or run
+        again; None: the line that is being run.
     """
 
     trace: Trace
@@ -80,6 +83,7 @@ class State(threading.local):
     open_layouts: bool = False
     spmd: tuple[Any, ...] = ()
     scope: tuple[str, ...] = ()
+    source: Source | None = None
 
 
 state: State = State()
@@ -93,6 +97,18 @@ def under(trace: Trace, function: Callable[..., Any], *args: Any, **kwargs: Any)
         return function(*args, **kwargs)
     finally:
         state.trace = previous
+
+
+def by_user(function: Callable[..., Any], *args: Any) -> Any:
+    """Calls a rule; operations of one that the user wrote come from its own lines."""
+    code = getattr(function, "__code__", None)
+    previous = state.source
+    if code is None or not is_internal(code.co_filename):
+        state.source = None
+    try:
+        return function(*args)
+    finally:
+        state.source = previous
 
 
 class named_axes:

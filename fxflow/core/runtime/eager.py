@@ -217,6 +217,7 @@ def _begin_anew() -> None:
     state.trace = interpreter() if overridden else EVAL
     state.axes, state.tracked, state.spmd = (), frozenset(), ()
     state.open_layouts = False
+    state.scope, state.source = (), None
 
 
 source.on_interrupt(_begin_anew)
