@@ -23,6 +23,7 @@ from fxflow.core.ir.primitive import (
     MultipleResults,
     Values,
     register,
+    table,
 )
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.source import user_line
@@ -194,6 +195,9 @@ def check(pred: Any, msg: str, *args: Any, debug: bool = False, **kwargs: Any) -
                 "check: what the message shows must be arrays or numbers, got "
                 f"{leaf!r}: put it into the message"
             )
+    # A key is shown by its words.
+    unwrap = table["random_unwrap"].bind
+    leaves = [unwrap(x) if dtypes.is_key(typeof(x).dtype) else x for x in leaves]
     avals = tuple(typeof(leaf) for leaf in leaves)
     site = Site(FailedCheckError, str(msg), avals, structure, user_line())
     code = convert_element_type(bitwise_not(as_array(pred)), np.int32)

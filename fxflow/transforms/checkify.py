@@ -25,6 +25,7 @@ from fxflow.core.ir.primitive import CHECK, table
 from fxflow.core.ir.staging import trace_closed
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.source import describe
+from fxflow.devices.meshes import PartitionSpec
 from fxflow.errors import ArgumentError, CheckError
 from fxflow.lax.arg_extremum import argmax
 from fxflow.lax.bitwise import bitwise_or
@@ -51,6 +52,7 @@ from fxflow.lax.elementwise import add
 from fxflow.lax.reduction import reduce_or
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.select import select
+from fxflow.lax.shard_map import ShardMap, ShardMapParams
 from fxflow.transforms.arguments import require_callable
 from fxflow.transforms.inspection import make_graph
 
@@ -229,9 +231,10 @@ def checkify(
     """Makes a function that returns what went wrong beside its result.
 
     Checks in what is transformed (`jit`, `grad`, `vmap`, `scan`, `while_loop`, `cond`,
-    `checkpoint`) are found too. In `shard_map` and `pmap` put `checkify` inside. A
-    function with a derivative of its own that checks something is differentiated as its
-    operations say, if the derivative is taken outside of `checkify`.
+    `checkpoint`, `shard_map`, `pmap`) are found too; of several devices, the first one
+    with an error tells it. A function with a derivative of its own that checks
+    something is differentiated as its operations say, if the derivative is taken
+    outside of `checkify`.
 
     Args:
       f: function of arrays or pytrees of them.
@@ -461,15 +464,16 @@ def _checked(graph: Graph, errors: Categories) -> tuple[Graph, tuple[Site, ...]]
     key = ("checkify", errors)
     known = graph.memo.get(key)
     if known is None:
-        found: list[_Found] = []
+        sites: list[Site] = []
 
         def run(*values: Any) -> list[Any]:
-            found.append(_Found(errors))
-            outs = found[0].run(graph, values)
-            return [*outs, as_array(found[0].code), *found[0].values]
+            found = _Found(errors)
+            outs = found.run(graph, values)
+            sites.extend(found.sites)
+            return [*outs, as_array(found.code), *found.values]
 
         made = trace_closed(run, graph.in_avals, name=f"checked_{graph.name}")
-        known = graph.memo[key] = made, tuple(found[0].sites)
+        known = graph.memo[key] = made, tuple(sites)
     result: tuple[Graph, tuple[Site, ...]] = known
     return result
 
@@ -628,10 +632,37 @@ def _in_while(found: _Found, node: Node, operands: list[Any]) -> Any:
     return _take(found, sites, outs)
 
 
+def _in_shard_map(found: _Found, node: Node, operands: list[Any]) -> Any:
+    p = ShardMapParams(**node.params)
+    # Each device gives its error as one row of all devices' errors.
+    by_device = PartitionSpec(p.axes)
+
+    def run(*values: Any) -> list[Any]:
+        outs = graph.evaluate(*values)
+        count = len(p.out_specs)
+        rows = [reshape(v, (1, *typeof(v).shape)) for v in outs[count:]]
+        return [*outs[:count], *rows]
+
+    with p.inside():
+        graph, sites = _checked(p.graph, found.errors)
+        if not sites and CHECK not in node.effects:
+            return None
+        graph = trace_closed(run, graph.in_avals, name=graph.name)
+    width = len(graph.outputs) - len(p.out_specs)
+    out_specs = (*p.out_specs, *[by_device] * width)
+    params = {**node.params, "graph": graph, "out_specs": out_specs}
+    outs: Any = node.primitive.bind(*operands, **params)
+    rest, rows = split_at(outs, len(p.out_specs))
+    first = argmax(ne(rows[0], _ZERO), 0, np.int32)
+    error = [dynamic_index_in_dim(r, first, 0, keepdims=False) for r in rows]
+    return _take(found, sites, [*rest, *error])
+
+
 _RULES: tuple[tuple[Any, Callable[..., Any]], ...] = (
     (GraphCall, _in_call),
     (CustomCall, _in_custom_call),
     (Branching, _in_branches),
     (type(Scan), _in_scan),
     (type(While), _in_while),
+    (type(ShardMap), _in_shard_map),
 )

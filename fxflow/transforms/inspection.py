@@ -91,13 +91,18 @@ class FunctionGraph:
 
 
 def make_graph(
-    fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    *,
+    literals: bool = True,
 ) -> Callable[..., FunctionGraph]:
     """Makes a function that returns the dataflow graph of `fun`.
 
     Args:
       fun: function of arrays or pytrees of them.
       static_argnums: positions of arguments that are Python values, not arrays.
+      literals: whether a 0-d array that `fun` captures is written into the graph. If
+        not, it is among the `consts`, as larger ones are.
 
     Returns:
       A function of the same arguments (arrays or `ShapeDtypeStruct`s) that returns a
@@ -131,7 +136,11 @@ def make_graph(
         partial = with_fixed(fun, fixed, [args[i] for i in fixed])
         flat = FlatFunction(partial, in_tree, name, keywords=True)
         graph, consts = trace_flat(
-            flat, [typeof(x) for x in leaves], name=name, labels=labels
+            flat,
+            [typeof(x) for x in leaves],
+            name=name,
+            labels=labels,
+            literals=literals,
         )
         return FunctionGraph(graph, consts, in_tree, flat.out_tree)
 

@@ -206,15 +206,42 @@ def test_what_cannot_be():
         checkify.checkify(positive, errors=3)
     with pytest.raises(TypeError, match="expected an Error"):
         checkify.check_error("error")
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_on_several_devices(tracked):
     mesh = fxflow.make_mesh((2,), ("i",))
     spread = fxflow.shard_map(
         fxflow.vmap(positive),
         mesh=mesh,
         in_specs=fxflow.P("i"),
         out_specs=fxflow.P("i"),
+        check=tracked,
     )
-    with pytest.raises(TypeError, match="does not look into shard_map"):
-        checkify.checkify(spread)(fnp.ones(4))
+    message, out = found(spread, fnp.array([1.0, 2.0, 3.0, 4.0]))
+    assert message is None
+    np.testing.assert_allclose(out, np.log(np.arange(1.0, 5)), rtol=1e-6)
+    message, _ = found(spread, fnp.array([1.0, 2.0, 3.0, -4.0]))
+    assert message == "x must be positive, got -4.0 and -3.0 (`check` failed)"
+    message, _ = found(spread, fnp.array([1.0, -2.0, 3.0, -4.0]))
+    assert message.startswith("x must be positive, got -2.0")
+    error, _ = checkify.checkify(fxflow.pmap(positive))(fnp.array([-1.0, 1.0]))
+    assert error.get().startswith("x must be positive, got -1.0")
+    assert found(spread, fnp.ones(4), errors=checkify.nan_checks)[0] is None
+
+
+def test_keys_show_their_words():
+    def f(key):
+        check(False, "key {}", key)
+        return key
+
+    error, _ = checkify.checkify(f)(fxflow.random.key(3))
+    assert error.get() == "key [0 3] (`check` failed)"
+
+
+def test_nothing_leaks():
+    with fxflow.config.override(check_leaks=True):
+        assert found(fxflow.jit(positive), 1.0)[0] is None
 
 
 def test_in_functions_with_a_derivative_of_their_own():

@@ -45,6 +45,14 @@ def test_library_functions_are_inlined():
     assert "jit" not in names
 
 
+def test_captured_numbers():
+    number = fnp.asarray(2.0)
+    made = make_graph(lambda x: x * number)(1.0)
+    assert "mul a 2.0:f32[]" in str(made) and not made.consts
+    made = make_graph(lambda x: x * number, literals=False)(1.0)
+    assert made.consts[0] is number and made(3.0) == 6.0
+
+
 def test_eval_shape():
     out = eval_shape(
         lambda p: {"y": p["w"] @ p["x"]},

@@ -345,7 +345,7 @@ def make_jaxpr(
 def _graph_with(
     axis_env: Any, fun: Any, static_argnums: Any, args: Any, kwargs: Any
 ) -> Any:
-    from_types = make_graph(fun, static_argnums)
+    from_types = make_graph(fun, static_argnums, literals=False)
     if not axis_env:
         return from_types(*args, **kwargs)
     with named_axes(axis_env):

@@ -22,9 +22,13 @@ custom_vjp_call_p = by_name("custom_vjp_p")
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """Returns the zero tangent of a value."""
-    zero = SymbolicZero(typeof(val).tangent())
-    return zero if symbolic_zeros else instantiate(zero)
+    """Returns the zero tangents of a pytree of values."""
+
+    def zero_of(leaf: Any) -> Any:
+        zero = SymbolicZero(typeof(leaf).tangent())
+        return zero if symbolic_zeros else instantiate(zero)
+
+    return tree.map(zero_of, val)
 
 
 def custom_vjp_primal_tree_values(values: Any) -> Any:

@@ -46,6 +46,11 @@ def constant(value: Any, dtype: Any, weak_type: bool = False) -> Array:
     return known
 
 
+def is_number(array: Array) -> bool:
+    """Returns whether an array stands for a Python number, see `constant`."""
+    return any(array is known for known in list(_constants.values()))
+
+
 def _made(value: Any, dtype: Any, weak_type: bool) -> Array:
     if dtypes.is_key(dtype):
         name = dtypes.short_name(dtype)

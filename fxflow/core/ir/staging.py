@@ -15,6 +15,7 @@ from fxflow._config import config
 from fxflow.core import source
 from fxflow.core.arrays import Array, Aval, as_array, dtypes, is_arraylike, not_an_array
 from fxflow.core.arrays.array import host_of
+from fxflow.core.ir.arith import is_number
 from fxflow.core.ir.graph import Graph, Literal, Node, Var, ancestors, live_nodes
 from fxflow.core.ir.references import GraphRef, Ref
 from fxflow.core.ir.trace import Trace, Tracer, leaked, state
@@ -59,13 +60,20 @@ class GraphTrace(Trace):
       called: what messages call the function.
       inputs: the variables of its arguments.
       labels: gives their names, when a message asks.
+      literals: whether captured 0-d arrays are literals, or captured like larger ones.
     """
 
     def __init__(
-        self, name: str = "graph", *, final: bool = False, called: str = ""
+        self,
+        name: str = "graph",
+        *,
+        final: bool = False,
+        called: str = "",
+        literals: bool = True,
     ) -> None:
         self.name = name
         self.called: str = called or name
+        self.literals = literals
         self.final = final
         self.nodes: list[Node] = []
         self.consts: dict[int, tuple[Var, Any, Any]] = {}
@@ -129,7 +137,8 @@ class GraphTrace(Trace):
         if isinstance(array, Tracer):  # what an object stands for
             return self.atom(array, primitive)
         # A literal holds one number, and a key is two words.
-        if not array.aval.ndim and not dtypes.is_key(array.aval.dtype):
+        scalar = not array.aval.ndim and not dtypes.is_key(array.aval.dtype)
+        if scalar and (self.literals or value is not array or is_number(array)):
             return Literal(host_of(array), array.aval)
         return self.captured(value, array)
 
@@ -222,6 +231,7 @@ def trace_flat(
     labels: Labels = (),
     final: bool = False,
     called: str = "",
+    literals: bool = True,
 ) -> tuple[Graph, list[Any]]:
     """Traces a function of flat arguments.
 
@@ -233,6 +243,7 @@ def trace_flat(
         asked for.
       final: see `Trace`.
       called: what messages call the function, if it is not `name`.
+      literals: see `GraphTrace`.
 
     Returns:
       The graph, whose first `num_consts` inputs are captured values, and those values.
@@ -240,7 +251,7 @@ def trace_flat(
     Raises:
       LeakedTracerError: `config.check_leaks` is on and a traced value survives.
     """
-    trace = GraphTrace(name, final=final, called=called)
+    trace = GraphTrace(name, final=final, called=called, literals=literals)
     trace.labels = labels
     tracers = list(map(trace.argument, avals))
     inputs = [tracer._var for tracer in tracers]

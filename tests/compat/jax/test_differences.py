@@ -152,8 +152,11 @@ def test_checks_of_values():
     from fxflow.compat.jax.experimental import checkify
 
     checkify.check(True, "fine")
-    with pytest.raises(errors.JaxRuntimeError, match="x is 3"):
+    with pytest.raises(ValueError, match="x is 3"):
         checkify.check(jnp.bool_(False), "x is {}", 3)
+    error, _ = checkify.checkify(lambda x: checkify.check(x > 0, "x is {}", x))(-1.0)
+    with pytest.raises(checkify.JaxRuntimeError, match=r"^x is -1.0 \(`check` fail"):
+        error.throw()
     with pytest.raises(ArgumentError, match="a program cannot raise"):
         jax.jit(lambda x: checkify.check(x > 0, "no"))(1.0)
 
@@ -224,6 +227,15 @@ def test_no_dtype_is_float64():
     assert jnp.issubdtype(None, jnp.floating)
     assert not jnp.issubdtype(None, jnp.integer)
     assert jax.dtypes.canonicalize_dtype(None) == jnp.float32
+
+
+def test_zero_tangents_of_a_pytree():
+    from fxflow.compat.jax.custom_derivatives import SymbolicZero, zero_from_primal
+
+    zeros = zero_from_primal({"a": 1.0, "b": jnp.ones(2)})
+    np.testing.assert_array_equal(zeros["b"], [0.0, 0.0])
+    zeros = zero_from_primal((1.0, jnp.ones(2)), symbolic_zeros=True)
+    assert all(isinstance(z, SymbolicZero) for z in zeros)
 
 
 def test_private_attributes():

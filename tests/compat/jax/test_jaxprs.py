@@ -70,6 +70,13 @@ def test_constants_and_changed_programs():
     core.check_jaxpr(changed.jaxpr)
 
 
+def test_arrays_of_one_number_are_constants():
+    number = fnp.float32(2.0) + 0
+    closed = jax.make_jaxpr(lambda x: x * number + 1.0)(1.0)
+    assert closed.consts == [number]
+    assert str(closed.eqns[1].invars[1]) == "Literal(1.0)"
+
+
 def test_a_changed_program_inside_another():
     closed = jax.make_jaxpr(jax.jit(lambda x: fnp.cos(x)))(1.0)
     (call,) = closed.eqns

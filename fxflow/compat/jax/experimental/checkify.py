@@ -9,25 +9,24 @@ from typing import Any
 from fxflow import checkify as _checkify
 from fxflow.compat.jax._mirror import mirror
 from fxflow.core import tree
-from fxflow.devices import RuntimeFailure as JaxRuntimeError
+from fxflow.core.ir.trace import Tracer
 from fxflow.errors import CheckError
 
 
-def _raising(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except CheckError as error:
-            raise JaxRuntimeError(str(error)) from None
-
-    return call
+class JaxRuntimeError(ValueError):
+    """A check failed."""
 
 
 class Error(_checkify.Error):
     """What went wrong in a function that `checkify` transformed."""
 
-    throw = _raising(_checkify.Error.throw)
+    def throw(self) -> None:
+        """Raises the error, if there is one.
+
+        Raises:
+          JaxRuntimeError: a check failed.
+        """
+        check_error(self)
 
 
 tree.register_pytree_node(
@@ -36,8 +35,41 @@ tree.register_pytree_node(
     lambda sites, parts: Error(parts[0], parts[1], sites),
 )
 init_error = Error()
-check = _raising(_checkify.check)
-check_error = _raising(_checkify.check_error)
+
+
+def check_error(error: Error) -> None:
+    """Raises the error that `checkify` gave; see `fxflow.checkify.check_error`.
+
+    Args:
+      error: the first result of a function that `checkify` transformed.
+
+    Raises:
+      JaxRuntimeError: a check failed.
+    """
+    if not isinstance(error, Error) or isinstance(error.code, Tracer):
+        _checkify.check_error(error)
+        return
+    said = error.get()
+    if said is not None:
+        raise JaxRuntimeError(said)
+
+
+def check(pred: Any, msg: str, *args: Any, **kwargs: Any) -> None:
+    """Checks a condition, which may be traced; see `fxflow.checkify.check`.
+
+    Args:
+      pred: bool[]; what must hold.
+      msg: a format of the arguments that follow.
+      *args: arrays or pytrees of them.
+      **kwargs: likewise, by name, and `debug`.
+
+    Raises:
+      JaxRuntimeError: the condition is concrete and does not hold.
+    """
+    try:
+        _checkify.check(pred, msg, *args, **kwargs)
+    except CheckError as error:
+        raise JaxRuntimeError(str(error)) from None
 
 
 def checkify(
