@@ -10,6 +10,29 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
+def in_two_processes(
+    module: str, *arguments: str, devices: int = 2
+) -> subprocess.CompletedProcess[str]:
+    """Runs a module in two processes.
+
+    Args:
+      module: name of the module.
+      *arguments: of its command line.
+      devices: how many CPU devices each process has.
+    """
+    launch = [sys.executable, "-m", "fxflow", "launch", "-n", "2"]
+    launch += ["--devices-per-process", str(devices), "--no-color", "--timeout", "90"]
+    env = {k: v for k, v in os.environ.items() if k != "FXFLOW_NUM_CPU_DEVICES"}
+    return subprocess.run(
+        [*launch, "-m", module, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=ROOT,
+        env=env,
+    )
+
+
 def check_two_processes(module: str, devices: int = 2) -> None:
     """Runs a module in two processes, each of which prints `done` at its end.
 
@@ -17,16 +40,6 @@ def check_two_processes(module: str, devices: int = 2) -> None:
       module: name of the module.
       devices: how many CPU devices each process has.
     """
-    launch = [sys.executable, "-m", "fxflow", "launch", "-n", "2"]
-    launch += ["--devices-per-process", str(devices), "--no-color", "--timeout", "90"]
-    env = {k: v for k, v in os.environ.items() if k != "FXFLOW_NUM_CPU_DEVICES"}
-    found = subprocess.run(
-        [*launch, "-m", module],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=ROOT,
-        env=env,
-    )
+    found = in_two_processes(module, devices=devices)
     assert found.returncode == 0, found.stdout + found.stderr
     assert found.stdout.count("done") == 2

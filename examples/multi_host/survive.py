@@ -18,6 +18,7 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import NamedSharding, P
 from fxflow.distributed import elastic
+from fxflow.train.checkpoint import Checkpointer
 
 ROWS = 96  # divisible by every number of devices that is to be used
 
@@ -61,14 +62,17 @@ def place(world, state):
     return fxflow.device_put(state, NamedSharding(world.mesh(), P()))
 
 
+checkpointer = None
+if options.checkpoints:
+    every = options.checkpoint_every or None
+    checkpointer = Checkpointer(options.checkpoints, keep=2, every=every)
 print(f"worker {os.environ.get('FXFLOW_PROCESS_ID', 0)} is process {os.getpid()}")
 outcome = elastic(
     step,
     np.zeros(8, np.float32),
     options.steps,
     place=place,
-    checkpoint_dir=options.checkpoints,
-    checkpoint_every=options.checkpoint_every,
+    checkpointer=checkpointer,
 )
 if outcome.preempted:
     print(f"told to end; the state after step {outcome.step} is saved")

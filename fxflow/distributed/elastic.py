@@ -15,22 +15,21 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import re
 import secrets
 import socket
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from fxflow.core import tree as trees
 from fxflow.core.arrays import Array, as_array
 from fxflow.devices import clients
 from fxflow.devices.cluster import Client, Collectives, RuntimeFailure, set_failure
 from fxflow.devices.meshes import Mesh, make_mesh
-from fxflow.distributed import serialization, session
+from fxflow.distributed import session
 from fxflow.distributed.clusters import Membership as ClusterMembership
 from fxflow.distributed.clusters import detect
 from fxflow.distributed.coordination import Connection, Coordination
@@ -39,12 +38,10 @@ from fxflow.distributed.preemption import Notice
 from fxflow.distributed.serialization import HostLeaf, from_host, to_host
 from fxflow.distributed.snapshots import Snapshot, StateServer, assemble, fetch
 from fxflow.distributed.wire import Message, dial
-from fxflow.errors import ArgumentError, DistributedError
+from fxflow.errors import ArgumentError, DamagedCheckpointError, DistributedError
 
 Step = Callable[["World", Any, int], Any]
 
-#: Names of checkpoints: the number of the step to go on from.
-_FILE = re.compile(r"step-(\d{10})\.fxv$")
 #: Seconds for the launcher to answer.
 _CONNECT = 60.0
 #: How long a worker may take to end after the launcher is gone.
@@ -93,15 +90,45 @@ class Outcome(NamedTuple):
     preempted: bool
 
 
+class Checkpoints(Protocol):
+    """What saves the state and gives it back: `train.checkpoint.Checkpointer`."""
+
+    def steps(self) -> list[int]:
+        """Returns the steps there are checkpoints of, rising."""
+
+    def is_due(self, step: int) -> bool:
+        """Returns whether one is to be saved after a step."""
+
+    def save(self, step: int, state: Any, *, force: bool) -> bool:
+        """Saves a state; all members of an epoch do at the same step."""
+
+    def restore(self, like: Any, *, step: int) -> Any:
+        """Returns the state of a step.
+
+        Raises:
+          DamagedCheckpointError: it cannot be read.
+        """
+
+    def close(self) -> None:
+        """Waits until all is written; another process may save then."""
+
+
+def run_address() -> str:
+    """Returns the launcher of the elastic run that this process is a worker of.
+
+    Returns:
+      ``host:port``; empty if it is of none.
+    """
+    return os.environ.get("FXFLOW_ELASTIC_ADDRESS", "")
+
+
 def elastic(
     step: Step,
     state: Any,
     num_steps: int,
     *,
     place: Callable[[World, Any], Any] | None = None,
-    checkpoint_dir: str | os.PathLike[str] | None = None,
-    checkpoint_every: int = 0,
-    keep_checkpoints: int = 2,
+    checkpointer: Checkpoints | None = None,
 ) -> Outcome:
     """Applies `step` `num_steps` times while workers join and leave.
 
@@ -124,12 +151,11 @@ def elastic(
       place: ``place(world, state)`` puts a state of NumPy arrays where `step` wants
         it, at the start of each epoch: `device_put` onto a sharding, for instance.
         None makes arrays on the default device.
-      checkpoint_dir: a folder that all workers see. The newest checkpoint there is
-        gone on from, when the program starts and when all who had a part of the
-        state are lost.
-      checkpoint_every: how many steps apart checkpoints are written; 0: only when a
-        notice to end (SIGTERM) comes.
-      keep_checkpoints: how many are kept.
+      checkpointer: a `train.checkpoint.Checkpointer` of a folder or store that all
+        workers see. It says how often the state is saved; it is besides when a notice
+        to end (SIGTERM) comes. The newest checkpoint is gone on from when the program
+        starts, and when all who had a part of the state are lost. It is closed at the
+        end.
 
     Returns:
       The last state, in all workers. After a notice to end to any of them all stop
@@ -137,6 +163,8 @@ def elastic(
 
     Raises:
       DistributedError: too few workers are left, or the launcher is.
+      CheckpointError: the checkpoint is not of such a state; the message names the
+        leaves, with both types.
       Exception: what `step` raised, if it is not that others are lost. Then all
         workers end.
 
@@ -147,17 +175,8 @@ def elastic(
     """
     if num_steps < 0:
         raise ArgumentError(f"elastic: num_steps must not be negative, got {num_steps}")
-    if checkpoint_every < 0 or keep_checkpoints < 1:
-        raise ArgumentError(
-            "elastic: checkpoint_every must be at least 0 and keep_checkpoints at "
-            f"least 1, got {checkpoint_every} and {keep_checkpoints}"
-        )
-    if checkpoint_every and checkpoint_dir is None:
-        raise ArgumentError("elastic: checkpoint_every needs a checkpoint_dir")
-    folder = None if checkpoint_dir is None else Path(checkpoint_dir)
-    files = _Checkpoints(folder, checkpoint_every, keep_checkpoints)
-    program = _Program(step, place or _place, state, num_steps, files)
-    address = os.environ.get("FXFLOW_ELASTIC_ADDRESS")
+    program = _Program(step, place or _place, state, num_steps, checkpointer)
+    address = run_address()
     if not address:
         return _alone(program)
     if session.is_initialized():
@@ -183,44 +202,6 @@ def _place(world: World, state: Any) -> Any:
 # -- the program -----------------------------------------------------------------------
 
 
-class _Checkpoints:
-    """Files of the state, named by step; a file is whole or not there."""
-
-    def __init__(self, folder: Path | None, every: int, keep: int) -> None:
-        self.folder, self.every, self.keep = folder, every, keep
-
-    def steps(self) -> list[int]:
-        """Returns the steps there are files of, newest first."""
-        if self.folder is None or not self.folder.is_dir():
-            return []
-        found = [_FILE.match(name) for name in os.listdir(self.folder)]
-        return sorted((int(m[1]) for m in found if m), reverse=True)
-
-    def _path(self, step: int) -> Path:
-        assert self.folder is not None
-        return self.folder / f"step-{step:010d}.fxv"
-
-    def newest(self) -> int | None:
-        """Returns the newest step whose file can be read."""
-        for step in self.steps():
-            with contextlib.suppress(OSError, ValueError):
-                serialization.load(self._path(step))
-                return step
-        return None
-
-    def load(self, step: int) -> list[HostLeaf]:
-        """Returns the state of a step."""
-        return serialization.load(self._path(step))[0]
-
-    def save(self, step: int, leaves: Sequence[HostLeaf]) -> None:
-        """Writes the state of a step; drops files that are too old."""
-        serialization.save(self._path(step), leaves, step=step)
-        # Only older ones: a worker that was stopped must not harm its successors.
-        for old in [s for s in self.steps() if s < step][self.keep - 1 :]:
-            with contextlib.suppress(OSError):
-                self._path(old).unlink()
-
-
 class _Program(NamedTuple):
     """What the user gave."""
 
@@ -228,7 +209,7 @@ class _Program(NamedTuple):
     place: Callable[[World, Any], Any]
     state: Any
     num_steps: int
-    files: _Checkpoints
+    checkpointer: Checkpoints | None
 
     def tree(self, leaves: Sequence[HostLeaf]) -> Any:
         """Returns leaves as a tree like the initial state."""
@@ -252,6 +233,58 @@ class _Program(NamedTuple):
             )
         return leaves
 
+    # -- checkpoints -------------------------------------------------------------------
+
+    def newest(self) -> int | None:
+        """Returns the newest step to go on from that there is a checkpoint of."""
+        return max(self._saved_steps(self.num_steps), default=None)
+
+    def _saved_steps(self, most: int) -> list[int]:
+        if self.checkpointer is None:
+            return []
+        return [step for step in self.checkpointer.steps() if step <= most]
+
+    def restored(self, step: int, initial: Sequence[HostLeaf]) -> tuple[int, Any]:
+        """Reads the newest checkpoint that is not damaged, of a step or before it.
+
+        All members of an epoch find the same one, for they read the same files.
+
+        Args:
+          step: of the newest one.
+          initial: the leaves of the initial state.
+
+        Returns:
+          Its step, and the state in host memory.
+        """
+        assert self.checkpointer is not None
+        like = self.tree(initial)
+        *older, oldest = sorted(self._saved_steps(step), reverse=True)
+        for one in older:
+            try:
+                return one, self.checkpointer.restore(like, step=one)
+            except DamagedCheckpointError as error:
+                warnings.warn(f"{error}; going back to an older one", stacklevel=2)
+        return oldest, self.checkpointer.restore(like, step=oldest)
+
+    def is_due(self, step: int) -> bool:
+        """Returns whether the state is to be saved after a step."""
+        return self.checkpointer is not None and self.checkpointer.is_due(step)
+
+    def save(self, step: int, leaves: Sequence[Any]) -> None:
+        """Saves the state after a step, if there is somewhere to."""
+        if self.checkpointer is not None:
+            arrays = [
+                leaf if isinstance(leaf, Array) else from_host(to_host(leaf))
+                for leaf in leaves
+            ]
+            state = trees.structure(self.state).unflatten(arrays)
+            self.checkpointer.save(step, state, force=True)
+
+    def close(self) -> None:
+        """Waits until what was saved is written."""
+        if self.checkpointer is not None:
+            self.checkpointer.close()
+
 
 def _wait(leaves: Sequence[Any]) -> None:
     """Waits until arrays are computed; raises what went wrong."""
@@ -268,13 +301,12 @@ def _whole(leaves: Sequence[Any]) -> list[HostLeaf]:
 def _alone(program: _Program) -> Outcome:
     """Runs the loop in one process."""
     world = World(0, 1, 1, (0,))
-    files = program.files
-    index = files.newest() or 0
-    state = program.state
-    if index:
-        state = program.tree(files.load(index))
+    initial = [to_host(leaf) for leaf in trees.leaves(program.state)]
+    newest = program.newest()
+    if newest is None:
+        index, state = 0, program.tree(initial)
     else:
-        state = program.tree([to_host(leaf) for leaf in trees.leaves(state)])
+        index, state = program.restored(newest, initial)
     state = program.place(world, state)
     leaves = program.leaves(state)
     with Notice() as notice:
@@ -283,13 +315,13 @@ def _alone(program: _Program) -> Outcome:
             leaves = program.leaves(state)
             _wait(leaves)
             index += 1
-            if files.every and index % files.every == 0:
-                files.save(index, [to_host(leaf) for leaf in leaves])
+            if program.is_due(index):
+                program.save(index, leaves)
         preempted = index < program.num_steps
-    host = [to_host(leaf) for leaf in leaves]
-    if preempted and files.folder is not None:
-        files.save(index, host)
-    return Outcome(program.tree(host), index, preempted)
+    if preempted:
+        program.save(index, leaves)
+    program.close()
+    return Outcome(program.tree([to_host(leaf) for leaf in leaves]), index, preempted)
 
 
 # -- a worker --------------------------------------------------------------------------
@@ -448,8 +480,6 @@ class _Worker:
         """Returns a state that another worker asks for."""
         if kind == "initial":
             return self._initial
-        if kind == "file":
-            return Snapshot(self.program.files.load(step))
         return self._held[step]
 
     # -- the program's thread ----------------------------------------------------------
@@ -491,13 +521,19 @@ class _Worker:
         index = int(plan["step"])
         joining = True
         try:
-            leaves = self._fetch(plan)
-            self._held = {index: Snapshot(leaves)}
+            is_saved = plan["kind"] == "file"
+            leaves = [] if is_saved else self._fetch(plan)
+            self._held = {} if is_saved else {index: Snapshot(leaves)}
             self._send("prepared", epoch=epoch.world.epoch)
             with self._changed:
                 self._changed.wait_for(lambda: epoch.go or epoch.over or self._error)
                 self._check(epoch)
             self._join(epoch)
+            if is_saved:
+                # By each worker, now that there are devices for its keys.
+                index, state = self.program.restored(index, self._initial.whole())
+                leaves = [to_host(leaf) for leaf in trees.leaves(state)]
+                self._held = {index: Snapshot(leaves)}
             state = self.program.place(epoch.world, self.program.tree(leaves))
             joining = False
             return self._steps(epoch, state, index)
@@ -549,8 +585,8 @@ class _Worker:
             if snapshot.intact()
         ]
         holdings.append(self._initial.holding(0))
-        newest = self.program.files.newest()
-        if newest is not None and newest <= self.program.num_steps:
+        newest = self.program.newest()
+        if newest is not None:
             holdings.append({"step": newest, "kind": "file", "pieces": None})
         self._send("ready", holdings=holdings)
 
@@ -646,6 +682,9 @@ class _Worker:
         if epoch is None:
             return
         epoch.back.set()
+        # Those of the epoch that is over may be gone; the checkpoint before stands.
+        with contextlib.suppress(RuntimeFailure, DistributedError):
+            self.program.close()
         for snapshot in list(self._held.values()):
             snapshot.to_host()
         session.enter(None)
@@ -665,7 +704,7 @@ class _Worker:
     # -- steps -------------------------------------------------------------------------
 
     def _steps(self, epoch: _Epoch, state: Any, index: int) -> Outcome:
-        program, files = self.program, self.program.files
+        program = self.program
         leaves = program.leaves(state)
         while index < program.num_steps and self._may_start(epoch, index):
             if self._donates:
@@ -680,13 +719,14 @@ class _Worker:
             if not before.intact():
                 self._donates = True
                 del self._held[index - 1]
-            if files.every and index % files.every == 0:
-                self._save(epoch, index, leaves)
+            if program.is_due(index):
+                program.save(index, leaves)
         preempted = index < program.num_steps
         if preempted and epoch.then != "stop":
             raise _Over  # the members agreed to form another
-        if preempted and files.folder is not None:
-            self._save(epoch, index, leaves)
+        if preempted:
+            program.save(index, leaves)
+        program.close()
         host = _whole(leaves)
         self._send("done", epoch=epoch.world.epoch, preempted=preempted)
         with self._changed:
@@ -712,13 +752,6 @@ class _Worker:
                 return False
             epoch.current = index
             return True
-
-    def _save(self, epoch: _Epoch, index: int, leaves: Sequence[Any]) -> None:
-        # All take part, because parts of the state are with all.
-        parts = any(is_global(leaf) for leaf in leaves)
-        host = _whole(leaves) if parts or epoch.world.rank == 0 else []
-        if epoch.world.rank == 0:
-            self.program.files.save(index, host)
 
 
 def _forget_frames(error: BaseException | None) -> None:

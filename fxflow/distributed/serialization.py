@@ -1,4 +1,4 @@
-"""Trees of arrays as bytes: for messages and for files.
+"""Trees of arrays as bytes, for messages.
 
 No pickle: the text says of each leaf what it is, then come the elements. The structure
 of the tree does not travel; both ends run the same program and have it.
@@ -9,14 +9,10 @@ order, and the CRC-32 of all that comes before.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import struct
-import tempfile
 import zlib
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,41 +111,3 @@ def decode(payload: bytes | bytearray) -> tuple[list[HostLeaf], dict[str, Any]]:
         leaves.append(HostLeaf(data.reshape(shape), key))
         start = end
     return leaves, text
-
-
-# -- files -----------------------------------------------------------------------------
-
-
-def save(path: Path, leaves: Sequence[HostLeaf], **extra: Any) -> None:
-    """Writes leaves to a file; it is there whole or not at all.
-
-    Args:
-      path: the file; its folder is made.
-      leaves: the leaves.
-      **extra: what JSON can say, kept beside them.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(encode(leaves, **extra))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-
-
-def load(path: Path) -> tuple[list[HostLeaf], dict[str, Any]]:
-    """Returns what `save` wrote.
-
-    Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: it holds something else, or is damaged.
-    """
-    try:
-        return decode(path.read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None

@@ -115,6 +115,8 @@ def make_array_from_process_local_data(
 
     Raises:
       ShapeError: the local data is neither this process's share nor the whole.
+      ArgumentError: the sharding has no device of this process, which then cannot
+        know the shape.
 
     Example:
       >>> where = fxflow.NamedSharding(fxflow.make_mesh((1,), ("x",)), fxflow.P("x"))
@@ -153,6 +155,11 @@ def _from_local(where: Sharding, data: Any, shape: Any) -> Array:
     # Along each axis: the distinct parts that this process holds, in order.
     held = [sorted({tile[axis] for tile in mine}) for axis in range(ndim)]
     if shape is None:
+        if not mine:
+            raise ArgumentError(
+                f"make_array_from_process_local_data: {where} has no device of this "
+                "process; give global_shape="
+            )
         shape = [
             n * count // len(parts)
             for n, count, parts in zip(array.shape, counts, held, strict=True)

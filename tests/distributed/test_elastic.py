@@ -17,7 +17,8 @@ import fxflow.numpy as fnp
 from fxflow.devices import clients
 from fxflow.distributed import DistributedError, elastic
 from fxflow.distributed.elastic import World
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, CheckpointError
+from fxflow.train.checkpoint import Checkpointer
 
 from .conftest import Run
 
@@ -33,6 +34,7 @@ import os, time
 import numpy as np
 import fxflow, fxflow.numpy as fnp
 from fxflow.distributed import elastic
+from fxflow.train.checkpoint import Checkpointer
 
 me = int(os.environ["FXFLOW_PROCESS_ID"])
 script = [tuple(map(int, e.split(":"))) for e in os.environ.get("SCRIPT", "").split()]
@@ -62,11 +64,13 @@ def step(world, state, index):
     return {"sum": state["sum"] * 0.5 + total, "count": state["count"] + 1}
 
 start = {"sum": np.zeros((), np.float32), "count": np.zeros((), np.int32)}
-result = elastic(
-    step, start, int(os.environ["STEPS"]),
-    checkpoint_dir=os.environ.get("FOLDER"),
-    checkpoint_every=int(os.environ.get("EVERY", "0")),
-)
+checkpointer = None
+if "FOLDER" in os.environ:
+    from fxflow.train.checkpoint import Checkpointer
+    every = int(os.environ.get("EVERY", "0")) or None
+    # Not in the background: it is there when the workers are killed some steps later.
+    checkpointer = Checkpointer(os.environ["FOLDER"], every=every, background=False)
+result = elastic(step, start, int(os.environ["STEPS"]), checkpointer=checkpointer)
 print(
     f"RESULT {float(result.state['sum'])!r} {int(result.state['count'])}"
     f" {result.step} {result.preempted}", flush=True,
@@ -123,22 +127,29 @@ def test_checkpoints_alone(tmp_path: Path) -> None:
         calls.append(index)
         return state * 2
 
-    options = {"checkpoint_dir": tmp_path, "checkpoint_every": 2}
-    first = elastic(step, fnp.ones(3), 5, **options)
+    def checkpointer() -> Checkpointer:
+        return Checkpointer(tmp_path, keep=2, every=2)
+
+    first = elastic(step, fnp.ones(3), 5, checkpointer=checkpointer())
     assert first.state.tolist() == [32.0] * 3
-    assert sorted(p.name for p in tmp_path.iterdir()) == [
-        "step-0000000002.fxv",
-        "step-0000000004.fxv",
-    ]
+    assert checkpointer().steps() == [2, 4]
     calls.clear()
-    again = elastic(step, fnp.ones(3), 6, **options)
+    again = elastic(step, fnp.ones(3), 6, checkpointer=checkpointer())
     assert (again.state.tolist(), calls) == ([64.0] * 3, [4, 5])
-    # A file that was cut off is passed over.
-    newest = max(tmp_path.iterdir())
-    newest.write_bytes(newest.read_bytes()[:-3])
+    assert checkpointer().steps() == [4, 6]
+    # One that was cut off is passed over.
+    (arrays,) = (tmp_path / "step_0000000006").glob("arrays-*")
+    arrays.write_bytes(arrays.read_bytes()[:-3])
     calls.clear()
-    assert elastic(step, fnp.ones(3), 6, **options).step == 6
+    with pytest.warns(UserWarning, match="going back to an older one"):
+        assert elastic(step, fnp.ones(3), 6, checkpointer=checkpointer()).step == 6
     assert calls == [4, 5]
+
+
+def test_checkpoint_of_another_state(tmp_path: Path) -> None:
+    elastic(lambda w, s, i: s, fnp.ones(3), 1, checkpointer=Checkpointer(tmp_path))
+    with pytest.raises(CheckpointError, match=r"expected f32\[2\], found f32\[3\]"):
+        elastic(lambda w, s, i: s, fnp.ones(2), 2, checkpointer=Checkpointer(tmp_path))
 
 
 def test_notice_alone(tmp_path: Path) -> None:
@@ -149,25 +160,17 @@ def test_notice_alone(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGTERM)
         return state + 1
 
-    result = elastic(step, 0, 10, checkpoint_dir=tmp_path)
+    checkpointer = Checkpointer(tmp_path, every=None)
+    result = elastic(step, 0, 10, checkpointer=checkpointer)
     assert (int(result.state), result.step, result.preempted) == (4, 4, True)
     assert signal.getsignal(signal.SIGTERM) is before
-    rest = elastic(lambda w, s, i: s + 1, 0, 10, checkpoint_dir=tmp_path)
+    rest = elastic(lambda w, s, i: s + 1, 0, 10, checkpointer=checkpointer)
     assert (int(rest.state), rest.preempted) == (10, False)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"num_steps": -1}, "num_steps must not be negative, got -1"),
-        ({"checkpoint_every": 2}, "checkpoint_every needs a checkpoint_dir"),
-        ({"checkpoint_every": -1}, "checkpoint_every must be at least 0"),
-        ({"keep_checkpoints": 0}, "keep_checkpoints at least 1, got 0 and 0"),
-    ],
-)
-def test_wrong_options(options: dict[str, int], message: str) -> None:
-    with pytest.raises(ArgumentError, match=message):
-        elastic(lambda w, s, i: s, 0, **{"num_steps": 1, **options})
+def test_wrong_options() -> None:
+    with pytest.raises(ArgumentError, match="num_steps must not be negative, got -1"):
+        elastic(lambda w, s, i: s, 0, -1)
 
 
 def test_state_of_another_structure() -> None:
@@ -240,7 +243,7 @@ def test_notice_stops_all_at_one_step(
     _, count, step, preempted = found[0]
     assert (count, preempted) == (step, True)
     assert 11 <= step < 50
-    assert os.listdir(folder) == [f"step-{step:010d}.fxv"]
+    assert Checkpointer(folder).steps() == [step]
     rest = launch(*ELASTIC, write(PROGRAM), **options)
     assert rest.end() == 0, rest.text
     check(rest, 50, count=3)
@@ -300,6 +303,7 @@ import os
 import numpy as np
 import fxflow, fxflow.numpy as fnp
 from fxflow.distributed import elastic
+from fxflow.train.checkpoint import Checkpointer
 
 me = int(os.environ["FXFLOW_PROCESS_ID"])
 jitted = {}
@@ -317,7 +321,7 @@ def step(world, state, index):
 
 result = elastic(
     step, np.ones(12, np.float32), 10, place=place,
-    checkpoint_dir=os.environ["FOLDER"], checkpoint_every=3,
+    checkpointer=Checkpointer(os.environ["FOLDER"], every=3, background=False),
 )
 print("RESULT", result.state.tolist() == [2.0**10] * 12, result.step, flush=True)
 """

@@ -60,6 +60,13 @@ assert place.tolist() == [10 + rank * local + i for i in range(local)]
 again, _ = step(ratio, 10)
 close(again, (own / rows.sum(0)) / (rows / rows.sum(0)).sum(0))
 close(ratio[0], own[0] / rows.sum(0))
+last = NamedSharding(fxflow.make_mesh((1,), ("x",), devices=fxflow.devices()[-1:]), P())
+try:
+    absent = fxflow.make_array_from_process_local_data(last, mine)
+except fxflow.errors.ArgumentError as error:
+    assert "no device of this process" in str(error) and rank < size - 1
+    absent = fxflow.make_array_from_process_local_data(last, whole, whole.shape)
+assert absent.is_fully_addressable == (rank == size - 1)
 try:
     np.asarray(split)
 except ValueError as error:

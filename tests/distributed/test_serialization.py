@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -11,8 +9,6 @@ from fxflow.distributed.serialization import (
     decode,
     encode,
     from_host,
-    load,
-    save,
     to_host,
 )
 from fxflow.errors import ArgumentError
@@ -60,29 +56,3 @@ def test_damage_is_seen() -> None:
     for wrong in (payload[:-1], payload[:-5] + b"x" + payload[-4:], b"", b"PK\x03\x04"):
         with pytest.raises(ValueError, match="these bytes"):
             decode(wrong)
-
-
-def test_files(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "state.fxv"
-    save(path, [HostLeaf(np.arange(4))], step=3)
-    save(path, [HostLeaf(np.arange(5))], step=4)
-    (leaf,), extra = load(path)
-    assert (leaf.data.tolist(), extra) == ([0, 1, 2, 3, 4], {"step": 4})
-    assert [p.name for p in path.parent.iterdir()] == ["state.fxv"]
-    path.write_bytes(b"short")
-    with pytest.raises(ValueError, match=r"state\.fxv: these bytes are not"):
-        load(path)
-
-
-def test_a_file_that_cannot_be_written_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "state.fxv"
-
-    def fail(*_: object) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr("os.replace", fail)
-    with pytest.raises(OSError, match="disk full"):
-        save(path, [HostLeaf(np.arange(4))])
-    assert list(tmp_path.iterdir()) == []

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fxflow.train.checkpoint import Checkpointer
 from tests.deploy.checkout import ROOT, environment
 
 PROGRAM = ("-m", "fxflow", "coordinator")
@@ -199,7 +200,7 @@ def test_elastic(run: Run, tmp_path: Path) -> None:
     one.process.send_signal(signal.SIGTERM)
     assert [one.wait(), again.wait()] == [75, 75], one.text() + again.text()
     step = int(re.search(r"after step (\d+) is saved", one.text())[1])
-    assert os.listdir(tmp_path / "state") == [f"step-{step:010d}.fxv"]
+    assert Checkpointer(tmp_path / "state").steps() == [step]
     coordinator.says("waiting for 1:2 workers", times=2)
     last = run.worker(0, *given)
     assert last.wait() == 0, last.text()

@@ -22,6 +22,7 @@ from fxflow.errors import ArgumentError, CheckpointError, NonFiniteError
 from fxflow.train import data, loop
 from fxflow.train.checkpoint import Checkpointer
 from fxflow.train.loop import Progress
+from tests.processes import in_two_processes
 
 needs_safetensors = pytest.mark.skipif(
     importlib.util.find_spec("safetensors") is None,
@@ -396,3 +397,23 @@ def test_killed_at_random_steps(tmp_path: Path) -> None:
     for seed in range(2):
         found = killed(tmp_path / str(seed), np.random.default_rng(seed))
         assert found == f"end {bits(whole.state)}"
+
+
+@pytest.mark.slow
+def test_two_processes_killed_at_random_steps(tmp_path: Path) -> None:
+    pytest.importorskip("tensorstore", reason="pip install 'fxflow[checkpoint]'")
+    rng = np.random.default_rng(0)
+
+    def run(folder: str, dies: int) -> list[str]:
+        arguments = str(tmp_path / folder), str(dies)
+        found = in_two_processes("tests.train.together", *arguments, devices=1)
+        lines = found.stdout.splitlines()
+        ends = [line.split("end ")[1] for line in lines if "end " in line]
+        assert bool(ends) == (found.returncode == 0), found.stdout + found.stderr
+        return ends
+
+    whole = run("whole", 0)
+    assert len(set(whole)) == 1 and whole[0].startswith("20 ")
+    for dies in sorted(rng.choice(np.arange(1, 20), 3, replace=False).tolist()):
+        assert run("killed", dies) == []
+    assert run("killed", 0) == whole

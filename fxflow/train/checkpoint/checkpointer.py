@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from fxflow.devices import process_index
+from fxflow.distributed.elastic import run_address
 from fxflow.distributed.multihost import broadcast_one_to_all
 from fxflow.errors import ArgumentError, CheckpointError, DamagedCheckpointError
 from fxflow.lax.axes import integer, natural
@@ -36,7 +37,7 @@ class Checkpointer:
       folder: as `where` of `save`. One run writes to it at a time.
       keep: how many of the newest checkpoints stay; None means all.
       every: how often `save` does anything: of how many steps one, or a time between
-        saves. `force=True` saves anyway.
+        saves; None means never by itself. `force=True` saves anyway.
       best: the metric by which one more is kept, the best.
       mode: whether a larger or a smaller value of it is better.
       background: whether a thread writes.
@@ -64,7 +65,7 @@ class Checkpointer:
         folder: Where,
         *,
         keep: int | None = 3,
-        every: int | datetime.timedelta = 1,
+        every: int | datetime.timedelta | None = 1,
         best: str | None = None,
         mode: Literal["max", "min"] = "max",
         background: bool = True,
@@ -72,11 +73,12 @@ class Checkpointer:
     ) -> None:
         if keep is not None:
             natural("Checkpointer", "keep", keep)
+        self._seconds, self._steps = 0.0, 0
         if isinstance(every, datetime.timedelta):
-            self._seconds, self._steps = every.total_seconds(), 0
-        else:
-            self._seconds, self._steps = 0.0, integer("Checkpointer", "every", every)
-        if self._seconds <= 0 and self._steps <= 0:
+            self._seconds = every.total_seconds()
+        elif every is not None:
+            self._steps = integer("Checkpointer", "every", every)
+        if every is not None and self._seconds <= 0 and self._steps <= 0:
             raise ArgumentError(f"Checkpointer: every must be positive, got {every}")
         if mode not in ("max", "min"):
             raise ArgumentError(f"Checkpointer: mode must be max or min, got {mode!r}")
@@ -101,6 +103,8 @@ class Checkpointer:
         """
         if self._steps:
             return integer("is_due", "step", step) % self._steps == 0
+        if not self._seconds:
+            return False
         due = time.monotonic() - self._saved_at >= self._seconds
         return bool(broadcast_one_to_all(np.array(due)))
 
@@ -143,7 +147,7 @@ class Checkpointer:
             )
         self.wait()
         if self._unlock is None and process_index() == 0:
-            self._unlock = self._storage.lock()
+            self._unlock = self._storage.lock(run_address())
         storage = self._at(step)
         taken = saving.snapshot(state, storage, copy=self._background)
         said = {"step": step, "metrics": values, "metadata": metadata}

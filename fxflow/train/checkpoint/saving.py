@@ -69,15 +69,20 @@ def snapshot(state: Any, storage: Storage, copy: bool) -> Snapshot:
     if process_count() > 1 or not isinstance(storage, Local):
         mark = np.array(secrets.randbits(32), np.uint32)
         files = f"arrays-{int(broadcast_one_to_all(mark)):08x}.zarr"
-    # Only arrays over devices are in several processes; the rest is process 0's.
+    # What each process has whole is written by process 0.
     parts = tuple(
         elements.snapshot(leaf, copy)
-        if not entry.python and (isinstance(leaf, Array) or process_index() == 0)
+        if not entry.python and (process_index() == 0 or _is_divided(leaf))
         else None
         for entry, (_, leaf) in zip(entries, leaves, strict=True)
     )
     chunks = tuple(elements.chunk_of(leaf) for _, leaf in leaves)
     return Snapshot(entries, description.outline(state), parts, chunks, files)
+
+
+def _is_divided(leaf: Any) -> bool:
+    """Returns whether an array has parts in several processes."""
+    return isinstance(leaf, Array) and not leaf.is_fully_addressable
 
 
 def write(
@@ -137,8 +142,8 @@ def save(
       where: a folder, a URL (`s3://bucket/path`, `gs://…`) or TensorStore's
         specification of a key-value store. In several processes all call this, with a
         folder that all of them see.
-      state: pytree of arrays, random keys, numbers, texts and bytes. What is no array
-        over devices is taken from process 0.
+      state: pytree of arrays, random keys, numbers, texts and bytes. What each
+        process has whole is taken from process 0.
       metadata: what JSON can say, kept in `tree.json`.
       timeout: seconds that writing, and waiting for other processes, may take.
 

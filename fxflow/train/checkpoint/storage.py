@@ -57,8 +57,12 @@ class Storage(abc.ABC):
     def kvstore(self) -> dict[str, Any]:
         """What TensorStore calls this folder."""
 
-    def lock(self) -> Callable[[], None]:
+    def lock(self, run: str = "") -> Callable[[], None]:
         """Claims this folder for one writer; returns what gives it back.
+
+        Args:
+          run: of many processes, of which one at a time writes. One that was stopped
+            and replaced, and still has the claim, does not keep the others out.
 
         Raises:
           CheckpointError: another process writes here.
@@ -128,8 +132,11 @@ class Local(Storage):
         """See `Storage.kvstore`."""
         return {"driver": "file", "path": f"{self.path}/"}
 
-    def lock(self) -> Callable[[], None]:
+    def lock(self, run: str = "") -> Callable[[], None]:
         """See `Storage.lock`."""
+        own = (
+            f"run {run}" if run else f"process {os.getpid()} of {socket.gethostname()}"
+        )
         self.path.mkdir(parents=True, exist_ok=True)
         # The system lets go of it when the process ends, however that happens.
         descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
@@ -138,14 +145,14 @@ class Local(Storage):
         except BlockingIOError:
             other = os.read(descriptor, 200).decode(errors="replace").strip()
             os.close(descriptor)
+            if run and other == own:
+                return lambda: None
             raise CheckpointError(
                 f"{self}: another writer saves checkpoints here ({other}); give each "
                 f"run a folder of its own"
             ) from None
         os.truncate(descriptor, 0)
-        os.write(
-            descriptor, f"process {os.getpid()} of {socket.gethostname()}".encode()
-        )
+        os.write(descriptor, own.encode())
         return lambda: os.close(descriptor)
 
 

@@ -16,6 +16,8 @@ import fxflow.numpy as fnp
 from fxflow import lax, optim
 from fxflow.distributed.parameter_server import Sharded, parameter_server
 from fxflow.errors import ArgumentError, ShapeError
+from fxflow.train import checkpoint, data, loop
+from fxflow.train.checkpoint import Checkpointer
 from tests.sweeps.sampling import sample
 
 RNG = np.random.default_rng(0)
@@ -183,6 +185,32 @@ def test_state_moves_to_other_devices() -> None:
     for _ in range(2):
         state, _ = second.step(state, BATCH)
     assert_same(second.params(state), alone(optimizer, 4)[0], 2e-3)
+
+
+def test_state_is_saved_and_restored(tmp_path: Path) -> None:
+    """A run is stopped and goes on to the same bits; then on other devices."""
+    pytest.importorskip("safetensors", reason="pip install 'fxflow[checkpoint]'")
+    server = parameter_server(loss, optim.adam(1e-2), mesh=mesh(4), exchange="int8")
+    through = loop.run(server.step, server.init(PARAMS), [BATCH] * 4).state
+    with Checkpointer(tmp_path / "run", every=2) as checkpoints:
+        for steps in (2, 4):  # the second goes on from the first's end
+            state = server.init(PARAMS)
+            outcome = loop.run(
+                server.step,
+                state,
+                data.indexed([BATCH] * 4),
+                num_steps=steps,
+                checkpointer=checkpoints,
+            )
+    pairs = zip(*map(fxflow.tree.leaves, (outcome.state, through)), strict=True)
+    for found, expected in pairs:
+        assert np.array_equal(found, expected)
+        assert found.sharding == expected.sharding
+    checkpoint.save(tmp_path / "whole", server.whole(through))
+    other = parameter_server(loss, optim.adam(1e-2), mesh=mesh(2))
+    like = other.whole(other.init(PARAMS))
+    moved = other.shared_out(*checkpoint.restore(tmp_path / "whole", like))
+    assert_same(other.params(moved), server.params(through))
 
 
 def test_aux_and_sums() -> None:

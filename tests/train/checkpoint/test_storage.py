@@ -47,6 +47,12 @@ def test_locks(tmp_path: Path) -> None:
         Local(tmp_path).lock()
     unlock()
     Local(tmp_path).lock()()
+    # Of one run, a process that was replaced does not keep out the others.
+    unlock = Local(tmp_path).lock("of workers")
+    Local(tmp_path).lock("of workers")()
+    with pytest.raises(CheckpointError, match=r"another writer.*run of workers"):
+        Local(tmp_path).lock("of others")
+    unlock()
 
 
 def test_what_names_what(tmp_path: Path) -> None:
