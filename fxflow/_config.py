@@ -221,6 +221,23 @@ class Config(threading.local):
         _boolean,
         "Make 64-bit dtypes the default for Python scalars, lists and NumPy data.",
     )
+    explicit_x64_dtypes = Option(
+        "allow",
+        _one_of("allow", "truncate"),
+        "What a 64-bit dtype that is asked for by name means without x64: itself, or "
+        "the 32-bit one of its kind.",
+    )
+    numpy_dtype_promotion = Option(
+        "standard",
+        _one_of("standard", "strict"),
+        'Whether arrays of different dtypes combine: "strict" refuses them, and lets '
+        "only Python numbers take the dtype of an array.",
+    )
+    numpy_rank_promotion = Option(
+        "allow",
+        _one_of("allow", "warn", "raise"),
+        "What becomes of operands of different rank (but 0) that broadcast.",
+    )
     default_matmul_precision = Option[str | None](
         None,
         _optional(

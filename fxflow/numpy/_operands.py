@@ -8,11 +8,13 @@ The common case, operands of one type, costs one comparison.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
 
+from fxflow._config import config
 from fxflow.core.arrays import Array, Aval, Shape, dtypes, put_host, typeof
 from fxflow.core.arrays.convert import as_array, not_an_array
 from fxflow.core.arrays.promotion import lub
@@ -288,13 +290,33 @@ def broadcast(name: str, args: Sequence[Array]) -> list[Array]:
       args: arrays and tracers.
 
     Raises:
-      ShapeError: the shapes do not broadcast together.
+      ShapeError: the shapes do not broadcast together, or not under
+        `config.numpy_rank_promotion`.
     """
     shape = args[0].aval.shape
     for a in args:
         if a.aval.shape != shape:
-            return stretched(args, joint_shape(name, [a.aval for a in args]))
+            avals = [a.aval for a in args]
+            if config.numpy_rank_promotion != "allow":
+                _check_ranks(name, avals)
+            return stretched(args, joint_shape(name, avals))
     return list(args)
+
+
+def _check_ranks(name: str, avals: Sequence[Aval]) -> None:
+    if len({a.ndim for a in avals if a.ndim}) < 2:
+        return
+    shown = ", ".join(map(str, avals))
+    if config.numpy_rank_promotion == "raise":
+        raise ShapeError(
+            f"{name}: operands {shown} have different ranks while "
+            'config.numpy_rank_promotion is "raise"; add the axes: x[None, :]'
+        )
+    warnings.warn(
+        f"{name}: operands {shown} of different ranks broadcast; add the axes, x[None, "
+        ':], or set config.numpy_rank_promotion to "allow"',
+        stacklevel=2,
+    )
 
 
 def promote(name: str, *args: Any) -> list[Array]:

@@ -36,7 +36,8 @@ def einsum(
 
     Args:
       subscripts: labels of the axes of each operand, and of the result. Or, in the
-        other form, `einsum(a, [0, 1], b, [1, 2], [0, 2])`, the first operand.
+        other form, `einsum(a, [0, 1], b, [1, 2], [0, 2])`, the first operand; labels
+        are integers or strings there.
       *operands: array-likes.
       out: not supported: arrays are immutable.
       optimize: in which order three and more operands are multiplied: "auto",
@@ -92,28 +93,37 @@ def _read(
         raise ArgumentError(
             f"einsum: takes subscripts such as 'ij,jk->ik' first, got {subscripts!r}"
         )
-    text = [_letters(labels) for labels in lists]
-    line = ",".join(text) + ("" if result is None else "->" + _letters(result))
+    names = _names([*lists, result or ()])
+    text = [_letters(labels, names) for labels in lists]
+    line = ",".join(text) + ("" if result is None else "->" + _letters(result, names))
     shapes = tuple([typeof(array_of(a, "einsum")).ndim for a in given])
     return given, *_parsed(line, shapes)
 
 
-def _letters(labels: Any) -> str:
+def _names(lists: Sequence[Any]) -> dict[Any, int]:
+    """Returns a number for each label, if some are longer words."""
+    found = {n for labels in lists if isinstance(labels, list | tuple) for n in labels}
+    if all(not isinstance(n, str) or len(n) == 1 for n in found):
+        return {}
+    return {n: i for i, n in enumerate(sorted(found - {Ellipsis}, key=str))}
+
+
+def _letters(labels: Any, names: dict[Any, int]) -> str:
     """Returns a list of labels as subscripts, in which the order is kept."""
     out = []
     try:
         for n in labels:
             if n is Ellipsis:
                 out.append("...")
-            elif isinstance(n, str):
+            elif isinstance(n, str) and n not in names:
                 out.append(n)
             else:
-                number = int(n)
+                number = names[n] if names else int(n)
                 # Order matters for implicit results: capitals come before small ones.
                 out.append(chr(65 + number) if number < 26 else chr(71 + number))
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"einsum: labels must be sequences of integers, got {labels!r}"
+            f"einsum: labels must be sequences of integers or strings, got {labels!r}"
         ) from None
     return "".join(out)
 

@@ -85,6 +85,15 @@ def test_einsum_with_lists() -> None:
     assert same(want, fnp.einsum(c, [..., 0], b, [0, 1], [1, ...]), 1e-5)
 
 
+def test_einsum_with_words() -> None:
+    x, y = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    given = (x, ["row", "in"], y, ["in", "out"])
+    np.testing.assert_allclose(fnp.einsum(*given, ["out", "row"]), (x @ y).T)
+    # Without a result: in the order of the words.
+    np.testing.assert_allclose(fnp.einsum(*given), (x @ y).T)
+    np.testing.assert_allclose(fnp.einsum(x, ["row", ...], [..., "row"]), x.T)
+
+
 def test_einsum_path() -> None:
     a, b, c = f32(2, 30), f32(30, 4), f32(4, 50)
     path, report = fnp.einsum_path("ij,jk,kl->il", a, b, c)

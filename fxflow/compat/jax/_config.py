@@ -29,6 +29,8 @@ _SAME = {
     "jax_explain_cache_misses": "explain_retraces",
     "jax_enable_compilation_cache": "cache",
     "jax_default_matmul_precision": "default_matmul_precision",
+    "jax_numpy_dtype_promotion": "numpy_dtype_promotion",
+    "jax_numpy_rank_promotion": "numpy_rank_promotion",
 }
 # Where they are written in another way: fxflow's name, to fxflow, to JAX.
 _Convert = Callable[[Any], Any]
@@ -44,6 +46,12 @@ _OTHER: dict[str, tuple[str, _Convert, _Convert]] = {
         "transfer_guard",
         lambda v: v or "allow",
         lambda v: None if v == "allow" else v,
+    ),
+    # What JAX warns of or refuses becomes 32 bits here without a word.
+    "jax_explicit_x64_dtypes": (
+        "explicit_x64_dtypes",
+        lambda v: "allow" if v == "allow" else "truncate",
+        lambda v: "allow" if v == "allow" else "warn",
     ),
     "jax_compilation_cache_dir": ("cache_dir", lambda v: v or "", lambda v: v or None),
     "jax_traceback_filtering": (
@@ -106,7 +114,6 @@ _KEPT: dict[str, Any] = {
     "jax_error_checking_behavior_oob": "ignore",
     "jax_exec_time_optimization_effort": 0.0,
     "jax_experimental_unsafe_xla_runtime_errors": False,
-    "jax_explicit_x64_dtypes": "warn",
     "jax_export_calling_convention_version": 10,
     "jax_export_ignore_forward_compatibility": False,
     "jax_force_dcn_cross_host_transfers": False,
@@ -124,8 +131,6 @@ _KEPT: dict[str, Any] = {
     "jax_mutable_array_checks": True,
     "jax_no_execution": False,
     "jax_no_tracing": False,
-    "jax_numpy_dtype_promotion": "standard",
-    "jax_numpy_rank_promotion": "allow",
     "jax_oneapi_visible_devices": "all",
     "jax_optimization_level": "UNKNOWN",
     "jax_pallas_enable_debug_checks": False,

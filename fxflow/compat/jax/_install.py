@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from fxflow._config import config as options
 from fxflow.compat.jax._mirror import HERE, absent, jax_name
 from fxflow.compat.jax._mirror import target as target_of
 from fxflow.compat.jax.version import __version__
@@ -114,7 +115,8 @@ def install() -> None:
     """Makes `import jax` mean `fxflow.compat.jax` in this process.
 
     What is imported after the call finds fxflow as `jax`; a second call changes
-    nothing. `importlib.metadata.version("jax")` is the version whose names these are.
+    nothing. 64-bit dtypes become those of 32 bits, as JAX has them without its x64.
+    `importlib.metadata.version("jax")` is the version whose names these are.
 
     Raises:
       RuntimeError: the real jax is loaded already, in part or whole.
@@ -137,7 +139,12 @@ def install() -> None:
             )
         if _finder not in sys.meta_path:
             sys.meta_path.insert(0, _finder)
+            # JAX has 64 bits only where they are switched on.
+            options.explicit_x64_dtypes = "truncate"
         sys.modules["jax"] = ours
+        # What `import jax` loads is looked for under its name, too.
+        for name in [n for n in sys.modules if n.startswith(f"{HERE}.")]:
+            sys.modules.setdefault(jax_name(name), sys.modules[name])
 
 
 def _real() -> ModuleType | None:

@@ -70,6 +70,9 @@ def listen(namespace: dict[str, Any]) -> None:
         return sorted(n for n in namespace if n.startswith("__") or n[0] != "_")
 
     namespace["__getattr__"], namespace["__dir__"] = __getattr__, __dir__
+    # Packages look up in `sys.modules` what they know to be loaded.
+    if sys.modules.get("jax") is sys.modules.get(HERE) and module in sys.modules:
+        sys.modules.setdefault(jax_name(module), sys.modules[module])
 
 
 def target(module: str) -> str | None:

@@ -11,6 +11,7 @@ from fxflow import jvp as _jvp
 from fxflow import vjp as _vjp
 from fxflow.compat.jax._mirror import listen
 from fxflow.core import tree
+from fxflow.core.arrays import as_array
 
 # Largest difference of a derivative to a finite difference, by the bits of a float.
 _TOLERANCE = {16: 1e-2, 32: 2e-2, 64: 1e-5}
@@ -164,7 +165,8 @@ def check_grads(
     """
     if not set(modes) <= {"fwd", "rev"}:
         raise ValueError(f"check_grads: modes are 'fwd' and 'rev', got {modes!r}")
-    args = tuple(args)
+    # Python numbers have the dtype that they get here.
+    args = tuple(tree.map(as_array, tuple(args)))
     limits = {"atol": atol, "rtol": rtol, "eps": eps}
 
     def check(g: Any, values: tuple[Any, ...], left: int, path: str) -> None:

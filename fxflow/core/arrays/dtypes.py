@@ -143,6 +143,7 @@ _by_name: dict[str, DType] = {d.name: d for d in ALL} | {k.name: k for k in KEYS
 _canonical: dict[Any, np.dtype[Any]] = {d: d for d in (*ALL, float0)}
 _known_32: dict[Any, DType] = {**_PYTHON_32, **_canonical}
 _known_64: dict[Any, DType] = {**_PYTHON_64, **_canonical}
+_truncated: dict[Any, DType] = {**_known_32, **_NARROWER}
 
 
 def dtype(x: Any, /) -> Any:
@@ -154,7 +155,8 @@ def dtype(x: Any, /) -> Any:
         object that stands for a dtype by having one as `.dtype`.
 
     Returns:
-      A `numpy.dtype` in native byte order, or a `KeyDtype`.
+      A `numpy.dtype` in native byte order, or a `KeyDtype`; see
+      `config.explicit_x64_dtypes` about those of 64 bits.
 
     Raises:
       DtypeError: (a TypeError) XLA has no such element type, or `x` is no dtype.
@@ -163,7 +165,10 @@ def dtype(x: Any, /) -> Any:
       >>> dtype(float), dtype("float64"), dtype("bfloat16")
       (dtype('float32'), dtype('float64'), dtype(bfloat16))
     """
-    table = _known_64 if config.x64 else _known_32
+    if config.x64:
+        table = _known_64
+    else:
+        table = _known_32 if config.explicit_x64_dtypes == "allow" else _truncated
     try:
         found = table.get(x)
     except TypeError:  # unhashable, so certainly not seen before
@@ -171,6 +176,8 @@ def dtype(x: Any, /) -> Any:
     if found is not None:
         return found
     found = _resolve(x)
+    if table is _truncated:
+        found = _NARROWER.get(found, found)
     # Other objects may say another dtype the next time, and would be kept alive.
     if isinstance(x, (str, type, np.dtype)):
         table[x] = found

@@ -102,13 +102,16 @@ def lub(given: tuple[Any, ...], weaks: tuple[bool, ...], /) -> tuple[Any, bool]:
       The common dtype, and whether it is weak.
 
     Raises:
-      DtypeError: the dtypes do not combine without a cast.
+      DtypeError: the dtypes do not combine without a cast, or not under
+        `config.numpy_dtype_promotion`.
       ValueError: nothing is given.
 
     Example:
       >>> lub((dtypes.float16, dtypes.float32), (False, True))
       (dtype('float16'), False)
     """
+    if config.numpy_dtype_promotion == "strict":
+        _check_strict(given, weaks)
     table = _found_64 if config.x64 else _found_32
     key = (given, weaks)
     found = table.get(key)
@@ -143,6 +146,29 @@ def _lub(given: tuple[Any, ...], weaks: tuple[bool, ...]) -> tuple[Any, bool]:
         return dtypes.default(kind, wide=wide), True
     result = dtypes.dtype(node)
     return (result if wide else dtypes.narrow(result)), all_weak
+
+
+def _check_strict(given: tuple[Any, ...], weaks: tuple[bool, ...]) -> None:
+    """Refuses what only implicit promotion combines."""
+    pairs = [(d, weak and d != bool_) for d, weak in zip(given, weaks, strict=True)]
+    strong = {d for d, weak in pairs if not weak}
+    if not strong:
+        return
+    ranks = [_rank(d) for d, weak in pairs if weak]
+    (rank, *others) = map(_rank, strong)
+    if others or (ranks and (not rank or max(ranks) > rank)):
+        names = [f"{short_name(d)}{'~' if weak else ''}" for d, weak in pairs]
+        raise DtypeError(
+            f"{at_fault()}no implicit promotion of {' and '.join(dict.fromkeys(names))}"
+            ' while config.numpy_dtype_promotion is "strict"; cast explicitly, such as '
+            "x.astype('float32')"
+        )
+
+
+def _rank(dtype: Any) -> int:
+    """Returns 0 for bools, 1 for integers, 2 for floats, 3 for complex numbers."""
+    tests = (dtypes.is_integer, dtypes.is_floating, dtypes.is_complex)
+    return next((i for i, test in enumerate(tests, 1) if test(dtype)), 0)
 
 
 def _check_numeric(given: tuple[Any, ...]) -> None:

@@ -117,6 +117,9 @@ def options() -> tuple[Any, ...]:
 
 _OPTIONS = (
     "x64",
+    "explicit_x64_dtypes",
+    "numpy_dtype_promotion",
+    "numpy_rank_promotion",
     "default_matmul_precision",
     "eager",
     "disable_jit",

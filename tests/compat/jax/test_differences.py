@@ -10,7 +10,7 @@ import fxflow.compat.jax as jax
 from fxflow import numpy as fnp
 from fxflow.compat.jax import config, errors, lax, random, test_util, tree_util
 from fxflow.compat.jax import numpy as jnp
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, DtypeError
 
 
 def test_raw_keys():
@@ -45,6 +45,52 @@ def test_options_by_their_names():
     with pytest.raises(AttributeError, match="jax_no_such"):
         _ = config.jax_no_such
     assert set(config.values) >= {"jax_enable_x64", "jax_platforms", "jax_log_compiles"}
+
+
+def test_64_bits_by_name():
+    x = jnp.ones(2)
+    assert jax.config.jax_explicit_x64_dtypes == "allow"
+    with fxflow.config.override(explicit_x64_dtypes="truncate"):
+        assert jax.config.jax_explicit_x64_dtypes == "warn"
+        assert jnp.zeros(2, "float64").dtype == x.astype(jnp.float64).dtype == x.dtype
+        assert jnp.arange(3, dtype=int).dtype == jnp.arange(3, dtype="int64").dtype
+        assert jax.random.normal(jax.random.key(0), dtype=np.float64).dtype == x.dtype
+        with jax.enable_x64(True):
+            assert jnp.zeros(2, "float64").dtype == np.float64
+    assert jnp.zeros(2, "float64").dtype == np.float64
+
+
+def test_strict_promotion():
+    x, i = jnp.ones(2), jnp.ones(2, int)
+    with jax.numpy_dtype_promotion("strict"):
+        for wrong in (
+            lambda: x + i,
+            lambda: x + True,
+            lambda: i + 1.0,
+            lambda: x + 1j,
+            lambda: (x > 0) + 1,
+            lambda: jnp.concatenate([x, x.astype(jnp.float16)]),
+            lambda: jax.jit(lambda a, b: a * b)(x, i),
+        ):
+            with pytest.raises(DtypeError, match='is "strict"; cast explicitly'):
+                wrong()
+        assert (x + 1).dtype == (i / 2).dtype == jnp.mean(i).dtype == x.dtype
+        assert (jnp.uint8(3) + 1).dtype == jnp.uint8
+        assert (x * np.float32(2) + np.ones(2)).dtype == x.dtype
+    assert (x + i).dtype == x.dtype
+
+
+def test_ranks_that_differ():
+    m, x = jnp.ones((2, 2)), jnp.ones(2)
+    with jax.numpy_rank_promotion("raise"):
+        for wrong in (lambda: m + x, lambda: x < m, lambda: jax.jit(jnp.add)(m, x)):
+            with pytest.raises(ValueError, match="have different ranks"):
+                wrong()
+        assert (m + x[None]).shape == (m @ x + 1)[None].repeat(2, 0).shape
+        assert jnp.where(m > 0, m, x).shape == m.shape
+    with jax.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="ranks"):
+        m + x
+    assert (m + x).shape == m.shape
 
 
 def test_jit_takes_where_to_run_and_donates_leniently():
@@ -227,6 +273,13 @@ def test_no_dtype_is_float64():
     assert jnp.issubdtype(None, jnp.floating)
     assert not jnp.issubdtype(None, jnp.integer)
     assert jax.dtypes.canonicalize_dtype(None) == jnp.float32
+
+
+def test_array_like_is_made_of_classes():
+    from fxflow.compat.jax.typing import ArrayLike
+
+    assert isinstance(jnp.ones(2), ArrayLike) and isinstance(1.0, ArrayLike)
+    assert not isinstance([1.0], ArrayLike)
 
 
 def test_zero_tangents_of_a_pytree():

@@ -54,6 +54,10 @@ def test_imports_find_fxflow():
         assert sum(type(f).__name__ == "Finder" for f in sys.meta_path) == 1
         assert jax.scipy.special.erf is fxflow.scipy.special.erf
         assert jax.devices()[0].platform == "cpu"
+        assert sys.modules["jax.tree_util"] is jax.tree_util
+        jax.ops
+        assert sys.modules["jax.ops"] is jax.ops
+        assert jnp.zeros(2, "float64").dtype == "float32"
         print("fine")
     """)
     assert "fine" in out
