@@ -61,8 +61,8 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
     },
     "fxflow.nn": {
         "Module": "nn has functions only: keep parameters in a pytree",
-        "Linear": "nn has functions only: write x @ w + b",
-        "Dense": "nn has functions only: write x @ w + b",
+        "Linear": "nn has functions only: nn.linear_init, nn.linear",
+        "Dense": "nn has functions only: nn.linear_init, nn.linear",
         "hard_swish": "nn.hard_silu",
         "normalize": "nn.standardize",
         "swish": "nn.silu",

@@ -1,4 +1,20 @@
-"""Functions that neural networks are made of: activations, softmax, attention."""
+"""Functions that neural networks are made of: activations, layers, losses, attention.
+
+All are pure. One with weights, `layer`, comes with `layer_init`, and all such pairs
+have one shape:
+
+    params = layer_init(key, sizes, ...)        # a dict of arrays, of one dtype
+    y = layer(params, x, ...)
+
+where the key is left out if nothing is drawn. What is remembered from call to call is
+an argument and a result, in the order of `lax.scan`:
+
+    state = layer_state(sizes, ...)             # before the first call
+    state, y = layer(params, state, x, ...)
+
+Layers over sequences are built of such dicts: see `lstm_init`. Options are keywords.
+Features are the last axis; what stands before the axes that a layer knows is batch.
+"""
 
 # fmt: off
 from fxflow.core.boundary import public as _public
@@ -9,9 +25,23 @@ from fxflow.nn.activations import (
     sparse_plus, sparse_sigmoid, squareplus,
 )
 from fxflow.nn.attention import dot_product_attention
+from fxflow.nn.dropout import dropout
 from fxflow.nn.encoding import one_hot
+from fxflow.nn.linear import (
+    conv, conv_init, embedding, embedding_init, linear, linear_init,
+)
 from fxflow.nn.normalization import (
     log_softmax, logmeanexp, logsumexp, softmax, standardize,
+)
+from fxflow.nn.norms import (
+    batch_norm, batch_norm_init, batch_norm_state, group_norm, group_norm_init,
+    instance_norm, instance_norm_init, layer_norm, layer_norm_init, rms_norm,
+    rms_norm_init,
+)
+from fxflow.nn.pooling import avg_pool, max_pool
+from fxflow.nn.recurrent import (
+    gru, gru_cell, gru_cell_init, gru_init, gru_state, lstm, lstm_cell, lstm_cell_init,
+    lstm_init, lstm_state,
 )
 from fxflow.nn.scaled_products import (
     get_scaled_dot_general_config, scaled_dot_general, scaled_matmul,
@@ -19,13 +49,18 @@ from fxflow.nn.scaled_products import (
 from fxflow.numpy import tanh
 
 __all__ = [
-    "celu", "dot_product_attention", "elu", "gelu", "get_scaled_dot_general_config",
-    "glu", "hard_sigmoid", "hard_silu",
-    "hard_tanh", "identity", "initializers", "leaky_relu", "log1mexp", "log_sigmoid",
-    "log_softmax", "logmeanexp", "logsumexp", "mish", "one_hot", "relu", "relu6",
-    "scaled_dot_general", "scaled_matmul",
-    "selu", "sigmoid", "silu", "soft_sign", "softmax", "softplus", "sparse_plus",
-    "sparse_sigmoid", "squareplus", "standardize", "tanh",
+    "avg_pool", "batch_norm", "batch_norm_init", "batch_norm_state", "celu", "conv",
+    "conv_init", "dot_product_attention", "dropout", "elu", "embedding",
+    "embedding_init", "gelu", "get_scaled_dot_general_config", "glu", "group_norm",
+    "group_norm_init", "gru", "gru_cell", "gru_cell_init", "gru_init", "gru_state",
+    "hard_sigmoid", "hard_silu", "hard_tanh", "identity", "initializers",
+    "instance_norm", "instance_norm_init", "layer_norm", "layer_norm_init",
+    "leaky_relu", "linear", "linear_init", "log1mexp", "log_sigmoid", "log_softmax",
+    "logmeanexp", "logsumexp", "lstm", "lstm_cell", "lstm_cell_init", "lstm_init",
+    "lstm_state", "max_pool", "mish", "one_hot", "relu", "relu6", "rms_norm",
+    "rms_norm_init", "scaled_dot_general", "scaled_matmul", "selu", "sigmoid", "silu",
+    "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus",
+    "standardize", "tanh",
 ]
 # fmt: on
 

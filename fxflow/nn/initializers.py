@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from fxflow import lax, random
 from fxflow import numpy as fnp
@@ -46,6 +46,7 @@ __all__ = [
 Axes = int | Sequence[int]
 
 
+@runtime_checkable
 class Initializer(Protocol):
     """Makes the first value of a weight."""
 
@@ -485,7 +486,11 @@ def orthogonal(
             )
         columns = shape[column_axis]
         rows = math.prod(shape) // columns if columns else 0
-        q = random.orthogonal(key, rows, (), dtype, columns)
+        # There is no decomposition in 16 bits.
+        wide = dtype if dtypes.bits(dtype) >= 32 else dtypes.float32
+        q = lax.convert_element_type(
+            random.orthogonal(key, rows, (), wide, columns), dtype
+        )
         others = list(shape)
         del others[column_axis]
         weights = fnp.moveaxis(fnp.reshape(q, (*others, columns)), -1, column_axis)

@@ -8,6 +8,7 @@ from tests.sweeps.catalogue import (
     call,
     each,
     floating,
+    index,
     mask,
     real,
     whole,
@@ -18,6 +19,11 @@ INIT = "nn.initializers"
 
 
 _MATRICES = (((1,), (0,)), ((), ()))
+
+KEY = random.key(0)
+AFFINE = {"scale": floating(4), "bias": floating(4)}
+LSTM = {"w": floating(4, 12), "u": floating(3, 12), "b": floating(12)}
+GRU = {"w": floating(4, 9), "u": floating(3, 9), "b": floating(9), "c": floating(3)}
 
 CALLS = [
     call(
@@ -75,6 +81,38 @@ CALLS = [
         one_dtype=True,
         note="bias",
     ),
+    call(
+        "nn.max_pool", real(1, 5, 4, 2), (2, 2), (2, 1), padding="SAME", dilation=(1, 2)
+    ),
+    call("nn.avg_pool", floating(1, 5, 4, 2), (2, 2), padding="SAME"),
+    call("nn.dropout", KEY, floating(3, 4), 0.5, broadcast_axes=1, random=True),
+    call("nn.linear", {"w": floating(3, 4), "b": floating(4)}, floating(2, 3)),
+    call("nn.conv", {"w": floating(3, 3, 2, 4)}, floating(1, 5, 4, 2), strides=(2, 1)),
+    call("nn.embedding", {"w": floating(5, 3)}, index(2, 3, below=5), padding_id=0),
+    *each(N, "layer_norm instance_norm", AFFINE, floating(2, 3, 4)),
+    call("nn.rms_norm", {"scale": floating(4)}, floating(2, 3, 4)),
+    call("nn.group_norm", AFFINE, floating(2, 3, 4), 2),
+    call(
+        "nn.batch_norm",
+        AFFINE,
+        {"mean": floating(4), "var": floating(4, low=0.5)},
+        floating(2, 3, 4),
+        training=True,
+        mask=mask(2, 3),
+    ),
+    call("nn.lstm_cell", LSTM, (floating(2, 3), floating(2, 3)), floating(2, 4)),
+    call("nn.gru_cell", GRU, floating(2, 3), floating(2, 4)),
+    call("nn.lstm", [LSTM], None, floating(2, 2, 4), mask=mask(2, 2)),
+    call("nn.gru", [GRU], [floating(2, 3)], floating(2, 2, 4), reverse=True),
+    call("nn.lstm_state", [LSTM], 2, differentiable=False),
+    call("nn.gru_state", [GRU], 2, differentiable=False),
+    call("nn.linear_init", KEY, 3, 4, random=True),
+    call("nn.conv_init", KEY, 2, 4, (3, 3), random=True),
+    call("nn.embedding_init", KEY, 5, 3, random=True),
+    *each(N, "lstm_init lstm_cell_init gru_init gru_cell_init", KEY, 2, 3, random=True),
+    *each(N, "layer_norm_init rms_norm_init", (3, 4), differentiable=False),
+    *each(N, "group_norm_init instance_norm_init", 3, differentiable=False),
+    *each(N, "batch_norm_init batch_norm_state", 3, differentiable=False),
     call("nn.initializers.zeros", random.key(0), (2, 3), differentiable=False),
     call("nn.initializers.ones", random.key(0), (2, 3), differentiable=False),
 ]
