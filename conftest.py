@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import pathlib
 import shutil
 import sys
 import tempfile
@@ -40,6 +41,7 @@ def usual_names(doctest_namespace: dict[str, Any]) -> None:
         nn=nn,
         np=np,
         optim=optim,
+        pathlib=pathlib,
         random=random,
         tempfile=tempfile,
         train=train,

@@ -72,6 +72,7 @@ if _typing.TYPE_CHECKING:
     from fxflow import nn as nn
     from fxflow import ops as ops
     from fxflow import optim as optim
+    from fxflow import profiler as profiler
     from fxflow import random as random
     from fxflow import ref as ref
     from fxflow import scipy as scipy
@@ -115,8 +116,8 @@ _public(
     lazy=(
         "checkify", "custom_batching", "debug", "devices", "distributed", "dtypes",
         "errors", "extend", "ffi", "flatten_util", "image", "lax", "memory", "nn",
-        "ops", "optim", "random", "ref", "scipy", "sharding", "stages", "train", "tree",
-        "typing", "viz",
+        "ops", "optim", "profiler", "random", "ref", "scipy", "sharding", "stages",
+        "train", "tree", "typing", "viz",
     ),
 )
 # fmt: on

@@ -94,6 +94,10 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "trapz": "numpy.trapezoid",
         "uint1": "numpy has no dtypes of 1 bit: use bool_",
     },
+    "fxflow.profiler": {
+        "annotate": "profiler.TraceAnnotation, or annotate_function as a decorator",
+        "profile": "profiler.trace",
+    },
     "fxflow.random": {
         "PRNGKey": "random.key",
         "default_rng": "random.key",

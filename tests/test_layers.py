@@ -26,8 +26,9 @@ ORDER = (
     ("scipy",),
     ("optim",),
     ("distributed",),
-    ("train",),
     ("viz",),
+    ("profiler",),
+    ("train",),
 )
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 # `fxflow` itself and modules beside `__init__` that only collect names for the user

@@ -10,6 +10,7 @@ import numpy as np
 
 from fxflow.devices.shardings import Sharding
 from fxflow.errors import ArgumentError
+from fxflow.viz.figures import new_figure
 
 Cells = dict[tuple[int, int], list[Any]]
 Color = Sequence[float]
@@ -161,21 +162,14 @@ def sharding_picture(
 
     Raises:
       ArgumentError: the array has more than 2 axes.
-      ImportError: matplotlib is not installed (extra `examples`).
+      ImportError: matplotlib is not installed (extra `viz`).
     """
     rows, columns, cells, part = _cells(shape, sharding)
-    try:
-        from matplotlib import colormaps
-        from matplotlib.figure import Figure
-        from matplotlib.patches import Rectangle
-    except ImportError as error:
-        raise ImportError(
-            "pictures need matplotlib: pip install fxflow[examples]"
-        ) from error
+    figure, (axes,) = new_figure(scale * (1 + 1.2 * columns), scale * (1 + 0.6 * rows))
+    from matplotlib import colormaps
+    from matplotlib.patches import Rectangle
+
     height, width = {0: (1, 1), 1: (1, *part), 2: part}[len(part)]
-    # Not by `pyplot`, which picks a backend and keeps every figure.
-    figure = Figure(figsize=(scale * (1 + 1.2 * columns), scale * (1 + 0.6 * rows)))
-    axes = figure.add_subplot()
     if color_map is None:
         numbered = colormaps["tab20"]
         colors: dict[Any, Color] = {

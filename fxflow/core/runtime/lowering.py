@@ -171,12 +171,13 @@ class Context:
     module: Module
     scope: str
     loc: str
+    path: str
 
     def __init__(self, module: Module, counter: list[int], scope: str = "") -> None:
         self.module, self.scope = module, scope
         self.counter: list[int] = counter
         self.lines: list[str] = []
-        self.loc = ""
+        self.loc = self.path = ""
         self.avals_in: Sequence[Aval] = ()
         self.avals_out: Sequence[Aval] = ()
         self.shardings: dict[str, Any] = {}
@@ -266,7 +267,7 @@ class Context:
         """
         # A block may refer to values around it, so its names go on counting.
         inner = Context(self.module, self.counter, self.scope)
-        inner.loc = self.loc
+        inner.loc, inner.path = self.loc, self.path
         names = [f"%b{self.number()}" for _ in avals]
         head = ", ".join(
             f"{n}: {type_text(a)}" for n, a in zip(names, avals, strict=True)
@@ -284,7 +285,7 @@ class Context:
         # References made inside; those that it is given went before.
         graph = discharge(graph).graph
         # A rule may write a graph in the midst of its own operation.
-        saved = self.avals_in, self.avals_out, self.loc
+        saved = self.avals_in, self.avals_out, self.loc, self.path
         names: dict[Any, str] = dict(zip(graph.inputs, operands, strict=True))
 
         def read(atom: Var | Literal) -> str:
@@ -294,8 +295,8 @@ class Context:
 
         for node in graph.nodes:
             primitive = node.primitive
-            scope = "/".join((self.scope, *node.scope, primitive.name))
-            self.loc = f' loc("{scope}")'
+            self.path = "/".join((self.scope, *node.scope, primitive.name))
+            self.loc = f' loc("{self.path}")'
             self.avals_in = [a.aval for a in node.inputs]
             self.avals_out = [v.aval for v in node.outputs]
             own = primitive.lowerings.get(self.module.platform)
@@ -306,7 +307,7 @@ class Context:
             else:
                 names[node.outputs[0]] = out
         results = [read(atom) for atom in graph.outputs]
-        self.avals_in, self.avals_out, self.loc = saved
+        self.avals_in, self.avals_out, self.loc, self.path = saved
         return results
 
     def call(self, graph: Graph, operands: Sequence[str]) -> list[str]:
@@ -355,7 +356,12 @@ class Context:
         )
         # Small arrays of the rule itself, which no caller could pass.
         constants = [self.constant(np.asarray(c)) for c in consts]
-        return self.graph(graph, [*constants, *operands])
+        # Within the operation that is made of it, which profiles then name.
+        outside, self.scope = self.scope, self.path or self.scope
+        try:
+            return self.graph(graph, [*constants, *operands])
+        finally:
+            self.scope = outside
 
 
 def register_lowering(

@@ -182,7 +182,7 @@ def test_check_grads_finds_a_wrong_derivative():
         test_util.check_grads(jnp.sin, (1.0,), 1, modes=("up",))
 
 
-def test_events_and_profiles():
+def test_events_and_profiles(tmp_path):
     heard = []
     jax.monitoring.register_event_listener(lambda event, **kw: heard.append(event))
     jax.monitoring.record_event("/mine")
@@ -190,8 +190,9 @@ def test_events_and_profiles():
     jax.monitoring.clear_event_listeners()
     with jax.profiler.StepTraceAnnotation("step", step_num=1):
         pass
-    with pytest.warns(UserWarning, match="no profiler"), jax.profiler.trace("/nowhere"):
+    with jax.profiler.trace(tmp_path):
         pass
+    assert list(tmp_path.glob("plugins/profile/*/*.xplane.pb"))
 
 
 def test_checks_of_values():

@@ -1,0 +1,99 @@
+"""What jaxlib's profiler gives, with types, which it has not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jaxlib._profile_data as _profile_data
+import jaxlib._profiler as _profiler
+
+#: Functions of the extension module, without types.
+raw: Any = _profiler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    class ProfileOptions:
+        """What a profile records.
+
+        Attributes:
+          host_tracer_level: 0 nothing of the host, 1 annotations, 2 also what the
+            runtime does, 3 everything.
+          python_tracer_level: 1 for each call of a Python function, 0 for none.
+          enable_hlo_proto: whether compiled programs are part of the profile.
+          device_tracer_level: 1 for what devices do, 0 for nothing.
+        """
+
+        host_tracer_level: int
+        python_tracer_level: int
+        enable_hlo_proto: bool
+        include_dataset_ops: bool
+        advanced_configuration: dict[str, str | int | bool]
+        repository_path: str
+        session_id: str
+        start_timestamp_ns: int
+        duration_ms: int
+        raise_error_on_start_failure: bool
+
+    class ProfileEvent:
+        """Something that took time; times are nanoseconds since the profile began."""
+
+        @property
+        def name(self) -> str: ...
+        @property
+        def start_ns(self) -> float: ...
+        @property
+        def duration_ns(self) -> float: ...
+        @property
+        def end_ns(self) -> float: ...
+        @property
+        def stats(self) -> Iterator[tuple[str, Any]]: ...
+
+    class ProfileLine:
+        """The events of a thread, or of a stream of a device."""
+
+        @property
+        def name(self) -> str: ...
+        @property
+        def events(self) -> Iterator[ProfileEvent]: ...
+
+    class ProfilePlane:
+        """The lines of a host or a device."""
+
+        @property
+        def name(self) -> str: ...
+        @property
+        def lines(self) -> Iterator[ProfileLine]: ...
+        @property
+        def stats(self) -> Iterator[tuple[str, Any]]: ...
+
+    class ProfileData:
+        """A profile, as `<host>.xplane.pb` files hold it."""
+
+        @property
+        def planes(self) -> Iterator[ProfilePlane]: ...
+        @staticmethod
+        def from_file(proto_file_path: str) -> ProfileData: ...
+        @staticmethod
+        def from_serialized_xspace(serialized_xspace: bytes) -> ProfileData: ...
+        def find_plane_with_name(self, name: str) -> ProfilePlane | None: ...
+
+    class TraceMe:
+        """A stretch of the host's time, with a name; a context manager."""
+
+        def __init__(self, name: str, /, **metadata: Any) -> None: ...
+        def __enter__(self) -> TraceMe: ...
+        def __exit__(self, *error: object) -> None: ...
+        def set_metadata(self, **metadata: Any) -> None: ...
+        @staticmethod
+        def is_enabled() -> bool: ...
+
+    class ProfilerServer:
+        """Answers those who ask for a profile over the network."""
+else:
+    ProfileOptions = _profiler.ProfileOptions
+    ProfileData = _profile_data.ProfileData
+    ProfileEvent = _profile_data.ProfileEvent
+    ProfilePlane = _profile_data.ProfilePlane
+    TraceMe = _profiler.TraceMe
+    ProfilerServer = _profiler.ProfilerServer

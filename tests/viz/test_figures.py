@@ -1,0 +1,21 @@
+"""Figures, and what is said where they cannot be."""
+
+import sys
+
+import pytest
+
+from fxflow.viz.figures import new_figure
+
+
+def test_axes():
+    pytest.importorskip("matplotlib", reason="pip install 'fxflow[viz]'")
+    figure, axes = new_figure(4, 3, 2, 2)
+    assert len(axes) == 4 and figure.get_size_inches().tolist() == [4, 3]
+
+
+def test_without_matplotlib(monkeypatch):
+    for name in [n for n in sys.modules if n.split(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"fxflow\[viz\]"):
+        new_figure(4, 3)
