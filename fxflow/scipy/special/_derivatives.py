@@ -11,7 +11,9 @@ from fxflow.transforms.jvp import jvp
 
 
 def by_forward(
-    function: Callable[..., Any], *known: Callable[..., Any] | None
+    function: Callable[..., Any],
+    *known: Callable[..., Any] | None,
+    derived: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """Makes an elementwise function differentiable in reverse, any number of times.
 
@@ -23,10 +25,13 @@ def by_forward(
       function: of float arrays of one shape; returns one of that shape.
       *known: for each operand the derivative by it, a function of the operands, or None
         where it is computed.
+      derived: what is differentiated in its place, if that is longer: a series that
+        ends may have derivatives that do not.
 
     Returns:
       The same function, differentiable.
     """
+    source = derived or function
     slopes: dict[int, Callable[..., Any]] = {
         i: k for i, k in enumerate(known) if k is not None
     }
@@ -35,7 +40,7 @@ def by_forward(
         if i not in slopes:
 
             def computed(*args: Any) -> Any:
-                of_one = lambda x: function(*args[:i], x, *args[i + 1 :])
+                of_one = lambda x: source(*args[:i], x, *args[i + 1 :])
                 return jvp(of_one, (args[i],), (lax.full_like(args[i], 1),))[1]
 
             slopes[i] = by_forward(computed, *(None,) * len(known))

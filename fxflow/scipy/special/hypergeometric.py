@@ -7,6 +7,7 @@ parameters (DLMF 13 and 15).
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -33,10 +34,24 @@ def _epsilon(x: Any) -> float:
     return float(fnp.finfo(x.aval.dtype).eps)
 
 
-def _series(tops: tuple[Any, ...], bottom: Any, x: Any) -> tuple[Any, Any]:
+def _nearer(goal: Any, step: Any) -> Any:
+    """Returns the smaller one; where both are equal its derivative is the goal's."""
+    return fnp.where(goal <= step, goal, step)
+
+
+def _series(
+    tops: tuple[Any, ...], bottom: Any, x: Any, through: Any = False
+) -> tuple[Any, Any]:
     """Returns Σ tₖ and Σ k tₖ, where tₖ₊₁ / tₖ = ∏ (top + k) x / ((bottom + k)(k + 1)).
 
     It ends where terms are small and get smaller.
+
+    Args:
+      tops: parameters.
+      bottom: parameter.
+      x: argument.
+      through: where derivatives by `tops` are wanted: they have terms beyond the one
+        whose factor is 0.
     """
     tiny = _epsilon(x) / 4
 
@@ -45,30 +60,38 @@ def _series(tops: tuple[Any, ...], bottom: Any, x: Any) -> tuple[Any, Any]:
         return (k < _TERMS) & fnp.any(active)
 
     def step(state: Any) -> Any:
-        k, active, term, total, moment = state
+        k, _, through, size, term, total, moment = state
         n = convert(k, x.aval.dtype)
         ratio = x / (n + 1)
+        rest = lax.abs(lax.stop_gradient(ratio))
         for top in tops:
             ratio = ratio * (top + n)
-        over = bottom + n
+            factor = lax.abs(lax.stop_gradient(top) + n)
+            passed = through & (factor == 0)
+            rest = rest * fnp.where(passed, 1, factor)
+            through = through & ~passed
         # A series that has ended stays so, also where the denominator is 0 later.
-        ended = (term == 0) | (ratio == 0)
-        term = fnp.where(ended, 0, term * ratio / fnp.where(ended, 1, over))
-        falling = lax.abs(ratio) < 0.5 * lax.abs(over)
-        if len(tops) > 1:  # whose terms fall as powers of x
-            falling = lax.abs(ratio) < 0.9 * lax.abs(over)
+        pole = bottom + n == 0
+        over = fnp.where(pole, 1, bottom + n)
+        term = fnp.where(pole, 0, term * ratio / over)
+        over = lax.abs(lax.stop_gradient(over))
+        size = fnp.where(pole, 0, size * rest / over)
+        # With two parameters above, terms fall as powers of x.
+        falling = rest < (0.9 if len(tops) > 1 else 0.5) * over
         total, moment = total + term, moment + (n + 1) * term
-        small = lax.abs(term) * (n + 1) <= tiny * lax.abs(total)
-        active = ~(ended | (small & falling)) & (total - total == 0)
-        return k + 1, active, term, total, moment
+        small = size * (n + 1) <= tiny * lax.abs(total)
+        active = ~((size == 0) | (small & falling)) & (total - total == 0)
+        return k + 1, active, through, size, term, total, moment
 
     one = lax.full_like(x, 1)
-    start = (fnp.int32(0), x == x, one, one, 0 * one)
+    start = (fnp.int32(0), x == x, (x == x) & through, one, one, one, 0 * one)
     *_, total, moment = lax.while_loop(going, step, start)
     return total, moment
 
 
-def _expanded(next_term: Any, h: Any, f: Any, df: Any) -> tuple[Any, Any]:
+def _expanded(
+    next_term: Any, h: Any, f: Any, df: Any, through: bool
+) -> tuple[Any, Any]:
     """Returns a function and its derivative at a distance, by Taylor's series.
 
     Args:
@@ -76,6 +99,8 @@ def _expanded(next_term: Any, h: Any, f: Any, df: Any) -> tuple[Any, Any]:
       h: the distance.
       f: the function.
       df: its derivative.
+      through: whether derivatives by parameters are wanted: where the function's own
+        terms are 0, another solution says how many theirs are.
     """
     tiny = _epsilon(h) / 4
 
@@ -84,17 +109,26 @@ def _expanded(next_term: Any, h: Any, f: Any, df: Any) -> tuple[Any, Any]:
         return (k < _TERMS) & fnp.any(active)
 
     def step(state: Any) -> Any:
-        k, _, before, last, value, slope = state
+        k, _, solutions, slope = state
         n = convert(k, h.aval.dtype)
-        new = next_term(n, before, last, h)
-        value, slope = value + new, slope + (n + 2) * new
-        larger = fnp.maximum(lax.abs(new), lax.abs(last)) * (n + 2)
-        small = larger <= tiny * lax.abs(value)
-        return k + 1, ~small & (value - value == 0), last, new, value, slope
+        active, found = False, []
+        for before, last, value in solutions:
+            new = next_term(n, before, last, h)
+            value = value + new
+            larger = fnp.maximum(lax.abs(new), lax.abs(last)) * (n + 2)
+            small = larger <= tiny * lax.abs(value)
+            active = active | (~small & (value - value == 0))
+            found.append((last, new, value))
+        slope = slope + (n + 2) * found[0][1]
+        return k + 1, active, found, slope
 
     first = df * h
-    start = (fnp.int32(0), h != 0, f, first, f + first, first)
-    *_, value, slope = lax.while_loop(going, step, start)
+    solutions = [(f, first, f + first)]
+    if through:
+        one = lax.full_like(h, 1)
+        solutions.append((one, h, one + h))
+    start = (fnp.int32(0), h != 0, solutions, first)
+    *_, ((_, _, value), *_), slope = lax.while_loop(going, step, start)
     return value, fnp.where(h == 0, df, slope / fnp.where(h == 0, 1, h))
 
 
@@ -132,7 +166,7 @@ def _along(a: Any, b: Any, x: Any) -> Any:
 
     The terms of the series alternate there, and cancel where a x is large.
     """
-    at = fnp.minimum(x, 1 / (1 - a))
+    at = _nearer(x, 1 / (1 - a))
     f, moment = _series((a,), b, at)
 
     def going(state: Any) -> Any:
@@ -147,17 +181,17 @@ def _along(a: Any, b: Any, x: Any) -> Any:
             part = h * h * (n + a) / (n + 1) * before - h * (n + b - at) * last
             return part / (at * (n + 2))
 
-        f, df = _expanded(next_term, new - at, f, df)
+        f, df = _expanded(next_term, new - at, f, df, through=False)
         return new, f, df
 
     return lax.while_loop(going, step, (at, f, moment / at))[1]
 
 
-def _hyp1f1_values(a: Any, b: Any, x: Any) -> Any:
+def _hyp1f1_values(a: Any, b: Any, x: Any, *, through: bool = False) -> Any:
     wide = dtypes.bits(x.aval.dtype) == 64
     ends = _whole(a)
     # Kummer's transformation: of a negative number to a positive one.
-    turned = (x < 0) & ~ends
+    turned = (x < 0) if through else (x < 0) & ~ends
     p = fnp.where(turned, b - a, a)
     y = fnp.where(turned, -x, x)
     ends_now = _whole(p)
@@ -165,7 +199,10 @@ def _hyp1f1_values(a: Any, b: Any, x: Any) -> Any:
     far = ~ends_now & (y > (50 if wide else 25))
     far = far & ((y > 3 * root * root) | (y > (600 if wide else 75)))
     along = ~far & (p < 0) & (b > 0) & (y > 0)
-    along = along & (~ends_now | (y < 2 * b - 4 * p))
+    if through:
+        along = along & ~ends_now
+    else:
+        along = along & (~ends_now | (y < 2 * b - 4 * p))
     plain = ~(far | along)
 
     def where(region: Any, *standing_in: float) -> list[Any]:
@@ -173,23 +210,31 @@ def _hyp1f1_values(a: Any, b: Any, x: Any) -> Any:
         return [fnp.where(region, x, other) for x, other in args]
 
     p_now, b_now, y_now = where(plain, 0, 1, 0)
-    near = _series((p_now,), b_now, y_now)[0]
+    near = _series((p_now,), b_now, y_now, through)[0]
     value = fnp.where(along, _along(*where(along, 0, 1, 1)), near)
     value = fnp.where(turned, value * lax.exp(fnp.where(turned, -y, 0)), value)
     # In two factors, the first of which overflows late.
     half = lax.exp(fnp.where(far & ~turned, y / 2, 0))
     out = fnp.where(far, _far(*where(far, 1, 1, 100)) * half * half, value)
-    out = fnp.where(x == 0, 1, out)
     pole = _whole(b) & ~(ends & (a >= b))
     out = fnp.where(pole, math.inf, out)
+    # The derivatives by a and b are 0 at 0, but not constant.
+    out = fnp.where((x == 0) & (pole | (not through)), 1, out)
     return fnp.where((a - a == 0) & (b - b == 0) & (x == x), out, math.nan)
 
 
 def _slope_1f1(a: Any, b: Any, x: Any) -> Any:
-    return a / b * _hyp1f1(a + 1, b + 1, x)
+    constant = (a == 0) & (b == 0)
+    return a / fnp.where(constant, 1, b) * _hyp1f1(a + 1, b + 1, x)
 
 
-_hyp1f1: Callable[..., Any] = by_forward(_hyp1f1_values, None, None, _slope_1f1)
+_hyp1f1: Callable[..., Any] = by_forward(
+    _hyp1f1_values,
+    None,
+    None,
+    _slope_1f1,
+    derived=functools.partial(_hyp1f1_values, through=True),
+)
 
 
 @library()
@@ -233,10 +278,10 @@ def _in_32_bits(function: Any, args: list[Any]) -> Array:
 # -- of two parameters above and one below ---------------------------------------------
 
 
-def _towards_one(a: Any, b: Any, c: Any, w: Any) -> Any:
+def _towards_one(a: Any, b: Any, c: Any, w: Any, through: bool) -> Any:
     """Returns ₂F₁(a, b; c; 1 - w) for 0 < w ≤ 1, along its differential equation."""
-    at = fnp.maximum(w, 0.5)
-    f, moment = _series((a, b), c, 1 - at)
+    at = -_nearer(-w, -0.5)
+    f, moment = _series((a, b), c, 1 - at, through)
     df = moment / fnp.where(at < 1, 1 - at, 1)
 
     def going(state: Any) -> Any:
@@ -244,28 +289,32 @@ def _towards_one(a: Any, b: Any, c: Any, w: Any) -> Any:
 
     def step(state: Any) -> Any:
         at, f, df = state
-        new, z = fnp.maximum(w, at / 2), 1 - at
+        new, z = -_nearer(-w, -at / 2), fnp.where(at < 1, 1 - at, 1)
 
         def next_term(n: Any, before: Any, last: Any, h: Any) -> Any:
             part = h * h * (n + a) * (n + b) / (n + 1) * before
             part = part - h * ((at - z) * n + c - (a + b + 1) * z) * last
             return part / (z * at * (n + 2))
 
-        f, df = _expanded(next_term, at - new, f, df)
+        f, df = _expanded(next_term, at - new, f, df, through)
         return new, f, df
 
     return lax.while_loop(going, step, (at, f, df))[1]
 
 
-def _hyp2f1_values(a: Any, b: Any, c: Any, x: Any) -> Any:
-    a, b = fnp.minimum(a, b), fnp.maximum(a, b)
+def _hyp2f1_values(a: Any, b: Any, c: Any, x: Any, *, through: bool = False) -> Any:
+    swapped = a > b
+    a, b = fnp.where(swapped, b, a), fnp.where(swapped, a, b)
     ends = _whole(a) | _whole(b)
     known = (a - a == 0) & (b - b == 0) & (c - c == 0) & (x == x)
+    if through:  # from a polynomial to its neighbours, where they are finite
+        ends = ends & ((x >= 1) | (x == -math.inf) | _whole(c))
     plain = known & ends
     sums = _series(
         (fnp.where(plain, a, 0), fnp.where(plain, b, 0)),
         fnp.where(plain, c, 1),
         fnp.where(plain, x, 0),
+        through & _whole(a) & _whole(b),
     )[0]
     # Pfaff's transformation: of a negative number to one between 0 and 1.
     turned = x < 0
@@ -277,6 +326,7 @@ def _hyp2f1_values(a: Any, b: Any, c: Any, x: Any) -> Any:
         fnp.where(inside, above, 0),
         fnp.where(inside, c, 1),
         fnp.where(inside, w, 1),
+        through,
     )
     factor = lax.exp(-a * fnp.log1p(fnp.where(turned & inside, -x, 0)))
     out = fnp.where(ends, sums, fnp.where(inside, value * factor, math.inf))
@@ -295,16 +345,25 @@ def _hyp2f1_values(a: Any, b: Any, c: Any, x: Any) -> Any:
     above_all = fnp.where(_whole(b), b, a)
     pole = _whole(c) & ~(ends & (above_all >= c))
     out = fnp.where(pole, math.inf, out)
-    out = fnp.where(x == 0, 1, out)
+    # The derivatives by a, b and c are 0 at 0, but not constant.
+    out = fnp.where((x == 0) & (pole | (not through)), 1, out)
     out = fnp.where((x == -math.inf) & ~ends, fnp.where(a > 0, 0, math.nan), out)
     return fnp.where(known, out, math.nan)
 
 
 def _slope_2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
-    return a * b / c * _hyp2f1(a + 1, b + 1, c + 1, x)
+    constant = (a * b == 0) & (c == 0)
+    return a * b / fnp.where(constant, 1, c) * _hyp2f1(a + 1, b + 1, c + 1, x)
 
 
-_hyp2f1: Callable[..., Any] = by_forward(_hyp2f1_values, None, None, None, _slope_2f1)
+_hyp2f1: Callable[..., Any] = by_forward(
+    _hyp2f1_values,
+    None,
+    None,
+    None,
+    _slope_2f1,
+    derived=functools.partial(_hyp2f1_values, through=True),
+)
 
 
 @library()

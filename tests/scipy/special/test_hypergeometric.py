@@ -117,6 +117,30 @@ def test_derivatives_by_all(args: Any, count: int) -> None:
             assert float(slope) == pytest.approx(rise / 2e-5, 1e-7)
 
 
+# Where a series ends that of a neighbour does not; a = b; and between two steps.
+ENDING = [
+    (-2.0, 1.3, 4.5),
+    (3.0, 1.0, -0.5),
+    (0.0, 0.7, 1.0),
+    (-2.0, 1.3, 0.7, -3.0),
+    (-1.0, -3.0, -1.5, 3.0),
+    (0.5, 0.5, 0.5, -0.9),
+]
+
+
+@pytest.mark.parametrize("args", sample(ENDING, 2, "ends of hypergeometric series"))
+def test_derivatives_where_series_end(args: Any) -> None:
+    function = (hyp1f1, hyp2f1)[len(args) - 3]
+    with fxflow.config.override(x64=True):
+        at, way = np.array(args), np.linspace(1.0, 0.7, len(args))
+        slope = fxflow.jvp(function, args, tuple(way))[1]
+        rise = function(*(at + 1e-5 * way)) - function(*(at - 1e-5 * way))
+        assert float(slope) == pytest.approx(float(rise) / 2e-5, 1e-6)
+        same = (0.0, 0.0, 1.0) if len(args) == 3 else (0.0, 2.0, 0.0, 0.5)
+        assert fxflow.grad(function, len(args) - 1)(*same) == 0
+    assert np.allclose(fxflow.grad(fxflow.grad(hyp1f1, 0), 2)(1.5, 2.0, 0.0), 0.5)
+
+
 SECOND = [
     (args, argnum, way)
     for args in ((1.5, 2.5, -3.0), (1.2, 0.7, 2.3, 0.8))
