@@ -109,8 +109,6 @@ _CALLED_HERE: dict[str, dict[str, str]] = {
         "threefry_2x32": "random.bits",
     },
     "fxflow.sharding": {
-        "explicit_axes": "a mesh has its axes explicit from the start: "
-        "make_mesh(shape, names, axis_types=AxisType.Explicit)",
         "PositionalSharding": "sharding.NamedSharding",
         "make_single_device_sharding": "sharding.SingleDeviceSharding",
     },

@@ -8,12 +8,15 @@ from fxflow.devices.meshes import (
 from fxflow.devices.shardings import (
     GSPMDSharding, NamedSharding, Sharding, SingleDeviceSharding,
 )
-from fxflow.transforms.axis_types import auto_axes, get_abstract_mesh, reshard
+from fxflow.transforms.axis_types import (
+    auto_axes, explicit_axes, get_abstract_mesh, reshard,
+)
 
 __all__ = [
     "AbstractMesh", "AxisType", "GSPMDSharding", "Mesh", "NamedSharding", "P",
     "PartitionSpec", "Sharding", "SingleDeviceSharding", "auto_axes",
-    "get_abstract_mesh", "get_mesh", "make_mesh", "reshard", "set_mesh",
+    "explicit_axes", "get_abstract_mesh", "get_mesh", "make_mesh", "reshard",
+    "set_mesh",
 ]
 # fmt: on
 

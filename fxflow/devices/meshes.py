@@ -373,6 +373,20 @@ class Mesh(AbstractMesh):
         """Whether the devices belong to several processes."""
         return len({d.process_index for d in self._flat}) > 1
 
+    def same_grid(self, other: Mesh) -> bool:
+        """Whether another mesh differs in the types of its axes at most."""
+        return (
+            self._flat == other._flat
+            and self.axis_sizes == other.axis_sizes
+            and self.axis_names == other.axis_names
+        )
+
+    def with_types(self, names: Sequence[AxisName], kind: AxisType) -> Mesh:
+        """Returns the mesh with some axes of another type."""
+        pairs = zip(self.axis_names, self.axis_types, strict=True)
+        types = [kind if name in names else before for name, before in pairs]
+        return Mesh(self.devices, self.axis_names, types)
+
     @property
     def abstract_mesh(self) -> AbstractMesh:
         """The same axes without devices."""
@@ -384,9 +398,7 @@ class Mesh(AbstractMesh):
     def __eq__(self, other: object) -> bool:
         return self is other or (
             isinstance(other, Mesh)
-            and self._flat == other._flat
-            and self.axis_sizes == other.axis_sizes
-            and self.axis_names == other.axis_names
+            and self.same_grid(other)
             and self.axis_types == other.axis_types
         )
 

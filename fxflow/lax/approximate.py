@@ -9,6 +9,7 @@ result is exact.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import ArgumentError, ShapeError
 from fxflow.lax.axes import canonical_axis, integer, number
 from fxflow.lax.elementwise import neg
@@ -91,6 +93,7 @@ class ApproxTopK(MultipleResults):
     """
 
     name = "approx_top_k"
+    layout: Callable[..., Any] = layouts.along
 
     def abstract(
         self, x: Aval, *, k: int, axis: int, length: int, **params: Any

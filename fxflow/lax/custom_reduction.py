@@ -30,6 +30,7 @@ from fxflow.core.ir.primitive import (
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.ir.trace import Tracer
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.core.spmd.partition import whole_along
 from fxflow.errors import ArgumentError, DtypeError, ShapeError
 from fxflow.lax.axes import distinct_axes, kept_axes, without
@@ -116,6 +117,7 @@ class Reduce(GraphReduction):
     """
 
     name = "reduce"
+    layout: Callable[..., Any] = layouts.reduction
 
     def abstract(self, *avals: Aval, graph: Graph, axes: tuple[int, ...]) -> list[Aval]:
         """The types of the arrays without the axes."""

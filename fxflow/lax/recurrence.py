@@ -25,6 +25,7 @@ from fxflow.core.ir.primitive import (
     register,
 )
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.lax.axis_order import rev
@@ -45,6 +46,7 @@ class LinearRecurrence(Primitive):
 
     name = "linear_recurrence"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
+    layout: Callable[..., Any] = layouts.along
 
     def abstract(self, a: Aval, u: Aval, *, axis: int, reverse: bool) -> Aval:
         """The type of both operands."""

@@ -21,6 +21,7 @@ from fxflow.core.docs import shared
 from fxflow.core.ir.arith import repeated
 from fxflow.core.ir.trace import Tracer, under
 from fxflow.core.runtime.eager import interpreter, library, open_layouts
+from fxflow.devices.shardings import NamedSharding
 from fxflow.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
 from fxflow.lax.gather_scatter.dimension_numbers import GatherScatterMode
 from fxflow.lax.transfer import laid_out
@@ -442,6 +443,9 @@ def _write_block(
     # Everything is replaced: x is not read at all.
     if sizes == x.aval.shape and kind == "set":
         whole = _to_axes(repeated(values, shape), sizes)
+        layout = x.aval.layout
+        if layout is not None and whole.aval.layout is None:
+            whole = laid_out(name, whole, NamedSharding(layout.mesh, layout.spec))
         return convert(whole, x.aval.dtype, x.aval.weak_type)
     starts: list[Any] = []
     for axis, length in zip(plan.axes, plan.shape, strict=True):

@@ -1,4 +1,4 @@
-"""Explicit mesh axes: `reshard`, and functions that leave them to the compiler."""
+"""Explicit mesh axes: `reshard`, and functions where axes are of another type."""
 
 from __future__ import annotations
 
@@ -10,10 +10,19 @@ from fxflow.core import tree
 from fxflow.core.arrays import as_array, is_arraylike, not_an_array, typeof
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.staging import trace_flat
-from fxflow.core.ir.trace import state
 from fxflow.core.runtime.eager import open_layouts
 from fxflow.core.source import name_of
-from fxflow.devices.meshes import AbstractMesh, AxisType, current_mesh, note_mesh_read
+from fxflow.devices.meshes import (
+    AbstractMesh,
+    AxisType,
+    Layout,
+    Mesh,
+    PartitionSpec,
+    current_mesh,
+    note_mesh_read,
+    set_mesh,
+)
+from fxflow.devices.shardings import NamedSharding
 from fxflow.errors import ArgumentError
 from fxflow.lax.calls import JitCall
 from fxflow.lax.transfer import as_sharding, is_sharding_leaf, put_traced, require_fit
@@ -68,13 +77,13 @@ def _resharded(leaf: Any, where: Any) -> Any:
 def auto_axes(
     f: Callable[P, R] | None = None, /, *, axes: Any = None, out_sharding: Any = None
 ) -> Any:
-    """Leaves the explicit axes of the mesh to the compiler within a function.
+    """Leaves explicit axes of the mesh to the compiler within a function.
 
-    For what types cannot say how to divide: inside, they say nothing of it.
+    For what types cannot say how to divide: inside, they say nothing of these axes.
 
     Args:
       f: function of arrays or pytrees of them. Left out, a decorator is returned.
-      axes: names of the axes; None is all explicit ones, and only all of them can be.
+      axes: name of an axis of the current mesh, or a sequence of names; None is all.
       out_sharding: how the results are divided: a `Sharding`, or a `PartitionSpec` over
         the current mesh, one for all or a pytree prefix of the result.
 
@@ -82,8 +91,8 @@ def auto_axes(
       A function of the same arguments.
 
     Raises:
-      ArgumentError: `f` is not callable, `out_sharding` is left out, or `axes` are some
-        of the explicit ones.
+      ArgumentError: `f` is not callable, `out_sharding` is left out, or the mesh has no
+        such axis.
 
     Example:
       >>> explicit = fxflow.sharding.AxisType.Explicit
@@ -101,37 +110,148 @@ def auto_axes(
             f"auto_axes: out_sharding must say how the results of {name_of(f)} are "
             "divided, as in out_sharding=P('x')"
         )
-    function = f
+
+    def back(outs: Any, mesh: Mesh | None) -> Any:
+        return reshard(outs, out_sharding)
+
+    return _within(f, "auto_axes", axes, AxisType.Auto, None, back)
+
+
+def explicit_axes(
+    f: Callable[P, R] | None = None, /, *, axes: Any = None, in_sharding: Any = None
+) -> Any:
+    """Makes axes of the mesh that are the compiler's explicit within a function.
+
+    Inside, types say how arrays are divided over them; the results' types do not.
+
+    Args:
+      f: function of arrays or pytrees of them. Left out, a decorator is returned.
+      axes: name of an axis of the current mesh, or a sequence of names; None is all.
+      in_sharding: how the arguments are divided inside: a `Sharding`, or a
+        `PartitionSpec`, one for all or a pytree prefix of the tuple of arguments
+        (keyword arguments after them, as a dictionary).
+
+    Returns:
+      A function of the same arguments.
+
+    Raises:
+      ArgumentError: `f` is not callable, `in_sharding` is left out, there is no current
+        mesh, or it has no such axis.
+
+    Example:
+      >>> mesh = fxflow.make_mesh((1,), ("x",))
+      >>> show = lambda x: print(fxflow.typeof(x))
+      >>> with fxflow.set_mesh(mesh):
+      ...     explicit_axes(show, in_sharding=fxflow.P("x"))(fnp.ones(4))
+      f32[4@x]
+    """
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+    require_callable(f, "explicit_axes")
+    if in_sharding is None:
+        raise ArgumentError(
+            f"explicit_axes: in_sharding must say how the arguments of {name_of(f)} "
+            "are divided, as in in_sharding=P('x')"
+        )
+
+    def back(outs: Any, mesh: Mesh | None) -> Any:
+        return outs if mesh is None else tree.map(lambda x: _forgotten(x, mesh), outs)
+
+    kind = AxisType.Explicit
+    return _within(f, "explicit_axes", axes, kind, in_sharding, back)
+
+
+def _within(
+    f: Callable[..., Any],
+    what: str,
+    axes: Any,
+    kind: AxisType,
+    in_sharding: Any,
+    back: Callable[[Any, Mesh | None], Any],
+) -> Callable[..., Any]:
+    """Returns a function that runs where axes of the current mesh are of another type.
+
+    Args:
+      f: the function.
+      what: `auto_axes` or `explicit_axes`, for messages.
+      axes: names of the axes, None for all.
+      kind: what they are inside.
+      in_sharding: of the arguments inside; None: what is left of their own.
+      back: makes of the results, and the mesh outside, results for the outside.
+    """
 
     @boundary
-    @functools.wraps(function)
+    @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
-        mesh = current_mesh()
         note_mesh_read()
-        if axes is not None and mesh is not None:
-            given = {axes} if isinstance(axes, str) else set(axes)
-            if given != set(mesh.explicit_axes):
-                raise ArgumentError(
-                    f"auto_axes: axes must be all explicit axes of {mesh} or None, got "
-                    f"{axes!r}: some of them cannot be left to the compiler"
-                )
+        mesh = current_mesh()
+        inside = mesh and mesh.with_types(_names(axes, mesh, what), kind)
+        if inside is None and kind is AxisType.Explicit:
+            raise ArgumentError(
+                f"{what}: there is no current mesh: use `with fxflow.set_mesh(mesh):`"
+            )
         leaves, in_tree = tree.flatten((args, kwargs))
         for leaf in leaves:
             if not is_arraylike(leaf):
-                raise not_an_array(leaf, f"auto_axes: an argument of {name_of(f)} is")
-        flat = FlatFunction(function, in_tree, name_of(f), keywords=True)
-        avals = [typeof(leaf).update(layout=None) for leaf in leaves]
+                raise not_an_array(leaf, f"{what}: an argument of {name_of(f)} is")
+        flat = FlatFunction(f, in_tree, name_of(f), keywords=True)
+        avals = [_cast(typeof(leaf), inside) for leaf in leaves]
 
-        def divided(*values: Any) -> list[Any]:
-            with open_layouts(True):
+        def cast(*values: Any) -> list[Any]:
+            with set_mesh(inside), open_layouts(_all_auto(inside)):
+                if in_sharding is not None:
+                    args, kwargs = in_tree.unflatten(values)
+                    given = (*args, kwargs) if kwargs else args
+                    values = tuple(tree.leaves(reshard(given, in_sharding)))
                 outs = flat(*values)
-            return tree.leaves(reshard(flat.out_tree.unflatten(outs), out_sharding))
+            return tree.leaves(back(flat.out_tree.unflatten(outs), mesh))
 
-        graph, consts = trace_flat(divided, avals, name=name_of(f))
+        graph, consts = trace_flat(cast, avals, name=name_of(f))
         outs = JitCall.bind(*consts, *leaves, graph=graph)
         return flat.out_tree.unflatten(outs)
 
     return call
+
+
+def _names(axes: Any, mesh: Mesh, what: str) -> tuple[Any, ...]:
+    if axes is None:
+        return mesh.axis_names
+    names = axes if isinstance(axes, list | tuple | set | frozenset) else (axes,)
+    for name in names:
+        if name not in mesh.axis_names:
+            raise ArgumentError(
+                f"{what}: axes has {name!r}, which is no axis of {mesh}"
+            )
+    return tuple(names)
+
+
+def _all_auto(mesh: Mesh | None) -> bool:
+    """Returns whether no axis is explicit: there types leave all open."""
+    return mesh is None or not mesh.explicit_axes
+
+
+def _cast(aval: Any, mesh: Mesh | None) -> Any:
+    """Returns a type with what is left of its layout over a mesh's explicit axes."""
+    if mesh is None or aval.layout is None:
+        return aval.update(layout=None)
+    entries = tuple(
+        tuple(name for name in entry if name in mesh.explicit_axes)
+        for entry in aval.layout.entries
+    )
+    return aval.update(layout=Layout(mesh, entries) if any(entries) else None)
+
+
+def _forgotten(x: Any, mesh: Mesh) -> Any:
+    """Returns a result of `explicit_axes` with a type of the outside.
+
+    It stays divided as it is; what is whole is the compiler's to divide.
+    """
+    array = as_array(x)
+    layout = typeof(array).layout
+    with open_layouts(_all_auto(mesh)):
+        entries = ((),) * array.ndim if layout is None else layout.entries
+        spec = (entry or PartitionSpec.UNCONSTRAINED for entry in entries)
+        return put_traced(array, NamedSharding(mesh, PartitionSpec(*spec)))
 
 
 def get_abstract_mesh() -> AbstractMesh:
@@ -139,7 +259,7 @@ def get_abstract_mesh() -> AbstractMesh:
 
     Returns:
       An `AbstractMesh`; one without axes if there is no current mesh. Within
-      `auto_axes` no axis is explicit.
+      `auto_axes` and `explicit_axes` its axes are of the types that they have there.
 
     Example:
       >>> get_abstract_mesh().axis_names
@@ -147,8 +267,4 @@ def get_abstract_mesh() -> AbstractMesh:
     """
     note_mesh_read()
     mesh = current_mesh()
-    if mesh is None:
-        return AbstractMesh((), ())
-    if state.open_layouts:
-        return AbstractMesh(mesh.axis_sizes, mesh.axis_names, AxisType.Auto)
-    return mesh.abstract_mesh
+    return AbstractMesh((), ()) if mesh is None else mesh.abstract_mesh

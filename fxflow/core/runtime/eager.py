@@ -143,17 +143,19 @@ class open_layouts:
     See `core/spmd/layouts`.
 
     Args:
-      wanted: None: the block changes nothing.
+      wanted: None: the block changes nothing; False: types say it again.
     """
 
     __slots__ = ("_before", "_wanted")
 
     def __init__(self, wanted: Any) -> None:
-        self._wanted = wanted is not None and explicit.used
+        self._wanted = wanted if explicit.used else None
 
     def __enter__(self) -> None:
         self._before = state.open_layouts, state.trace
-        if self._wanted and not state.open_layouts:
+        if self._wanted is False:
+            state.open_layouts = False
+        elif self._wanted is not None and not state.open_layouts:
             state.open_layouts = True
             # What was planned for eager operations says how results are divided.
             if state.trace is EVAL:

@@ -21,6 +21,7 @@ from fxflow.core.ir.graph import Graph, Literal, Var
 from fxflow.core.ir.primitive import ORDERED, Primitive
 from fxflow.core.ir.staging import trace_flat
 from fxflow.core.spmd import partition
+from fxflow.devices.meshes import explicit
 from fxflow.errors import ArgumentError
 
 TOKEN = "!stablehlo.token"
@@ -73,8 +74,14 @@ class Module:
         return f"{name}_{count}" if count or name == "main" else name
 
     def mesh(self, mesh: Any) -> str:
-        """Returns the symbol of a mesh, as in `@mesh`, declaring it if new."""
+        """Returns the symbol of a mesh, as in `@mesh`, declaring it if new.
+
+        The types of its axes are no part of the program.
+        """
         known = self._meshes.get(mesh)
+        if known is None and explicit.used:
+            same = (m for m in self._meshes if m.same_grid(mesh))
+            known = self._meshes.get(next(same, None))
         if known is None:
             count = len(self._meshes)
             known = self._meshes[mesh] = f"@mesh_{count}" if count else "@mesh"

@@ -138,15 +138,17 @@ def each_its_own(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -
     return [entries(a) for a in avals]
 
 
-def reduction(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Entries:
+def reduction(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Any:
     """What is left of the operand; along divided axes the devices combine."""
     gone = params["axes"] if "axes" in params else (params["axis"],)
     rows = [entries(a) for a in avals if a.ndim]
-    return tuple(e for i, e in enumerate(_joined(self, avals, rows)) if i not in gone)
+    joined = _joined(self, avals, rows)
+    found = tuple(e for i, e in enumerate(joined) if i not in gone)
+    return [found] * len(outs) if self.multi else found
 
 
 def along(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Any:
-    """As the operand, which is whole along the axis that is worked along."""
+    """As the operands, which are whole along the axis that is worked along."""
     axis = next(params[k] for k in ("axis", "dimension") if k in params)
     return _along(self, avals, outs, (axis,))
 
@@ -198,15 +200,40 @@ def keys(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Entrie
     return (*given, *[()] * (ndim - len(given)))[:ndim]
 
 
-def scattered(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Any:
-    """Nothing may be divided."""
-    raise _error(
-        self,
-        avals,
-        "it is not clear how what is written is divided",
-        "reshard the operands (fxflow.sharding.reshard), or leave the update to the "
-        "compiler (fxflow.sharding.auto_axes(f, out_sharding=P(...)))",
-    )
+def scattered(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Entries:
+    """The operand's axes that are written whole or go with the indices' own."""
+    x, indices, updates = avals[:3]
+    numbers = params["dimension_numbers"]
+    window, batch = numbers.update_window_dims, numbers.operand_batching_dims
+    rest = [i for i in range(updates.ndim) if i not in window]
+    gone = {*numbers.inserted_window_dims, *batch}
+    kept = [i for i in range(x.ndim) if i not in gone]
+    left = [list(entries(a)) for a in (x, indices, updates)]
+    found: list[tuple[Any, ...]] = [()] * x.ndim
+    # Axes of the operand, of the indices and of the updates that go together.
+    together = [
+        (mine, theirs, rest[theirs])
+        for mine, theirs in zip(batch, numbers.scatter_indices_batching_dims)
+    ]
+    together += [
+        (mine, None, theirs)
+        for mine, theirs in zip(kept, window, strict=True)
+        if x.shape[mine] == updates.shape[theirs]
+    ]
+    for axes in together:
+        pairs = [(row, i) for row, i in zip(left, axes, strict=True) if i is not None]
+        (found[axes[0]],) = _joined(self, avals, [(row[i],) for row, i in pairs])
+        for row, i in pairs:
+            row[i] = ()
+    if any(map(any, left)):
+        raise _error(
+            self,
+            avals,
+            "it is not clear how what is written is divided",
+            "say it with x.at[...].set(..., out_sharding=P(...)), or reshard an "
+            "operand (fxflow.sharding.reshard)",
+        )
+    return tuple(found)
 
 
 def updated(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Entries:
@@ -291,6 +318,14 @@ def matrices(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> An
     found = _joined(self, avals, [entries(a)[:batch] for a in avals])
     each = [(*found, *[()] * (o.ndim - batch)) for o in outs]
     return each if self.multi else each[0]
+
+
+def diagonals(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Entries:
+    """Along the batch axes: diagonals are vectors, beside a matrix."""
+    batch = avals[-1].ndim - 2
+    if any(e for a in avals for e in entries(a)[batch:]):
+        raise _error(self, avals, "a matrix is divided")
+    return (*_joined(self, avals, [entries(a)[:batch] for a in avals]), (), ())
 
 
 def windowed(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> Any:

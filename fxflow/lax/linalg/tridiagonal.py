@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from fxflow.core.ir.primitive import (
 )
 from fxflow.core.runtime.eager import library
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.errors import DtypeError, ShapeError
 from fxflow.lax.axis_order import transpose
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
@@ -123,6 +125,7 @@ class TridiagonalSolve(Primitive):
 
     name = "tridiagonal_solve"
     host_kinds: ClassVar[frozenset[str]] = frozenset()
+    layout: Callable[..., Any] = layouts.diagonals
 
     def abstract(self, dl: Aval, d: Aval, du: Aval, b: Aval) -> Aval:
         """The type of b."""

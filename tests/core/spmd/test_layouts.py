@@ -117,6 +117,12 @@ b.at[ix].get(out_sharding=P("x")): f32[8@x,4]
 fnp.take_along_axis(b, fnp.zeros((8, 1), "i4"), 1): f32[8@x,1]
 b.at[i].set(1.0): error
 b.at[i].set(1.0, out_sharding=P("x")): f32[8@x,4]
+b.at[:, i].add(c): f32[8@x,4]
+b.at[:, i].add(b): f32[8@x,4]
+a.at[:, :].set(0.0): f32[8@x,4@y]
+k.at[:, :, i].add(1.0): f32[8@x,4@y,6]
+c.at[ix].add(b): error
+fxflow.vmap(lambda r, j: r.at[j].max(1.0))(b, ix % 4): f32[8@x,4]
 nn.softmax(a): f32[8@x,4@y]
 nn.silu(a): f32[8@x,4@y]
 nn.one_hot(ix, 4): f32[8@x,4]
@@ -129,7 +135,13 @@ fnp.linalg.qr(put((8, 4, 4), None, "x")): error
 lax.reduce_window(k, 0.0, lax.add, (1, 1, 2), (1, 1, 2), "VALID"): f32[8@x,4@y,3]
 lax.reduce_window(k, 0.0, lax.add, (2, 1, 1), (1, 1, 1), "VALID"): error
 fxflow.vmap(lambda q: fxflow.random.uniform(q, (4,)))(keys): f32[8@x,4]
-lax.approx_max_k(b, 2): error
+lax.approx_max_k(b, 2)[1]: i32[8@x,2]
+lax.approx_max_k(s, 2): error
+lax.linear_recurrence(b, b, axis=1): f32[8@x,4]
+lax.linear_recurrence(b, b, axis=0): error
+lax.linalg.tridiagonal_solve(b, b, b, b[..., None]): f32[8@x,4,1]
+lax.linalg.tridiagonal_solve(s, s, s, s[..., None]): error
+lax.reduce((b, b), (0.0, 0.0), lambda p, q: (p[0] + q[0], p[1]), (1,))[1]: f32[8@x]
 fnp.split(b, 2, axis=1)[0]: f32[8@x,2]
 fnp.roll(b, 1, 1): f32[8@x,4]
 lax.optimization_barrier(a): f32[8@x,4@y]
@@ -171,7 +183,7 @@ def test_messages(operands):
     )
     assert "say it with out_sharding=P(...)" in said("s @ t")
     assert "would divide two axes of the result" in said("b @ g")
-    assert "auto_axes" in said("lax.approx_max_k(b, 2)")
+    assert "auto_axes" in said("lax.approx_max_k(s, 2)")
     assert "x.at[...].get(out_sharding=P(...))" in said("b[i]")
 
 
