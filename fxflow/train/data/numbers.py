@@ -40,16 +40,16 @@ class Numbered(NamedTuple):
             return self.take(numbers)
         return stacked([self.at(number) for number in numbers.tolist()])
 
-    def through(self, length: float, numbers: Callable[[NDArray], NDArray]) -> Numbered:
+    def through(self, length: float, numbers: Callable[[Any], Any]) -> Numbered:
         """Returns the elements of other numbers.
 
         Args:
           length: of an epoch then.
-          numbers: of the new ones, those of the old.
+          numbers: of the new ones those of the old, for one and for arrays of them.
         """
 
         def at(number: int) -> Any:
-            return self.at(int(numbers(np.array([number]))[0]))
+            return self.at(int(numbers(number)))
 
         take = self.take
         if take is None:
@@ -93,7 +93,10 @@ def shuffled(source: Numbered, seed: int) -> Numbered:
     def order(epoch: int) -> NDArray:
         return generator(seed, epoch).permutation(length)
 
-    def numbers(wanted: NDArray) -> NDArray:
+    def numbers(wanted: Any) -> Any:
+        if isinstance(wanted, int):
+            epoch, index = divmod(wanted, length)
+            return epoch * length + order(epoch)[index]
         found = np.empty_like(wanted)
         epochs = wanted // length
         for epoch in np.unique(epochs).tolist():
@@ -108,10 +111,10 @@ def cut(source: Numbered, first: int, step: int, length: float) -> Numbered:
     """The elements `first`, `first + step`, … of each epoch, so many."""
     whole = 0 if math.isinf(source.length) else int(source.length)
 
-    def numbers(wanted: NDArray) -> Any:
+    def numbers(wanted: Any) -> Any:
         if math.isinf(length):
             return first + step * wanted
-        epoch, index = np.divmod(wanted, int(length))
+        epoch, index = divmod(wanted, int(length))
         return epoch * whole + first + step * index
 
     return source.through(length, numbers)

