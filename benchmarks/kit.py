@@ -1,0 +1,125 @@
+"""Times what surrounds a step: pipelines, the loop, checkpoints.
+
+    python benchmarks/kit.py                        # printed
+    python benchmarks/kit.py --rounds 7 --output benchmarks/KIT.md
+
+Pipelines beside grain's and PyTorch's loader on the same images; `train.loop.run`
+beside the plain loop; checkpoints beside safetensors and TensorStore writing the same
+bytes. Each measurement is a process; the libraries take turns within each round.
+"""
+
+import argparse
+import subprocess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from run import HERE, REQUIREMENTS, environment, machine_lines, number
+
+REQUIREMENTS["fxflow"] = ["--editable", f"{HERE.parent}[checkpoint]"]
+REQUIREMENTS["grain"] = ["grain==0.2.18"]
+FXFLOW, GRAIN, TORCH = "fxflow", "grain", "torch"
+
+
+class Figure(NamedTuple):
+    """One number: of a library, in a case."""
+
+    library: str
+    case: str
+    #: Whose environment it runs in; a peer may come with fxflow's extras.
+    python: str = ""
+
+
+def pipeline(case: str, *others: str) -> list[Figure]:
+    return [Figure(library, case) for library in (FXFLOW, *others)]
+
+
+#: By family: figures that are shown side by side, the first one being ours.
+GROUPS: list[tuple[str, list[Figure]]] = [
+    ("pipeline", pipeline("rows", GRAIN, TORCH)),
+    ("pipeline", pipeline("mapped", GRAIN, TORCH)),
+    ("pipeline", pipeline("2 threads", GRAIN)),
+    ("pipeline", pipeline("2 processes", GRAIN, TORCH)),
+    ("loop", [Figure(FXFLOW, "run"), Figure(FXFLOW, "plain")]),
+    ("loop", [Figure(FXFLOW, "run, checked and logged"), Figure(FXFLOW, "plain")]),
+    ("fed", [Figure(FXFLOW, "by a pipeline"), Figure(FXFLOW, "by one batch")]),
+    ("save", [Figure(FXFLOW, "one file"), Figure("safetensors", "one file", FXFLOW)]),
+    ("save", [Figure(FXFLOW, "zarr"), Figure("tensorstore", "zarr", FXFLOW)]),
+]
+UNITS = {
+    "pipeline": ("elements/s", 1.0),
+    "loop": ("µs a step", 1e6),
+    "fed": ("µs a step", 1e6),
+    "save": ("ms", 1e3),
+}
+
+
+def measured(family: str, figure: Figure) -> float:
+    """Runs a worker."""
+    python = environment(figure.python or figure.library)
+    command = [python, str(HERE / "kit_worker.py")]
+    done = subprocess.run(
+        [*command, figure.library, family, figure.case],
+        capture_output=True,
+        text=True,
+        cwd=HERE,
+    )
+    if done.returncode:
+        raise SystemExit(f"{figure}:\n{done.stderr[-3000:]}")
+    return float(done.stdout.splitlines()[-1])
+
+
+def verdict(family: str, best: list[float]) -> str:
+    """Our figure beside the others', and what was aimed at."""
+    ours, *others = best
+    if family == "pipeline":
+        return f"{ours / max(others):.2f} of the best"
+    if family == "save":
+        return f"{ours / others[0]:.2f} (at most 1.3)"
+    if family == "loop":
+        return f"{1e6 * (ours - others[0]):+.1f} µs (at most 20)"
+    return f"{100 * (ours / others[0] - 1):+.1f} % (at most 2)"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="", help="families, with commas between")
+    parser.add_argument("--output", type=Path)
+    given = parser.parse_args()
+    chosen = [g for g in GROUPS if not given.only or g[0] in given.only.split(",")]
+    samples: dict[Any, list[float]] = {}
+    for _ in range(given.rounds):
+        for family, figures in chosen:
+            for figure in figures:
+                found = measured(family, figure)
+                samples.setdefault((family, figure), []).append(found)
+    lines = ["| | figures, the best of each | |", "| --- | --- | --- |"]
+    for family, figures in chosen:
+        pick = max if family == "pipeline" else min
+        best = [pick(samples[family, figure]) for figure in figures]
+        unit, scale = UNITS[family]
+        shown = ", ".join(
+            f"{figure.library} {figure.case}: {number(value * scale)}"
+            for figure, value in zip(figures, best, strict=True)
+        )
+        lines.append(f"| {family} | {shown} {unit} | {verdict(family, best)} |")
+    text = "\n".join(
+        [
+            "# What surrounds a step",
+            "",
+            "Written by `python benchmarks/kit.py`.",
+            "",
+            *machine_lines(),
+            f"- {given.rounds} interleaved rounds, each figure a process of its own",
+            "",
+            *lines,
+            "",
+        ]
+    )
+    if given.output is not None:
+        given.output.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
