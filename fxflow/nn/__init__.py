@@ -25,6 +25,9 @@ from fxflow.nn.activations import (
     sparse_plus, sparse_sigmoid, squareplus,
 )
 from fxflow.nn.attention import dot_product_attention
+from fxflow.nn.candidates import (
+    Candidates, log_uniform_candidates, uniform_candidates, unigram_candidates,
+)
 from fxflow.nn.dropout import dropout
 from fxflow.nn.encoding import one_hot
 from fxflow.nn.linear import (
@@ -43,24 +46,26 @@ from fxflow.nn.recurrent import (
     gru, gru_cell, gru_cell_init, gru_init, gru_state, lstm, lstm_cell, lstm_cell_init,
     lstm_init, lstm_state,
 )
+from fxflow.nn.sampled_losses import nce_loss, sampled_softmax_loss
 from fxflow.nn.scaled_products import (
     get_scaled_dot_general_config, scaled_dot_general, scaled_matmul,
 )
 from fxflow.numpy import tanh
 
 __all__ = [
-    "avg_pool", "batch_norm", "batch_norm_init", "batch_norm_state", "celu", "conv",
-    "conv_init", "dot_product_attention", "dropout", "elu", "embedding",
+    "avg_pool", "batch_norm", "batch_norm_init", "batch_norm_state", "Candidates",
+    "celu", "conv", "conv_init", "dot_product_attention", "dropout", "elu", "embedding",
     "embedding_init", "gelu", "get_scaled_dot_general_config", "glu", "group_norm",
     "group_norm_init", "gru", "gru_cell", "gru_cell_init", "gru_init", "gru_state",
     "hard_sigmoid", "hard_silu", "hard_tanh", "identity", "initializers",
     "instance_norm", "instance_norm_init", "layer_norm", "layer_norm_init",
     "leaky_relu", "linear", "linear_init", "log1mexp", "log_sigmoid", "log_softmax",
-    "logmeanexp", "logsumexp", "lstm", "lstm_cell", "lstm_cell_init", "lstm_init",
-    "lstm_state", "max_pool", "mish", "one_hot", "relu", "relu6", "rms_norm",
-    "rms_norm_init", "scaled_dot_general", "scaled_matmul", "selu", "sigmoid", "silu",
-    "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus",
-    "standardize", "tanh",
+    "log_uniform_candidates", "logmeanexp", "logsumexp", "lstm", "lstm_cell",
+    "lstm_cell_init", "lstm_init", "lstm_state", "max_pool", "mish", "nce_loss",
+    "one_hot", "relu", "relu6", "rms_norm", "rms_norm_init", "sampled_softmax_loss",
+    "scaled_dot_general", "scaled_matmul", "selu", "sigmoid", "silu", "soft_sign",
+    "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "standardize",
+    "tanh", "uniform_candidates", "unigram_candidates",
 ]
 # fmt: on
 

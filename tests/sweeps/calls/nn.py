@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fxflow import random
+import numpy as np
+
+from fxflow import nn, random
 from tests.sweeps.catalogue import (
     A,
     call,
@@ -24,6 +26,11 @@ KEY = random.key(0)
 AFFINE = {"scale": floating(4), "bias": floating(4)}
 LSTM = {"w": floating(4, 12), "u": floating(3, 12), "b": floating(12)}
 GRU = {"w": floating(4, 9), "u": floating(3, 9), "b": floating(9), "c": floating(3)}
+CLASS = index(2, 1, below=9)
+ROWS = {"w": floating(9, 3), "b": floating(9)}
+DRAWN = nn.Candidates(
+    np.arange(4), np.zeros(4, "f"), np.zeros((2, 1), "f"), np.zeros((2, 4), bool)
+)
 
 CALLS = [
     call(
@@ -106,6 +113,11 @@ CALLS = [
     call("nn.gru", [GRU], [floating(2, 3)], floating(2, 2, 4), reverse=True),
     call("nn.lstm_state", [LSTM], 2, differentiable=False),
     call("nn.gru_state", [GRU], 2, differentiable=False),
+    *each(
+        N, "uniform_candidates log_uniform_candidates", KEY, CLASS, 4, 9, random=True
+    ),
+    call("nn.unigram_candidates", KEY, CLASS, 4, floating(9, low=0.5), random=True),
+    *each(N, "nce_loss sampled_softmax_loss", ROWS, floating(2, 3), CLASS, DRAWN),
     call("nn.linear_init", KEY, 3, 4, random=True),
     call("nn.conv_init", KEY, 2, 4, (3, 3), random=True),
     call("nn.embedding_init", KEY, 5, 3, random=True),

@@ -1,0 +1,170 @@
+"""Losses over a large vocabulary that look at a few classes only.
+
+Their weights are rows, one for each class: `w: [classes, features]`, `b: [classes]`.
+Both losses only gather rows of them; so a program that wants the gradient of these rows
+alone, instead of one of the size of the vocabulary, gathers them itself:
+
+    rows = fnp.concatenate([labels[:, 0], drawn.ids])
+    few = {name: weight[rows] for name, weight in params.items()}
+    n = len(labels)
+    here = drawn._replace(ids=n + fnp.arange(len(drawn.ids)))
+    loss = nn.nce_loss(few, x, fnp.arange(n)[:, None], here)
+
+and adds updates of them with one `.at[rows].add(...)` for each weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from fxflow import numpy as fnp
+from fxflow.core.arrays import Array, typeof
+from fxflow.core.docs import shared
+from fxflow.errors import ArgumentError, ShapeError
+from fxflow.nn._layers import array, floats, shaped, weights
+from fxflow.nn.activations import log_sigmoid
+from fxflow.nn.candidates import Candidates
+from fxflow.nn.normalization import log_softmax
+from fxflow.numpy._operands import ArrayLike
+
+_docs = shared("""
+    Args:
+      params: dict of `w: float[classes, features]` and `b: float[classes]`.
+      x: float[..., features], one vector for each example.
+      labels: int[..., labels], the true classes of each example: one, or as many for
+        all, which then share the probability.
+      candidates: what a sampler such as `log_uniform_candidates` drew for the labels.
+      remove_accidental_hits: whether to leave out, for each example, drawn classes that
+        are its labels.
+
+    Returns:
+      float[...], the loss of each example.
+
+    Raises:
+      ArgumentError: the params are no dict of the weights, or another argument is no
+        array.
+      DtypeError: an argument has no floats, or the labels no integers.
+      ShapeError: shapes do not fit.
+""")
+
+
+def _logits(
+    name: str, params: Any, x: Any, labels: Any, candidates: Any, remove: bool
+) -> tuple[Any, Any]:
+    """Returns logits of the labels, and of the candidates, less what is expected."""
+    w, b = weights(name, params, w="classes features", b="classes")
+    features = typeof(w).shape[1]
+    floats(name, "x", x, "features")
+    if typeof(x).shape[-1] != features:
+        raise ShapeError(
+            f"{name}: x must be float[..., {features}], as w {typeof(w)} takes, got "
+            f"{typeof(x)}"
+        )
+    batch = typeof(x).shape[:-1]
+    aval = typeof(array(name, "labels", labels, "integers"))
+    if aval.shape[:-1] != batch or aval.ndim != len(batch) + 1 or not aval.shape[-1]:
+        listed = ", ".join(map(str, (*batch, "labels")))
+        raise ShapeError(f"{name}: labels must be int[{listed}], got {aval}")
+    if not isinstance(candidates, Candidates):
+        raise ArgumentError(
+            f"{name}: candidates must be what a sampler such as "
+            f"nn.log_uniform_candidates returns, got {type(candidates).__name__}"
+        )
+    ids, expected, true_expected, hits = candidates
+    array(name, "candidates.ids", ids, "integers")
+    count = typeof(ids).shape
+    shaped(name, "candidates.log_expected", expected, count, "floats")
+    shaped(name, "candidates.true_log_expected", true_expected, aval.shape, "floats")
+    shaped(name, "candidates.hits", hits, (*batch, *count), "bools")
+    w, b = fnp.asarray(w), fnp.asarray(b)
+    # [..., features] · [..., labels, features] → [..., labels]
+    true = fnp.einsum("...f,...lf->...l", x, w[labels])
+    true = fnp.subtract(fnp.add(true, b[labels]), true_expected)
+    drawn = fnp.add(fnp.matmul(x, fnp.transpose(w[ids])), b[ids])
+    drawn = fnp.subtract(drawn, expected)
+    if remove:
+        drawn = fnp.where(hits, -math.inf, drawn)
+    return true, drawn
+
+
+@_docs
+def nce_loss(
+    params: Mapping[str, ArrayLike],
+    x: ArrayLike,
+    labels: ArrayLike,
+    candidates: Candidates,
+    *,
+    remove_accidental_hits: bool = False,
+) -> Array:
+    r"""Returns the loss of noise-contrastive estimation: data or noise, for each class.
+
+    .. math::
+       -\tfrac1T \sum_{t} \log \sigma(s_t) - (1 - \tfrac1T) \sum_t \log\sigma(-s_t)
+       - \sum_{c} \log \sigma(-s_c), \qquad s_k = x \cdot w_k + b_k - \log E_k
+
+    over T labels t and the candidates c; E is how often each was expected.
+
+    Example:
+      >>> params = {"w": fnp.zeros((100, 3)), "b": fnp.zeros(100)}
+      >>> labels = np.array([[3], [5]])
+      >>> drawn = nn.log_uniform_candidates(random.key(0), labels, 4, 100)
+      >>> nn.nce_loss(params, fnp.ones((2, 3)), labels, drawn).shape
+      (2,)
+
+    Source: Gutmann and Hyvärinen 2010; Mnih and Teh 2012; TensorFlow's `nce_loss`.
+    """
+    true, drawn = _logits(
+        "nce_loss", params, x, labels, candidates, remove_accidental_hits
+    )
+    share = 1 / typeof(true).shape[-1]
+    yes = fnp.sum(fnp.multiply(share, log_sigmoid(true)), -1)
+    no = fnp.sum(_log_not(drawn), -1)
+    if share < 1:
+        others = fnp.sum(log_sigmoid(fnp.negative(true)), -1)
+        no = fnp.add(no, fnp.multiply(1 - share, others))
+    out: Array = fnp.negative(fnp.add(yes, no))
+    return out
+
+
+def _log_not(logits: Any) -> Any:
+    """Returns log σ(-x); 0, with slope 0, where x is -inf."""
+    taken = fnp.not_equal(logits, -math.inf)
+    safe = fnp.where(taken, logits, 0)
+    return fnp.where(taken, log_sigmoid(fnp.negative(safe)), 0)
+
+
+@_docs
+def sampled_softmax_loss(
+    params: Mapping[str, ArrayLike],
+    x: ArrayLike,
+    labels: ArrayLike,
+    candidates: Candidates,
+    *,
+    remove_accidental_hits: bool = True,
+) -> Array:
+    r"""Returns the cross entropy of a softmax over the labels and the candidates.
+
+    .. math::
+       -\tfrac1T \sum_t \log \frac{e^{s_t}}{\sum_{k \in t, c} e^{s_k}},
+       \qquad s_k = x \cdot w_k + b_k - \log E_k
+
+    It is for training; perplexities are those of the whole softmax.
+
+    Example:
+      >>> params = {"w": fnp.zeros((100, 3)), "b": fnp.zeros(100)}
+      >>> labels = np.array([[3], [5]])
+      >>> drawn = nn.log_uniform_candidates(random.key(0), labels, 4, 100)
+      >>> nn.sampled_softmax_loss(params, fnp.ones((2, 3)), labels, drawn).shape
+      (2,)
+
+    Source: Jean et al. 2015; TensorFlow's `sampled_softmax_loss`.
+    """
+    true, drawn = _logits(
+        "sampled_softmax_loss", params, x, labels, candidates, remove_accidental_hits
+    )
+    both = fnp.concatenate([true, drawn], axis=-1)
+    chosen = log_softmax(both)[..., : typeof(true).shape[-1]]
+    out: Array = fnp.negative(fnp.mean(chosen, -1))
+    return out

@@ -1,0 +1,131 @@
+"""Losses over drawn classes against their formulas in float64."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit, log_softmax
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import nn, random
+from fxflow.errors import ArgumentError, DtypeError, ShapeError
+
+RNG = np.random.default_rng(0)
+CLASSES, FEATURES = 11, 4
+PARAMS = {"w": RNG.normal(size=(CLASSES, FEATURES)), "b": RNG.normal(size=CLASSES)}
+X = RNG.normal(size=(3, FEATURES))
+LABELS = np.array([[0, 2], [5, 1], [10, 0]])
+DRAWN = nn.log_uniform_candidates(random.key(1), LABELS, 5, CLASSES)
+
+narrow = lambda tree: fxflow.tree.map(lambda x: np.asarray(x, np.float32), tree)
+
+
+def scores(labels: Any, remove: bool) -> Any:
+    """Yields the scores of the labels and of the candidates of each example."""
+    for row, true in enumerate(labels):
+        score = PARAMS["w"] @ X[row] + PARAMS["b"]
+        yes = [
+            score[k] - float(DRAWN.true_log_expected[row, i])
+            for i, k in enumerate(true)
+        ]
+        no = [
+            score[int(k)] - float(e)
+            for k, e in zip(DRAWN.ids, DRAWN.log_expected, strict=True)
+            if not (remove and int(k) in true)
+        ]
+        yield np.array(yes), np.array(no)
+
+
+def nce(yes: Any, no: Any) -> float:
+    share = 1 / len(yes)
+    out = share * np.log(expit(yes)).sum() + (1 - share) * np.log(expit(-yes)).sum()
+    return -(out + np.log(expit(-no)).sum())
+
+
+def softmax(yes: Any, no: Any) -> float:
+    return -log_softmax(np.concatenate([yes, no]))[: len(yes)].mean()
+
+
+LOSSES = {"nce_loss": nce, "sampled_softmax_loss": softmax}
+losses = pytest.mark.parametrize("name", LOSSES)
+
+
+@losses
+@pytest.mark.parametrize("remove", [False, True])
+@pytest.mark.parametrize("count", [1, 2])
+def test_as_formula(name: str, remove: bool, count: int) -> None:
+    labels = LABELS[:, :count]
+    few = DRAWN._replace(
+        true_log_expected=DRAWN.true_log_expected[:, :count],
+        hits=(labels[..., None] == np.asarray(DRAWN.ids)).any(1),
+    )
+    assert remove is False or few.hits.any()
+    want = [LOSSES[name](*pair) for pair in scores(labels, remove)]
+    run = lambda p, x: getattr(nn, name)(
+        p, x, labels, few, remove_accidental_hits=remove
+    )
+    np.testing.assert_allclose(fxflow.jit(run)(narrow(PARAMS), narrow(X)), want, 1e-5)
+    half = fxflow.tree.map(lambda x: fnp.asarray(x, "bfloat16"), (PARAMS, X))
+    np.testing.assert_allclose(run(*half), want, 0.1)
+    slopes = fxflow.grad(lambda p, x: run(p, x).sum(), (0, 1))(
+        narrow(PARAMS), narrow(X)
+    )
+    assert all(np.isfinite(s).all() for s in fxflow.tree.leaves(slopes))
+
+
+@losses
+def test_gradient_of_gathered_rows(name: str) -> None:
+    """As the head of the module says."""
+    loss, params, x = getattr(nn, name), narrow(PARAMS), narrow(X)
+    labels = LABELS[:, :1]
+    drawn = nn.log_uniform_candidates(random.key(1), labels, 5, CLASSES)
+    whole = fxflow.grad(lambda p: loss(p, x, labels, drawn).sum())(params)
+    rows = fnp.concatenate([labels[:, 0], drawn.ids])
+    few = {key: weight[rows] for key, weight in params.items()}
+    here = drawn._replace(ids=3 + fnp.arange(5))
+    part = fxflow.grad(lambda p: loss(p, x, np.arange(3)[:, None], here).sum())(few)
+    for key in params:
+        spread = fnp.zeros_like(params[key]).at[rows].add(part[key])
+        np.testing.assert_allclose(spread, whole[key], 1e-5, 1e-6)
+
+
+def test_sampled_softmax_nears_the_whole_one() -> None:
+    labels = LABELS[:, :1]
+    params, x = narrow(PARAMS), narrow(X)
+    drawn = nn.uniform_candidates(random.key(0), labels, CLASSES, CLASSES)
+    # All classes are drawn, each expected alike: E cancels.
+    same = drawn._replace(
+        log_expected=0 * drawn.log_expected,
+        true_log_expected=0 * drawn.true_log_expected,
+    )
+    have = nn.sampled_softmax_loss(params, x, labels, same)
+    scores = x @ params["w"].T + params["b"]
+    want = -log_softmax(scores, -1)[np.arange(3), labels[:, 0]]
+    np.testing.assert_allclose(have, want, 1e-5)
+
+
+def test_nan_is_not_hidden() -> None:
+    x = np.full_like(X, np.nan, dtype="f")
+    for name in LOSSES:
+        assert np.isnan(getattr(nn, name)(narrow(PARAMS), x, LABELS, DRAWN)).all()
+
+
+def test_errors() -> None:
+    params, x = narrow(PARAMS), narrow(X)
+    with pytest.raises(ShapeError, match=r"nce_loss: x must be float\[..., 4\], as w"):
+        nn.nce_loss(params, x[:, :3], LABELS, DRAWN)
+    with pytest.raises(
+        ShapeError, match=r"labels must be int\[3, labels\], got i32\[3\]"
+    ):
+        nn.nce_loss(params, x, LABELS[:, 0].astype("int32"), DRAWN)
+    with pytest.raises(
+        ArgumentError, match="candidates must be what a sampler such as"
+    ):
+        nn.sampled_softmax_loss(params, x, LABELS, DRAWN.ids)
+    with pytest.raises(
+        ShapeError, match=r"candidates.hits must be bools of shape \[3, "
+    ):
+        nn.sampled_softmax_loss(params, x, LABELS, DRAWN._replace(hits=DRAWN.hits[0]))
+    with pytest.raises(DtypeError, match="labels must be integers, got f32"):
+        nn.nce_loss(params, x, x, DRAWN)
