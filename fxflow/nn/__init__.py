@@ -28,6 +28,7 @@ from fxflow.nn.attention import dot_product_attention
 from fxflow.nn.candidates import (
     Candidates, log_uniform_candidates, uniform_candidates, unigram_candidates,
 )
+from fxflow.nn.ctc import ctc_loss
 from fxflow.nn.dropout import dropout
 from fxflow.nn.encoding import one_hot
 from fxflow.nn.linear import (
@@ -54,10 +55,10 @@ from fxflow.numpy import tanh
 
 __all__ = [
     "avg_pool", "batch_norm", "batch_norm_init", "batch_norm_state", "Candidates",
-    "celu", "conv", "conv_init", "dot_product_attention", "dropout", "elu", "embedding",
-    "embedding_init", "gelu", "get_scaled_dot_general_config", "glu", "group_norm",
-    "group_norm_init", "gru", "gru_cell", "gru_cell_init", "gru_init", "gru_state",
-    "hard_sigmoid", "hard_silu", "hard_tanh", "identity", "initializers",
+    "celu", "conv", "conv_init", "ctc_loss", "dot_product_attention", "dropout", "elu",
+    "embedding", "embedding_init", "gelu", "get_scaled_dot_general_config", "glu",
+    "group_norm", "group_norm_init", "gru", "gru_cell", "gru_cell_init", "gru_init",
+    "gru_state", "hard_sigmoid", "hard_silu", "hard_tanh", "identity", "initializers",
     "instance_norm", "instance_norm_init", "layer_norm", "layer_norm_init",
     "leaky_relu", "linear", "linear_init", "log1mexp", "log_sigmoid", "log_softmax",
     "log_uniform_candidates", "logmeanexp", "logsumexp", "lstm", "lstm_cell",

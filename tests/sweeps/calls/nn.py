@@ -11,6 +11,7 @@ from tests.sweeps.catalogue import (
     each,
     floating,
     index,
+    made,
     mask,
     real,
     whole,
@@ -26,6 +27,7 @@ KEY = random.key(0)
 AFFINE = {"scale": floating(4), "bias": floating(4)}
 LSTM = {"w": floating(4, 12), "u": floating(3, 12), "b": floating(12)}
 GRU = {"w": floating(4, 9), "u": floating(3, 9), "b": floating(9), "c": floating(3)}
+SAID = made(lambda rng, s: rng.integers(1, 4, s), 2, 2, kinds="iu")
 CLASS = index(2, 1, below=9)
 ROWS = {"w": floating(9, 3), "b": floating(9)}
 DRAWN = nn.Candidates(
@@ -118,6 +120,7 @@ CALLS = [
     ),
     call("nn.unigram_candidates", KEY, CLASS, 4, floating(9, low=0.5), random=True),
     *each(N, "nce_loss sampled_softmax_loss", ROWS, floating(2, 3), CLASS, DRAWN),
+    call("nn.ctc_loss", floating(2, 5, 4), SAID, label_mask=mask(2, 2)),
     call("nn.linear_init", KEY, 3, 4, random=True),
     call("nn.conv_init", KEY, 2, 4, (3, 3), random=True),
     call("nn.embedding_init", KEY, 5, 3, random=True),
