@@ -8,37 +8,66 @@ params = optim.apply_updates(params, updates)
 
 # fmt: off
 from fxflow.core.boundary import public as _public
-from fxflow.optim import losses
+from fxflow.optim import losses, tree
 from fxflow.optim.adams import (
     adabelief, adam, adamax, adamaxw, adamw, amsgrad, lamb, nadam, nadamw, radam, yogi,
 )
+from fxflow.optim.adans import ScaleByAdanState, adan, scale_by_adan
+from fxflow.optim.averages import incremental_update, periodic_update
 from fxflow.optim.base import (
     EmptyState, GradientTransformation, GradientTransformationExtraArgs, apply_updates,
-    chain, global_norm, identity, named_chain, set_to_zero, stateless,
-    with_extra_args_support,
+    chain, global_norm, identity, named_chain, safe_increment, set_to_zero, stateless,
+    stateless_with_tree_map, with_extra_args_support,
 )
 from fxflow.optim.clipping import (
     adaptive_grad_clip, clip, clip_by_block_rms, clip_by_global_norm,
+    per_example_global_norm_clip, per_example_layer_norm_clip,
+)
+from fxflow.optim.conditions import (
+    ApplyEvery, ConditionallyMaskState, ConditionallyTransformState, apply_every,
+    conditionally_mask, conditionally_transform, skip_large_updates, skip_not_finite,
 )
 from fxflow.optim.descents import (
     adadelta, adagrad, lars, lion, momentum, nesterov, noisy_sgd, rmsprop, sgd,
     sign_sgd,
 )
+from fxflow.optim.factored import (
+    FactoredState, ScaleBySM3State, adafactor, scale_by_factored_rms, scale_by_sm3, sm3,
+)
+from fxflow.optim.layerwise import (
+    ScaleByDistanceOverGradientsState, ScaleByNovogradState, fromage, novograd,
+    scale_by_distance_over_gradients, scale_by_novograd, scale_by_param_block_norm,
+)
+from fxflow.optim.linesearch import (
+    BacktrackingLinesearchInfo, ScaleByBacktrackingLinesearchState,
+    ScaleByZoomLinesearchState, ZoomLinesearchInfo, scale_by_backtracking_linesearch,
+    scale_by_zoom_linesearch, value_and_grad_from_state,
+)
+from fxflow.optim.lookaheads import LookaheadParams, LookaheadState, lookahead
 from fxflow.optim.masking import (
-    MaskedNode, MaskedState, PartitionState, masked, multi_transform,
+    MaskedNode, MaskedState, PartitionState, freeze, masked, multi_transform,
+    selective_transform,
+)
+from fxflow.optim.measuring import (
+    MonitorState, SnapshotState, measure_with_ema, monitor, snapshot,
 )
 from fxflow.optim.moments import (
-    EmaState, ScaleByAdaDeltaState, ScaleByAdamState, ScaleByAmsgradState,
-    ScaleByLionState, ScaleByRmsState, ScaleByRssState, TraceState, ema,
-    scale_by_adadelta, scale_by_adam, scale_by_adamax, scale_by_amsgrad,
-    scale_by_belief, scale_by_lion, scale_by_radam, scale_by_rms, scale_by_rss,
-    scale_by_stddev, scale_by_yogi, trace,
+    ScaleByAdaDeltaState, ScaleByAdamState, ScaleByAmsgradState, ScaleByRmsState,
+    ScaleByRssState, scale_by_adadelta, scale_by_adam, scale_by_adamax,
+    scale_by_amsgrad, scale_by_belief, scale_by_radam, scale_by_rms, scale_by_rss,
+    scale_by_stddev, scale_by_yogi,
 )
+from fxflow.optim.optimistic import (
+    ScaleByOptimisticGradientState, optimistic_adam, optimistic_adam_v2,
+    optimistic_gradient_descent, scale_by_optimistic_gradient,
+)
+from fxflow.optim.polyak import polyak_sgd, scale_by_polyak
+from fxflow.optim.quasi_newton import ScaleByLBFGSState, lbfgs, scale_by_lbfgs
 from fxflow.optim.scaling import (
-    AddNoiseState, ScaleByScheduleState, add_decayed_weights, add_noise, centralize,
-    keep_params_nonnegative, normalize_by_update_norm, scale, scale_by_learning_rate,
-    scale_by_param_block_rms, scale_by_schedule, scale_by_sign, scale_by_trust_ratio,
-    zero_nans,
+    AddNoiseState, ScaleByScheduleState, ZeroNansState, add_decayed_weights, add_noise,
+    centralize, keep_params_nonnegative, normalize_by_update_norm, scale,
+    scale_by_learning_rate, scale_by_param_block_rms, scale_by_schedule, scale_by_sign,
+    scale_by_trust_ratio, zero_nans,
 )
 from fxflow.optim.schedules import (
     constant_schedule, cosine_decay_schedule, cosine_onecycle_schedule,
@@ -47,35 +76,57 @@ from fxflow.optim.schedules import (
     sgdr_schedule, warmup_constant_schedule, warmup_cosine_decay_schedule,
     warmup_exponential_decay_schedule,
 )
+from fxflow.optim.signs import ScaleByRpropState, rprop, scale_by_rprop, signum
+from fxflow.optim.traces import (
+    EmaState, ScaleByLionState, TraceState, ema, scale_by_lion, trace,
+)
 from fxflow.optim.wrappers import (
     ApplyIfFiniteState, InjectHyperparamsState, MultiSteps, MultiStepsState,
-    apply_if_finite, inject_hyperparams,
+    StatefulSchedule, WrappedSchedule, apply_if_finite, inject_hyperparams,
 )
 
 __all__ = [
-    "AddNoiseState", "ApplyIfFiniteState", "EmaState", "EmptyState",
-    "GradientTransformation", "GradientTransformationExtraArgs",
-    "InjectHyperparamsState", "MaskedNode", "MaskedState", "MultiSteps",
-    "MultiStepsState", "PartitionState", "ScaleByAdaDeltaState", "ScaleByAdamState",
-    "ScaleByAmsgradState", "ScaleByLionState", "ScaleByRmsState", "ScaleByRssState",
-    "ScaleByScheduleState", "TraceState", "adabelief", "adadelta", "adagrad", "adam",
-    "adamax", "adamaxw", "adamw", "adaptive_grad_clip", "add_decayed_weights",
-    "add_noise", "amsgrad", "apply_if_finite", "apply_updates", "centralize", "chain",
-    "clip", "clip_by_block_rms", "clip_by_global_norm", "constant_schedule",
-    "cosine_decay_schedule", "cosine_onecycle_schedule", "ema", "exponential_decay",
-    "global_norm", "identity", "inject_hyperparams", "join_schedules",
-    "keep_params_nonnegative", "lamb", "lars", "linear_onecycle_schedule",
-    "linear_schedule", "lion", "losses", "masked", "momentum", "multi_transform",
-    "nadam", "nadamw", "named_chain", "nesterov", "noisy_sgd",
-    "normalize_by_update_norm", "piecewise_constant_schedule",
-    "piecewise_interpolate_schedule", "polynomial_schedule", "radam", "rmsprop",
-    "scale", "scale_by_adadelta", "scale_by_adam", "scale_by_adamax",
-    "scale_by_amsgrad", "scale_by_belief", "scale_by_learning_rate", "scale_by_lion",
-    "scale_by_param_block_rms", "scale_by_radam", "scale_by_rms", "scale_by_rss",
-    "scale_by_schedule", "scale_by_sign", "scale_by_stddev", "scale_by_trust_ratio",
-    "scale_by_yogi", "set_to_zero", "sgd", "sgdr_schedule", "sign_sgd", "stateless",
-    "trace", "warmup_constant_schedule", "warmup_cosine_decay_schedule",
-    "warmup_exponential_decay_schedule", "yogi", "with_extra_args_support", "zero_nans",
+    "AddNoiseState", "ApplyEvery", "ApplyIfFiniteState", "BacktrackingLinesearchInfo",
+    "ConditionallyMaskState", "ConditionallyTransformState", "EmaState", "EmptyState",
+    "FactoredState", "GradientTransformation", "GradientTransformationExtraArgs",
+    "InjectHyperparamsState", "LookaheadParams", "LookaheadState", "MaskedNode",
+    "MaskedState", "MonitorState", "MultiSteps", "MultiStepsState", "PartitionState",
+    "ScaleByAdaDeltaState", "ScaleByAdamState", "ScaleByAdanState",
+    "ScaleByAmsgradState", "ScaleByBacktrackingLinesearchState",
+    "ScaleByDistanceOverGradientsState", "ScaleByLBFGSState", "ScaleByLionState",
+    "ScaleByNovogradState", "ScaleByOptimisticGradientState", "ScaleByRmsState",
+    "ScaleByRpropState", "ScaleByRssState", "ScaleBySM3State", "ScaleByScheduleState",
+    "ScaleByZoomLinesearchState", "SnapshotState", "StatefulSchedule", "TraceState",
+    "WrappedSchedule", "ZeroNansState", "ZoomLinesearchInfo", "adabelief", "adadelta",
+    "adafactor", "adagrad", "adam", "adamax", "adamaxw", "adamw", "adan",
+    "adaptive_grad_clip", "add_decayed_weights", "add_noise", "amsgrad", "apply_every",
+    "apply_if_finite", "apply_updates", "centralize", "chain", "clip",
+    "clip_by_block_rms", "clip_by_global_norm", "conditionally_mask",
+    "conditionally_transform", "constant_schedule", "cosine_decay_schedule",
+    "cosine_onecycle_schedule", "ema", "exponential_decay", "freeze", "fromage",
+    "global_norm", "identity", "incremental_update", "inject_hyperparams",
+    "join_schedules", "keep_params_nonnegative", "lamb", "lars", "lbfgs",
+    "linear_onecycle_schedule", "linear_schedule", "lion", "lookahead", "losses",
+    "masked", "measure_with_ema", "momentum", "monitor", "multi_transform", "nadam",
+    "nadamw", "named_chain", "nesterov", "noisy_sgd", "normalize_by_update_norm",
+    "novograd", "optimistic_adam", "optimistic_adam_v2", "optimistic_gradient_descent",
+    "per_example_global_norm_clip", "per_example_layer_norm_clip", "periodic_update",
+    "piecewise_constant_schedule", "piecewise_interpolate_schedule", "polyak_sgd",
+    "polynomial_schedule", "radam", "rmsprop", "rprop", "safe_increment", "scale",
+    "scale_by_adadelta", "scale_by_adam", "scale_by_adamax", "scale_by_adan",
+    "scale_by_amsgrad", "scale_by_backtracking_linesearch", "scale_by_belief",
+    "scale_by_distance_over_gradients", "scale_by_factored_rms", "scale_by_lbfgs",
+    "scale_by_learning_rate", "scale_by_lion", "scale_by_novograd",
+    "scale_by_optimistic_gradient", "scale_by_param_block_norm",
+    "scale_by_param_block_rms", "scale_by_polyak", "scale_by_radam", "scale_by_rms",
+    "scale_by_rprop", "scale_by_rss", "scale_by_schedule", "scale_by_sign",
+    "scale_by_sm3", "scale_by_stddev", "scale_by_trust_ratio", "scale_by_yogi",
+    "scale_by_zoom_linesearch", "selective_transform", "set_to_zero", "sgd",
+    "sgdr_schedule", "sign_sgd", "signum", "skip_large_updates", "skip_not_finite",
+    "sm3", "snapshot", "stateless", "stateless_with_tree_map", "trace", "tree",
+    "value_and_grad_from_state", "warmup_constant_schedule",
+    "warmup_cosine_decay_schedule", "warmup_exponential_decay_schedule",
+    "with_extra_args_support", "yogi", "zero_nans",
 ]
 # fmt: on
 

@@ -243,8 +243,14 @@ def amsgrad(
     eps: Scalar = 1e-8,
     eps_root: Scalar = 0.0,
     mu_dtype: DTypeLike | None = None,
+    bias_correction_mu: bool = True,
+    bias_correction_nu: bool = True,
 ) -> GradientTransformation:
     """Makes AMSGrad: Adam whose steps never grow back.
+
+    Args:
+      bias_correction_mu: whether to divide first moments by the weights they hold.
+      bias_correction_nu: whether to divide second moments by the weights they hold.
 
     Example:
       >>> tx = optim.amsgrad(0.5)
@@ -254,7 +260,9 @@ def amsgrad(
     Reference: Reddi, Kale, Kumar 2018, "On the convergence of Adam and beyond".
     """
     return chain(
-        scale_by_amsgrad(b1, b2, eps, eps_root, mu_dtype),
+        scale_by_amsgrad(
+            b1, b2, eps, eps_root, mu_dtype, bias_correction_mu, bias_correction_nu
+        ),
         scale_by_learning_rate(learning_rate),
     )
 

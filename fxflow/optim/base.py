@@ -23,8 +23,8 @@ from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.boundary import shown
 from fxflow.core.source import at_fault
 from fxflow.errors import ArgumentError
-from fxflow.numpy._operands import DTypeLike
-from fxflow.numpy.elementary import flat_at_zero
+from fxflow.numpy._operands import ArrayLike
+from fxflow.optim.tree import norm
 
 Params = Any
 Updates = Any
@@ -124,12 +124,12 @@ class EmptyState(NamedTuple):
 
 
 def stateless(
-    function: Callable[[Updates, Params | None], Updates],
+    f: Callable[[Updates, Params | None], Updates],
 ) -> GradientTransformation:
     """Makes a transformation of a function of updates and parameters.
 
     Args:
-      function: `function(updates, params) -> updates`.
+      f: `f(updates, params) -> updates`.
 
     Returns:
       A transformation without state.
@@ -146,9 +146,35 @@ def stateless(
     def update(
         updates: Updates, state: EmptyState, params: Params | None = None
     ) -> tuple[Updates, EmptyState]:
-        return function(updates, params), state
+        return f(updates, params), state
 
     return GradientTransformation(init, update)
+
+
+def stateless_with_tree_map(
+    f: Callable[[Any, Any], Any],
+) -> GradientTransformation:
+    """Makes a transformation of a function of one update and one parameter.
+
+    Args:
+      f: `f(update, param) -> update`, called for each array; `param` is None where
+        `update` gets no parameters.
+
+    Returns:
+      A transformation without state.
+
+    Example:
+      >>> tx = optim.stateless_with_tree_map(lambda u, p: u * p)
+      >>> tx.update([2.0], tx.init([3.0]), [3.0])[0]
+      [6.0]
+    """
+
+    def all_of(updates: Updates, params: Params | None) -> Updates:
+        if params is None:
+            return tree.map(lambda u: f(u, None), updates)
+        return tree.map(f, updates, params)
+
+    return stateless(all_of)
 
 
 def identity() -> GradientTransformation:
@@ -324,55 +350,25 @@ def need_params(name: str, params: Params | None) -> Params:
     return params
 
 
-def zeros_like(params: Params, dtype: DTypeLike | None = None) -> Params:
-    """Returns zeros of the types of a pytree of arrays.
+def need_extra(name: str, what: str, given: Any) -> Any:
+    """Returns a further keyword argument of `update`.
 
     Args:
-      params: pytree of arrays.
-      dtype: of the zeros; None means those of the arrays.
+      name: of the transformation, for messages.
+      what: the argument's name.
+      given: what `update` got.
 
     Returns:
-      A pytree of the same structure.
+      `given`.
+
+    Raises:
+      ArgumentError: it is None.
     """
-    return full_like(params, 0, dtype)
-
-
-def full_like(params: Params, value: Any, dtype: DTypeLike | None = None) -> Params:
-    """Returns a number repeated to the types of a pytree of arrays.
-
-    It lies where they lie: the state of an optimizer is divided as the parameters are.
-
-    Args:
-      params: pytree of arrays.
-      value: the number.
-      dtype: of the result; None means those of the arrays.
-
-    Returns:
-      A pytree of the same structure.
-    """
-
-    def full(param: Any) -> Any:
-        return fnp.full_like(
-            param, value, typeof(param).dtype if dtype is None else dtype
+    if given is None:
+        raise ArgumentError(
+            f"{name}: needs {what}: call update(updates, state, params, {what}=...)"
         )
-
-    return tree.map(full, params)
-
-
-def cast(updates: Updates, dtype: DTypeLike | None) -> Updates:
-    """Returns a pytree of arrays in another dtype; None means as they are.
-
-    Args:
-      updates: pytree of arrays.
-      dtype: the dtype or None.
-
-    Returns:
-      A pytree of the same structure.
-    """
-    if dtype is None:
-        return updates
-    chosen = dtypes.dtype(dtype)
-    return tree.map(lambda x: fnp.astype(x, chosen), updates)
+    return given
 
 
 def cast_like(x: Any, other: Any) -> Any:
@@ -398,7 +394,7 @@ def zero_count() -> Array:
     return fnp.zeros((), dtypes.int32)
 
 
-def increment(count: Any) -> Any:
+def safe_increment(count: ArrayLike) -> Array:
     """Returns a count plus one; the largest count stays.
 
     Args:
@@ -406,67 +402,12 @@ def increment(count: Any) -> Any:
 
     Returns:
       int32[].
+
+    Example:
+      >>> int(optim.safe_increment(fnp.asarray(2**31 - 1)))
+      2147483647
     """
     return fnp.where(fnp.less(count, MAX_COUNT), fnp.add(count, 1), MAX_COUNT)
-
-
-def power_sum(x: Any, decay: Any, moment: Any, power: int) -> Any:
-    """Returns a decaying mean of powers: `decay * moment + (1 - decay) * |x|**power`.
-
-    Args:
-      x: array.
-      decay: number.
-      moment: the mean so far.
-      power: 1 or 2.
-
-    Returns:
-      The next mean.
-    """
-    if power == 1:
-        term = x
-    elif dtypes.is_complex(typeof(x).dtype):
-        # Not abs, whose root would be squared again.
-        term = fnp.add(fnp.square(fnp.real(x)), fnp.square(fnp.imag(x)))
-    else:
-        term = fnp.square(x)
-    new = fnp.add(
-        fnp.multiply(fnp.subtract(1.0, decay), term), fnp.multiply(decay, moment)
-    )
-    return new
-
-
-def moments(updates: Updates, means: Updates, decay: Any, power: int) -> Updates:
-    """Returns `power_sum` of each array of a pytree.
-
-    Args:
-      updates: pytree of arrays.
-      means: pytree of the means so far.
-      decay: number.
-      power: 1 or 2.
-
-    Returns:
-      A pytree of the same structure.
-    """
-    return tree.map(lambda g, m: power_sum(g, decay, m, power), updates, means)
-
-
-def unbiased(means: Updates, decay: Any, count: Any) -> Updates:
-    """Returns decaying means that began at 0 divided by the weights they hold.
-
-    Args:
-      means: pytree of arrays.
-      decay: number.
-      count: number of updates so far, int32[].
-
-    Returns:
-      A pytree of the same structure: each divided by `1 - decay ** count`.
-    """
-    weight = fnp.subtract(1.0, fnp.power(decay, count))
-    return tree.map(lambda m: fnp.divide(m, cast_like(weight, _real(m))), means)
-
-
-def _real(x: Any) -> Any:
-    return fnp.real(x) if dtypes.is_complex(typeof(x).dtype) else x
 
 
 def global_norm(updates: Updates) -> Array:
@@ -485,13 +426,7 @@ def global_norm(updates: Updates) -> Array:
       >>> float(optim.global_norm([fnp.array([3.0]), fnp.array(4.0)]))
       5.0
     """
-    squares = [fnp.sum(fnp.square(fnp.abs(x))) for x in tree.leaves(updates)]
-    if not squares:
-        return fnp.zeros(())
-    total = squares[0]
-    for square in squares[1:]:
-        total = fnp.add(total, square)
-    return flat_at_zero(fnp.sqrt, total)
+    return norm(updates)
 
 
 def real_parts(params: Params) -> Params:

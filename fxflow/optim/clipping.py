@@ -6,7 +6,7 @@ from typing import Any
 
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.arrays import typeof
+from fxflow.core.arrays import Array, typeof
 from fxflow.errors import ArgumentError
 from fxflow.optim.base import (
     GradientTransformation,
@@ -96,14 +96,15 @@ def clip_by_block_rms(threshold: Scalar) -> GradientTransformation:
     return stateless(lambda updates, params: tree.map(one, updates))
 
 
-def unitwise_norm(x: Any) -> Any:
+def unitwise_norm(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
     """Returns the norm of each unit of a weight, broadcast against it.
 
     A unit is a column of a matrix, or what a kernel of a convolution gives one channel;
     a vector (or a number) is one unit.
 
     Args:
-      x: array of up to four axes.
+      x: array of up to four axes, or of any number if `axis` is given.
+      axis: the axes of one unit; None means as above.
 
     Returns:
       An array that broadcasts against `x`.
@@ -113,18 +114,22 @@ def unitwise_norm(x: Any) -> Any:
     """
     shape = typeof(x).shape
     squares = fnp.square(fnp.abs(x))
+    if axis is not None:
+        return fnp.sqrt(fnp.sum(squares, axis, keepdims=True))
     if sum(n > 1 for n in shape) <= 1:
         return fnp.sqrt(fnp.sum(squares))
     if len(shape) > 4:
         raise ArgumentError(
             f"adaptive_grad_clip: weights have at most four axes, got {typeof(x)}: "
-            "mask it out"
+            "mask it out or pass axis"
         )
     axes = (0, 1, 2) if len(shape) == 4 else 0
     return fnp.sqrt(fnp.sum(squares, axes, keepdims=True))
 
 
-def adaptive_grad_clip(clipping: Scalar, eps: Scalar = 1e-3) -> GradientTransformation:
+def adaptive_grad_clip(
+    clipping: Scalar, eps: Scalar = 1e-3, axis: int | tuple[int, ...] | None = None
+) -> GradientTransformation:
     r"""Makes a transformation that bounds gradients by the size of the parameters.
 
     For each unit, with gradient g and parameters p:
@@ -135,6 +140,8 @@ def adaptive_grad_clip(clipping: Scalar, eps: Scalar = 1e-3) -> GradientTransfor
     Args:
       clipping: c, the largest ratio of the norms.
       eps: ε, the least norm of parameters that is assumed.
+      axis: the axes of one unit; None means those of columns of matrices and of kernels
+        of convolutions.
 
     Returns:
       A transformation without state, which needs the parameters.
@@ -149,8 +156,8 @@ def adaptive_grad_clip(clipping: Scalar, eps: Scalar = 1e-3) -> GradientTransfor
     """
 
     def one(gradient: Any, param: Any) -> Any:
-        norm = unitwise_norm(gradient)
-        largest = fnp.multiply(clipping, fnp.maximum(unitwise_norm(param), eps))
+        norm = unitwise_norm(gradient, axis)
+        largest = fnp.multiply(clipping, fnp.maximum(unitwise_norm(param, axis), eps))
         factor = fnp.divide(largest, fnp.maximum(norm, 1e-6))
         shorter = cast_like(fnp.multiply(gradient, factor), gradient)
         return fnp.where(fnp.less(norm, largest), gradient, shorter)
@@ -159,3 +166,105 @@ def adaptive_grad_clip(clipping: Scalar, eps: Scalar = 1e-3) -> GradientTransfor
         return tree.map(one, updates, need_params("adaptive_grad_clip", params))
 
     return stateless(all_of)
+
+
+# -- example by example ----------------------------------------------------------------
+
+
+def _batch_size(name: str, grads: Updates) -> int:
+    shapes = [typeof(g).shape for g in tree.leaves(grads)]
+    sizes = {shape[0] if shape else None for shape in shapes}
+    if len(sizes) != 1 or None in sizes:
+        raise ArgumentError(
+            f"{name}: gradients have a first axis, of the examples, that is equally "
+            f"long in all arrays, got {', '.join(map(str, shapes)) or 'no array'}"
+        )
+    (size,) = sizes
+    return size or 0
+
+
+def _example_norms(g: Any) -> Any:
+    axes = tuple(range(1, typeof(g).ndim))
+    return fnp.sqrt(fnp.sum(fnp.square(fnp.abs(g)), axes))
+
+
+def _weighted_sum(g: Any, weights: Any) -> Any:
+    return cast_like(fnp.tensordot(weights, g, 1), g)
+
+
+def per_example_global_norm_clip(
+    grads: Updates, l2_norm_clip: Scalar
+) -> tuple[Updates, Array]:
+    """Returns the sum of the gradients of examples, each shortened to a largest norm.
+
+    Args:
+      grads: pytree of arrays with one gradient an example along the first axis.
+      l2_norm_clip: the largest norm of all arrays of an example together.
+
+    Returns:
+      The sum over examples, and how many of them were shortened, int32[].
+
+    Raises:
+      ArgumentError: the first axes differ.
+
+    Example:
+      >>> total, clipped = optim.per_example_global_norm_clip(
+      ...     [fnp.array([[3.0, 4.0], [0.0, 0.5]])], 1.0
+      ... )
+      >>> total[0].round(2).tolist(), int(clipped)
+      ([0.6..., 1.3...], 1)
+
+    Reference: Abadi et al. 2016, "Deep learning with differential privacy".
+    """
+    count = _batch_size("per_example_global_norm_clip", grads)
+    squares = fnp.zeros((count,))
+    for g in tree.leaves(grads):
+        squares = fnp.add(squares, fnp.square(_example_norms(g)))
+    share = fnp.divide(fnp.sqrt(squares), l2_norm_clip)
+    weights = fnp.divide(1.0, fnp.maximum(share, 1.0))
+    return (
+        tree.map(lambda g: _weighted_sum(g, weights), grads),
+        fnp.sum(fnp.greater(share, 1.0), dtype="int32"),
+    )
+
+
+def per_example_layer_norm_clip(
+    grads: Updates, global_l2_norm_clip: Scalar, uniform: bool = True
+) -> tuple[Updates, Updates]:
+    r"""Returns the sum of the gradients of examples, each array shortened by itself.
+
+    Args:
+      grads: pytree of arrays with one gradient an example along the first axis.
+      global_l2_norm_clip: C, the largest norm of all arrays of an example together.
+      uniform: whether each of the k arrays may have :math:`C / \sqrt k`; else one of d
+        of the D parameters may have :math:`C \sqrt{d / D}`.
+
+    Returns:
+      The sum over examples, and for each array how many were shortened, int32[].
+
+    Raises:
+      ArgumentError: the first axes differ.
+
+    Example:
+      >>> total, clipped = optim.per_example_layer_norm_clip(
+      ...     [fnp.array([[3.0, 4.0], [0.0, 0.5]])], 1.0
+      ... )
+      >>> total[0].round(2).tolist(), int(clipped[0])
+      ([0.6..., 1.3...], 1)
+
+    Reference: McMahan, Ramage, Talwar, Zhang 2018, "Learning differentially private
+    recurrent language models".
+    """
+    count = _batch_size("per_example_layer_norm_clip", grads)
+    leaves, treedef = tree.flatten(grads)
+    sizes = [typeof(g).size // max(count, 1) for g in leaves]
+    total = sum(sizes)
+    sums, clipped = [], []
+    for g, size in zip(leaves, sizes, strict=True):
+        part = 1 / len(leaves) if uniform else size / total
+        share = fnp.divide(
+            _example_norms(g), fnp.multiply(global_l2_norm_clip, part**0.5)
+        )
+        sums.append(_weighted_sum(g, fnp.divide(1.0, fnp.maximum(share, 1.0))))
+        clipped.append(fnp.sum(fnp.greater(share, 1.0), dtype="int32"))
+    return treedef.unflatten(sums), treedef.unflatten(clipped)

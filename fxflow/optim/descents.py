@@ -21,11 +21,9 @@ from fxflow.optim.base import (
 from fxflow.optim.masking import masked
 from fxflow.optim.moments import (
     scale_by_adadelta,
-    scale_by_lion,
     scale_by_rms,
     scale_by_rss,
     scale_by_stddev,
-    trace,
 )
 from fxflow.optim.scaling import (
     add_decayed_weights,
@@ -34,6 +32,7 @@ from fxflow.optim.scaling import (
     scale_by_sign,
     scale_by_trust_ratio,
 )
+from fxflow.optim.traces import scale_by_lion, trace
 
 _descent_docs = shared("""
     Args:
@@ -315,7 +314,7 @@ def rmsprop(
 
 @_descent_docs
 def adadelta(
-    learning_rate: ScalarOrSchedule = 1.0,
+    learning_rate: ScalarOrSchedule | None = None,
     rho: Scalar = 0.9,
     eps: Scalar = 1e-6,
     weight_decay: ScalarOrSchedule = 0.0,

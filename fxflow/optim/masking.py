@@ -14,8 +14,10 @@ from fxflow.optim.base import (
     Params,
     State,
     Updates,
+    set_to_zero,
     with_extra_args_support,
 )
+from fxflow.optim.states import is_placeholder
 
 
 class MaskedNode(NamedTuple):
@@ -57,7 +59,10 @@ def _merged(new: Updates, old: Updates) -> Updates:
 
 
 def masked(
-    inner: GradientTransformation, mask: Mask
+    inner: GradientTransformation,
+    mask: Mask,
+    *,
+    mask_compatible_extra_args: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Makes a transformation that acts on some parameters and leaves others alone.
 
@@ -65,6 +70,8 @@ def masked(
       inner: the transformation.
       mask: where it acts: a pytree of bools (or a prefix of one), or a function from
         parameters (or updates) to it. Bools are Python's: they are known when tracing.
+      mask_compatible_extra_args: whether further keyword arguments of the structure of
+        the updates are masked as well.
 
     Returns:
       A transformation; the state of what is masked out takes no memory.
@@ -85,6 +92,8 @@ def masked(
         return mask(values) if callable(mask) else mask
 
     def init(params: Params) -> MaskedState:
+        if is_placeholder(params):
+            return MaskedState(inner.init(params))
         return MaskedState(inner.init(_only(chosen(params), params)))
 
     def update(
@@ -95,6 +104,12 @@ def masked(
     ) -> tuple[Updates, MaskedState]:
         where = chosen(updates)
         some = None if params is None else _only(where, params)
+        if mask_compatible_extra_args:
+            kind = tree.structure(updates)
+            extra = {
+                name: _only(where, value) if tree.structure(value) == kind else value
+                for name, value in extra.items()
+            }
         new, own = inner.update(_only(where, updates), state.inner_state, some, **extra)
         return _merged(new, updates), MaskedState(own)
 
@@ -104,6 +119,8 @@ def masked(
 def multi_transform(
     transforms: Mapping[Any, GradientTransformation],
     param_labels: Any | Callable[[Params], Any],
+    *,
+    mask_compatible_extra_args: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Makes a transformation that treats groups of parameters differently.
 
@@ -111,6 +128,7 @@ def multi_transform(
       transforms: a transformation for each label.
       param_labels: the label of each parameter: a pytree of labels (or a prefix of
         one), or a function from parameters to it.
+      mask_compatible_extra_args: as of `masked`.
 
     Returns:
       A transformation whose state holds theirs.
@@ -137,11 +155,17 @@ def multi_transform(
         def mask(values: Any) -> Any:
             return tree.map(lambda own: own == label, labels_of(values))
 
-        return masked(transforms[label], mask)
+        return masked(
+            transforms[label],
+            mask,
+            mask_compatible_extra_args=mask_compatible_extra_args,
+        )
 
     groups = {label: group(label) for label in transforms}
 
     def init(params: Params) -> PartitionState:
+        if is_placeholder(params):
+            return PartitionState({n: tx.init(params) for n, tx in groups.items()})
         used = set(tree.leaves(labels_of(params)))
         unknown = sorted(map(repr, used - set(transforms)))
         if unknown:
@@ -165,3 +189,53 @@ def multi_transform(
         return updates, PartitionState(new)
 
     return GradientTransformationExtraArgs(init, update)
+
+
+def freeze(mask: Mask) -> GradientTransformationExtraArgs:
+    """Makes a transformation that forgets the gradients of some parameters.
+
+    Args:
+      mask: which: a pytree of bools (or a prefix of one), or a function from parameters
+        to it.
+
+    Returns:
+      A transformation; it leaves the gradients of others alone.
+
+    Example:
+      >>> tx = optim.freeze({"w": True, "b": False})
+      >>> params = {"w": fnp.ones(1), "b": fnp.ones(1)}
+      >>> new, _ = tx.update(params, tx.init(params))
+      >>> float(new["w"][0]), float(new["b"][0])
+      (0.0, 1.0)
+    """
+    return masked(set_to_zero(), mask)
+
+
+def selective_transform(
+    optimizer: GradientTransformation, *, freeze_mask: Mask
+) -> GradientTransformationExtraArgs:
+    """Makes an optimizer that leaves some parameters as they are.
+
+    Args:
+      optimizer: of the others.
+      freeze_mask: which parameters stay: a pytree of bools (or a prefix of one), or a
+        function from parameters to it.
+
+    Returns:
+      A transformation; the state of what stays takes no memory.
+
+    Example:
+      >>> tx = optim.selective_transform(
+      ...     optim.sgd(1.0), freeze_mask={"w": True, "b": False}
+      ... )
+      >>> params = {"w": fnp.ones(1), "b": fnp.ones(1)}
+      >>> new, _ = tx.update(params, tx.init(params))
+      >>> float(new["w"][0]), float(new["b"][0])
+      (0.0, -1.0)
+    """
+
+    def labels(params: Params) -> Any:
+        mask = freeze_mask(params) if callable(freeze_mask) else freeze_mask
+        return tree.map(lambda stays: "freeze" if stays else "train", mask)
+
+    return multi_transform({"train": optimizer, "freeze": set_to_zero()}, labels)

@@ -1,4 +1,4 @@
-"""Moments of gradients: Adam and its kin, squares alone, momentum.
+"""Moments of gradients: Adam and its kin, squares alone.
 
 In the formulas g is a gradient, u the update, t the number of updates so far with this
 one; sums and squares are elementwise. Where a dtype is given, it is that of the memory;
@@ -23,13 +23,17 @@ from fxflow.optim.base import (
     Scalar,
     Updates,
     cast_like,
-    full_like,
-    increment,
-    moments,
-    power_sum,
     real_parts,
-    unbiased,
+    safe_increment,
     zero_count,
+)
+from fxflow.optim.tree import (
+    bias_correction as unbiased,
+)
+from fxflow.optim.tree import (
+    full_like,
+    power_sum,
+    update_moment,
     zeros_like,
 )
 
@@ -59,7 +63,7 @@ def _divided(mean: Any, square: Any, eps: Scalar, eps_root: Scalar) -> Any:
 
 def _ahead(mu: Updates, updates: Updates, b1: Scalar, count: Any) -> Updates:
     """Returns Nesterov's first moments: with the gradient once more."""
-    later = unbiased(mu, b1, increment(count))
+    later = unbiased(mu, b1, safe_increment(count))
     now = unbiased(updates, b1, count)
     return tree.map(lambda g, m: power_sum(g, b1, m, 1), now, later)
 
@@ -95,8 +99,8 @@ def _adam_like(
     def update(
         updates: Updates, state: ScaleByAdamState, params: Params | None = None
     ) -> tuple[Updates, ScaleByAdamState]:
-        count = increment(state.count)
-        mu = moments(updates, state.mu, b1, 1)
+        count = safe_increment(state.count)
+        mu = update_moment(updates, state.mu, b1, 1)
         nu = second(updates, mu, state.nu)
         mean = _ahead(mu, updates, b1, count) if nesterov else unbiased(mu, b1, count)
         out = tree.map(
@@ -155,7 +159,7 @@ def scale_by_adam(
     """
 
     def second(updates: Updates, mu: Updates, nu: Updates) -> Updates:
-        return moments(updates, nu, b2, 2)
+        return update_moment(updates, nu, b2, 2)
 
     def step(count: Any, m: Any, v: Any) -> Any:
         return _divided(m, v, eps, eps_root)
@@ -173,6 +177,8 @@ def scale_by_amsgrad(
     eps: Scalar = 1e-8,
     eps_root: Scalar = 0.0,
     mu_dtype: DTypeLike | None = None,
+    bias_correction_mu: bool = True,
+    bias_correction_nu: bool = True,
 ) -> GradientTransformation:
     r"""Makes updates of AMSGrad: Adam with the largest second moments so far.
 
@@ -182,6 +188,8 @@ def scale_by_amsgrad(
     Args:
       b2: β₂, decay of the second moments v.
       eps_root: ε̄.
+      bias_correction_mu: whether to divide m by the weight it holds, as above.
+      bias_correction_nu: whether to divide v by the weight it holds, as above.
 
     Returns:
       A transformation that remembers moments and their maximum.
@@ -202,13 +210,14 @@ def scale_by_amsgrad(
     def update(
         updates: Updates, state: ScaleByAmsgradState, params: Params | None = None
     ) -> tuple[Updates, ScaleByAmsgradState]:
-        mu = moments(updates, state.mu, b1, 1)
-        nu = moments(updates, state.nu, b2, 2)
-        count = increment(state.count)
-        most = tree.map(fnp.maximum, state.nu_max, unbiased(nu, b2, count))
+        mu = update_moment(updates, state.mu, b1, 1)
+        nu = update_moment(updates, state.nu, b2, 2)
+        count = safe_increment(state.count)
+        square = unbiased(nu, b2, count) if bias_correction_nu else nu
+        most = tree.map(fnp.maximum, state.nu_max, square)
         out = tree.map(
             lambda m, v, g: cast_like(_divided(m, v, eps, eps_root), g),
-            unbiased(mu, b1, count),
+            unbiased(mu, b1, count) if bias_correction_mu else mu,
             most,
             updates,
         )
@@ -290,7 +299,9 @@ def scale_by_belief(
 
     def second(updates: Updates, mu: Updates, nu: Updates) -> Updates:
         errors = tree.map(fnp.subtract, updates, mu)
-        return tree.map(lambda v: fnp.add(v, eps_root), moments(errors, nu, b2, 2))
+        return tree.map(
+            lambda v: fnp.add(v, eps_root), update_moment(errors, nu, b2, 2)
+        )
 
     def step(count: Any, m: Any, v: Any) -> Any:
         return _divided(m, v, eps, 0.0)
@@ -386,7 +397,7 @@ def scale_by_radam(
     most = 2.0 / (1.0 - b2) - 1.0
 
     def second(updates: Updates, mu: Updates, nu: Updates) -> Updates:
-        return moments(updates, nu, b2, 2)
+        return update_moment(updates, nu, b2, 2)
 
     def step(count: Any, m: Any, v: Any) -> Any:
         power = fnp.power(b2, count)
@@ -471,8 +482,8 @@ def scale_by_rms(
     def update(
         updates: Updates, state: ScaleByRmsState, params: Params | None = None
     ) -> tuple[Updates, ScaleByRmsState]:
-        count = increment(state.count)
-        nu = moments(updates, state.nu, decay, 2)
+        count = safe_increment(state.count)
+        nu = update_moment(updates, state.nu, decay, 2)
         mean = unbiased(nu, decay, count) if bias_correction else nu
 
         def one(v: Any, g: Any) -> Any:
@@ -521,12 +532,15 @@ def scale_by_stddev(
     def update(
         updates: Updates, state: ScaleByAdamState, params: Params | None = None
     ) -> tuple[Updates, ScaleByAdamState]:
-        count = increment(state.count)
-        mu = moments(updates, state.mu, decay, 1)
-        nu = moments(updates, state.nu, decay, 2)
+        count = safe_increment(state.count)
+        mu = update_moment(updates, state.mu, decay, 1)
+        nu = update_moment(updates, state.nu, decay, 2)
         mean, square = mu, nu
         if bias_correction:
-            mean, square = unbiased(mu, decay, count), unbiased(nu, decay, count)
+            mean, square = (
+                unbiased(mu, decay, count),
+                unbiased(nu, decay, count),
+            )
 
         def one(m: Any, v: Any, g: Any) -> Any:
             variance = fnp.subtract(v, fnp.square(fnp.abs(m)))
@@ -610,156 +624,17 @@ def scale_by_adadelta(rho: Scalar = 0.9, eps: Scalar = 1e-6) -> GradientTransfor
     def update(
         updates: Updates, state: ScaleByAdaDeltaState, params: Params | None = None
     ) -> tuple[Updates, ScaleByAdaDeltaState]:
-        squares = moments(updates, state.e_g, rho, 2)
+        squares = update_moment(updates, state.e_g, rho, 2)
 
         def one(g: Any, v: Any, x: Any) -> Any:
             above, below = (fnp.sqrt(fnp.add(s, eps)) for s in (x, v))
             return cast_like(fnp.multiply(fnp.divide(above, below), g), g)
 
         out = tree.map(one, updates, squares, state.e_x)
-        steps = moments(out, state.e_x, rho, 2)
+        steps = update_moment(out, state.e_x, rho, 2)
         return out, ScaleByAdaDeltaState(
             tree.map(cast_like, squares, state.e_g),
             tree.map(cast_like, steps, state.e_x),
         )
-
-    return GradientTransformation(init, update)
-
-
-# -- means alone: momentum -------------------------------------------------------------
-
-
-class TraceState(NamedTuple):
-    """State of `trace`: the decaying sum."""
-
-    trace: Updates
-
-
-class EmaState(NamedTuple):
-    """State of `ema`: the number of updates and the decaying mean."""
-
-    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
-    ema: Updates
-
-
-class ScaleByLionState(NamedTuple):
-    """State of `scale_by_lion`: the count and the decaying mean."""
-
-    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
-    mu: Updates
-
-
-def trace(
-    decay: Scalar, nesterov: bool = False, accumulator_dtype: DTypeLike | None = None
-) -> GradientTransformation:
-    r"""Makes a decaying sum of gradients: momentum.
-
-    .. math::
-       m \leftarrow g + \beta m, \qquad u = m \text{ or, Nesterov's, } g + \beta m
-
-    Args:
-      decay: β.
-      nesterov: whether to look ahead.
-      accumulator_dtype: of the sum; None means that of the parameters.
-
-    Returns:
-      A transformation that remembers the sum.
-
-    Example:
-      >>> tx = optim.trace(0.5)
-      >>> _, state = tx.update(fnp.ones(1), tx.init(fnp.zeros(1)))
-      >>> tx.update(fnp.ones(1), state)[0].tolist()
-      [1.5]
-
-    Reference: Sutskever, Martens, Dahl, Hinton 2013.
-    """
-
-    def add(g: Any, m: Any) -> Any:
-        return fnp.add(g, fnp.multiply(decay, m))
-
-    def init(params: Params) -> TraceState:
-        return TraceState(zeros_like(params, accumulator_dtype))
-
-    def update(
-        updates: Updates, state: TraceState, params: Params | None = None
-    ) -> tuple[Updates, TraceState]:
-        new = tree.map(add, updates, state.trace)
-        out = tree.map(add, updates, new) if nesterov else new
-        out = tree.map(cast_like, out, updates)
-        return out, TraceState(tree.map(cast_like, new, state.trace))
-
-    return GradientTransformation(init, update)
-
-
-def ema(
-    decay: Scalar, debias: bool = True, accumulator_dtype: DTypeLike | None = None
-) -> GradientTransformation:
-    r"""Makes a decaying mean of gradients: :math:`m \leftarrow (1-\beta) g + \beta m`.
-
-    Args:
-      decay: β.
-      debias: whether to divide by :math:`1 - \beta^t`, the weights it holds.
-      accumulator_dtype: of the mean; None means that of the parameters.
-
-    Returns:
-      A transformation that remembers the mean.
-
-    Example:
-      >>> tx = optim.ema(0.5)
-      >>> tx.update(fnp.ones(1), tx.init(fnp.zeros(1)))[0].tolist()
-      [1.0]
-    """
-
-    def init(params: Params) -> EmaState:
-        return EmaState(zero_count(), zeros_like(params, accumulator_dtype))
-
-    def update(
-        updates: Updates, state: EmaState, params: Params | None = None
-    ) -> tuple[Updates, EmaState]:
-        count = increment(state.count)
-        new = moments(updates, state.ema, decay, 1)
-        out = unbiased(new, decay, count) if debias else new
-        out = tree.map(cast_like, out, updates)
-        return out, EmaState(count, tree.map(cast_like, new, state.ema))
-
-    return GradientTransformation(init, update)
-
-
-def scale_by_lion(
-    b1: Scalar = 0.9, b2: Scalar = 0.99, mu_dtype: DTypeLike | None = None
-) -> GradientTransformation:
-    r"""Makes updates of one size, in the direction of an interpolated momentum.
-
-    .. math:: u = \operatorname{sign}((1-\beta_1) g + \beta_1 m), \qquad
-       m \leftarrow (1-\beta_2) g + \beta_2 m
-
-    Args:
-      b1: β₁, how much of the mean the direction has.
-      b2: β₂, decay of the mean.
-      mu_dtype: of the mean; None means that of the parameters.
-
-    Returns:
-      A transformation that remembers the mean.
-
-    Example:
-      >>> tx = optim.scale_by_lion()
-      >>> tx.update(fnp.array([3.0, -2.0]), tx.init(fnp.zeros(2)))[0].tolist()
-      [1.0, -1.0]
-
-    Reference: Chen et al. 2023, "Symbolic discovery of optimization algorithms".
-    """
-
-    def init(params: Params) -> ScaleByLionState:
-        return ScaleByLionState(zero_count(), zeros_like(params, mu_dtype))
-
-    def update(
-        updates: Updates, state: ScaleByLionState, params: Params | None = None
-    ) -> tuple[Updates, ScaleByLionState]:
-        def direction(g: Any, m: Any) -> Any:
-            return cast_like(fnp.sign(power_sum(g, b1, m, 1)), g)
-
-        out = tree.map(direction, updates, state.mu)
-        mu = tree.map(cast_like, moments(updates, state.mu, b2, 1), state.mu)
-        return out, ScaleByLionState(increment(state.count), mu)
 
     return GradientTransformation(init, update)

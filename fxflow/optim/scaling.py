@@ -19,8 +19,8 @@ from fxflow.optim.base import (
     Updates,
     cast_like,
     global_norm,
-    increment,
     need_params,
+    safe_increment,
     stateless,
     zero_count,
 )
@@ -37,7 +37,13 @@ class AddNoiseState(NamedTuple):
     """State of `add_noise`: how many updates there were, and the next key."""
 
     count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
-    key: Array
+    rng_key: Array
+
+
+class ZeroNansState(NamedTuple):
+    """State of `zero_nans`: whether each array had a nan in the last update."""
+
+    found_nan: Updates
 
 
 def scale(step_size: Scalar) -> GradientTransformation:
@@ -85,18 +91,19 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
     ) -> tuple[Updates, ScaleByScheduleState]:
         factor = step_size_fn(state.count)
         scaled = tree.map(lambda x: cast_like(fnp.multiply(factor, x), x), updates)
-        return scaled, ScaleByScheduleState(increment(state.count))
+        return scaled, ScaleByScheduleState(safe_increment(state.count))
 
     return GradientTransformation(init, update)
 
 
 def scale_by_learning_rate(
-    learning_rate: ScalarOrSchedule, *, flip_sign: bool = True
+    learning_rate: ScalarOrSchedule | None = None, *, flip_sign: bool = True
 ) -> GradientTransformation:
     """Makes the transformation that goes down the gradient.
 
     Args:
-      learning_rate: a number, or a function of the number of updates so far.
+      learning_rate: a number, or a function of the number of updates so far; None
+        means 1.
       flip_sign: whether to go down (True) or up.
 
     Returns:
@@ -107,6 +114,8 @@ def scale_by_learning_rate(
       [-2.0]
     """
     sign = -1 if flip_sign else 1
+    if learning_rate is None:
+        return scale(sign)
     if callable(learning_rate):
         return scale_by_schedule(lambda count: fnp.multiply(sign, learning_rate(count)))
     return scale(fnp.multiply(sign, learning_rate))
@@ -278,7 +287,7 @@ def add_decayed_weights(
         updates: Updates, state: ScaleByScheduleState, params: Params | None = None
     ) -> tuple[Updates, ScaleByScheduleState]:
         new = add(updates, params, weight_decay(state.count))
-        return new, ScaleByScheduleState(increment(state.count))
+        return new, ScaleByScheduleState(safe_increment(state.count))
 
     if callable(weight_decay):
         decay = GradientTransformation(init, update)
@@ -324,8 +333,8 @@ def add_noise(
         updates: Updates, state: AddNoiseState, params: Params | None = None
     ) -> tuple[Updates, AddNoiseState]:
         leaves, treedef = tree.flatten(updates)
-        count = increment(state.count)
-        keys: Any = random.split(state.key, len(leaves) + 1)
+        count = safe_increment(state.count)
+        keys: Any = random.split(state.rng_key, len(leaves) + 1)
         deviation = fnp.sqrt(fnp.divide(eta, fnp.power(count, gamma)))
 
         def noisy(i: int, x: Any) -> Any:
@@ -343,17 +352,26 @@ def zero_nans() -> GradientTransformation:
     """Makes a transformation that puts 0 for nan.
 
     Returns:
-      A transformation without state.
+      A transformation whose state says where there were some.
 
     Example:
-      >>> optim.zero_nans().update(fnp.array([fnp.nan, 2.0]), ())[0].tolist()
-      [0.0, 2.0]
+      >>> tx = optim.zero_nans()
+      >>> u, state = tx.update(fnp.array([fnp.nan, 2.0]), tx.init(fnp.zeros(2)))
+      >>> u.tolist(), bool(state.found_nan)
+      ([0.0, 2.0], True)
     """
 
-    def one(x: Any) -> Any:
-        return fnp.where(fnp.isnan(x), 0, x)
+    def init(params: Params) -> ZeroNansState:
+        return ZeroNansState(tree.map(lambda p: fnp.full((), False), params))
 
-    return stateless(lambda updates, params: tree.map(one, updates))
+    def update(
+        updates: Updates, state: ZeroNansState, params: Params | None = None
+    ) -> tuple[Updates, ZeroNansState]:
+        found = tree.map(lambda x: fnp.any(fnp.isnan(x)), updates)
+        out = tree.map(lambda x: fnp.where(fnp.isnan(x), 0, x), updates)
+        return out, ZeroNansState(found)
+
+    return GradientTransformation(init, update)
 
 
 def keep_params_nonnegative() -> GradientTransformation:

@@ -13,18 +13,20 @@ from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes, is_arraylike, typeof
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import integer
+from fxflow.numpy._operands import DTypeLike
 from fxflow.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
     Params,
+    Schedule,
     State,
     Updates,
     cast_like,
-    increment,
+    safe_increment,
     with_extra_args_support,
     zero_count,
-    zeros_like,
 )
+from fxflow.optim.tree import zeros_like
 from fxflow.transforms.arguments import as_names
 
 
@@ -35,6 +37,7 @@ class MultiStepsState(NamedTuple):
     gradient_step: Array
     inner_opt_state: State
     acc_grads: Updates
+    skip_state: Any = ()
 
 
 class ApplyIfFiniteState(NamedTuple):
@@ -51,7 +54,90 @@ class InjectHyperparamsState(NamedTuple):
 
     count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
     hyperparams: dict[str, Any]
+    hyperparams_states: dict[str, Any]
     inner_state: State
+
+
+class StatefulSchedule:
+    """A schedule that looks at more than the number of updates: a class to derive from.
+
+    `inject_hyperparams` keeps its state and gives it the further keyword arguments of
+    `update`, such as `value`.
+    """
+
+    def init(self) -> Any:
+        """Makes the state.
+
+        Returns:
+          A pytree of arrays.
+        """
+        raise NotImplementedError
+
+    def update(self, state: Any, **extra_args: Any) -> Any:
+        """Makes the next state.
+
+        Args:
+          state: as `init` or `update` gave it.
+          **extra_args: what the transformation's `update` got.
+
+        Returns:
+          A pytree of the same types.
+        """
+        raise NotImplementedError
+
+    def __call__(self, state: Any, **extra_args: Any) -> Any:
+        """Returns the number for this update.
+
+        Args:
+          state: as `init` or `update` gave it.
+          **extra_args: what the transformation's `update` got.
+        """
+        raise NotImplementedError
+
+
+class WrappedSchedule(StatefulSchedule):
+    """A schedule with its own count.
+
+    Args:
+      schedule_fn: a function of the number of updates so far.
+
+    Example:
+      >>> schedule = optim.WrappedSchedule(optim.linear_schedule(1.0, 0.0, 4))
+      >>> float(schedule(schedule.update(schedule.init())))
+      0.75
+    """
+
+    def __init__(self, schedule_fn: Schedule) -> None:
+        self.schedule_fn = schedule_fn
+
+    def init(self) -> Array:
+        """Makes the count.
+
+        Returns:
+          int32[], 0.
+        """
+        return zero_count()
+
+    def update(self, state: Array, **extra_args: Any) -> Array:
+        """Counts.
+
+        Args:
+          state: int32[].
+          **extra_args: not looked at.
+
+        Returns:
+          int32[].
+        """
+        return safe_increment(state)
+
+    def __call__(self, state: Array, **extra_args: Any) -> Any:
+        """Returns what the schedule gives for the count.
+
+        Args:
+          state: int32[].
+          **extra_args: not looked at.
+        """
+        return self.schedule_fn(state)
 
 
 def _choose(which: Any, new: Any, old: Any) -> Any:
@@ -66,6 +152,9 @@ class MultiSteps:
       every_k_schedule: of how many steps: a number, or a function of the number of
         updates so far.
       use_grad_mean: whether to take the mean of the gradients or their sum.
+      should_skip_update_fn: `f(updates, gradient_step, params)` gives a bool and a
+        pytree of arrays, which the state keeps as `skip_state`. Where it says True, the
+        gradients are left out and not counted; see `skip_not_finite`.
       accumulator_dtype: of the sum; None means that of the parameters.
 
     Example:
@@ -83,6 +172,7 @@ class MultiSteps:
         opt: GradientTransformation,
         every_k_schedule: int | Callable[[Any], Any],
         use_grad_mean: bool = True,
+        should_skip_update_fn: Callable[..., tuple[Any, Any]] | None = None,
         accumulator_dtype: Any = dtypes.float32,
     ) -> None:
         if not callable(every_k_schedule) and (
@@ -94,6 +184,7 @@ class MultiSteps:
         self._opt = with_extra_args_support(opt)
         self._every = every_k_schedule
         self._mean = use_grad_mean
+        self._skip = should_skip_update_fn
         self._dtype = accumulator_dtype
 
     def init(self, params: Params) -> MultiStepsState:
@@ -105,11 +196,15 @@ class MultiSteps:
         Returns:
           A state without gradients.
         """
+        skipped: Any = ()
+        if self._skip is not None:
+            _, skipped = self._skip(zeros_like(params), zero_count(), params)
         return MultiStepsState(
             zero_count(),
             zero_count(),
             self._opt.init(params),
             zeros_like(params, self._dtype),
+            skipped,
         )
 
     def update(
@@ -134,6 +229,9 @@ class MultiSteps:
             self._every(state.gradient_step) if callable(self._every) else self._every
         )
         seen = fnp.add(state.mini_step, 1)
+        skip, skipped = None, state.skip_state
+        if self._skip is not None:
+            skip, skipped = self._skip(updates, state.gradient_step, params)
 
         def add(g: Any, total: Any) -> Any:
             g = cast_like(g, total)
@@ -144,6 +242,10 @@ class MultiSteps:
             return fnp.add(total, step)
 
         total = tree.map(add, updates, state.acc_grads)
+        if skip is not None:
+            total, seen = _choose(
+                skip, (state.acc_grads, state.mini_step), (total, seen)
+            )
 
         def last(operands: Any) -> Any:
             total, inner = operands
@@ -160,9 +262,10 @@ class MultiSteps:
         new, inner, total = lax.cond(emit, last, other, (total, state.inner_opt_state))
         return new, MultiStepsState(
             fnp.where(emit, 0, seen),
-            fnp.where(emit, increment(state.gradient_step), state.gradient_step),
+            fnp.where(emit, safe_increment(state.gradient_step), state.gradient_step),
             inner,
             total,
+            skipped,
         )
 
     def has_updated(self, state: MultiStepsState) -> Array:
@@ -225,12 +328,12 @@ def apply_if_finite(
         finite: Any = fnp.full((), True)
         for leaf in tree.leaves(updates):
             finite = fnp.logical_and(finite, fnp.all(fnp.isfinite(leaf)))
-        errors = fnp.where(finite, 0, increment(state.notfinite_count))
+        errors = fnp.where(finite, 0, safe_increment(state.notfinite_count))
         accept = fnp.logical_or(finite, fnp.greater(errors, max_consecutive_errors))
         new, inner_state = inner.update(updates, state.inner_state, params, **extra)
         new = _choose(accept, new, tree.map(fnp.zeros_like, new))
         total = fnp.where(
-            finite, state.total_notfinite, increment(state.total_notfinite)
+            finite, state.total_notfinite, safe_increment(state.total_notfinite)
         )
         return new, ApplyIfFiniteState(
             errors, finite, total, _choose(accept, inner_state, state.inner_state)
@@ -242,17 +345,21 @@ def apply_if_finite(
 def inject_hyperparams(
     inner_factory: Callable[..., GradientTransformation],
     static_args: str | Iterable[str] = (),
+    hyperparam_dtype: DTypeLike | None = None,
 ) -> Callable[..., GradientTransformationExtraArgs]:
     """Puts the numbers of an optimizer into its state, where they can be changed.
 
     Args:
       inner_factory: makes a transformation, such as `adam`.
       static_args: names of arguments that are left alone. Others are numbers, which are
-        kept in the state, or schedules, which are evaluated at each update.
+        kept in the state, or schedules, which are evaluated at each update: functions
+        of the number of updates, or `StatefulSchedule`s.
+      hyperparam_dtype: of the numbers in the state; None means their own.
 
     Returns:
       A function of the factory's arguments that makes a transformation whose state has
-      `hyperparams`, a dictionary of arrays.
+      `hyperparams`, a dictionary of arrays, and `hyperparams_states`, the states of
+      the stateful schedules.
 
     Raises:
       ArgumentError: a static argument is none of the factory's.
@@ -278,11 +385,14 @@ def inject_hyperparams(
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         schedules: dict[str, Any] = {}
+        stateful: dict[str, StatefulSchedule] = {}
         numbers: dict[str, Any] = {}
         others: dict[str, Any] = {}
         for name, value in bound.arguments.items():
             if name in fixed or isinstance(value, bool):
                 others[name] = value
+            elif isinstance(value, StatefulSchedule):
+                stateful[name] = value
             elif callable(value):
                 schedules[name] = value
             elif is_arraylike(value):
@@ -290,8 +400,10 @@ def inject_hyperparams(
             else:
                 others[name] = value
 
-        def at(count: Any) -> dict[str, Any]:
-            return {name: _number(value(count)) for name, value in schedules.items()}
+        def at(count: Any, states: dict[str, Any], extra: Any) -> dict[str, Any]:
+            found = {name: f(count) for name, f in schedules.items()}
+            found |= {name: f(states[name], **extra) for name, f in stateful.items()}
+            return {n: _number(x, hyperparam_dtype) for n, x in found.items()}
 
         def inner(hyperparams: dict[str, Any]) -> GradientTransformationExtraArgs:
             call = inspect.BoundArguments(signature, {**others, **hyperparams})
@@ -299,10 +411,11 @@ def inject_hyperparams(
 
         def init(params: Params) -> InjectHyperparamsState:
             count = zero_count()
-            given = {name: _number(value) for name, value in numbers.items()}
-            hyperparams = {**given, **at(count)}
+            states = {name: schedule.init() for name, schedule in stateful.items()}
+            given = {n: _number(x, hyperparam_dtype) for n, x in numbers.items()}
+            hyperparams = {**given, **at(count, states, {})}
             return InjectHyperparamsState(
-                count, hyperparams, inner(hyperparams).init(params)
+                count, hyperparams, states, inner(hyperparams).init(params)
             )
 
         def update(
@@ -312,18 +425,20 @@ def inject_hyperparams(
             **extra: Any,
         ) -> tuple[Updates, InjectHyperparamsState]:
             kept = {name: state.hyperparams[name] for name in numbers}
-            hyperparams = {**kept, **at(state.count)}
+            states = state.hyperparams_states
+            hyperparams = {**kept, **at(state.count, states, extra)}
             new, own = inner(hyperparams).update(
                 updates, state.inner_state, params, **extra
             )
-            count = increment(state.count)
-            return new, InjectHyperparamsState(count, hyperparams, own)
+            count = safe_increment(state.count)
+            states = {n: f.update(states[n], **extra) for n, f in stateful.items()}
+            return new, InjectHyperparamsState(count, hyperparams, states, own)
 
         return GradientTransformationExtraArgs(init, update)
 
     return make
 
 
-def _number(value: Any) -> Any:
+def _number(value: Any, dtype: DTypeLike | None) -> Any:
     """Returns a number as an array that is not weak: a state keeps its type."""
-    return fnp.asarray(value, typeof(value).dtype)
+    return fnp.asarray(value, typeof(value).dtype if dtype is None else dtype)

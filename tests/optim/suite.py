@@ -1,5 +1,6 @@
 """What every optimizer must do: optax's numbers, a minimum, types that stay."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,10 @@ import numpy as np
 import fxflow
 from fxflow import lax, optim, tree
 from tests.optim.golden import DATA, GRADIENTS, PARAMS
+from tests.optim.runs import CALLS, FILE, make, trained
 
 OPTIMIZERS = DATA["optimizers"]
+RECORDED = json.loads(FILE.read_text())
 DTYPES = ["float32", "bfloat16", "float64"]
 
 
@@ -70,3 +73,48 @@ def types_stay(tx: Any, dtype: str) -> None:
     assert types(updates) == types(params)
     assert types(second) == types(first)
     assert types(optim.apply_updates(params, updates)) == types(params)
+
+
+def runs(module: Any) -> list[str]:
+    """Returns the runs on a loss of the optimizers of a module, under optax's names."""
+    own = {
+        name
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", None) == module.__name__
+    }
+    return [name for name in CALLS if name.partition("-")[0] in own]
+
+
+def as_optax_on_a_loss(name: str) -> None:
+    """Checks the parameters after some updates by the gradients of a loss."""
+    # Loops are programs in any case; the rest is faster without.
+    jit = [fxflow.jit] if "search" in name or "lbfgs" in name else []
+    params = trained(make(CALLS[name], optim), optim, fxflow.value_and_grad, *jit)
+    for part, want in RECORDED[name].items():
+        have = np.asarray(params[part]).ravel()
+        np.testing.assert_allclose(have, want, rtol=5e-5, atol=5e-5)
+
+
+def step_is_compiled(tx: Any) -> None:
+    """Checks that a step keeps its types in a scan, in bfloat16, and under vmap."""
+    tx = optim.with_extra_args_support(tx)
+
+    def loss(params: Any) -> Any:
+        return ((params["x"] - 1) ** 2).sum() + params["s"] ** 2
+
+    def step(carry: Any, _: Any) -> Any:
+        params, state = carry
+        value, grad = fxflow.value_and_grad(loss)(params)
+        updates, state = tx.update(
+            grad, state, params, value=value, grad=grad, value_fn=loss
+        )
+        return (optim.apply_updates(params, updates), state), value
+
+    def run(x: Any) -> Any:
+        params = {"x": x, "s": x[0]}
+        return lax.scan(step, (params, tx.init(params)), length=3)[1]
+
+    xs = fxflow.numpy.ones((2, 3), "bfloat16") * 3
+    values = fxflow.jit(fxflow.vmap(run))(xs)
+    assert values.shape == (2, 3)
+    assert np.isfinite(np.asarray(values, np.float32)).all()

@@ -61,10 +61,10 @@ def test_global_norm() -> None:
 
 
 def test_counts_do_not_wrap() -> None:
-    assert int(base.increment(base.zero_count())) == 1
+    assert int(base.safe_increment(base.zero_count())) == 1
     most = fnp.asarray(base.MAX_COUNT, "int32")
-    assert int(base.increment(most)) == base.MAX_COUNT
-    assert base.increment(most).dtype == "int32"
+    assert int(base.safe_increment(most)) == base.MAX_COUNT
+    assert base.safe_increment(most).dtype == "int32"
 
 
 def test_missing_parameters() -> None:

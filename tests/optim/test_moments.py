@@ -1,4 +1,4 @@
-"""Adam and its kin, squares, momentum: one update at a time."""
+"""Adam and its kin, squares: one update at a time."""
 
 from typing import Any
 
@@ -76,23 +76,3 @@ def test_adadelta_begins_with_small_steps() -> None:
     out, state = _run(optim.scale_by_adadelta(0.5, eps=1e-6), 1)
     np.testing.assert_allclose(state.e_g, G**2 / 2)
     np.testing.assert_allclose(out, G * np.sqrt(1e-6 / (G**2 / 2 + 1e-6)), rtol=1e-5)
-
-
-@pytest.mark.parametrize("nesterov", [False, True])
-def test_trace_sums(nesterov: bool) -> None:
-    out, state = _run(optim.trace(0.5, nesterov), 3)
-    total = 1 + 0.5 + 0.25
-    np.testing.assert_allclose(state.trace, G * total)
-    want = 1 + 0.5 * total if nesterov else total
-    np.testing.assert_allclose(out, G * want)
-
-
-def test_ema_of_a_constant_is_the_constant() -> None:
-    np.testing.assert_allclose(_run(optim.ema(0.9), 5)[0], G, rtol=1e-5)
-    biased = _run(optim.ema(0.9, debias=False), 5)[0]
-    np.testing.assert_allclose(biased, G * (1 - 0.9**5), rtol=1e-5)
-
-
-def test_lion_steps_by_signs() -> None:
-    out, _ = _run(optim.scale_by_lion(), 7)
-    np.testing.assert_allclose(out, np.sign(G), atol=2e-3)

@@ -1,0 +1,71 @@
+"""Parameters that follow others: targets, averages."""
+
+from __future__ import annotations
+
+from fxflow import numpy as fnp
+from fxflow.core import tree
+from fxflow.core.docs import shared
+from fxflow.numpy._operands import ArrayLike
+from fxflow.optim.base import Params, cast_like
+
+_docs = shared("""
+    Args:
+      new_tensors: pytree of arrays to follow.
+      old_tensors: pytree of the same structure.
+
+    Returns:
+      A pytree of the same structure, in the dtypes of `old_tensors`.
+
+    Raises:
+      TreeError: the structures differ.
+""")
+
+
+@_docs
+def incremental_update(
+    new_tensors: Params, old_tensors: Params, step_size: ArrayLike
+) -> Params:
+    r"""Returns arrays that go a step towards others: :math:`s\,x + (1 - s)\,y`.
+
+    Args:
+      step_size: s, 1 minus the decay of an average.
+
+    Example:
+      >>> float(optim.incremental_update({"w": 1.0}, {"w": 3.0}, 0.5)["w"])
+      2.0
+
+    Reference: Polyak and Juditsky 1992; Lillicrap et al. 2016.
+    """
+    rest = fnp.subtract(1.0, step_size)
+    return tree.map(
+        lambda new, old: cast_like(
+            fnp.add(fnp.multiply(step_size, new), fnp.multiply(rest, old)), old
+        ),
+        new_tensors,
+        old_tensors,
+    )
+
+
+@_docs
+def periodic_update(
+    new_tensors: Params, old_tensors: Params, steps: ArrayLike, update_period: int
+) -> Params:
+    """Returns other arrays now and then, and else those of before.
+
+    Args:
+      steps: number of updates so far.
+      update_period: every how many the new arrays are taken.
+
+    Example:
+      >>> float(optim.periodic_update({"w": 1.0}, {"w": 3.0}, 5, 2)["w"])
+      3.0
+
+    Reference: Mnih et al. 2015, "Human-level control through deep reinforcement
+    learning" (target networks).
+    """
+    now = fnp.equal(fnp.remainder(steps, update_period), 0)
+    return tree.map(
+        lambda new, old: fnp.where(now, cast_like(new, old), old),
+        new_tensors,
+        old_tensors,
+    )

@@ -1,0 +1,282 @@
+"""Steps that are as long as their layer says: norms of whole arrays."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from fxflow import numpy as fnp
+from fxflow.core import tree
+from fxflow.core.arrays import Array, dtypes
+from fxflow.numpy._operands import DTypeLike
+from fxflow.optim.base import (
+    GradientTransformation,
+    Params,
+    Scalar,
+    ScalarOrSchedule,
+    Updates,
+    cast_like,
+    chain,
+    need_params,
+    safe_increment,
+    stateless,
+    zero_count,
+)
+from fxflow.optim.scaling import (
+    add_decayed_weights,
+    scale_by_learning_rate,
+    scale_by_trust_ratio,
+)
+from fxflow.optim.tree import zeros_like
+
+
+class ScaleByNovogradState(NamedTuple):
+    """State of `scale_by_novograd`: count, mean steps, squared norms."""
+
+    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
+    mu: Updates
+    nu: Updates
+
+
+class ScaleByDistanceOverGradientsState(NamedTuple):
+    """State of `scale_by_distance_over_gradients`, for each array.
+
+    Attributes:
+      max_dist: the largest distance from the first parameters.
+      grads_sum_of_squares: the sum of the squared norms of gradients.
+      init_params: the first parameters.
+    """
+
+    max_dist: Updates
+    grads_sum_of_squares: Updates
+    init_params: Params
+
+
+def _square(x: Any) -> Any:
+    return fnp.sum(fnp.square(fnp.abs(x)))
+
+
+def scale_by_novograd(
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.25,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    weight_decay: Scalar = 0.0,
+    mu_dtype: DTypeLike | None = None,
+) -> GradientTransformation:
+    r"""Makes updates of NovoGrad: momentum of gradients over the norm of their array.
+
+    .. math:: v \leftarrow (1-\beta_2) \lVert g\rVert^2 + \beta_2 v, \quad
+       m \leftarrow \beta_1 m + \frac{g}{\sqrt{v + \bar\epsilon} + \epsilon} + \lambda p
+
+    The first v is the first squared norm.
+
+    Args:
+      b1: β₁, decay of m.
+      b2: β₂, decay of v.
+      eps: ε.
+      eps_root: ε̄.
+      weight_decay: λ.
+      mu_dtype: of m; None means that of the parameters.
+
+    Returns:
+      A transformation that remembers m and v; it needs the parameters.
+
+    Example:
+      >>> tx = optim.scale_by_novograd(eps=0.0)
+      >>> p = fnp.zeros(2)
+      >>> tx.update(fnp.array([3.0, 4.0]), tx.init(p), p)[0].tolist()
+      [0.6..., 0.8...]
+
+    Reference: Ginsburg et al. 2019, "Stochastic gradient methods with layer-wise
+    adaptive moments".
+    """
+
+    def init(params: Params) -> ScaleByNovogradState:
+        nu = tree.map(lambda p: fnp.zeros((), fnp.real(p).dtype), params)
+        return ScaleByNovogradState(zero_count(), zeros_like(params, mu_dtype), nu)
+
+    def update(
+        updates: Updates, state: ScaleByNovogradState, params: Params | None = None
+    ) -> tuple[Updates, ScaleByNovogradState]:
+        params = need_params("scale_by_novograd", params)
+        first = fnp.equal(state.count, 0)
+
+        def second(g: Any, v: Any) -> Any:
+            square = _square(g)
+            later = fnp.add(
+                fnp.multiply(fnp.subtract(1.0, b2), square), fnp.multiply(b2, v)
+            )
+            return cast_like(fnp.where(first, square, later), v)
+
+        def mean(g: Any, v: Any, p: Any, m: Any) -> Any:
+            root = fnp.add(fnp.sqrt(fnp.add(v, eps_root)), eps)
+            step = fnp.add(fnp.divide(g, root), fnp.multiply(weight_decay, p))
+            return fnp.add(fnp.multiply(b1, m), step)
+
+        nu = tree.map(second, updates, state.nu)
+        mu = tree.map(mean, updates, nu, params, state.mu)
+        out = tree.map(cast_like, mu, updates)
+        mu = tree.map(cast_like, mu, state.mu)
+        return out, ScaleByNovogradState(safe_increment(state.count), mu, nu)
+
+    return GradientTransformation(init, update)
+
+
+def novograd(
+    learning_rate: ScalarOrSchedule,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.25,
+    eps: Scalar = 1e-6,
+    eps_root: Scalar = 0.0,
+    weight_decay: Scalar = 0.0,
+) -> GradientTransformation:
+    """Makes NovoGrad: Adam with one second moment for each array.
+
+    Args:
+      learning_rate: a number or a schedule.
+      b1: decay of the first moments.
+      b2: decay of the second moments.
+      eps: added to the root.
+      eps_root: added under the root.
+      weight_decay: λ, within the mean.
+
+    Returns:
+      A transformation, which needs the parameters.
+
+    Example:
+      >>> tx = optim.novograd(0.5, eps=0.0)
+      >>> tx.update(fnp.array([3.0]), tx.init(fnp.ones(1)), fnp.ones(1))[0].tolist()
+      [-0.5]
+
+    Reference: Ginsburg et al. 2019, "Stochastic gradient methods with layer-wise
+    adaptive moments".
+    """
+    return chain(
+        scale_by_novograd(b1, b2, eps, eps_root, weight_decay),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def fromage(learning_rate: Scalar, min_norm: Scalar = 1e-6) -> GradientTransformation:
+    r"""Makes Fromage: relative steps that keep the size of the parameters.
+
+    .. math:: p \leftarrow \frac{1}{\sqrt{1 + \eta^2}}
+       \left(p - \eta\, g\, \frac{\lVert p\rVert}{\lVert g\rVert}\right)
+
+    Args:
+      learning_rate: η.
+      min_norm: the least norm that is assumed.
+
+    Returns:
+      A transformation, which needs the parameters.
+
+    Example:
+      >>> tx = optim.fromage(0.5)
+      >>> tx.update(fnp.ones(2), tx.init(fnp.ones(2)), fnp.ones(2))[0].shape
+      (2,)
+
+    Reference: Bernstein, Vahdat, Yue, Liu 2020, "On the distance between two neural
+    networks and the stability of learning".
+    """
+    shrink = fnp.divide(1.0, fnp.sqrt(fnp.add(1.0, fnp.square(learning_rate))))
+    return chain(
+        scale_by_trust_ratio(min_norm),
+        scale_by_learning_rate(fnp.multiply(learning_rate, shrink)),
+        add_decayed_weights(fnp.subtract(shrink, 1.0)),
+    )
+
+
+def scale_by_param_block_norm(min_scale: Scalar = 1e-3) -> GradientTransformation:
+    """Makes a transformation that scales by the parameters' Euclidean norm.
+
+    Each array by that of its own parameters.
+
+    Args:
+      min_scale: the least value that is assumed.
+
+    Returns:
+      A transformation without state, which needs the parameters.
+
+    Example:
+      >>> tx = optim.scale_by_param_block_norm()
+      >>> tx.update(fnp.ones(2), (), fnp.array([3.0, 4.0]))[0].tolist()
+      [5.0, 5.0]
+    """
+
+    def one(x: Any, param: Any) -> Any:
+        norm = fnp.maximum(fnp.sqrt(_square(param)), min_scale)
+        return cast_like(fnp.multiply(x, norm), x)
+
+    def all_of(updates: Updates, params: Params | None) -> Updates:
+        return tree.map(one, updates, need_params("scale_by_param_block_norm", params))
+
+    return stateless(all_of)
+
+
+def scale_by_distance_over_gradients(
+    reps_rel: Scalar = 1e-6,
+    eps: Scalar = 1e-8,
+    param_dtype: DTypeLike = dtypes.float32,
+    global_scale: Scalar = 1.0,
+) -> GradientTransformation:
+    r"""Makes updates of layer-wise DoG, which needs no learning rate.
+
+    .. math:: d \leftarrow \max(d, \lVert p - p_0 \rVert), \quad
+       s \leftarrow s + \lVert g \rVert^2, \quad u = c\, g\, d / \sqrt{s + \epsilon}
+
+    The first d is a share of the size of the first parameters.
+
+    Args:
+      reps_rel: that share.
+      eps: ε.
+      param_dtype: of the first parameters that are kept.
+      global_scale: c.
+
+    Returns:
+      A transformation that remembers all three; it needs the parameters.
+
+    Example:
+      >>> tx = optim.scale_by_distance_over_gradients()
+      >>> p = fnp.ones(2)
+      >>> tx.update(fnp.ones(2), tx.init(p), p)[0].shape
+      (2,)
+
+    Reference: Ivgi, Hinder, Carmon 2023, "DoG is SGD's best friend".
+    """
+    dtype = dtypes.dtype(param_dtype)
+
+    def init(params: Params) -> ScaleByDistanceOverGradientsState:
+        def first(p: Any) -> Any:
+            norm = fnp.sqrt(_square(p))
+            return fnp.astype(fnp.multiply(reps_rel, fnp.add(1.0, norm)), dtype)
+
+        return ScaleByDistanceOverGradientsState(
+            tree.map(first, params),
+            tree.map(lambda p: fnp.zeros((), dtype), params),
+            tree.map(lambda p: fnp.array(p, dtype), params),
+        )
+
+    def update(
+        updates: Updates,
+        state: ScaleByDistanceOverGradientsState,
+        params: Params | None = None,
+    ) -> tuple[Updates, ScaleByDistanceOverGradientsState]:
+        params = need_params("scale_by_distance_over_gradients", params)
+
+        def distance(p: Any, start: Any, most: Any) -> Any:
+            far = fnp.sqrt(_square(fnp.subtract(fnp.astype(p, dtype), start)))
+            return cast_like(fnp.maximum(most, far), most)
+
+        def total(g: Any, s: Any) -> Any:
+            return cast_like(fnp.add(s, _square(g)), s)
+
+        def one(g: Any, most: Any, s: Any) -> Any:
+            rate = fnp.divide(most, fnp.sqrt(fnp.add(s, eps)))
+            return cast_like(fnp.multiply(fnp.multiply(global_scale, rate), g), g)
+
+        most = tree.map(distance, params, state.init_params, state.max_dist)
+        sums = tree.map(total, updates, state.grads_sum_of_squares)
+        out = tree.map(one, updates, most, sums)
+        return out, ScaleByDistanceOverGradientsState(most, sums, state.init_params)
+
+    return GradientTransformation(init, update)

@@ -1,0 +1,189 @@
+"""Optimistic steps, for games: the next gradient is guessed from the last two."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from fxflow import numpy as fnp
+from fxflow.core import tree
+from fxflow.core.arrays import Array
+from fxflow.numpy._operands import DTypeLike
+from fxflow.optim.base import (
+    GradientTransformation,
+    Params,
+    Scalar,
+    ScalarOrSchedule,
+    Updates,
+    cast_like,
+    chain,
+)
+from fxflow.optim.moments import scale_by_adam
+from fxflow.optim.scaling import scale, scale_by_learning_rate
+from fxflow.optim.tree import zeros_like
+
+
+class ScaleByOptimisticGradientState(NamedTuple):
+    """State of `scale_by_optimistic_gradient`.
+
+    Attributes:
+      is_initial_step: whether there was no gradient yet, bool[].
+      previous_gradient: the last one.
+    """
+
+    is_initial_step: Array
+    previous_gradient: Updates
+
+
+def scale_by_optimistic_gradient(
+    alpha: Scalar = 1.0, beta: Scalar = 1.0
+) -> GradientTransformation:
+    r"""Makes optimistic updates: :math:`u = \alpha g + \beta (g - g_{t-1})`.
+
+    The first gradient counts as unchanged.
+
+    Args:
+      alpha: α.
+      beta: β, how much of the change of the gradient is expected again.
+
+    Returns:
+      A transformation that remembers the last gradient.
+
+    Example:
+      >>> tx = optim.scale_by_optimistic_gradient()
+      >>> _, state = tx.update(fnp.array([1.0]), tx.init(fnp.zeros(1)))
+      >>> tx.update(fnp.array([3.0]), state)[0].tolist()
+      [5.0]
+
+    Reference: Daskalakis, Ilyas, Syrgkanis, Zeng 2018, "Training GANs with optimism";
+    Mokhtari, Ozdaglar, Pattathil 2020.
+    """
+
+    def init(params: Params) -> ScaleByOptimisticGradientState:
+        return ScaleByOptimisticGradientState(fnp.full((), True), zeros_like(params))
+
+    def update(
+        updates: Updates,
+        state: ScaleByOptimisticGradientState,
+        params: Params | None = None,
+    ) -> tuple[Updates, ScaleByOptimisticGradientState]:
+        def one(g: Any, before: Any) -> Any:
+            change = fnp.where(state.is_initial_step, 0, fnp.subtract(g, before))
+            new = fnp.add(fnp.multiply(alpha, g), fnp.multiply(beta, change))
+            return cast_like(new, g)
+
+        out = tree.map(one, updates, state.previous_gradient)
+        seen = tree.map(cast_like, updates, state.previous_gradient)
+        return out, ScaleByOptimisticGradientState(fnp.full((), False), seen)
+
+    return GradientTransformation(init, update)
+
+
+def optimistic_gradient_descent(
+    learning_rate: ScalarOrSchedule, alpha: Scalar = 1.0, beta: Scalar = 1.0
+) -> GradientTransformation:
+    """Makes optimistic gradient descent, which converges where two players compete.
+
+    Args:
+      learning_rate: a number or a schedule.
+      alpha: weight of the gradient.
+      beta: weight of its change.
+
+    Returns:
+      A transformation.
+
+    Example:
+      >>> tx = optim.optimistic_gradient_descent(0.5)
+      >>> tx.update(fnp.array([1.0]), tx.init(fnp.zeros(1)))[0].tolist()
+      [-0.5]
+
+    Reference: Mokhtari, Ozdaglar, Pattathil 2020, "A unified analysis of extra-gradient
+    and optimistic gradient methods for saddle point problems".
+    """
+    return chain(
+        scale_by_optimistic_gradient(alpha, beta),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def optimistic_adam(
+    learning_rate: Scalar,
+    optimism: Scalar | None = None,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    mu_dtype: DTypeLike | None = None,
+    *,
+    nesterov: bool = True,
+) -> GradientTransformation:
+    """Makes optimistic Adam.
+
+    Args:
+      learning_rate: a number; for a schedule see `optimistic_adam_v2`.
+      optimism: weight of the change of Adam's step; None means the learning rate.
+      b1: decay of the first moments.
+      b2: decay of the second moments.
+      eps: added to the root.
+      eps_root: added under the root.
+      mu_dtype: of the first moments; None means that of the parameters.
+      nesterov: whether to look ahead.
+
+    Returns:
+      A transformation.
+
+    Example:
+      >>> tx = optim.optimistic_adam(0.5, eps=0.0)
+      >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
+      (2,)
+
+    Reference: Daskalakis, Ilyas, Syrgkanis, Zeng 2018, "Training GANs with optimism".
+    """
+    return chain(
+        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
+        scale_by_optimistic_gradient(
+            learning_rate, learning_rate if optimism is None else optimism
+        ),
+        scale(-1.0),
+    )
+
+
+def optimistic_adam_v2(
+    learning_rate: ScalarOrSchedule,
+    *,
+    alpha: Scalar = 1.0,
+    beta: Scalar = 1.0,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    eps_root: Scalar = 0.0,
+    mu_dtype: DTypeLike | None = None,
+    nesterov: bool = True,
+) -> GradientTransformation:
+    """Makes optimistic Adam with a learning rate that may be a schedule.
+
+    Args:
+      learning_rate: a number or a schedule.
+      alpha: weight of Adam's step.
+      beta: weight of its change.
+      b1: decay of the first moments.
+      b2: decay of the second moments.
+      eps: added to the root.
+      eps_root: added under the root.
+      mu_dtype: of the first moments; None means that of the parameters.
+      nesterov: whether to look ahead.
+
+    Returns:
+      A transformation.
+
+    Example:
+      >>> tx = optim.optimistic_adam_v2(0.5)
+      >>> tx.update(fnp.ones(2), tx.init(fnp.zeros(2)))[0].shape
+      (2,)
+
+    Reference: Daskalakis, Ilyas, Syrgkanis, Zeng 2018, "Training GANs with optimism".
+    """
+    return chain(
+        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
+        scale_by_optimistic_gradient(alpha, beta),
+        scale_by_learning_rate(learning_rate),
+    )

@@ -1,0 +1,208 @@
+"""L-BFGS: steps by an estimate of curvature from the last gradients."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from fxflow import lax
+from fxflow import numpy as fnp
+from fxflow.core import tree
+from fxflow.core.arrays import Array
+from fxflow.errors import ArgumentError
+from fxflow.optim.base import (
+    GradientTransformation,
+    GradientTransformationExtraArgs,
+    Params,
+    ScalarOrSchedule,
+    Updates,
+    chain,
+    need_params,
+    safe_increment,
+    zero_count,
+)
+from fxflow.optim.linesearch import scale_by_zoom_linesearch
+from fxflow.optim.scaling import scale_by_learning_rate
+from fxflow.optim.tree import add_scale, cast_like, norm, scale, vdot, zeros_like
+
+
+class ScaleByLBFGSState(NamedTuple):
+    """State of `scale_by_lbfgs`.
+
+    The memories are rings along a first axis: update number t is written at t modulo
+    their size.
+
+    Attributes:
+      count: number of updates, int32[].
+      params: the last parameters.
+      updates: the last gradients.
+      diff_params_memory: differences of parameters.
+      diff_updates_memory: differences of gradients.
+      weights_memory: inverse inner products of both; 0 where there is none.
+    """
+
+    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
+    params: Params
+    updates: Updates
+    diff_params_memory: Params
+    diff_updates_memory: Updates
+    weights_memory: Array
+
+
+def _inverse(x: Any) -> Any:
+    zero = fnp.equal(x, 0.0)
+    return fnp.where(zero, 0.0, fnp.divide(1.0, fnp.where(zero, 1.0, x)))
+
+
+def scale_by_lbfgs(
+    memory_size: int = 10, scale_init_precond: bool = True
+) -> GradientTransformation:
+    r"""Makes updates of L-BFGS: gradients times an estimate of the inverse Hessian.
+
+    The estimate is the one that differs least from a multiple of the identity and maps
+    the last m differences of gradients to those of parameters.
+
+    Args:
+      memory_size: m.
+      scale_init_precond: whether that multiple is
+        :math:`\langle\Delta p, \Delta g\rangle / \lVert\Delta g\rVert^2` of the last
+        step, and :math:`\min(1, 1 / \lVert g \rVert)` at first; else it is 1.
+
+    Returns:
+      A transformation that remembers the differences; it needs the parameters.
+
+    Raises:
+      ArgumentError: `memory_size` is not positive.
+
+    Example:
+      >>> tx = optim.scale_by_lbfgs()
+      >>> p = fnp.zeros(2)
+      >>> tx.update(fnp.array([3.0, 4.0]), tx.init(p), p)[0].tolist()
+      [0.6..., 0.8...]
+
+    Reference: Nocedal and Wright 2006, "Numerical optimization", algorithm 7.4; Liu and
+    Nocedal 1989.
+    """
+    if memory_size < 1:
+        raise ArgumentError(
+            f"scale_by_lbfgs: memory_size must be positive, got {memory_size}"
+        )
+
+    def init(params: Params) -> ScaleByLBFGSState:
+        def memory(p: Any) -> Any:
+            return fnp.broadcast_to(fnp.zeros_like(p), (memory_size, *fnp.shape(p)))
+
+        return ScaleByLBFGSState(
+            zero_count(),
+            zeros_like(params),
+            zeros_like(params),
+            tree.map(memory, params),
+            tree.map(memory, params),
+            fnp.zeros((memory_size,), norm(params).dtype),
+        )
+
+    def update(
+        updates: Updates, state: ScaleByLBFGSState, params: Params | None = None
+    ) -> tuple[Updates, ScaleByLBFGSState]:
+        params = need_params("scale_by_lbfgs", params)
+        first = fnp.equal(state.count, 0)
+        place = fnp.remainder(fnp.subtract(state.count, 1), memory_size)
+
+        def difference(new: Any, old: Any) -> Any:
+            return fnp.where(first, 0, fnp.subtract(new, old))
+
+        dp = tree.map(difference, params, state.params)
+        dg = tree.map(difference, updates, state.updates)
+        product = fnp.real(vdot(dg, dp))
+
+        def written(memory: Any, new: Any) -> Any:
+            kept = fnp.where(first, memory[place], fnp.astype(new, memory.dtype))
+            return memory.at[place].set(kept)
+
+        params_memory = tree.map(written, state.diff_params_memory, dp)
+        updates_memory = tree.map(written, state.diff_updates_memory, dg)
+        weights = written(state.weights_memory, _inverse(product))
+
+        factor: Any = 1.0
+        if scale_init_precond:
+            known = fnp.multiply(product, _inverse(norm(dg, squared=True)))
+            begin = fnp.minimum(1.0, _inverse(norm(updates)))
+            factor = fnp.where(first, begin, known)
+
+        # From the newest to the oldest difference and back.
+        order = fnp.remainder(fnp.subtract(place, fnp.arange(memory_size)), memory_size)
+        ordered = tree.map(
+            lambda memory: memory[order], (params_memory, updates_memory, weights)
+        )
+
+        def down(q: Any, memory: Any) -> tuple[Any, Any]:
+            dp, dg, weight = memory
+            share = fnp.multiply(weight, fnp.real(vdot(dp, q)))
+            return cast_like(add_scale(q, fnp.negative(share), dg), q), share
+
+        def up(r: Any, memory: Any) -> tuple[Any, None]:
+            (dp, dg, weight), share = memory
+            back = fnp.multiply(weight, fnp.real(vdot(dg, r)))
+            return cast_like(add_scale(r, fnp.subtract(share, back), dp), r), None
+
+        q, shares = lax.scan(down, updates, ordered)
+        r = cast_like(scale(factor, q), updates)
+        out, _ = lax.scan(up, r, (ordered, shares), reverse=True)
+        return out, ScaleByLBFGSState(
+            safe_increment(state.count),
+            cast_like(params, state.params),
+            cast_like(updates, state.updates),
+            params_memory,
+            updates_memory,
+            weights,
+        )
+
+    return GradientTransformation(init, update)
+
+
+#: Near the solution a step of 1 is the right one.
+_SEARCH = scale_by_zoom_linesearch(20, initial_guess_strategy="one")
+
+
+def lbfgs(
+    learning_rate: ScalarOrSchedule | None = None,
+    memory_size: int = 10,
+    scale_init_precond: bool = True,
+    linesearch: GradientTransformation | None = _SEARCH,
+) -> GradientTransformationExtraArgs:
+    """Makes L-BFGS, for smooth functions whose gradients are exact.
+
+    Args:
+      learning_rate: factor of steps before the search: a number or a schedule; None
+        means 1.
+      memory_size: how many differences of gradients it remembers.
+      scale_init_precond: whether the first estimate of the curvature is of the right
+        size.
+      linesearch: how far to go; None means as far as the learning rate says.
+
+    Returns:
+      A transformation, which needs the parameters, and with a search `value`, `grad`
+      and `value_fn`: see `scale_by_zoom_linesearch`.
+
+    Example:
+      >>> def loss(x):
+      ...     return fnp.sum((x - 1.0) ** 4 + x**2)
+      >>> tx = optim.lbfgs()
+      >>> x = fnp.zeros(2)
+      >>> state = tx.init(x)
+      >>> for _ in range(8):
+      ...     value, grad = optim.value_and_grad_from_state(loss)(x, state=state)
+      ...     u, state = tx.update(
+      ...         grad, state, x, value=value, grad=grad, value_fn=loss
+      ...     )
+      ...     x = optim.apply_updates(x, u)
+      >>> round(float(x[0]), 3)
+      0.41
+
+    Reference: Liu and Nocedal 1989, "On the limited memory BFGS method for large scale
+    optimization".
+    """
+    parts = [
+        scale_by_lbfgs(memory_size, scale_init_precond),
+        scale_by_learning_rate(learning_rate),
+    ]
+    return chain(*parts, *([] if linesearch is None else [linesearch]))

@@ -1,0 +1,153 @@
+"""Steps whose size does not come from the size of gradients: Rprop and Signum."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from fxflow import numpy as fnp
+from fxflow.core import tree
+from fxflow.numpy._operands import DTypeLike
+from fxflow.optim.base import (
+    GradientTransformation,
+    Params,
+    Scalar,
+    ScalarOrSchedule,
+    Updates,
+    cast_like,
+    chain,
+)
+from fxflow.optim.scaling import scale, scale_by_learning_rate, scale_by_sign
+from fxflow.optim.traces import ema
+from fxflow.optim.tree import full_like, zeros_like
+
+
+class ScaleByRpropState(NamedTuple):
+    """State of `scale_by_rprop`: the size of each step, and the steps before."""
+
+    step_sizes: Updates
+    prev_updates: Updates
+
+
+def scale_by_rprop(
+    learning_rate: Scalar,
+    eta_minus: Scalar = 0.5,
+    eta_plus: Scalar = 1.2,
+    min_step_size: Scalar = 1e-6,
+    max_step_size: Scalar = 50.0,
+) -> GradientTransformation:
+    """Makes updates of Rprop: steps that grow while the sign of the gradient lasts.
+
+    Where the sign changes, steps become smaller. As in optax, and unlike the paper, a
+    step is taken one gradient later, where that one has the same sign.
+
+    Args:
+      learning_rate: the first size of steps.
+      eta_minus: factor of a step where the sign changes, below 1.
+      eta_plus: factor of a step where the sign lasts, above 1.
+      min_step_size: the least size.
+      max_step_size: the largest size.
+
+    Returns:
+      A transformation that remembers sizes and steps. It is meant for whole batches.
+
+    Example:
+      >>> tx = optim.scale_by_rprop(0.5)
+      >>> g = fnp.array([3.0, -2.0])
+      >>> _, state = tx.update(g, tx.init(fnp.zeros(2)))
+      >>> tx.update(g, state)[0].tolist()
+      [0.5, -0.5]
+
+    Reference: Riedmiller and Braun 1993; Igel and Hüsken 2003.
+    """
+
+    def init(params: Params) -> ScaleByRpropState:
+        return ScaleByRpropState(full_like(params, learning_rate), zeros_like(params))
+
+    def update(
+        updates: Updates, state: ScaleByRpropState, params: Params | None = None
+    ) -> tuple[Updates, ScaleByRpropState]:
+        def size(g: Any, before: Any, old: Any) -> Any:
+            lasts = fnp.multiply(g, before)
+            factor = fnp.where(fnp.greater(lasts, 0), eta_plus, eta_minus)
+            new = fnp.clip(fnp.multiply(old, factor), min_step_size, max_step_size)
+            return cast_like(fnp.where(fnp.equal(lasts, 0), old, new), old)
+
+        def step(g: Any, before: Any, size: Any) -> Any:
+            turns = fnp.less(fnp.multiply(g, before), 0)
+            new = fnp.where(turns, 0, fnp.multiply(fnp.sign(g), size))
+            return cast_like(new, before)
+
+        def taken(g: Any, before: Any) -> Any:
+            turns = fnp.less(fnp.multiply(g, before), 0)
+            return cast_like(fnp.where(turns, 0, before), g)
+
+        sizes = tree.map(size, updates, state.prev_updates, state.step_sizes)
+        steps = tree.map(step, updates, state.prev_updates, sizes)
+        out = tree.map(taken, updates, state.prev_updates)
+        return out, ScaleByRpropState(sizes, steps)
+
+    return GradientTransformation(init, update)
+
+
+def rprop(
+    learning_rate: Scalar,
+    eta_minus: Scalar = 0.5,
+    eta_plus: Scalar = 1.2,
+    min_step_size: Scalar = 1e-6,
+    max_step_size: Scalar = 50.0,
+) -> GradientTransformation:
+    """Makes Rprop, for gradients of whole batches: only their signs count.
+
+    Args:
+      learning_rate: the first size of steps.
+      eta_minus: factor of a step where the sign changes, below 1.
+      eta_plus: factor of a step where the sign lasts, above 1.
+      min_step_size: the least size.
+      max_step_size: the largest size.
+
+    Returns:
+      A transformation.
+
+    Example:
+      >>> tx = optim.rprop(0.5)
+      >>> tx.update(fnp.array([3.0, -2.0]), tx.init(fnp.zeros(2)))[0].shape
+      (2,)
+
+    Reference: Riedmiller and Braun 1993; Igel and Hüsken 2003.
+    """
+    return chain(
+        scale_by_rprop(
+            learning_rate, eta_minus, eta_plus, min_step_size, max_step_size
+        ),
+        scale(-1.0),
+    )
+
+
+def signum(
+    learning_rate: ScalarOrSchedule,
+    beta: Scalar = 0.9,
+    accumulator_dtype: DTypeLike | None = None,
+) -> GradientTransformation:
+    """Makes Signum: steps by the sign of the mean gradient.
+
+    Args:
+      learning_rate: the size of steps: a number or a schedule.
+      beta: decay of the mean.
+      accumulator_dtype: of the mean; None means that of the parameters.
+
+    Returns:
+      A transformation.
+
+    Example:
+      >>> tx = optim.signum(0.5)
+      >>> tx.update(fnp.array([3.0, -2.0]), tx.init(fnp.zeros(2)))[0].tolist()
+      [-0.5, 0.5]
+
+    Reference: Bernstein, Wang, Azizzadenesheli, Anandkumar 2018, "signSGD: compressed
+    optimisation for non-convex problems".
+    """
+    return chain(
+        ema(beta, False, accumulator_dtype),
+        scale_by_sign(),
+        scale_by_learning_rate(learning_rate),
+    )

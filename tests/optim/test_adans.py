@@ -1,0 +1,18 @@
+"""Adan, against optax."""
+
+import pytest
+
+from fxflow import optim
+from fxflow.optim import adans
+from tests.optim import suite
+
+
+@pytest.mark.parametrize("name", suite.runs(adans))
+def test_as_optax(name: str) -> None:
+    suite.as_optax_on_a_loss(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [lambda: optim.adan(0.1)])
+def test_step_is_compiled(make) -> None:
+    suite.step_is_compiled(make())
