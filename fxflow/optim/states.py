@@ -75,7 +75,7 @@ def get_all_with_path(
 
     Example:
       >>> state = optim.adam(0.1).init(fnp.zeros(2))
-      >>> [(path, int(count))] = optim.tree.get_all_with_path(state, "count")
+      >>> [(path, count)] = optim.tree.get_all_with_path(state, "count")
       >>> str(path[-1])
       'ScaleByAdamState.count'
     """
