@@ -27,7 +27,7 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
 import fxflow  # noqa: E402
-from fxflow import lax, nn, optim, random, train  # noqa: E402
+from fxflow import lax, nn, optim, random, train, viz  # noqa: E402
 from fxflow import numpy as fnp  # noqa: E402
 
 
@@ -45,6 +45,7 @@ def usual_names(doctest_namespace: dict[str, Any]) -> None:
         random=random,
         tempfile=tempfile,
         train=train,
+        viz=viz,
     )
 
 

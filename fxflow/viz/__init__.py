@@ -1,8 +1,16 @@
-"""Pictures: how arrays lie over devices."""
+"""Pictures: dataflow graphs, curves, points, and how arrays lie over devices."""
 
+# fmt: off
 from fxflow.core.boundary import public as _public
+from fxflow.viz.drawings import Drawing, graph
 from fxflow.viz.shardings import sharding_picture, sharding_text
 
-__all__ = ["sharding_picture", "sharding_text"]
+__all__ = [
+    # dataflow graphs
+    "graph", "Drawing",
+    # arrays over devices
+    "sharding_picture", "sharding_text",
+]
 
 _public(globals(), __all__)
+# fmt: on
