@@ -8,6 +8,7 @@ constants. `fxflow.numpy` is made of them.
 from fxflow.core.boundary import public as _public
 from fxflow.core.runtime import eager as _eager  # noqa: F401 (operations run once it is here)
 from fxflow.lax import linalg
+from fxflow.lax.accuracy import AccuracyMode, Tolerance
 from fxflow.lax.approximate import approx_max_k, approx_min_k
 from fxflow.lax.arg_extremum import argmax, argmin
 from fxflow.lax.axis_order import rev, transpose
@@ -41,8 +42,9 @@ from fxflow.lax.convolution_dims import (
     conv_general_permutations, padtype_to_pads,
 )
 from fxflow.lax.convolution_variants import (
-    conv, conv_general_dilated_local, conv_general_dilated_patches, conv_transpose,
-    conv_with_general_padding,
+    conv, conv_general_dilated_local, conv_general_dilated_patches,
+    conv_general_shape_tuple, conv_shape_tuple, conv_transpose,
+    conv_transpose_shape_tuple, conv_with_general_padding,
 )
 from fxflow.lax.copying import copy, optimization_barrier
 from fxflow.lax.creation import broadcasted_iota, empty, full, full_like, iota
@@ -60,6 +62,7 @@ from fxflow.lax.gather_scatter.dimension_numbers import (
     GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers,
 )
 from fxflow.lax.gather_scatter.gather import gather
+from fxflow.lax.gather_scatter.index_take import index_take
 from fxflow.lax.gather_scatter.scatter import (
     scatter, scatter_add, scatter_max, scatter_min, scatter_mul, scatter_sub,
 )
@@ -75,7 +78,7 @@ from fxflow.lax.padding import pad
 from fxflow.lax.point_to_point import precv, psend
 from fxflow.lax.powers import cbrt, integer_pow, pow, reciprocal, rsqrt, sqrt, square
 from fxflow.lax.precision import reduce_precision
-from fxflow.lax.product_precision import DotAlgorithmPreset, Precision
+from fxflow.lax.product_precision import DotAlgorithm, DotAlgorithmPreset, Precision
 from fxflow.lax.ragged_all_to_all import ragged_all_to_all
 from fxflow.lax.ragged_dot import (
     RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general,
@@ -146,17 +149,19 @@ __all__ = [
     "broadcast", "broadcast_in_dim", "broadcast_like", "broadcast_shapes",
         "broadcast_to_rank", "collapse", "expand_dims", "reshape", "rev", "squeeze",
         "tile", "transpose",
-    "index_in_dim", "slice", "slice_in_dim",
+    "index_in_dim", "index_take", "slice", "slice_in_dim",
     "argsort", "sort", "sort_key_val", "top_k", "argmax", "argmin",
         "conv_general_dilated", "ConvDimensionNumbers",
         "ConvGeneralDilatedDimensionNumbers", "conv_dimension_numbers",
         "conv_general_permutations", "padtype_to_pads", "conv",
         "conv_general_dilated_local", "conv_general_dilated_patches", "conv_transpose",
+        "conv_general_shape_tuple", "conv_shape_tuple", "conv_transpose_shape_tuple",
         "conv_with_general_padding", "cumlogsumexp", "cummax", "cummin", "cumprod",
-        "cumsum", "reduce", "DotAlgorithmPreset", "DotDimensionNumbers", "Precision",
-        "batch_matmul", "dot", "dot_general", "linear_recurrence", "reduce_and",
-        "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum",
-        "reduce_xor", "reduce_window", "reduce_window_shape_tuple", "FftType", "fft",
+        "cumsum", "reduce", "DotAlgorithm", "DotAlgorithmPreset", "DotDimensionNumbers",
+        "Precision", "batch_matmul", "dot", "dot_general", "linear_recurrence",
+        "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod",
+        "reduce_sum", "reduce_xor", "reduce_window", "reduce_window_shape_tuple",
+        "FftType", "fft",
     "all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pcast",
         "pmax", "pmean", "pmin", "ppermute", "pshuffle", "psum", "psum_scatter",
         "pswapaxes",
@@ -166,6 +171,7 @@ __all__ = [
     "approx_max_k", "approx_min_k",
     "RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general",
     "mulhi",
+    "AccuracyMode", "Tolerance",
 ]
 # fmt: on
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from fxflow.core.arrays import Array, Aval, put_host, typeof
+from fxflow.core.arrays import Array, Aval, dtypes, put_host, typeof
 from fxflow.core.arrays.aval import require_room
+from fxflow.core.ir.staging import trace_flat
 from fxflow.errors import ArgumentError
 from fxflow.lax.axes import int_tuple
 from fxflow.lax.axis_order import rev, transpose
@@ -348,3 +349,126 @@ def conv_general_dilated_local(
     for i, axis in enumerate(out_spec[2:]):
         order[axis] = i
     return transpose(out, order)
+
+
+# -- shapes of results -----------------------------------------------------------------
+
+
+def conv_general_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers,
+) -> tuple[int, ...]:
+    """Returns the shape of a convolution.
+
+    Args:
+      lhs_shape: of the input.
+      rhs_shape: of the kernel.
+      window_strides: for each spatial axis.
+      padding: "SAME", "VALID", or a pair for each spatial axis.
+      dimension_numbers: which axis is what.
+
+    Returns:
+      The shape that `conv_general_dilated` gives.
+
+    Raises:
+      ShapeError: the shapes do not go together.
+      ArgumentError: another argument makes no sense.
+
+    Example:
+      >>> numbers = ("NHWC", "HWIO", "NHWC")
+      >>> conv_general_shape_tuple((1, 8, 8, 3), (3, 3, 3, 4), (2, 2), "SAME", numbers)
+      (1, 4, 4, 4)
+    """
+
+    def convolved(lhs: Array, rhs: Array) -> Array:
+        return conv_general_dilated(
+            lhs, rhs, window_strides, padding, dimension_numbers=dimension_numbers
+        )
+
+    return _shape_of(convolved, lhs_shape, rhs_shape)
+
+
+def conv_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    strides: Sequence[int],
+    pads: str | Sequence[tuple[int, int]],
+    batch_group_count: int = 1,
+) -> tuple[int, ...]:
+    """Returns the shape of a convolution with batch and features in front.
+
+    Args:
+      lhs_shape: of the input: batch, features, space.
+      rhs_shape: of the kernel: output features, input features, space.
+      strides: for each spatial axis.
+      pads: "SAME", "VALID", or a pair for each spatial axis.
+      batch_group_count: into how many groups the batch is split.
+
+    Returns:
+      The shape that `conv_general_dilated` gives.
+
+    Raises:
+      ShapeError: the shapes do not go together.
+      ArgumentError: another argument makes no sense.
+
+    Example:
+      >>> conv_shape_tuple((1, 3, 8, 8), (4, 3, 3, 3), (2, 2), "SAME")
+      (1, 4, 4, 4)
+    """
+
+    def convolved(lhs: Array, rhs: Array) -> Array:
+        return conv_general_dilated(
+            lhs, rhs, strides, pads, batch_group_count=batch_group_count
+        )
+
+    return _shape_of(convolved, lhs_shape, rhs_shape)
+
+
+def conv_transpose_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers,
+) -> tuple[int, ...]:
+    """Returns the shape of a transposed convolution.
+
+    Args:
+      lhs_shape: of the input.
+      rhs_shape: of the kernel.
+      window_strides: for each spatial axis.
+      padding: "SAME", "VALID", or a pair for each spatial axis.
+      dimension_numbers: which axis is what.
+
+    Returns:
+      The shape that `conv_transpose` gives.
+
+    Raises:
+      ShapeError: the shapes do not go together.
+      ArgumentError: another argument makes no sense.
+
+    Example:
+      >>> numbers = ("NHWC", "HWIO", "NHWC")
+      >>> shapes = (1, 8, 8, 3), (3, 3, 3, 4)
+      >>> conv_transpose_shape_tuple(*shapes, (2, 2), "VALID", numbers)
+      (1, 17, 17, 4)
+    """
+
+    def convolved(lhs: Array, rhs: Array) -> Array:
+        return conv_transpose(
+            lhs, rhs, window_strides, padding, dimension_numbers=dimension_numbers
+        )
+
+    return _shape_of(convolved, lhs_shape, rhs_shape)
+
+
+def _shape_of(
+    function: Callable[[Any, Any], Array], *shapes: Sequence[int]
+) -> tuple[int, ...]:
+    avals = [Aval(tuple(shape), dtypes.float32) for shape in shapes]
+    graph, _ = trace_flat(lambda x, y: [function(x, y)], avals)
+    shape: tuple[int, ...] = graph.out_avals[0].shape
+    return shape

@@ -56,7 +56,7 @@ class DotGeneral(Bilinear):
 
     Params:
       dimension_numbers: ((contracting lhs, rhs), (batch lhs, rhs)).
-      precision: pair of `Precision`, a `DotAlgorithmPreset` or None.
+      precision: pair of `Precision`, a `DotAlgorithmPreset`, a `DotAlgorithm` or None.
       preferred_element_type: dtype of the result, or None for that of the operands.
     """
 
@@ -90,7 +90,7 @@ class DotGeneral(Bilinear):
         return ctx.emit(
             f"stablehlo.dot_general {', '.join(operands)}, {batching}"
             f"contracting_dims = {list(lc)} x {list(rc)}"
-            f"{precision_text(params['precision'])} : "
+            f"{precision_text(params['precision'], *ctx.avals_in)} : "
             f"({ins}) -> {ctx.avals_out[0].mlir}"
         )
 

@@ -15,7 +15,7 @@ import numpy as np
 from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.docs import shared
 from fxflow.core.ir import arith
-from fxflow.core.ir.graph import Var
+from fxflow.core.ir.graph import Literal, Var
 from fxflow.core.ir.primitive import Dual, Values, Zero, register
 from fxflow.core.runtime.lowering import Context
 from fxflow.lax import _extrema_host
@@ -109,6 +109,16 @@ class Mul(Elementwise):
         return [self.bind(cotangent, y), None]
 
 
+def _reciprocal_vanishes(divisor: Any) -> bool:
+    """Returns whether it is a constant of which the reciprocal is subnormal."""
+    if type(divisor) is not Literal or not dtypes.is_floating(divisor.aval.dtype):
+        return False
+    size = abs(float(divisor.value))
+    return (
+        0 < 1 / size < float(dtypes.finfo(divisor.aval.dtype).tiny) if size else False
+    )
+
+
 def _host_div(x: Any, y: Any) -> Any:
     dtype = x.dtype
     letter = kind(dtype)
@@ -139,6 +149,17 @@ class Div(Elementwise):
     kinds = NUMERIC
     hlo = "stablehlo.divide"
     numpy = _host_div
+
+    def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
+        """`divide`, by a constant that XLA does not make a factor of where that is 0."""
+        if _reciprocal_vanishes(ctx.inputs[1]):
+            # XLA multiplies by the reciprocals of constants and of 0-d operands; CPUs
+            # and GPUs take subnormal ones for 0.
+            x, y = self.aligned(ctx, operands)
+            whole = ctx.avals_out[0].mlir
+            y = ctx.emit(f"stablehlo.optimization_barrier {y} : {whole}")
+            return ctx.emit(f"{self.hlo} {x}, {y} : {whole}")
+        return super().lower(ctx, *operands, **params)
 
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """Dx / y - dy (x / y) / y."""

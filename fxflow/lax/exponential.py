@@ -12,8 +12,9 @@ from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
 from fxflow.core.runtime.lowering import Context
+from fxflow.lax.accuracy import Accuracy, Accurate, bind_with
 from fxflow.lax.elementwise import add, div, mul, sub
-from fxflow.lax.families import INEXACT, Elementwise
+from fxflow.lax.families import INEXACT
 
 
 def _one(x: Any) -> Any:
@@ -21,7 +22,7 @@ def _one(x: Any) -> Any:
 
 
 @register
-class Exp(Elementwise):
+class Exp(Accurate):
     """eˣ. dtypes: inexact. StableHLO: exponential."""
 
     name = "exp"
@@ -32,7 +33,7 @@ class Exp(Elementwise):
 
 
 @register
-class Exp2(Elementwise):
+class Exp2(Accurate):
     """2ˣ. dtypes: inexact. StableHLO: exponential, of x log 2."""
 
     name = "exp2"
@@ -48,7 +49,7 @@ class Exp2(Elementwise):
 
 
 @register
-class Expm1(Elementwise):
+class Expm1(Accurate):
     """eˣ - 1, exact near 0. dtypes: inexact. StableHLO: exponential_minus_one."""
 
     name = "expm1"
@@ -59,7 +60,7 @@ class Expm1(Elementwise):
 
 
 @register
-class Log(Elementwise):
+class Log(Accurate):
     """Natural logarithm. dtypes: inexact. StableHLO: log. ±0 → -inf, x < 0 → nan."""
 
     name = "log"
@@ -70,7 +71,7 @@ class Log(Elementwise):
 
 
 @register
-class Log1p(Elementwise):
+class Log1p(Accurate):
     """log(1 + x), exact near 0. dtypes: inexact. StableHLO: log_plus_one."""
 
     name = "log1p"
@@ -86,7 +87,7 @@ def _host_logistic(x: Any) -> Any:
 
 
 @register
-class Logistic(Elementwise):
+class Logistic(Accurate):
     """1 / (1 + e⁻ˣ). dtypes: inexact. StableHLO: logistic."""
 
     name = "logistic"
@@ -100,6 +101,8 @@ class Logistic(Elementwise):
 _exponential_docs = shared("""
     Args:
       x: float or complex array.
+      accuracy: of the compiled function: a `Tolerance` that it should keep, an
+        `AccuracyMode`, or None. Platforms that have one implementation take no notice.
 
     Returns:
       An array of the dtype and shape of `x`.
@@ -110,7 +113,7 @@ _exponential_docs = shared("""
 
 
 @_exponential_docs
-def exp(x: Any, /) -> Array:
+def exp(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns eˣ.
 
     Special cases:
@@ -122,11 +125,11 @@ def exp(x: Any, /) -> Array:
 
     Source: StableHLO `exponential`.
     """
-    return Exp.bind(x)
+    return Exp.bind(x) if accuracy is None else bind_with(Exp, x, accuracy)
 
 
 @_exponential_docs
-def exp2(x: Any, /) -> Array:
+def exp2(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns 2ˣ.
 
     Special cases:
@@ -138,11 +141,11 @@ def exp2(x: Any, /) -> Array:
 
     Source: StableHLO `power`.
     """
-    return Exp2.bind(x)
+    return Exp2.bind(x) if accuracy is None else bind_with(Exp2, x, accuracy)
 
 
 @_exponential_docs
-def expm1(x: Any, /) -> Array:
+def expm1(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns eˣ - 1, without loss of digits near 0.
 
     Special cases:
@@ -154,11 +157,11 @@ def expm1(x: Any, /) -> Array:
 
     Source: StableHLO `exponential_minus_one`.
     """
-    return Expm1.bind(x)
+    return Expm1.bind(x) if accuracy is None else bind_with(Expm1, x, accuracy)
 
 
 @_exponential_docs
-def log(x: Any, /) -> Array:
+def log(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns the natural logarithm.
 
     Special cases:
@@ -171,11 +174,11 @@ def log(x: Any, /) -> Array:
 
     Source: StableHLO `log`.
     """
-    return Log.bind(x)
+    return Log.bind(x) if accuracy is None else bind_with(Log, x, accuracy)
 
 
 @_exponential_docs
-def log1p(x: Any, /) -> Array:
+def log1p(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns log(1 + x), without loss of digits near 0.
 
     Special cases:
@@ -187,11 +190,11 @@ def log1p(x: Any, /) -> Array:
 
     Source: StableHLO `log_plus_one`.
     """
-    return Log1p.bind(x)
+    return Log1p.bind(x) if accuracy is None else bind_with(Log1p, x, accuracy)
 
 
 @_exponential_docs
-def logistic(x: Any, /) -> Array:
+def logistic(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns the logistic function 1 / (1 + e⁻ˣ).
 
     Special cases:
@@ -203,4 +206,4 @@ def logistic(x: Any, /) -> Array:
 
     Source: StableHLO `logistic`.
     """
-    return Logistic.bind(x)
+    return Logistic.bind(x) if accuracy is None else bind_with(Logistic, x, accuracy)

@@ -14,6 +14,7 @@ from fxflow.core.ir.primitive import Dual, Values, Zero, register, table
 from fxflow.core.runtime.lowering import Context
 from fxflow.errors import ArgumentError, DtypeError
 from fxflow.lax._operands import PYTHON_SCALARS, aligned, operands
+from fxflow.lax.accuracy import Accuracy, Accurate, bind_with
 from fxflow.lax.bitwise import bitwise_and, bitwise_not
 from fxflow.lax.comparison import eq, ge
 from fxflow.lax.conversion import convert
@@ -178,7 +179,7 @@ def _half(x: Any) -> Any:
 
 
 @register
-class Sqrt(Elementwise):
+class Sqrt(Accurate):
     """Square root. dtypes: inexact. StableHLO: sqrt. ±0 → ±0, x < 0 → nan."""
 
     name = "sqrt"
@@ -193,7 +194,7 @@ def _host_rsqrt(x: Any) -> Any:
 
 
 @register
-class Rsqrt(Elementwise):
+class Rsqrt(Accurate):
     """1 / √x. dtypes: inexact. StableHLO: rsqrt. ±0 → ±inf, x < 0 → nan."""
 
     name = "rsqrt"
@@ -204,7 +205,7 @@ class Rsqrt(Elementwise):
 
 
 @register
-class Cbrt(Elementwise):
+class Cbrt(Accurate):
     """Cube root. dtypes: float. StableHLO: cbrt. ±0 → ±0."""
 
     name = "cbrt"
@@ -342,17 +343,20 @@ def square(x: Any, /) -> Array:
     return Square.bind(x)
 
 
-def sqrt(x: Any, /) -> Array:
+def sqrt(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns the square root.
 
     Args:
       x: float or complex array.
+      accuracy: of the compiled function: a `Tolerance` that it should keep, an
+        `AccuracyMode`, or None. Platforms that have one implementation take no notice.
 
     Returns:
       An array of the dtype and shape of `x`.
 
     Raises:
       DtypeError: `x` is boolean or integer.
+      ArgumentError: `accuracy` is something else.
 
     Special cases:
       ±0 gives ±0, a negative float nan. Complex roots have a real part ≥ 0.
@@ -363,20 +367,23 @@ def sqrt(x: Any, /) -> Array:
 
     Source: StableHLO `sqrt`.
     """
-    return Sqrt.bind(x)
+    return Sqrt.bind(x) if accuracy is None else bind_with(Sqrt, x, accuracy)
 
 
-def rsqrt(x: Any, /) -> Array:
+def rsqrt(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns 1 / √x.
 
     Args:
       x: float or complex array.
+      accuracy: of the compiled function: a `Tolerance` that it should keep, an
+        `AccuracyMode`, or None. Platforms that have one implementation take no notice.
 
     Returns:
       An array of the dtype and shape of `x`.
 
     Raises:
       DtypeError: `x` is boolean or integer.
+      ArgumentError: `accuracy` is something else.
 
     Special cases:
       ±0 gives ±inf, a negative float nan, inf gives 0.
@@ -387,20 +394,23 @@ def rsqrt(x: Any, /) -> Array:
 
     Source: StableHLO `rsqrt`.
     """
-    return Rsqrt.bind(x)
+    return Rsqrt.bind(x) if accuracy is None else bind_with(Rsqrt, x, accuracy)
 
 
-def cbrt(x: Any, /) -> Array:
+def cbrt(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns the cube root, of the sign of x.
 
     Args:
       x: float array.
+      accuracy: of the compiled function: a `Tolerance` that it should keep, an
+        `AccuracyMode`, or None. Platforms that have one implementation take no notice.
 
     Returns:
       An array of the dtype and shape of `x`.
 
     Raises:
       DtypeError: `x` is not floating point.
+      ArgumentError: `accuracy` is something else.
 
     Special cases:
       ±0 gives ±0.
@@ -411,4 +421,4 @@ def cbrt(x: Any, /) -> Array:
 
     Source: StableHLO `cbrt`.
     """
-    return Cbrt.bind(x)
+    return Cbrt.bind(x) if accuracy is None else bind_with(Cbrt, x, accuracy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 from typing import Any
 
 from fxflow._config import config
@@ -43,15 +44,55 @@ _PRECISIONS = {
 }
 
 
+@dataclass(frozen=True)
+class DotAlgorithm:
+    """Which types the hardware multiplies and accumulates in, as `precision=`.
+
+    `DotAlgorithmPreset` has those that some platform knows; a device that does not know
+    an algorithm refuses to compile it.
+
+    Attributes:
+      lhs_precision_type: dtype that the left operand is rounded to.
+      rhs_precision_type: of the right one.
+      accumulation_type: dtype of the sums.
+      lhs_component_count: parts that the left operand is split into.
+      rhs_component_count: likewise.
+      num_primitive_operations: products of parts.
+      allow_imprecise_accumulation: whether sums may keep fewer bits now and then.
+
+    Example:
+      >>> lax.dot(np.eye(2), np.eye(2), precision=DotAlgorithm("f4", "f4", "f4")).shape
+      (2, 2)
+    """
+
+    lhs_precision_type: Any
+    rhs_precision_type: Any
+    accumulation_type: Any
+    lhs_component_count: int = 1
+    rhs_component_count: int = 1
+    num_primitive_operations: int = 1
+    allow_imprecise_accumulation: bool = False
+
+    def __post_init__(self) -> None:
+        """Makes dtypes of what stands for them."""
+        for field in ("lhs_precision_type", "rhs_precision_type", "accumulation_type"):
+            object.__setattr__(self, field, dtypes.dtype(getattr(self, field)))
+
+
 class DotAlgorithmPreset(enum.Enum):
     """Which types the hardware multiplies and accumulates in.
 
     The value is `(operand type, accumulator type, primitive products, components,
-    imprecise accumulation)`; names say operands and accumulator. A device that does not
-    know an algorithm refuses to compile it.
+    imprecise accumulation)`; names say operands and accumulator, and `ANY_F8` is the
+    operands' own dtype of 8 bits. A device that does not know an algorithm refuses to
+    compile it.
     """
 
     DEFAULT = None
+    ANY_F8_ANY_F8_F32 = (None, "f32", 1, 1, False)
+    ANY_F8_ANY_F8_F32_FAST_ACCUM = (None, "f32", 1, 1, True)
+    ANY_F8_ANY_F8_ANY = ANY_F8_ANY_F8_F32
+    ANY_F8_ANY_F8_ANY_FAST_ACCUM = ANY_F8_ANY_F8_F32_FAST_ACCUM
     F16_F16_F16 = ("f16", "f16", 1, 1, False)
     F16_F16_F32 = ("f16", "f32", 1, 1, False)
     BF16_BF16_BF16 = ("bf16", "bf16", 1, 1, False)
@@ -68,7 +109,7 @@ class DotAlgorithmPreset(enum.Enum):
         return self.name
 
 
-PrecisionPair = tuple[Precision, Precision] | DotAlgorithmPreset | None
+PrecisionPair = tuple[Precision, Precision] | DotAlgorithmPreset | DotAlgorithm | None
 
 
 def canonical_precision(name: str, precision: Any) -> PrecisionPair:
@@ -77,7 +118,7 @@ def canonical_precision(name: str, precision: Any) -> PrecisionPair:
     Args:
       name: of the operation, for messages.
       precision: None, a `Precision` or its name, a pair of them, or a
-        `DotAlgorithmPreset` or its name.
+        `DotAlgorithmPreset` or its name, or a `DotAlgorithm`.
 
     Raises:
       ArgumentError: it is none of these.
@@ -88,6 +129,8 @@ def canonical_precision(name: str, precision: Any) -> PrecisionPair:
             return None
     if isinstance(precision, DotAlgorithmPreset):
         return None if precision is DotAlgorithmPreset.DEFAULT else precision
+    if isinstance(precision, DotAlgorithm):
+        return precision
     if isinstance(precision, str) and precision in DotAlgorithmPreset.__members__:
         return canonical_precision(name, DotAlgorithmPreset[precision])
     if isinstance(precision, tuple | list):
@@ -115,18 +158,43 @@ def _one_precision(name: str, precision: Any) -> Precision:
     )
 
 
-def precision_text(precision: PrecisionPair) -> str:
-    """Returns the precision as StableHLO's attribute of a product, with its comma."""
+def precision_text(precision: PrecisionPair, lhs: Aval, rhs: Aval) -> str:
+    """Returns the precision as StableHLO's attribute of a product, with its comma.
+
+    Args:
+      precision: as `canonical_precision` returns it.
+      lhs: type of the left operand.
+      rhs: of the right one.
+
+    Raises:
+      DtypeError: the algorithm is for operands of 8 bits, which they are not.
+    """
     if precision is None:
         return ""
     if isinstance(precision, tuple):
         return f", precision = [{precision[0]}, {precision[1]}]"
-    operand, accumulator, products, components, imprecise = precision.value
+    if isinstance(precision, DotAlgorithm):
+        given = precision.lhs_precision_type, precision.rhs_precision_type
+        left, right = map(dtypes.mlir_name, given)
+        accumulator = dtypes.mlir_name(precision.accumulation_type)
+        products = precision.num_primitive_operations
+        parts = precision.lhs_component_count, precision.rhs_component_count
+        imprecise = precision.allow_imprecise_accumulation
+    else:
+        operand, accumulator, products, components, imprecise = precision.value
+        left = right = operand
+        parts = components, components
+        if operand is None:
+            if max(dtypes.bits(a.dtype) for a in (lhs, rhs)) != 8:
+                raise DtypeError(
+                    f"dot_general: {precision} is for floats of 8 bits, got {lhs} and "
+                    f"{rhs}"
+                )
+            left, right = (dtypes.mlir_name(a.dtype) for a in (lhs, rhs))
     return (
-        f", algorithm = <lhs_precision_type = {operand}, "
-        f"rhs_precision_type = {operand}, accumulation_type = {accumulator}, "
-        f"lhs_component_count = {components}, rhs_component_count = {components}, "
-        f"num_primitive_operations = {products}, "
+        f", algorithm = <lhs_precision_type = {left}, rhs_precision_type = {right}, "
+        f"accumulation_type = {accumulator}, lhs_component_count = {parts[0]}, "
+        f"rhs_component_count = {parts[1]}, num_primitive_operations = {products}, "
         f"allow_imprecise_accumulation = {str(imprecise).lower()}>"
     )
 

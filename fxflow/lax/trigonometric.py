@@ -11,6 +11,7 @@ from fxflow.core.docs import shared
 from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import register
 from fxflow.lax._operands import operands
+from fxflow.lax.accuracy import Accuracy, Accurate, bind_with
 from fxflow.lax.elementwise import add, div, mul, neg, sub
 from fxflow.lax.families import INEXACT, Elementwise
 from fxflow.lax.powers import rsqrt, square
@@ -21,7 +22,7 @@ def _one(x: Any) -> Any:
 
 
 @register
-class Sin(Elementwise):
+class Sin(Accurate):
     """Sine. dtypes: inexact. StableHLO: sine. ±0 → ±0, ±inf → nan."""
 
     name = "sin"
@@ -32,7 +33,7 @@ class Sin(Elementwise):
 
 
 @register
-class Cos(Elementwise):
+class Cos(Accurate):
     """Cosine. dtypes: inexact. StableHLO: cosine. ±inf → nan."""
 
     name = "cos"
@@ -43,7 +44,7 @@ class Cos(Elementwise):
 
 
 @register
-class Tan(Elementwise):
+class Tan(Accurate):
     """Tangent. dtypes: inexact. StableHLO: tan. ±0 → ±0, ±inf → nan."""
 
     name = "tan"
@@ -112,6 +113,8 @@ class Atan2(Elementwise):
 _trigonometric_docs = shared("""
     Args:
       x: float or complex array.
+      accuracy: of the compiled function: a `Tolerance` that it should keep, an
+        `AccuracyMode`, or None. Platforms that have one implementation take no notice.
 
     Returns:
       An array of the dtype and shape of `x`.
@@ -122,7 +125,7 @@ _trigonometric_docs = shared("""
 
 
 @_trigonometric_docs
-def sin(x: Any, /) -> Array:
+def sin(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns the sine.
 
     Special cases:
@@ -134,11 +137,11 @@ def sin(x: Any, /) -> Array:
 
     Source: StableHLO `sine`.
     """
-    return Sin.bind(x)
+    return Sin.bind(x) if accuracy is None else bind_with(Sin, x, accuracy)
 
 
 @_trigonometric_docs
-def cos(x: Any, /) -> Array:
+def cos(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns the cosine.
 
     Special cases:
@@ -150,11 +153,11 @@ def cos(x: Any, /) -> Array:
 
     Source: StableHLO `cosine`.
     """
-    return Cos.bind(x)
+    return Cos.bind(x) if accuracy is None else bind_with(Cos, x, accuracy)
 
 
 @_trigonometric_docs
-def tan(x: Any, /) -> Array:
+def tan(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns the tangent.
 
     Special cases:
@@ -166,7 +169,7 @@ def tan(x: Any, /) -> Array:
 
     Source: StableHLO `tan`.
     """
-    return Tan.bind(x)
+    return Tan.bind(x) if accuracy is None else bind_with(Tan, x, accuracy)
 
 
 @_trigonometric_docs
@@ -270,7 +273,7 @@ class Cosh(Elementwise):
 
 
 @register
-class Tanh(Elementwise):
+class Tanh(Accurate):
     """Hyperbolic tangent. dtypes: inexact. StableHLO: tanh."""
 
     name = "tanh"
@@ -348,7 +351,7 @@ def cosh(x: Any, /) -> Array:
 
 
 @_trigonometric_docs
-def tanh(x: Any, /) -> Array:
+def tanh(x: Any, /, *, accuracy: Accuracy = None) -> Array:
     """Returns the hyperbolic tangent.
 
     Special cases:
@@ -360,7 +363,7 @@ def tanh(x: Any, /) -> Array:
 
     Source: StableHLO `tanh`.
     """
-    return Tanh.bind(x)
+    return Tanh.bind(x) if accuracy is None else bind_with(Tanh, x, accuracy)
 
 
 @_trigonometric_docs

@@ -11,6 +11,16 @@ X = RNG.normal(size=(2, 5, 6, 3)).astype("f4")
 W = RNG.normal(size=(3, 2, 3, 4)).astype("f4")
 
 
+def test_shapes() -> None:
+    numbers = ("NHWC", "HWIO", "NHWC")
+    shapes = X.shape, W.shape
+    got = lax.conv_general_shape_tuple(*shapes, (1, 2), "SAME", numbers)
+    assert got == (2, 5, 3, 4)
+    got = lax.conv_transpose_shape_tuple(*shapes, (2, 1), "VALID", numbers)
+    assert got == lax.conv_transpose(X, W, (2, 1), "VALID", None, numbers).shape
+    assert lax.conv_shape_tuple((2, 3, 8), (4, 3, 3), (2,), "SAME", 2) == (1, 4, 4)
+
+
 def test_plain_ones() -> None:
     x, w = X.transpose(0, 3, 1, 2).copy(), W.transpose(3, 2, 0, 1).copy()
     expected = np.asarray(lax.conv_general_dilated(x, w, (1, 2), "SAME"))

@@ -172,3 +172,13 @@ def test_second_slopes_of_rem_are_zero() -> None:
     for x, y in [(5.0, 3.0), (-5.5, 3.0), (0.0, 2.0), (1e30, 1e-9)]:
         second = fxflow.hessian(lax.rem, (0, 1))(x, y)
         assert np.array(second).tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("shape", [(), (5,)])
+def test_division_by_a_constant_whose_reciprocal_is_subnormal(shape) -> None:
+    x = np.full(shape, 3e38, "f4")
+    for f in (lambda x: lax.div(x, np.float32(1e38)), lambda x: x / -1e38):
+        compiled = fxflow.jit(f)
+        np.testing.assert_allclose(compiled(x), f(x), rtol=1e-6)
+        assert "optimization_barrier" in compiled.lower(x).as_text()
+    assert "barrier" not in fxflow.jit(lambda x: x / 8e37).lower(x).as_text()

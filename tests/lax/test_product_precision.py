@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import fxflow
+import fxflow.numpy as fnp
 from fxflow import lax
 from fxflow._config import config
 from fxflow.core.arrays.aval import Aval
@@ -28,6 +30,26 @@ def test_precision() -> None:
     with config.override(default_matmul_precision="highest"):
         assert precision_of() == (high, high)
         assert precision_of(precision="default") == (low, low)
+
+
+def test_algorithms() -> None:
+    def text(x, **options):
+        return fxflow.jit(lambda x: lax.dot(x, x.T, **options)).lower(x).as_text()
+
+    own = lax.DotAlgorithm("f4", "float32", np.float32)
+    assert own == lax.DotAlgorithm(*[np.dtype("f4")] * 3)
+    assert text(X, precision=own) == text(X, precision="F32_F32_F32")
+    assert "lhs_precision_type = f32" in text(X, precision=own)
+    np.testing.assert_allclose(
+        fxflow.jit(lambda x: lax.dot(x, x.T, precision=own))(X), X @ X.T, rtol=1e-6
+    )
+    small = fnp.ones((2, 2), fnp.float8_e4m3fn)
+    options = {"precision": "ANY_F8_ANY_F8_F32_FAST_ACCUM"}
+    assert "rhs_precision_type = f8E4M3FN, accumulation_type = f32" in (
+        text(small, preferred_element_type="f4", **options)
+    )
+    with pytest.raises(DtypeError, match="is for floats of 8 bits"):
+        text(X, **options)
 
 
 def test_operands_accumulate_in_the_preferred_dtype() -> None:

@@ -167,7 +167,8 @@ class Context:
 
     Attributes:
       module: being written.
-      avals_in: types of the current node's inputs.
+      inputs: of the current node.
+      avals_in: their types.
       avals_out: types of its outputs.
       counter: counts the names of the function being written.
       scope: prefix of the operations' names in profiles.
@@ -185,6 +186,7 @@ class Context:
         self.counter: list[int] = counter
         self.lines: list[str] = []
         self.loc = self.path = ""
+        self.inputs: Sequence[Var | Literal] = ()
         self.avals_in: Sequence[Aval] = ()
         self.avals_out: Sequence[Aval] = ()
         self.shardings: dict[str, Any] = {}
@@ -292,7 +294,7 @@ class Context:
         # References made inside; those that it is given went before.
         graph = discharge(graph).graph
         # A rule may write a graph in the midst of its own operation.
-        saved = self.avals_in, self.avals_out, self.loc, self.path
+        saved = self.inputs, self.avals_in, self.avals_out, self.loc, self.path
         names: dict[Any, str] = dict(zip(graph.inputs, operands, strict=True))
 
         def read(atom: Var | Literal) -> str:
@@ -304,6 +306,7 @@ class Context:
             primitive = node.primitive
             self.path = "/".join((self.scope, *node.scope, primitive.name))
             self.loc = f' loc("{self.path}")'
+            self.inputs = node.inputs
             self.avals_in = [a.aval for a in node.inputs]
             self.avals_out = [v.aval for v in node.outputs]
             own = primitive.lowerings.get(self.module.platform)
@@ -314,7 +317,7 @@ class Context:
             else:
                 names[node.outputs[0]] = out
         results = [read(atom) for atom in graph.outputs]
-        self.avals_in, self.avals_out, self.loc, self.path = saved
+        self.inputs, self.avals_in, self.avals_out, self.loc, self.path = saved
         return results
 
     def call(self, graph: Graph, operands: Sequence[str]) -> list[str]:

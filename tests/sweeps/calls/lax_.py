@@ -157,6 +157,7 @@ SHAPES = [
     fn("dynamic_slice", A(5, 4), (index(below=3), index(below=2)), (2, 3)),
     fn("dynamic_slice_in_dim", A(5, 4), index(below=3), 2),
     fn("dynamic_index_in_dim", A(5, 4), index(below=5)),
+    fn("index_take", A(5, 4), [index(3, below=5)], [0]),
     fn("dynamic_update_slice", A(5, 4), A(2, 3), (index(below=3), index(below=2))),
     fn("dynamic_update_slice_in_dim", A(5, 4), A(2, 4), index(below=3), 0),
     fn("dynamic_update_index_in_dim", A(5, 4), A(4), index(below=5), 0),
@@ -378,6 +379,9 @@ EXEMPT = (
         for name in [
             "conv_dimension_numbers",
             "conv_general_permutations",
+            "conv_general_shape_tuple",
+            "conv_shape_tuple",
+            "conv_transpose_shape_tuple",
             "padtype_to_pads",
             "reduce_window_shape_tuple",
         ]
