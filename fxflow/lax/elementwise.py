@@ -8,6 +8,7 @@ gives -1.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -113,10 +114,9 @@ def _reciprocal_vanishes(divisor: Any) -> bool:
     """Returns whether it is a constant of which the reciprocal is subnormal."""
     if type(divisor) is not Literal or not dtypes.is_floating(divisor.aval.dtype):
         return False
-    size = abs(float(divisor.value))
-    return (
-        0 < 1 / size < float(dtypes.finfo(divisor.aval.dtype).tiny) if size else False
-    )
+    size = math.fabs(divisor.value)
+    smallest = float(dtypes.finfo(divisor.aval.dtype).tiny)
+    return size > 0 and 0 < 1 / size < smallest
 
 
 def _host_div(x: Any, y: Any) -> Any:
@@ -151,7 +151,7 @@ class Div(Elementwise):
     numpy = _host_div
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
-        """`divide`, by a constant that XLA does not make a factor of where that is 0."""
+        """`divide`; by a constant in a way that XLA does not make a product of 0."""
         if _reciprocal_vanishes(ctx.inputs[1]):
             # XLA multiplies by the reciprocals of constants and of 0-d operands; CPUs
             # and GPUs take subnormal ones for 0.

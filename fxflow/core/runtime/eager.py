@@ -86,8 +86,7 @@ class EvalTrace(Trace):
 
 EVAL = EvalTrace()
 """The interpreter of threads without option overrides. Fast paths ask for it: in a
-thread that overrides an option, another `EvalTrace` is current, and everything goes the
-long way, operation by operation."""
+thread that overrides an option another one is current: everything goes the long way."""
 State.trace = EVAL
 
 
@@ -138,9 +137,7 @@ def interpreter() -> EvalTrace:
 
 
 class open_layouts:
-    """Has types in a `with` block leave open how results are divided.
-
-    See `core/spmd/layouts`.
+    """Has types in a `with` block leave open how results are divided (`spmd/layouts`).
 
     Args:
       wanted: None: the block changes nothing; False: types say it again.
@@ -149,14 +146,13 @@ class open_layouts:
     __slots__ = ("_before", "_wanted")
 
     def __init__(self, wanted: Any) -> None:
-        self._wanted = wanted if explicit.used else None
+        known = explicit.used and wanted is not None
+        self._wanted = wanted is not False if known else None
 
     def __enter__(self) -> None:
         self._before = state.open_layouts, state.trace
-        if self._wanted is False:
-            state.open_layouts = False
-        elif self._wanted is not None and not state.open_layouts:
-            state.open_layouts = True
+        if self._wanted is not None:
+            state.open_layouts = self._wanted
             # What was planned for eager operations says how results are divided.
             if state.trace is EVAL:
                 state.trace = OVERRIDDEN
