@@ -20,7 +20,9 @@ MAKE_ONE = "make one of a seed with fxflow.random.key(0)"
 
 
 def typed_keys(name: str, key: Any) -> tuple[Any, bool]:
-    """Returns typed keys, and whether they came as plain data u32[..., 2].
+    """Returns typed keys, and whether they came as plain data.
+
+    u32[..., 2] is data of threefry2x32, u32[..., 4] of rbg.
 
     Args:
       name: of the function, for messages.
@@ -37,8 +39,10 @@ def typed_keys(name: str, key: Any) -> tuple[Any, bool]:
     aval = typeof(key)
     if dtypes.is_key(aval.dtype):
         return key, False
-    if aval.dtype == dtypes.uint32 and aval.shape[-1:] == dtypes.key_fry.suffix:
-        return lax.random_wrap(key), True
+    if aval.dtype == dtypes.uint32:
+        for dtype in (dtypes.key_fry, dtypes.key_rbg):
+            if aval.shape[-1:] == dtype.suffix:
+                return lax.random_wrap(key, dtype=dtype), True
     raise ArgumentError(f"{name}: expected a random key, got {aval}: {MAKE_ONE}")
 
 

@@ -121,17 +121,19 @@ def closure_convert(
     ]
     captured = [c for c, h in zip(consts, hoisted, strict=True) if h]
     kept = [None if h else c for c, h in zip(consts, hoisted, strict=True)]
+    # `converted` holds on to neither `fun` nor what it captured: it captures nothing.
+    num_captured, out_tree, name = len(captured), flat.out_tree, name_of(fun)
 
     def converted(*args: Any) -> Any:
-        count = len(args) - len(captured)
+        count = len(args) - num_captured
         given, treedef = tree.flatten(tuple(args[:count]))
         if treedef != in_tree:
             raise TreeError(
-                f"closure_convert: {name_of(fun)} was converted for arguments of the "
+                f"closure_convert: {name} was converted for arguments of the "
                 f"structure {tree.written(in_tree)}, got {tree.written(treedef)}"
             )
         rest = iter(args[count:])
         values = [next(rest) if h else k for h, k in zip(hoisted, kept, strict=True)]
-        return flat.out_tree.unflatten(graph.evaluate(*values, *given))
+        return out_tree.unflatten(graph.evaluate(*values, *given))
 
     return converted, captured

@@ -84,3 +84,14 @@ def test_closure_convert_hoists_only_what_is_traced_and_inexact():
     assert float(converted(4.0)) == 8.0
     with pytest.raises(TreeError, match="converted for arguments of the structure"):
         converted((4.0,))
+
+
+def test_converted_closures_capture_nothing():
+    from fxflow.transforms.custom_function import captures_tracers
+
+    def f(x):
+        converted, captured = fxflow.closure_convert(lambda y: x * y, 1.0)
+        assert len(captured) == 1 and not captures_tracers(converted)
+        return converted(2.0, *captured)
+
+    assert fxflow.grad(f)(3.0) == 2.0

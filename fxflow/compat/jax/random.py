@@ -3,8 +3,26 @@
 from typing import Any
 
 from fxflow import random as _random
+from fxflow.compat.jax._config import config
 from fxflow.compat.jax._mirror import mirror
 from fxflow.core.arrays import Array
+
+
+def key(seed: Any, *, impl: Any = None) -> Array:
+    """Makes a key.
+
+    Args:
+      seed: an integer.
+      impl: the generator's name; None means `config.jax_default_prng_impl`.
+
+    Returns:
+      A key of dtype `key<...>`.
+    """
+    return _random.key(seed, impl=_implementation(impl))
+
+
+def _implementation(impl: Any) -> Any:
+    return config.jax_default_prng_impl if impl is None else impl
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
@@ -12,12 +30,12 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
 
     Args:
       seed: an integer.
-      impl: the generator's name; None means `"threefry2x32"`.
+      impl: the generator's name; None means `config.jax_default_prng_impl`.
 
     Returns:
-      u32[2], the data of `key(seed)`.
+      u32[2] or u32[4], the data of `key(seed)`.
     """
-    return _random.key_data(_random.key(seed, impl=impl))
+    return _random.key_data(key(seed, impl=impl))
 
 
 def threefry_prng_key(seed: Any) -> Array:
@@ -30,9 +48,9 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None) -> Array:
 
     Args:
       key_bits_array: u32[..., 2].
-      impl: the generator's name.
+      impl: the generator's name; None means `config.jax_default_prng_impl`.
     """
-    return _random.wrap_key_data(key_bits_array, impl=impl)
+    return _random.wrap_key_data(key_bits_array, impl=_implementation(impl))
 
 
 mirror(globals(), "fxflow.random")

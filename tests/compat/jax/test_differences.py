@@ -255,6 +255,75 @@ def test_example_layers():
     assert shape == (5, 4) and apply(params, jnp.ones((5, 3))).shape == (5, 4)
 
 
+def test_example_images():
+    from fxflow.compat.jax.example_libraries import stax
+
+    init, apply = stax.serial(
+        stax.Conv(4, (3, 3), padding="SAME"),
+        stax.BatchNorm(),
+        stax.Relu,
+        stax.MaxPool((2, 2), strides=(2, 2)),
+        stax.FanOut(2),
+        stax.parallel(stax.Conv(5, (2, 2), (2, 1)), stax.Conv(5, (2, 2), (2, 1))),
+        stax.FanInConcat(),
+        stax.AvgPool((2, 2)),
+        stax.SumPool((1, 2)),
+        stax.Flatten,
+        stax.Dropout(0.5, mode="test"),
+        stax.Dense(3),
+        stax.LogSoftmax,
+    )
+    key = random.PRNGKey(0)
+    x = random.normal(key, (2, 9, 8, 3))
+    shape, params = init(key, x.shape)
+    # What JAX gives.
+    expected = [-4.7655272, -0.4824735, -0.9828931, -5.6388702, -0.4412633, -1.0406648]
+    assert shape == (2, 3)
+    np.testing.assert_allclose(apply(params, x, rng=key).ravel(), expected, rtol=1e-5)
+    init, apply = stax.ConvTranspose(4, (3, 2), (2, 2), padding="SAME")
+    shape, params = init(key, x.shape)
+    assert shape == apply(params, x).shape == (2, 18, 16, 4)
+
+
+def test_odeint():
+    from fxflow.compat.jax.experimental.ode import odeint
+
+    def f(y, t, a, n):
+        return {"x": a * y["v"] * jnp.cos(t), "v": -(y["x"] ** n)}
+
+    def last(a, x, ts):
+        y0 = {"x": x, "v": 0.5}
+        return odeint(f, y0, ts, a, 3.0, rtol=1e-5, atol=1e-5)["x"][-1]
+
+    ts = jnp.array([0.0, 0.5, 2.0])
+    value, grads = jax.value_and_grad(last, (0, 1, 2))(1.3, 1.0, ts)
+    # What JAX gives.
+    np.testing.assert_allclose(value, 0.8748968, rtol=1e-4)
+    np.testing.assert_allclose(grads[0], -0.22084644, rtol=1e-3)
+    np.testing.assert_allclose(grads[1], -0.49080792, rtol=1e-3)
+    np.testing.assert_allclose(grads[2], [0.8465622, 0, 0.6600591], rtol=1e-3)
+    rate = jnp.array(0.5)
+    decay = jax.grad(
+        lambda c: odeint(lambda y, t: -c * y, 1.0, ts, rtol=1e-5, atol=1e-5)[-1]
+    )(rate)
+    np.testing.assert_allclose(decay, -2 * np.exp(-1.0), rtol=1e-3)
+    with pytest.raises(TypeError, match="take it into the function"):
+        odeint(f, {}, ts, "text")
+
+
+def test_the_usual_generator():
+    assert jax.config.jax_default_prng_impl == "threefry2x32"
+    jax.config.update("jax_default_prng_impl", "rbg")
+    try:
+        key, raw = random.key(3), random.PRNGKey(3)
+        assert random.key_impl(key) == "rbg" and raw.shape == (4,)
+        same = random.normal(key, (2,))
+        np.testing.assert_array_equal(random.normal(raw, (2,)), same)
+        assert random.split(raw).shape == (2, 4)
+    finally:
+        jax.config.update("jax_default_prng_impl", "threefry2x32")
+
+
 def test_types_stand_for_arrays_in_results():
     y = jax.ShapeDtypeStruct((2,), jnp.int32)
     out = jax.eval_shape(lambda x: (y, x + 1), jax.core.ShapedArray((3,), jnp.float32))

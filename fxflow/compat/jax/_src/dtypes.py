@@ -18,4 +18,9 @@ def supports_inf(dtype: Any) -> bool:
     return bool(np.isinf(np.array(np.inf).astype(np.dtype(dtype))))
 
 
+def to_complex_dtype(dtype: Any) -> Any:
+    """Returns the complex dtype of the precision of another."""
+    return np.promote_types(dtype, np.complex64)
+
+
 __all__ = mirror(globals(), "fxflow.compat.jax.dtypes")
