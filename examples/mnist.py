@@ -1,7 +1,7 @@
 """Trains a classifier of handwritten digits on the complete MNIST.
 
-    python examples/mnist.py                        # a convolutional net, ≥ 98.5 %
-    python examples/mnist.py --model mlp            # a perceptron, ≥ 97.5 %
+    python examples/mnist.py                        # a convolutional net, ≥ 99.2 %
+    python examples/mnist.py --model mlp            # a perceptron, ≥ 98 %
     python examples/mnist.py --model softmax        # softmax regression, ≥ 92 %
 
 A model is two pure functions: `init(key) -> params` and `apply(params, images) ->
@@ -40,6 +40,7 @@ class Model(NamedTuple):
     epochs: int
     batch_size: int
     learning_rate: float
+    shift: int = 0  # pixels by which training images are moved about
 
 
 def dense_init(key: fxflow.Array, inputs: int, outputs: int) -> Params:
@@ -116,7 +117,9 @@ def cnn_apply(params: Params, images: fxflow.Array) -> fxflow.Array:
 
 
 MODELS = {
-    "cnn": Model(cnn_init, cnn_apply, epochs=4, batch_size=128, learning_rate=2e-3),
+    "cnn": Model(
+        cnn_init, cnn_apply, epochs=8, batch_size=128, learning_rate=2e-3, shift=2
+    ),
     "mlp": Model(mlp_init, mlp_apply, epochs=8, batch_size=128, learning_rate=1e-3),
     "softmax": Model(
         softmax_init, softmax_apply, epochs=8, batch_size=128, learning_rate=2e-3
@@ -188,13 +191,21 @@ def make_step(model: Model, optimizer: Any) -> Step:
 
 
 def batches(
-    key: fxflow.Array, images: np.ndarray, labels: np.ndarray, size: int
+    key: fxflow.Array, images: np.ndarray, labels: np.ndarray, size: int, shift: int = 0
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields the data in an order drawn with `key`, without the last, short batch."""
+    """Yields the data in an order drawn with `key`, without the last, short batch.
+
+    Each image is moved by up to `shift` pixels each way, which `key` draws as well.
+    """
     order = np.asarray(random.permutation(key, len(labels)))
+    moves = random.randint(random.fold_in(key, 1), (2, len(labels)), 0, 2 * shift + 1)
+    pixels = np.arange(28)
+    padded = np.pad(images, [(0, 0), (shift, shift), (shift, shift)])
+    rows, columns = np.asarray(moves)[..., None] + pixels
     for start in range(0, len(labels) - size + 1, size):
         chosen = order[start : start + size]
-        yield images[chosen], labels[chosen]
+        at = chosen[:, None, None], rows[chosen, :, None], columns[chosen, None, :]
+        yield padded[at], labels[chosen]
 
 
 def accuracy(
@@ -298,7 +309,7 @@ def fit(
             keyed = random.fold_in(order_key, epoch)
             losses = []
             for images, labels in batches(
-                keyed, data.train_images, data.train_labels, batch_size
+                keyed, data.train_images, data.train_labels, batch_size, model.shift
             ):
                 state, loss = step.train(state, images, labels)
                 losses.append(loss)

@@ -3,11 +3,14 @@
 # fmt: off
 from fxflow.core.boundary import public as _public
 from fxflow.viz.drawings import Drawing, graph
+from fxflow.viz.plots import confusion, curves, embedding, pca, smoothed, tsne
 from fxflow.viz.shardings import sharding_picture, sharding_text
 
 __all__ = [
     # dataflow graphs
     "graph", "Drawing",
+    # training
+    "curves", "smoothed", "confusion", "embedding", "pca", "tsne",
     # arrays over devices
     "sharding_picture", "sharding_text",
 ]

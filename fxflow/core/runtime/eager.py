@@ -217,8 +217,7 @@ def _begin_anew() -> None:
     overridden = bool(_FORKED) or options() != _in_force[0]
     state.trace = interpreter() if overridden else EVAL
     state.axes, state.tracked, state.spmd = (), frozenset(), ()
-    state.open_layouts = False
-    state.scope, state.source = (), None
+    state.open_layouts, state.scope, state.source = False, (), None
 
 
 source.on_interrupt(_begin_anew)
