@@ -266,6 +266,7 @@ class FlatFunction:
         )
         self.out_tree: Any = None
         self.aux_tree: Any = None
+        self.others: list[tuple[Any] | None] = []
         self.count: int = 0
 
     def __call__(self, *leaves: Any) -> list[Any]:
@@ -303,7 +304,9 @@ class FlatFunction:
                 )
         if self.has_aux:
             extra, self.aux_tree = tree.flatten(aux)
-            flat = [*flat, *extra]
+            # What is no array goes around the transformation, as it is.
+            self.others = [None if is_arraylike(x) else (x,) for x in extra]
+            flat = [*flat, *(x for x in extra if is_arraylike(x))]
         return flat
 
     def result(self, outs: Sequence[Any]) -> Any:
@@ -312,4 +315,7 @@ class FlatFunction:
 
     def aux(self, outs: Sequence[Any]) -> Any:
         """Returns `aux` from the flat list."""
-        return self.aux_tree.unflatten(outs[self.count :])
+        given = iter(outs[self.count :])
+        return self.aux_tree.unflatten(
+            [next(given) if other is None else other[0] for other in self.others]
+        )

@@ -100,7 +100,8 @@ _docs = shared("""
     Args:
       fun: function of arrays or pytrees of them, with a scalar real result.
       argnums: which positional arguments to differentiate by.
-      has_aux: whether `fun` returns `(result, aux)`, `aux` not being differentiated.
+      has_aux: whether `fun` returns `(result, aux)`, `aux` not being differentiated;
+        it may hold what is no array.
       holomorphic: whether `fun` is a holomorphic function of complex arguments.
       allow_int: whether integer arguments are allowed; their gradient has dtype float0.
 

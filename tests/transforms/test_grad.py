@@ -136,6 +136,20 @@ def test_jacobian_structure():
     assert float(h[0][1][0, 0]) == 1.0 and float(h[0][0][0, 0]) == 0.0
 
 
+def test_aux_may_hold_anything():
+    marker = object()
+
+    def f(x):
+        return x * x, {"what": "text", "y": x + 1, "marker": marker}
+
+    (value, aux), slope = value_and_grad(f, has_aux=True)(3.0)
+    assert (value, aux["y"], slope) == (9.0, 4.0, 6.0)
+    assert aux["what"] == "text" and aux["marker"] is marker
+    assert fxflow.jvp(f, (3.0,), (1.0,), has_aux=True)[2]["what"] == "text"
+    assert fxflow.vjp(f, 3.0, has_aux=True)[2]["y"] == 4.0
+    assert fxflow.jit(lambda x: grad(f, has_aux=True)(x)[1]["y"])(3.0) == 4.0
+
+
 def test_jacobians_with_aux():
     for jac in (jacfwd, jacrev):
         j, aux = jac(lambda x: (x**2, x + 1), has_aux=True)(fnp.array([1.0, 2.0]))
