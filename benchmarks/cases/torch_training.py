@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from . import convnets
 from .library import Case, Cases, timed
 from .training import RATE
 
@@ -137,12 +138,23 @@ def word2vec(torch: Any) -> Any:
     return parts, loss
 
 
+def convnet(name: str) -> Callable[[Any], tuple[Any, Callable[[], Any]]]:
+    def build(torch: Any) -> Any:
+        size, layers = convnets.NETS[name]
+        module = convnets.torch_modules(torch, layers, (size, size, 3))
+        images = torch.randn(convnets.BATCH, 3, size, size)
+        return classifier(torch, module, images, convnets.CLASSES)
+
+    return build
+
+
 BUILDERS = {
     "MLP": mlp,
     "CNN": cnn,
     "LSTM": lstm,
     "transformer": transformer,
     "word2vec": word2vec,
+    **{name: convnet(name) for name in convnets.NETS},
 }
 
 

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from . import models
+from . import convnets, models
 from .library import Case, Cases, Library, once, timed
 from .tracing import put
 
@@ -68,8 +68,11 @@ def cases(library: Library) -> Cases:
         found[f"compile {name}"] = Case(
             "ms", lambda maker=maker: compiling(library, maker), 1.0, most_rounds=5
         )
-    for name, maker in MODELS.items():
+    for name, maker in (MODELS | convnets.MODELS).items():
         found[f"step {name}"] = Case(
-            "ms", lambda maker=maker: stepping(library, maker), 1.0
+            "ms",
+            lambda maker=maker: stepping(library, maker),
+            1.0,
+            most_rounds=3 if name in convnets.MODELS else 1000,
         )
     return found
