@@ -189,7 +189,10 @@ def conv(
     w, *b = weights("conv", params, w=f"{axes} inputs units", **_bias(params))
     floats("conv", "x", x)
     image, kernel = typeof(x), typeof(w)
-    if image.ndim != kernel.ndim or image.shape[-1] % kernel.shape[-2]:
+    inputs = image.shape[-1] if image.ndim == kernel.ndim else 0
+    # No inputs are one group of none.
+    groups = inputs // kernel.shape[-2] if inputs and kernel.shape[-2] else 1
+    if image.ndim != kernel.ndim or inputs != groups * kernel.shape[-2]:
         raise ShapeError(
             f"conv: x must be float[batch, {len(spatial)} spatial axes, inputs], the "
             f"inputs a multiple of the {kernel.shape[-2]} of w {kernel}, got {image}"
@@ -203,7 +206,7 @@ def conv(
         padding,
         rhs_dilation=dilation,
         dimension_numbers=(f"N{spatial}C", f"{spatial}IO", f"N{spatial}C"),
-        feature_group_count=image.shape[-1] // kernel.shape[-2],
+        feature_group_count=groups,
     )
     return fnp.add(out, b[0]) if b else out
 

@@ -227,9 +227,9 @@ def _grouped(name: str, params: Any, x: Any, groups: Any, epsilon: Any) -> Array
     wide = _fitting(name, x, affine, 2)
     shape = typeof(x).shape
     count = shape[-1] if groups is None else natural(name, "groups", groups)
-    if shape[-1] % count:
+    if shape[-1] % (count or 1):
         raise ShapeError(f"{name}: {count} groups do not divide {shape[-1]} features")
-    split = fnp.reshape(wide, (*shape[:-1], count, shape[-1] // count))
+    split = fnp.reshape(wide, (*shape[:-1], count, shape[-1] // (count or 1)))
     axes = (*range(1, len(shape) - 1), len(shape))
     out = standardize(split, axes, epsilon=epsilon, algorithm="stable")
     return _scaled(fnp.reshape(out, shape), x, affine)

