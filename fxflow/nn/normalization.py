@@ -22,7 +22,8 @@ def _floats(name: str, x: Any, complex_too: bool = False) -> Any:
         raise not_an_array(x, f"{name}: x is")
     aval = typeof(x)
     if dtypes.is_key(aval.dtype) or (dtypes.is_complex(aval.dtype) and not complex_too):
-        raise DtypeError(f"{name}: takes real numbers, got {aval}")
+        which = "numbers" if complex_too else "real numbers"
+        raise DtypeError(f"{name}: takes {which}, got {aval}")
     if dtypes.is_inexact(aval.dtype):
         return x
     return lax.convert_element_type(x, dtypes.to_inexact(aval.dtype))
@@ -52,10 +53,10 @@ def _total(powers: Any, axis: Any, where: Any) -> Any:
 
 _softmax_docs = shared("""
     Args:
-      x: real array; integers are converted.
+      x: array; integers are converted.
 
     Returns:
-      Array of the shape of `x`, of its float dtype.
+      Array of the shape of `x`, of its inexact dtype.
 
     Raises:
       AxisError: there is no such axis.
@@ -72,7 +73,7 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
       where: bool, broadcast against `x`: which elements take part; the others give 0.
 
     Raises:
-      DtypeError: `x` is complex.
+      DtypeError: `x` is an array of keys.
 
     Special cases:
       A slice of which no element takes part gives 0; one that is -inf throughout, or
@@ -82,7 +83,7 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
       >>> nn.softmax(fnp.array([0.0, 0.0])).tolist()
       [0.5, 0.5]
     """
-    powers = fnp.exp(_shifted(_floats("softmax", x), axis, where))
+    powers = fnp.exp(_shifted(_floats("softmax", x, True), axis, where))
     out = fnp.divide(powers, _total(powers, axis, where))
     return out if where is None else fnp.where(where, out, 0)
 
@@ -97,13 +98,16 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
       where: bool, broadcast against `x`: which elements take part; others give -inf.
 
     Raises:
-      DtypeError: `x` is complex.
+      DtypeError: `x` is an array of keys.
+
+    Special cases:
+      The imaginary parts of complex results are defined up to multiples of 2π.
 
     Example:
       >>> nn.log_softmax(fnp.array([1000.0, 0.0])).tolist()
       [0.0, -1000.0]
     """
-    shifted = _shifted(_floats("log_softmax", x), axis, where)
+    shifted = _shifted(_floats("log_softmax", x, True), axis, where)
     total = _total(fnp.exp(shifted), axis, where)
     out = fnp.subtract(shifted, fnp.log(total))
     return out if where is None else fnp.where(where, out, -math.inf)

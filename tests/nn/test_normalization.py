@@ -82,6 +82,12 @@ def test_special_cases() -> None:
     value = np.array([1 + 2j, 0.5 - 1j], np.complex64)
     want = np.log(np.exp(value).sum())
     np.testing.assert_allclose(nn.logsumexp(value), want, rtol=1e-6)
+    parts = np.exp(value) / np.exp(value).sum()
+    for f in (nn.softmax, fxflow.jit(nn.softmax)):
+        np.testing.assert_allclose(f(value), parts, rtol=1e-5)
+    np.testing.assert_allclose(np.exp(nn.log_softmax(value)), parts, rtol=1e-5)
+    half = nn.softmax(value, where=np.array([True, False]))
+    np.testing.assert_allclose(half, [1, 0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("function", [nn.softmax, nn.log_softmax, nn.logsumexp])
@@ -144,8 +150,10 @@ def test_standardize_moments() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(DtypeError, match=r"softmax: takes real numbers, got c64\[2\]"):
-        nn.softmax(np.ones(2, np.complex64))
+    with pytest.raises(DtypeError, match=r"softmax: takes numbers, got key<fry>\[\]"):
+        nn.softmax(fxflow.random.key(0))
+    with pytest.raises(DtypeError, match=r"takes real numbers, got c64\[2\]"):
+        nn.standardize(np.ones(2, np.complex64))
     with pytest.raises(AxisError):
         nn.softmax(Y, 2)
     with pytest.raises(ArgumentError, match=r"log_softmax: x is .* of type list"):
