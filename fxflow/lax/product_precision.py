@@ -82,10 +82,10 @@ class DotAlgorithm:
 class DotAlgorithmPreset(enum.Enum):
     """Which types the hardware multiplies and accumulates in.
 
-    The value is `(operand type, accumulator type, primitive products, components,
-    imprecise accumulation)`; names say operands and accumulator, and `ANY_F8` is the
-    operands' own dtype of 8 bits. A device that does not know an algorithm refuses to
-    compile it.
+    The value has the operands' type, that of the accumulator, the numbers of primitive
+    products and of components, and whether sums may be imprecise. Names say operands
+    and accumulator; `ANY_F8` is the operands' own dtype of 8 bits. A device that does
+    not know an algorithm refuses to compile it.
     """
 
     DEFAULT = None

@@ -196,7 +196,7 @@ def map_params(
       initable: a transformation, or the `init` of one.
       f: takes a leaf of the state, and those of `rest`.
       state: as `initable` makes it for some parameters.
-      *rest: tree_ of the parameters' structure.
+      *rest: trees of the parameters' structure.
       transform_non_params: takes any other leaf of the state; None leaves it alone.
       is_leaf: what to take for a leaf.
 
