@@ -1,0 +1,69 @@
+"""Profiles of some steps of a run, beside its logs."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any
+
+from fxflow.lax.axes import natural
+from fxflow.lax.pytree_transfer import block_until_ready
+from fxflow.profiler import ProfileOptions, start_trace, stop_trace
+from fxflow.train.loop import Progress
+
+
+class _Profile:
+    """The hook of `profile`."""
+
+    def __init__(
+        self, folder: str, start: int, steps: int, options: ProfileOptions | None
+    ) -> None:
+        self._folder, self._options = folder, options
+        self._start, self._stop = start, start + steps
+        self._finish: weakref.finalize[Any, Any] | None = None
+
+    def __call__(self, progress: Progress[Any]) -> None:
+        if progress.step == self._start and progress.is_chief:
+            block_until_ready(progress.state)
+            start_trace(self._folder, profiler_options=self._options)
+            # A run that ends before its time still has its profile.
+            self._finish = weakref.finalize(self, stop_trace)
+        elif progress.step == self._stop and self._finish is not None:
+            # What was started is part of the profile.
+            block_until_ready(progress.state)
+            self._finish()
+
+
+def profile(
+    folder: str | os.PathLike[str],
+    *,
+    start: int = 10,
+    steps: int = 5,
+    options: ProfileOptions | None = None,
+) -> _Profile:
+    """Makes a hook that records a profile of a few steps of a run.
+
+    Args:
+      folder: that of the run's `tensorboard` sink: TensorBoard shows the profile on its
+        page Profile, if the package `xprof` is installed.
+      start: after which step it begins: not the first, which compile.
+      steps: how many are recorded.
+      options: what is recorded; see `fxflow.profiler`.
+
+    Returns:
+      A hook for `loop.run`; process 0 records.
+
+    Raises:
+      ArgumentError: `start` is negative, or `steps` not positive.
+
+    Example:
+      >>> folder = tempfile.mkdtemp()
+      >>> add = fxflow.jit(lambda state, batch: (state + batch, {}))
+      >>> hook = train.logs.profile(folder, start=2, steps=3)
+      >>> _ = train.loop.run(add, fnp.zeros(()), [1.0] * 8, hooks=[hook])
+      >>> [path.name[-9:] for path in pathlib.Path(folder).rglob("*.pb")]
+      ['xplane.pb']
+    """
+    start = natural("profile", "start", start, 0)
+    steps = natural("profile", "steps", steps)
+    return _Profile(os.fspath(folder), start, steps, options)
