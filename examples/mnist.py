@@ -3,6 +3,9 @@
     python examples/mnist.py                        # a convolutional net, ≥ 99.2 %
     python examples/mnist.py --model mlp            # a perceptron, ≥ 98 %
     python examples/mnist.py --model softmax        # softmax regression, ≥ 92 %
+    python examples/mnist.py --logdir runs/mnist    # also logs, for TensorBoard
+
+    pip install tensorboard xprof && tensorboard --logdir runs
 
 A model is two pure functions: `init(key) -> params` and `apply(params, images) ->
 logits`. What changes during training is one pytree, `State`; a step takes it and gives
@@ -23,7 +26,8 @@ from tqdm import tqdm
 
 import fxflow
 import fxflow.numpy as fnp
-from fxflow import lax, nn, optim, random
+from fxflow import lax, nn, optim, profiler, random
+from fxflow import train as training
 
 Params = dict[str, Any]
 HE = nn.initializers.he_normal()
@@ -75,7 +79,8 @@ def softmax_init(key: fxflow.Array) -> Params:
 
 def softmax_apply(params: Params, images: fxflow.Array) -> fxflow.Array:
     """Logits `f32[n, 10]` of images `f32[n, 28, 28]`, linear in the pixels."""
-    return dense(params["out"], images.reshape(-1, 784))
+    with fxflow.named_scope("out"):
+        return dense(params["out"], images.reshape(-1, 784))
 
 
 def mlp_init(key: fxflow.Array) -> Params:
@@ -91,9 +96,12 @@ def mlp_init(key: fxflow.Array) -> Params:
 def mlp_apply(params: Params, images: fxflow.Array) -> fxflow.Array:
     """Logits `f32[n, 10]` of images `f32[n, 28, 28]`."""
     x = images.reshape(-1, 784)
-    x = nn.relu(dense(params["hidden1"], x))
-    x = nn.relu(dense(params["hidden2"], x))
-    return dense(params["out"], x)
+    with fxflow.named_scope("hidden1"):
+        x = nn.relu(dense(params["hidden1"], x))
+    with fxflow.named_scope("hidden2"):
+        x = nn.relu(dense(params["hidden2"], x))
+    with fxflow.named_scope("out"):
+        return dense(params["out"], x)
 
 
 def cnn_init(key: fxflow.Array) -> Params:
@@ -110,10 +118,14 @@ def cnn_init(key: fxflow.Array) -> Params:
 def cnn_apply(params: Params, images: fxflow.Array) -> fxflow.Array:
     """Logits `f32[n, 10]` of images `f32[n, 28, 28]`; strides take pooling's place."""
     x = images[..., None]
-    x = nn.relu(conv(params["conv1"], x, stride=2))
-    x = nn.relu(conv(params["conv2"], x, stride=2))
-    x = nn.relu(dense(params["hidden"], x.reshape(-1, 7 * 7 * 32)))
-    return dense(params["out"], x)
+    with fxflow.named_scope("conv1"):
+        x = nn.relu(conv(params["conv1"], x, stride=2))
+    with fxflow.named_scope("conv2"):
+        x = nn.relu(conv(params["conv2"], x, stride=2))
+    with fxflow.named_scope("hidden"):
+        x = nn.relu(dense(params["hidden"], x.reshape(-1, 7 * 7 * 32)))
+    with fxflow.named_scope("out"):
+        return dense(params["out"], x)
 
 
 MODELS = {
@@ -155,8 +167,10 @@ def loss_of(model: Model) -> Callable[[Params, fxflow.Array, fxflow.Array], Any]
     """The mean cross-entropy of a batch, as a function of the parameters."""
 
     def loss(params: Params, images: fxflow.Array, labels: fxflow.Array) -> Any:
-        log_probabilities = nn.log_softmax(model.apply(params, scale(images)))
-        return -fnp.mean(fnp.sum(log_probabilities * nn.one_hot(labels, 10), axis=-1))
+        logits = model.apply(params, scale(images))
+        with fxflow.named_scope("loss"):
+            log_probabilities = nn.log_softmax(logits) * nn.one_hot(labels, 10)
+            return -fnp.mean(fnp.sum(log_probabilities, axis=-1))
 
     return loss
 
@@ -263,6 +277,7 @@ def fit(
     progress: bool = True,
     make_step: Callable[[Model, Any], Step] = make_step,
     stop: Stop | None = None,
+    log: Callable[[int, dict[str, Any]], Any] | None = None,
 ) -> tuple[Params, Curve]:
     """Trains `model` with Adam under a cosine schedule.
 
@@ -276,6 +291,7 @@ def fit(
         progress: show a bar.
         make_step: compiles the functions of the run: on one device, on many, …
         stop: asked after each step whether to end there.
+        log: called with a step and values by name; see `fxflow.train.logs`.
 
     Returns:
         The trained parameters and the learning curve.
@@ -313,6 +329,8 @@ def fit(
             ):
                 state, loss = step.train(state, images, labels)
                 losses.append(loss)
+                if log and len(losses) % 20 == 0:
+                    log(epoch * steps + len(losses), {"train/loss": loss})
                 # A loss of ten steps ago is there: the bar tells what has been
                 # computed, and no step waits for it.
                 if len(losses) > 10:
@@ -325,6 +343,11 @@ def fit(
             params = step.params(state)
             reached = accuracy(step, params, data.test_images, data.test_labels)
             curve.accuracies.append(reached)
+            if log:
+                weights = training.logs.histograms(
+                    fxflow.tree.map(np.asarray, params), "params/"
+                )
+                log((epoch + 1) * steps, {"test/accuracy": reached, **weights})
             told["accuracy"] = f"{reached:.2%}"
             bar.set_postfix(told)
             if stop.asked:
@@ -366,21 +389,99 @@ def train(
     return params, curve
 
 
+def log_run(
+    log: training.logs.Logger, name: str, settings: dict[str, Any], data: Mnist
+) -> None:
+    """Logs what there is to see before training: images, the graph, the settings."""
+    logs, model = training.logs, MODELS[name]
+    params = model.init(random.key(0))
+    log(
+        0,
+        {
+            "graph": logs.Graph(
+                fxflow.value_and_grad(loss_of(model)),
+                params,
+                data.train_images[:32],
+                data.train_labels[:32],
+            ),
+            "digits": logs.Image(data.train_images[:64, ..., None] / 255.0),
+            "parameters": logs.Text(f"```\n{training.summary(params)}\n```"),
+            "settings": logs.Text(str(settings)),
+        },
+    )
+
+
+def log_results(
+    log: training.logs.Logger,
+    step: int,
+    settings: dict[str, Any],
+    curve: Curve,
+    shares: np.ndarray,
+    data: Mnist,
+) -> None:
+    """Logs what came of a run: mistakes, a curve, points, the settings with results."""
+    logs, metrics = training.logs, training.metrics
+    labels = data.test_labels
+    matrix = metrics.confusion(shares.argmax(-1), labels.astype(int), 10).matrix
+    rows = np.asarray(matrix) / np.asarray(matrix).sum(axis=1, keepdims=True)
+    chosen = np.arange(min(1000, len(labels)))
+    log(
+        step,
+        {
+            "confusion": logs.Image(np.kron(1 - rows, np.ones((16, 16)))),
+            "is it an 8?": logs.Curve(metrics.scores(shares[:, 8], labels == 8)),
+            "points": logs.Embedding(
+                np.log(shares[chosen] + 1e-6),
+                metadata=[str(label) for label in labels[chosen]],
+                images=data.test_images[chosen, ..., None] / 255.0,
+            ),
+            "run": logs.HyperParameters(
+                settings, {"test/accuracy": curve.accuracies[-1]}
+            ),
+        },
+    )
+
+
+def profile_step(model: Model, data: Mnist, folder: str) -> None:
+    """Records a profile of a few steps for TensorBoard, and says where time goes."""
+    loss, size = loss_of(model), model.batch_size
+    gradient = fxflow.jit(fxflow.value_and_grad(loss))
+    given = (
+        model.init(random.key(0)),
+        data.train_images[:size],
+        data.train_labels[:size],
+    )
+    fxflow.block_until_ready(gradient(*given))
+    with profiler.trace(folder):
+        for number in range(5):
+            with profiler.StepTraceAnnotation("train", step_num=number):
+                fxflow.block_until_ready(gradient(*given))
+    print(profiler.report(gradient, *given, runs=5).table("scope"))
+
+
 def main(arguments: list[str] | None = None) -> float:
     """Runs the example and gives the test accuracy."""
     parser = options("Train on the complete MNIST. Ctrl-C stops and keeps the picture.")
     parser.add_argument("--plot", metavar="PATH", default="mnist.png")
+    parser.add_argument("--logdir", metavar="FOLDER", help="of logs for TensorBoard")
     given = parser.parse_args(arguments)
 
-    data = load_mnist()
-    with Stop() as stop:
-        params, curve = train(given, data, stop=stop)
+    data, settings = load_mnist(), {"model": given.model, "seed": given.seed}
+    sinks = [training.logs.tensorboard(given.logdir)] if given.logdir else []
+    with Stop() as stop, training.logs.Logger(*sinks) as log:
+        if sinks:
+            log_run(log, given.model, settings, data)
+        params, curve = train(given, data, stop=stop, log=log if sinks else None)
         if stop.asked:
             print(f"stopped after {len(curve.losses)} steps")
         model = MODELS[given.model]
         logits = fxflow.jit(lambda images: model.apply(params, scale(images)))
         shares = nn.softmax(logits(data.test_images))
         draw(curve, data.test_images, data.test_labels, np.asarray(shares), given.plot)
+        if sinks:
+            steps = len(curve.losses)
+            log_results(log, steps, settings, curve, np.asarray(shares), data)
+            profile_step(model, data, given.logdir)
     print(f"picture: {Path(given.plot).absolute()}")
     return curve.accuracies[-1]
 
