@@ -4,11 +4,17 @@ optimizer = optim.chain(optim.clip_by_global_norm(1.0), optim.adam(1e-3))
 state = optimizer.init(params)
 updates, state = optimizer.update(gradients, state, params)
 params = optim.apply_updates(params, updates)
+
+Names and arguments are those of optax 0.2.8, and so are the numbers; papers are named
+where a function stands. Some things have one place here that have several in optax:
+losses are in `optim.losses`, helpers of states and moments in `optim.tree`
+(`update_moment`, `map_params`), younger optimizers in `optim.contrib`; `partition` is
+`multi_transform`, and `inject_hyperparams` takes stateful schedules too.
 """
 
 # fmt: off
 from fxflow.core.boundary import public as _public
-from fxflow.optim import losses, tree
+from fxflow.optim import contrib, losses, tree
 from fxflow.optim.adams import (
     adabelief, adam, adamax, adamaxw, adamw, amsgrad, lamb, nadam, nadamw, radam, yogi,
 )
@@ -102,7 +108,7 @@ __all__ = [
     "adaptive_grad_clip", "add_decayed_weights", "add_noise", "amsgrad", "apply_every",
     "apply_if_finite", "apply_updates", "centralize", "chain", "clip",
     "clip_by_block_rms", "clip_by_global_norm", "conditionally_mask",
-    "conditionally_transform", "constant_schedule", "cosine_decay_schedule",
+    "conditionally_transform", "constant_schedule", "contrib", "cosine_decay_schedule",
     "cosine_onecycle_schedule", "ema", "exponential_decay", "freeze", "fromage",
     "global_norm", "identity", "incremental_update", "inject_hyperparams",
     "join_schedules", "keep_params_nonnegative", "lamb", "lars", "lbfgs",

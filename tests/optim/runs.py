@@ -77,6 +77,46 @@ CALLS: dict[str, str] = {
         "chain(optim.sgd(0.01), optim.scale_by_zoom_linesearch(9))"
     ),
     "adan-decay": "adan(0.05, 0.9, 0.8, 0.95, weight_decay=0.1)",
+    "dadapt_adamw": "contrib.dadapt_adamw(1.0, estim_lr0=0.01, weight_decay=0.1)",
+    "prodigy": "contrib.prodigy(1.0, estim_lr0=0.01, weight_decay=0.1)",
+    "prodigy-warm": "contrib.prodigy(0.5, estim_lr0=0.02, safeguard_warmup=True)",
+    "dog": "contrib.dog(1.0, ('distance', 0.1), weight_decay=0.1)",
+    "dog-heuristic": "contrib.dog(1.0, ('heuristic', 0.05))",
+    "dog-rate": "contrib.dog(1.0, ('learning_rate', 0.05))",
+    "dowg": "contrib.dowg(1.0, 0.01)",
+    "mechanize": "contrib.mechanize(optim.adam(0.1), s_init=0.1)",
+    "momo": "contrib.momo(1.0, weight_decay=0.1)",
+    "momo-bound": "contrib.momo(1.0, 0.8, 5.0, adapt_lower_bound=True)",
+    "momo_adam": "contrib.momo_adam(0.2, weight_decay=0.1)",
+    "momo_adam-bound": "contrib.momo_adam(0.5, lower_bound=5., adapt_lower_bound=True)",
+    "cocob": "contrib.cocob(alpha=5.0, weight_decay=0.1)",
+    "reduce_on_plateau": (
+        "chain(optim.adam(0.9), optim.contrib.reduce_on_plateau(0.5, 1, cooldown=1))"
+    ),
+    "reduce_on_plateau-mean": (
+        "chain(optim.adam(0.9), optim.contrib.reduce_on_plateau(0.5, 1, "
+        "accumulation_size=2, min_scale=0.3))"
+    ),
+    "adopt": "contrib.adopt(0.1)",
+    "adopt-nesterov": "contrib.adopt(0.1, nesterov=True, use_clipping=False)",
+    "acprop": "contrib.acprop(0.01, weight_decay=0.1)",
+    "ademamix": "contrib.ademamix(0.1, b3=0.99, weight_decay=0.1)",
+    "simplified_ademamix": "contrib.simplified_ademamix(0.01, alpha=0.5)",
+    "madgrad": "contrib.madgrad(0.1, weight_decay=0.1)",
+    "normalize": "chain(optim.contrib.normalize(), optim.sgd(0.1))",
+    "schedule_free": "contrib.schedule_free(optim.adam(0.1, b1=0.0), 0.1)",
+    "schedule_free_sgd": "contrib.schedule_free_sgd(0.1, weight_decay=0.1)",
+    "schedule_free_adamw": "contrib.schedule_free_adamw(0.1, 4, weight_decay=0.1)",
+    "sam": (
+        "contrib.sam(optim.sgd(0.1), optim.chain(optim.contrib.normalize(), "
+        "optim.sgd(0.05)), 3)"
+    ),
+    "muon": "contrib.muon(0.1, weight_decay=0.1, adam_weight_decay=0.1)",
+    "muon-adaptive": "contrib.muon(0.01, nesterov=False, adaptive=True, beta=0.8)",
+    "muon-schatten": (
+        "contrib.muon(0.1, preconditioning='schatten', consistent_rms=0.2, "
+        "adam_learning_rate=0.01)"
+    ),
 }
 
 
@@ -91,6 +131,8 @@ def trained(tx: Any, optim: Any, value_and_grad: Any, jit: Any = lambda f: f) ->
     slow = "Lookahead" in getattr(tx.init, "__qualname__", "").title()
     if slow:
         params = optim.LookaheadParams.init_synced(params)
+    # optax's `sam` takes no further arguments.
+    looks = not getattr(tx.update, "__qualname__", "").startswith("sam.")
     state = tx.init(params)
     tx = optim.with_extra_args_support(tx)
 
@@ -98,9 +140,8 @@ def trained(tx: Any, optim: Any, value_and_grad: Any, jit: Any = lambda f: f) ->
     def step(params: Any, state: Any) -> Any:
         fast = params.fast if slow else params
         value, grad = value_and_grad(loss)(fast)
-        updates, state = tx.update(
-            grad, state, params, value=value, grad=grad, value_fn=loss
-        )
+        extra = {"value": value, "grad": grad, "value_fn": loss} if looks else {}
+        updates, state = tx.update(grad, state, params, **extra)
         return optim.apply_updates(params, updates), state
 
     for _ in range(STEPS):
@@ -112,6 +153,7 @@ def main() -> None:
     """Writes what optax gives."""
     import jax
     import optax
+    import optax.contrib
 
     assert optax.__version__ == "0.2.8", optax.__version__
     found = {}

@@ -1,0 +1,434 @@
+"""Optimizers that look at the loss: model-based momentum, coin betting, plateaus."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from fxflow import numpy as fnp
+from fxflow.core import tree
+from fxflow.core.arrays import Array
+from fxflow.errors import ArgumentError
+from fxflow.optim.base import (
+    GradientTransformation,
+    GradientTransformationExtraArgs,
+    Mask,
+    Params,
+    Scalar,
+    ScalarOrSchedule,
+    Updates,
+    cast_like,
+    chain,
+    need_extra,
+    need_params,
+    safe_increment,
+    zero_count,
+)
+from fxflow.optim.scaling import add_decayed_weights, scale_by_learning_rate
+from fxflow.optim.tree import cast_like as all_cast_like
+from fxflow.optim.tree import full_like, norm, update_moment, vdot, zeros_like
+
+
+class MomoState(NamedTuple):
+    """State of `momo`: means of gradients, losses and products, a bound of the loss."""
+
+    exp_avg: Updates
+    barf: Array
+    gamma: Array
+    lb: Array
+    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
+
+
+class MomoAdamState(NamedTuple):
+    """State of `momo_adam`: that of `momo`, and second moments."""
+
+    exp_avg: Updates
+    exp_avg_sq: Updates
+    barf: Array
+    gamma: Array
+    lb: Array
+    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
+
+
+class COCOBState(NamedTuple):
+    """State of `scale_by_cocob`: first parameters, and what bets are made of."""
+
+    init_particles: Params
+    cumulative_gradients: Updates
+    scale: Updates
+    subgradients: Updates
+    reward: Updates
+
+
+class ReduceLROnPlateauState(NamedTuple):
+    """State of `reduce_on_plateau`: the factor, and how long nothing improved."""
+
+    scale: Array
+    best_value: Array
+    plateau_count: Array
+    cooldown_count: Array
+    count: Array  # type: ignore[assignment] # hides tuple.count, as in optax
+    avg_value: Array
+
+
+def _rate(learning_rate: Any, count: Any) -> Any:
+    return learning_rate(count) if callable(learning_rate) else learning_rate
+
+
+def _step(
+    rate: Any, most: Any, weight_decay: Any, level: Any, inner: Any, square: Any
+) -> Any:
+    """Returns the longest step at which the model of the loss is above its bound."""
+    grow = fnp.add(1.0, fnp.multiply(rate, weight_decay))
+    gap = fnp.maximum(fnp.add(fnp.multiply(grow, level), inner), 0.0)
+    some = fnp.greater(square, 0.0)
+    return fnp.minimum(most, fnp.where(some, gap / fnp.where(some, square, 1.0), 0.0))
+
+
+def _moved(direction: Updates, params: Params, step: Any, grow: Any) -> Updates:
+    """Returns updates of a step beside weight decay, which divides parameters."""
+
+    def one(d: Any, p: Any) -> Any:
+        new = fnp.subtract(fnp.divide(p, grow), fnp.multiply(step, d))
+        return fnp.subtract(new, p)
+
+    return tree.map(one, direction, params)
+
+
+def momo(
+    learning_rate: ScalarOrSchedule = 1.0,
+    beta: Scalar = 0.9,
+    lower_bound: Scalar = 0.0,
+    weight_decay: Scalar = 0.0,
+    adapt_lower_bound: bool = False,
+) -> GradientTransformationExtraArgs:
+    r"""Makes MoMo: momentum with Polyak's step size.
+
+    Of the losses f, gradients g and parameters p so far it keeps decaying means
+    :math:`\bar f`, d and :math:`\gamma = \overline{\langle g, p\rangle}`; the step is
+
+    .. math:: p \leftarrow p - \min\left(\eta, \frac{(\bar f + \langle d, p\rangle -
+       \gamma - f^*)_+}{\lVert d \rVert^2}\right) d
+
+    Args:
+      learning_rate: η, the longest step: a number or a schedule.
+      beta: decay of the means.
+      lower_bound: f*, below all losses.
+      weight_decay: λ.
+      adapt_lower_bound: whether to estimate a better bound.
+
+    Returns:
+      A transformation, which needs the parameters, and the loss, `value=`.
+
+    Example:
+      >>> tx = optim.contrib.momo()
+      >>> p = fnp.array([3.0, 4.0])
+      >>> tx.update(p, tx.init(p), p, value=12.5)[0].tolist()
+      [-1.5, -2.0]
+
+    Reference: Schaipp, Ohana, Eickenberg, Defazio, Gower 2023, "MoMo: momentum models
+    for adaptive learning rates".
+    """
+
+    def init(params: Params) -> MomoState:
+        zero = fnp.zeros((), "float32")
+        bound = fnp.asarray(lower_bound, "float32")
+        return MomoState(zeros_like(params), zero, zero, bound, zero_count())
+
+    def update(
+        updates: Updates,
+        state: MomoState,
+        params: Params | None = None,
+        *,
+        value: Any = None,
+        **extra: Any,
+    ) -> tuple[Updates, MomoState]:
+        params, value = need_params("momo", params), need_extra("momo", "value", value)
+        decay = fnp.where(fnp.equal(state.count, 0), 0.0, beta)
+        rate = _rate(learning_rate, state.count)
+        mean = update_moment(updates, state.exp_avg, decay, 1)
+        level = update_moment(value, state.barf, decay, 1)
+        gamma = update_moment(vdot(updates, params), state.gamma, decay, 1)
+        inner, square = vdot(mean, params), norm(mean, squared=True)
+        bound = state.lb
+        grow = fnp.add(1.0, fnp.multiply(rate, weight_decay))
+        if adapt_lower_bound:
+            bound = _lowered(level - gamma, inner, bound, grow, lower_bound)
+        step = _step(rate, rate, weight_decay, level - gamma - bound, inner, square)
+        if adapt_lower_bound:
+            model = level + inner - gamma
+            bound = fnp.maximum(bound, model - 0.5 * step * square)
+        out = _moved(mean, params, step, grow)
+        new = MomoState(mean, level, gamma, bound, safe_increment(state.count))
+        return all_cast_like(out, updates), all_cast_like(new, state)
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def _lowered(level: Any, inner: Any, bound: Any, grow: Any, least: Any) -> Any:
+    """Returns a bound that the model of the loss is above of."""
+    cap = grow * level + inner
+    below = fnp.maximum(cap / (2.0 * grow), least)
+    return fnp.where(fnp.less(cap, grow * bound), below, bound)
+
+
+def momo_adam(
+    learning_rate: ScalarOrSchedule = 1e-2,
+    b1: Scalar = 0.9,
+    b2: Scalar = 0.999,
+    eps: Scalar = 1e-8,
+    lower_bound: Scalar = 0.0,
+    weight_decay: Scalar = 0.0,
+    adapt_lower_bound: bool = False,
+) -> GradientTransformationExtraArgs:
+    """Makes MoMo-Adam: Adam whose steps are no longer than the loss allows.
+
+    Args:
+      learning_rate: the longest step: a number or a schedule.
+      b1: decay of first moments and losses.
+      b2: decay of second moments.
+      eps: added to the root.
+      lower_bound: below all losses.
+      weight_decay: λ.
+      adapt_lower_bound: whether to estimate a better bound.
+
+    Returns:
+      A transformation, which needs the parameters, and the loss, `value=`.
+
+    Example:
+      >>> tx = optim.contrib.momo_adam(0.5)
+      >>> p = fnp.ones(2)
+      >>> tx.update(p, tx.init(p), p, value=9.0)[0].tolist()
+      [-0.5, -0.5]
+
+    Reference: Schaipp, Ohana, Eickenberg, Defazio, Gower 2023, "MoMo".
+    """
+
+    def init(params: Params) -> MomoAdamState:
+        zero = fnp.zeros((), "float32")
+        bound = fnp.asarray(lower_bound, "float32")
+        moments = zeros_like(params), zeros_like(params)
+        return MomoAdamState(*moments, zero, zero, bound, zero_count())
+
+    def update(
+        updates: Updates,
+        state: MomoAdamState,
+        params: Params | None = None,
+        *,
+        value: Any = None,
+        **extra: Any,
+    ) -> tuple[Updates, MomoAdamState]:
+        params = need_params("momo_adam", params)
+        value = need_extra("momo_adam", "value", value)
+        count = safe_increment(state.count)
+        rate = _rate(learning_rate, state.count)
+        mean = update_moment(updates, state.exp_avg, b1, 1)
+        second = update_moment(updates, state.exp_avg_sq, b2, 2)
+        level = update_moment(value, state.barf, b1, 1)
+        gamma = update_moment(vdot(updates, params), state.gamma, b1, 1)
+        weight = 1.0 - fnp.power(b1, count)
+        wide = 1.0 - fnp.power(b2, count)
+        direction = tree.map(
+            lambda m, v: fnp.divide(m, fnp.add(fnp.sqrt(fnp.divide(v, wide)), eps)),
+            mean,
+            second,
+        )
+        inner, square = vdot(mean, params), vdot(mean, direction)
+        bound = state.lb
+        grow = fnp.add(1.0, fnp.multiply(rate, weight_decay))
+        if adapt_lower_bound:
+            bound = _lowered(level - gamma, inner, weight * bound, grow, lower_bound)
+            bound = fnp.where(
+                grow * (level - gamma) + inner < grow * weight * state.lb,
+                bound,
+                state.lb,
+            )
+        rest = level - gamma - weight * bound
+        step = _step(rate, rate / weight, weight_decay, rest, inner, square)
+        if adapt_lower_bound:
+            model = (level + inner - gamma - 0.5 * step * square) / weight
+            bound = fnp.maximum(bound, model)
+        out = _moved(direction, params, step, grow)
+        new = MomoAdamState(mean, second, level, gamma, bound, count)
+        return all_cast_like(out, updates), all_cast_like(new, state)
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def scale_by_cocob(alpha: Scalar = 100.0, eps: Scalar = 1e-8) -> GradientTransformation:
+    """Makes updates of COCOB: each parameter is a gambler who bets on its gradient.
+
+    Args:
+      alpha: the first bets are at most this share of the gradients' size, inverted.
+      eps: the least size of gradients.
+
+    Returns:
+      A transformation of negative gradients, which needs the parameters.
+
+    Example:
+      >>> tx = optim.contrib.scale_by_cocob()
+      >>> tx.update(fnp.ones(2), tx.init(fnp.ones(2)), fnp.ones(2))[0].shape
+      (2,)
+
+    Reference: Orabona and Tommasi 2017, "Training deep networks without learning rates
+    through coin betting".
+    """
+
+    def init(params: Params) -> COCOBState:
+        return COCOBState(
+            tree.map(fnp.copy, params),
+            zeros_like(params),
+            full_like(params, eps),
+            zeros_like(params),
+            zeros_like(params),
+        )
+
+    def update(
+        updates: Updates, state: COCOBState, params: Params | None = None
+    ) -> tuple[Updates, COCOBState]:
+        params = need_params("scale_by_cocob", params)
+        total = tree.map(fnp.add, state.cumulative_gradients, updates)
+        size = tree.map(lambda s, c: fnp.maximum(s, fnp.abs(c)), state.scale, updates)
+        seen = tree.map(
+            lambda s, c: fnp.add(s, fnp.abs(c)), state.subgradients, updates
+        )
+
+        def won(r: Any, p: Any, p0: Any, c: Any) -> Any:
+            return fnp.maximum(fnp.add(r, fnp.multiply(fnp.subtract(p, p0), c)), 0.0)
+
+        reward = tree.map(won, state.reward, params, state.init_particles, updates)
+
+        def one(p0: Any, p: Any, t: Any, s: Any, g: Any, r: Any) -> Any:
+            below = fnp.multiply(s, fnp.maximum(fnp.add(g, s), fnp.multiply(alpha, s)))
+            bet = fnp.multiply(fnp.divide(t, below), fnp.add(s, r))
+            return fnp.subtract(fnp.add(p0, bet), p)
+
+        out = tree.map(one, state.init_particles, params, total, size, seen, reward)
+        new = COCOBState(state.init_particles, total, size, seen, reward)
+        return all_cast_like(out, updates), all_cast_like(new, state)
+
+    return GradientTransformation(init, update)
+
+
+def cocob(
+    learning_rate: ScalarOrSchedule = 1.0,
+    alpha: Scalar = 100.0,
+    eps: Scalar = 1e-8,
+    weight_decay: Scalar = 0.0,
+    mask: Mask = None,
+) -> GradientTransformation:
+    """Makes COCOB, which needs no learning rate.
+
+    Args:
+      learning_rate: factor of the gradients: 1, or a schedule.
+      alpha: the inverse of the first steps.
+      eps: the least size of gradients.
+      weight_decay: λ.
+      mask: which parameters decay; see `masked`.
+
+    Returns:
+      A transformation, which needs the parameters.
+
+    Example:
+      >>> tx = optim.contrib.cocob(alpha=2.0)
+      >>> u, _ = tx.update(fnp.ones(2), tx.init(fnp.ones(2)), fnp.ones(2))
+      >>> [round(x, 5) for x in u.tolist()]
+      [-0.5, -0.5]
+
+    Reference: Orabona and Tommasi 2017, "Training deep networks without learning rates
+    through coin betting".
+    """
+    return chain(
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
+        scale_by_cocob(alpha, eps),
+    )
+
+
+def reduce_on_plateau(
+    factor: float = 0.1,
+    patience: int = 10,
+    rtol: float = 1e-4,
+    atol: float = 0.0,
+    cooldown: int = 0,
+    accumulation_size: int = 1,
+    min_scale: float = 0.0,
+) -> GradientTransformationExtraArgs:
+    """Makes a factor that falls when the loss does not: put it at the end of a chain.
+
+    Args:
+      factor: by which it falls, between 0 and 1.
+      patience: after how many losses without improvement.
+      rtol: the relative improvement that counts as none.
+      atol: the absolute improvement that counts as none.
+      cooldown: for how many losses after a fall none is counted.
+      accumulation_size: of how many losses means are taken.
+      min_scale: the least factor.
+
+    Returns:
+      A transformation; `update` needs the loss, `value=`.
+
+    Raises:
+      ArgumentError: the factor is not between 0 and 1, a tolerance is negative, or both
+        are 0.
+
+    Example:
+      >>> tx = optim.contrib.reduce_on_plateau(0.5, patience=1)
+      >>> state = tx.init(fnp.zeros(1))
+      >>> for value in (1.0, 2.0):
+      ...     u, state = tx.update(fnp.ones(1), state, value=value)
+      >>> u.tolist()
+      [0.5]
+    """
+    if not 0.0 < factor < 1.0:
+        raise ArgumentError(
+            f"reduce_on_plateau: factor must be between 0 and 1, got {factor}"
+        )
+    if rtol < 0 or atol < 0 or rtol > 1 or (rtol == 0 and atol == 0):
+        raise ArgumentError(
+            "reduce_on_plateau: rtol (at most 1) and atol must not be negative, nor "
+            f"both be 0, got {rtol} and {atol}"
+        )
+
+    def init(params: Params) -> ReduceLROnPlateauState:
+        one, zero = fnp.ones((), "float32"), fnp.zeros((), "float32")
+        infinite = fnp.full((), fnp.inf, "float32")
+        none = zero_count()
+        return ReduceLROnPlateauState(one, infinite, none, none, none, zero)
+
+    def update(
+        updates: Updates,
+        state: ReduceLROnPlateauState,
+        params: Params | None = None,
+        *,
+        value: Any = None,
+        **extra: Any,
+    ) -> tuple[Updates, ReduceLROnPlateauState]:
+        value = need_extra("reduce_on_plateau", "value", value)
+        seen = fnp.add(state.count, 1)
+        mean = fnp.divide(state.avg_value * state.count + value, seen)
+        full = fnp.equal(seen, accumulation_size)
+        better = fnp.less(mean, (1 - rtol) * state.best_value - atol)
+        best = fnp.where(better, mean, state.best_value)
+        waits = fnp.greater(state.cooldown_count, 0)
+        flat = fnp.where(better, 0, safe_increment(state.plateau_count))
+        flat = fnp.where(waits, 0, flat)
+        falls = fnp.logical_and(
+            fnp.greater_equal(flat, patience), fnp.logical_not(waits)
+        )
+        lower = fnp.maximum(fnp.multiply(state.scale, factor), min_scale)
+        after = fnp.where(waits, fnp.subtract(state.cooldown_count, 1), 0)
+        done = ReduceLROnPlateauState(
+            fnp.where(falls, lower, state.scale),
+            best,
+            fnp.where(falls, 0, flat),
+            fnp.where(falls, cooldown, after),
+            zero_count(),
+            fnp.zeros((), "float32"),
+        )
+        going = state._replace(count=seen, avg_value=mean)
+        new = tree.map(lambda a, b: fnp.where(full, a, b), done, going)
+        new = all_cast_like(new, state)
+        out = tree.map(lambda g: cast_like(fnp.multiply(new.scale, g), g), updates)
+        return out, new
+
+    return GradientTransformationExtraArgs(init, update)

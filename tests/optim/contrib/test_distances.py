@@ -1,0 +1,33 @@
+"""Optimizers without a learning rate, against optax."""
+
+import pytest
+
+from fxflow import optim
+from fxflow.errors import ArgumentError
+from fxflow.optim.contrib import distances
+from tests.optim import suite
+
+
+@pytest.mark.parametrize("name", suite.runs(distances))
+def test_as_optax(name: str) -> None:
+    suite.as_optax_on_a_loss(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: optim.contrib.dadapt_adamw(),
+        lambda: optim.contrib.prodigy(),
+        lambda: optim.contrib.dog(),
+        lambda: optim.contrib.dowg(),
+        lambda: optim.contrib.mechanize(optim.sgd(1.0)),
+    ],
+)
+def test_step_is_compiled(make) -> None:
+    suite.step_is_compiled(make())
+
+
+def test_first_step_is_one_of_three() -> None:
+    with pytest.raises(ArgumentError, match="dog: init_step is of"):
+        optim.contrib.dog(init_step=("speed", 1.0))

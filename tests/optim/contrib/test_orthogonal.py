@@ -1,0 +1,57 @@
+"""Muon, against optax; its matrices."""
+
+import numpy as np
+import pytest
+
+from fxflow import optim
+from fxflow.errors import ArgumentError
+from fxflow.optim.contrib import orthogonal
+from tests.optim import suite
+
+
+@pytest.mark.parametrize("name", suite.runs(orthogonal))
+def test_as_optax(name: str) -> None:
+    suite.as_optax_on_a_loss(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [lambda: optim.contrib.muon(0.1)])
+def test_step_is_compiled(make) -> None:
+    suite.step_is_compiled(make())
+
+
+def test_steps_are_nearly_orthogonal() -> None:
+    g = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32)
+    tx = optim.contrib.scale_by_muon(ns_steps=8)
+    u, _ = tx.update(g, tx.init(g))
+    values = np.linalg.svd(np.asarray(u), compute_uv=False)
+    assert ((values > 0.6) & (values < 1.3)).all()
+
+
+def test_axes_of_a_kernel() -> None:
+    numbers = optim.contrib.MuonDimensionNumbers(reduction_axis=(0, 1), output_axis=-1)
+    g = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
+    kernel = optim.contrib.scale_by_muon(weight_dimension_numbers=numbers)
+    matrix = optim.contrib.scale_by_muon()
+    flat = g.reshape(6, 4)
+    want, _ = matrix.update(flat, matrix.init(flat))
+    have, _ = kernel.update(g, kernel.init(g))
+    np.testing.assert_allclose(np.reshape(have, (6, 4)), want, rtol=1e-5)
+    whole = optim.contrib.muon(
+        0.1, muon_weight_dimension_numbers={"k": numbers, "b": None}
+    )
+    params = {"k": g, "b": np.ones(3, np.float32)}
+    updates, _ = whole.update(params, whole.init(params), params)
+    np.testing.assert_allclose(updates["k"], -0.1 * np.asarray(have), rtol=1e-4)
+    same = optim.contrib.MuonDimensionNumbers(0, 0)
+    with pytest.raises(ArgumentError, match="stands twice"):
+        optim.contrib.scale_by_muon(weight_dimension_numbers=same).update(
+            flat, matrix.init(flat)
+        )
+
+
+def test_errors() -> None:
+    with pytest.raises(ArgumentError, match='preconditioning is "frobenius" or'):
+        optim.contrib.scale_by_muon(preconditioning="none")
+    with pytest.raises(ArgumentError, match="ns_coeffs are 3 numbers, or ns_steps=5"):
+        optim.contrib.scale_by_muon(ns_coeffs=(1.0, 2.0))

@@ -1,0 +1,27 @@
+"""Later kin of Adam, against optax."""
+
+import pytest
+
+from fxflow import optim
+from fxflow.optim.contrib import variants
+from tests.optim import suite
+
+
+@pytest.mark.parametrize("name", suite.runs(variants))
+def test_as_optax(name: str) -> None:
+    suite.as_optax_on_a_loss(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: optim.contrib.adopt(0.1),
+        lambda: optim.contrib.acprop(0.1),
+        lambda: optim.contrib.ademamix(0.1),
+        lambda: optim.contrib.simplified_ademamix(0.1),
+        lambda: optim.contrib.madgrad(0.1),
+    ],
+)
+def test_step_is_compiled(make) -> None:
+    suite.step_is_compiled(make())
