@@ -1,0 +1,110 @@
+# %% [markdown]
+# # The same program on many devices
+#
+# A training run of `examples/mnist.py` is made of a model, an optimizer, and a function
+# `make_step` that compiles them. To go from one device to four, to a parameter server,
+# or to two processes, *that one argument* changes; the batches, the schedule, the loop
+# and what comes out stay.
+
+# %%
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+import fxflow
+
+# Where there is only a CPU, it counts as four devices. This comes before the first use.
+fxflow.config.num_cpu_devices = 4
+examples = next(
+    folder / "examples"
+    for folder in (Path.cwd(), *Path.cwd().parents)
+    if (folder / "examples" / "mnist.py").exists()
+)
+sys.path.insert(0, str(examples))
+
+import mnist
+import mnist_pmap
+import mnist_ps
+from datasets import load_mnist
+
+fxflow.devices()
+
+# %% [markdown]
+# A part of MNIST is enough to see that the runs are one and the same.
+
+# %%
+whole = load_mnist()
+part = mnist.Mnist(
+    whole.train_images[:12_000],
+    whole.train_labels[:12_000],
+    whole.test_images[:2_000],
+    whole.test_labels[:2_000],
+)
+
+
+def run(make_step):
+    _, curve = mnist.fit(
+        mnist.MODELS["mlp"],
+        part,
+        epochs=2,
+        batch_size=128,
+        learning_rate=1e-3,
+        progress=False,
+        make_step=make_step,  # the line that changes
+    )
+    return curve
+
+
+# %% [markdown]
+# One device; four devices with `pmap`, each of which holds everything and sees a
+# quarter of each batch; four devices each of which serves a quarter of every parameter
+# and of Adam's memory of it.
+
+# %%
+curves = {
+    "one device": run(mnist.make_step),
+    "pmap, 4 devices": run(
+        lambda model, optimizer: mnist_pmap.make_step(model, optimizer, devices=4)
+    ),
+    "parameter server, 4 devices": run(mnist_ps.make_step),
+}
+for name, curve in curves.items():
+    print(f"{name:28} {curve.accuracies[-1]:.2%}   loss {curve.losses[-1]:.6f}")
+
+# %% [markdown]
+# Sums over devices are taken in another order, so the last digits differ, and nothing
+# else does.
+
+# %%
+reached = [curve.accuracies[-1] for curve in curves.values()]
+assert max(reached) - min(reached) < 0.005, reached
+for (name, curve), style in zip(curves.items(), ("-", "--", ":"), strict=True):
+    plt.plot(curve.losses, style, linewidth=1, label=name)
+plt.yscale("log")
+plt.xlabel("step")
+plt.ylabel("training loss")
+_ = plt.legend()
+
+# %% [markdown]
+# ## Two processes
+#
+# `fxflow launch` starts processes that find each other; the program is one that calls
+# `fxflow.distributed.initialize()`. Here each has two devices, and the four of them
+# share one parameter server. The machines of a cluster do the same
+# (`docs/multi-host.md`).
+
+# %%
+launch = [sys.executable, "-m", "fxflow", "launch", "-n", "2", "--no-color"]
+program = [str(examples / "mnist_ps.py"), "--devices", "2", "--epochs", "1"]
+done = subprocess.run([*launch, *program], capture_output=True, text=True, check=True)
+print(*(line for line in done.stdout.splitlines() if "accuracy" in line), sep="\n")
+
+# %% [markdown]
+# ## Where to go from here
+#
+# - `examples/mnist_multihost.py`: `pmap` over the devices of all processes.
+# - `fxflow.distributed.elastic`: the run goes on when a process dies or one comes.
+# - `jit` with `NamedSharding` cuts arrays instead of giving each device a function of
+#   its own: `examples/tensor_parallel.py`, `examples/sharded_transformer.py`.
