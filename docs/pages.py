@@ -345,6 +345,10 @@ def notebook_page(path: Path, folder: Path) -> str:
                 picture = folder / f"{path.stem}-{number:02}.png"
                 write(picture, base64.b64decode(data["image/png"]))
                 parts.append(f"![what the cell above shows]({picture.name})")
+            elif "image/svg+xml" in data:
+                picture = folder / f"{path.stem}-{number:02}.svg"
+                write(picture, "".join(data["image/svg+xml"]).encode())
+                parts.append(f"![what the cell above shows]({picture.name})")
             else:
                 said = data.get("text/plain") or output.get("text", "")
                 parts.append(f"```text\n{''.join(said)}\n```")

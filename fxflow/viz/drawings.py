@@ -13,7 +13,7 @@ from typing import Any
 from fxflow.core import source
 from fxflow.core.ir.graph import Graph
 from fxflow.core.labels import leaf_labels
-from fxflow.core.source import name_of
+from fxflow.core.source import Source, name_of
 from fxflow.errors import ArgumentError
 from fxflow.transforms.inspection import FunctionGraph, make_graph
 from fxflow.viz.layers import Bridge, Group, grouped
@@ -124,6 +124,10 @@ class Drawing:
             f'srcdoc="{html.escape(self.html())}"></iframe>'
         )
 
+    def _repr_svg_(self) -> str:
+        """Returns what readers show that run no script."""
+        return self.svg()
+
     def __repr__(self) -> str:
         return f"<Drawing of {self.name}, {len(self.items)} nodes>"
 
@@ -175,6 +179,15 @@ def graph(
 # -- the page's data -------------------------------------------------------------------
 
 
+def _line(where: Source) -> str:
+    """Returns `examples/mnist.py:12 (loss)`: a page may leave the machine."""
+    code, line = where[0], source.line_number(where)
+    path = Path(code.co_filename)
+    # Notebooks call each cell a file of a name that says nothing.
+    file = "cell" if "ipykernel" in str(path) else "/".join(path.parts[-2:])
+    return f"{file}:{line} ({code.co_name})"
+
+
 def _data(items: Sequence[Item], root: Group) -> dict[str, Any]:
     """Returns what the page's script reads; texts are kept once."""
     texts: dict[str, int] = {}
@@ -206,7 +219,7 @@ def _data(items: Sequence[Item], root: Group) -> dict[str, Any]:
             item.inputs,
             [text(str(aval)) for aval in item.avals],
             [[text(name), text(value)] for name, value in item.params],
-            -1 if item.source is None else text(source.describe(item.source)),
+            -1 if item.source is None else text(_line(item.source)),
             item.flops,
             item.bytes,
             item.runs,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,25 @@ if TYPE_CHECKING:
 COLORS = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#595959",
 )  # fmt: skip
+
+
+@functools.cache
+def _figure_class() -> type[Figure]:
+    """Returns a class of figures that notebooks show."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "pictures need matplotlib: pip install 'fxflow[viz]'"
+        ) from error
+
+    class ShownFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            data = io.BytesIO()
+            self.savefig(data, format="png", dpi=100)
+            return data.getvalue()
+
+    return ShownFigure
 
 
 def new_figure(
@@ -34,13 +55,7 @@ def new_figure(
     Raises:
       ImportError: matplotlib is not installed (extra `viz`).
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "pictures need matplotlib: pip install 'fxflow[viz]'"
-        ) from error
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = _figure_class()(figsize=(width, height), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, **options)
     for ax in axes.flat:
         ax.spines[["top", "right"]].set_visible(False)

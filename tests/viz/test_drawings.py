@@ -48,7 +48,8 @@ def test_any_function(transform, operation):
     assert {operation, "params['w']", "x", "scan"} <= captions(drawing)
     page = data(drawing)
     assert len(page["items"]) == len(drawing.items)
-    assert any("test_drawings.py" in text for text in page["text"])
+    line = f"viz/test_drawings.py:{model.__code__.co_firstlineno + 2} (model)"
+    assert line in page["text"]
 
 
 def test_ready_graphs_and_types():

@@ -1,0 +1,195 @@
+# %% [markdown]
+# # A first graph
+#
+# fxflow turns Python functions into dataflow graphs: nodes are operations, edges are
+# arrays. This notebook makes a first one, draws it, feeds it, lets it remember, branch
+# and loop, and differentiates it. It reads in ten minutes.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import debug, lax, random, viz
+
+# %% [markdown]
+# ## Constants and a product
+#
+# Two constants, a row and a column, and their product. Outside of any transformation
+# each operation runs at once, and the result is there.
+
+# %%
+m1 = fnp.array([[6.2, 12.0, 5.9]])
+m2 = fnp.array([[9.3], [1.7], [8.8]])
+print(m1 @ m2)
+
+
+# %% [markdown]
+# The same as a graph: a function is called once with stand-ins, which have a type and
+# no values, and each operation is written down. Nothing is computed.
+
+
+# %%
+def product(m1, m2):
+    return m1 @ m2
+
+
+graph = fxflow.make_graph(product)(m1, m2)
+graph
+
+# %% [markdown]
+# A graph can be run. `jit` compiles it with XLA first; so it runs faster the next time.
+
+# %%
+print(graph(m1, m2), fxflow.jit(product)(m1, m2))
+
+# %% [markdown]
+# `viz.graph` draws it. In a notebook that runs, the drawing is a page: drag to move,
+# turn the wheel to zoom, click on an operation to see its parameters, cost and line.
+
+# %%
+viz.graph(product, m1, m2)
+
+# %% [markdown]
+# ## Feeds and fetches
+#
+# What is *fed* to a graph are the arguments of its function; what is *fetched* are its
+# results. There may be several of both. One run computes all that is returned, and
+# what nobody fetches is not in the graph at all.
+
+
+# %%
+def several(m1, m2):
+    m3 = m1 @ m2
+    fnp.linalg.norm(m1)  # never fetched, so never computed
+    return {"m3": m3, "twice": m3 + m3}
+
+
+print(fxflow.make_graph(several)(m1, m2))
+results = fxflow.jit(several)(m1, m2)
+print(results)
+
+# %% [markdown]
+# Other numbers can be fed as often as one likes. A graph is compiled once for each
+# type: `f32[1,3]` here.
+
+# %%
+fast = fxflow.jit(several)
+for scale in (1, 10, 100):
+    print(scale, float(fast(scale * m1, m2)["m3"][0, 0]))
+
+# %% [markdown]
+# A look at a value inside of a graph, while it runs:
+
+
+# %%
+@fxflow.jit
+def watched(x):
+    y = x @ m2
+    debug.print("inside: {}", y)
+    return y + 1
+
+
+_ = watched(m1).block_until_ready()
+
+# %% [markdown]
+# ## Variables are state that goes in and comes out
+#
+# A graph remembers nothing by itself. What changes is an argument and a result: the
+# caller keeps it. Initial values are drawn from a key.
+
+
+# %%
+@fxflow.jit
+def count(state):
+    return state + 1
+
+
+state = fnp.zeros((), int)
+for _ in range(3):
+    state = count(state)
+print(state)
+
+weights = random.truncated_normal(random.key(0), -2, 2, (2, 3))
+print(weights)
+
+# %% [markdown]
+# Where a variable that is written to reads better, there are references:
+
+# %%
+total = fxflow.new_ref(fnp.zeros(()))
+
+
+@fxflow.jit
+def accumulate(x):
+    total[...] += x
+
+
+for x in (1.0, 2.0, 3.5):
+    accumulate(x)
+print(total[...])
+
+# %% [markdown]
+# ## Control flow
+#
+# Python's `if` and `for` run while the graph is made. A branch or a loop that is to be
+# *in* the graph is a function: `lax.cond`, `lax.scan`, `lax.while_loop`. Square roots
+# by ten steps of Newton's method:
+
+
+# %%
+def root(x):
+    def newton(guess, _):
+        with fxflow.named_scope("newton"):
+            better = 0.5 * (guess + x / guess)
+        return better, better
+
+    def of_positive(x):
+        return lax.scan(newton, x, length=10)
+
+    def of_others(x):
+        return fnp.zeros_like(x), fnp.zeros(10)
+
+    return lax.cond(x > 0, of_positive, of_others, x)
+
+
+value, steps = fxflow.jit(root)(fnp.float32(129.98))
+figure, axis = plt.subplots(figsize=(6, 3))
+axis.plot(np.arange(1, 11), np.abs(np.asarray(steps) - np.sqrt(129.98)), "o-")
+axis.set(yscale="symlog", xlabel="step", ylabel="error")
+axis.set_yscale("symlog", linthresh=1e-5)
+print(value)
+
+# %% [markdown]
+# The drawing of `root`: branches and loops fold, named scopes too. Click on *cond*.
+
+# %%
+viz.graph(root, fnp.float32(2.0))
+
+# %% [markdown]
+# ## Graphs of graphs
+#
+# A transformation makes another function, and so another graph. The derivative of the
+# root is 1/(2√x); that of the product with respect to `m1` is `m2`.
+
+# %%
+slope = fxflow.grad(lambda x: root(x)[0])(fnp.float32(129.98))
+print(float(slope), 0.5 / np.sqrt(129.98))
+print(fxflow.make_graph(fxflow.grad(lambda m1: (m1 @ m2)[0, 0]))(m1))
+
+# %% [markdown]
+# Drawings can be saved: `viz.graph(f, *args).save("graph.html")`, or `.svg`, `.dot`
+# (Graphviz) and `.mmd` (Mermaid, which Markdown can hold):
+
+# %%
+print(viz.graph(product, m1, m2).mermaid())
+
+# %% [markdown]
+# The number to keep in mind:
+
+# %%
+answer = float(fxflow.jit(product)(m1, m2)[0, 0])
+print(f"{answer:.2f}")
+assert abs(answer - 129.98) < 1e-4
+assert abs(float(slope) - 0.5 / np.sqrt(129.98)) < 1e-6
