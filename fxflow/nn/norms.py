@@ -5,6 +5,7 @@ Moments of 16-bit floats are computed in float32, variances from deviations.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -369,8 +370,8 @@ def batch_norm(
         kept = {"mean": fnp.asarray(mean), "var": fnp.asarray(var)}
         return kept, _scaled(_standard(wide, mean, var, epsilon), x, affine)
     axes = tuple(range(typeof(x).ndim - 1))
-    ones = fnp.ones((*typeof(x).shape[:-1], 1), typeof(wide).dtype)
-    count = _total(ones, mask, axes, axis_name)
+    here: Any = math.prod(typeof(x).shape[:-1]) if mask is None else fnp.sum(mask)
+    count: Any = here if axis_name is None else lax.psum(here, axis_name)
     count = fnp.maximum(count, 1)
     now = fnp.divide(_total(wide, mask, axes, axis_name), count)
     away = fnp.square(fnp.subtract(wide, now))
