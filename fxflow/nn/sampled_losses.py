@@ -47,6 +47,9 @@ _docs = shared("""
         array.
       DtypeError: an argument has no floats, or the labels no integers.
       ShapeError: shapes do not fit.
+
+    Special cases:
+      A label that is no class gives nan.
 """)
 
 
@@ -78,15 +81,19 @@ def _logits(
     shaped(name, "candidates.log_expected", expected, count, "floats")
     shaped(name, "candidates.true_log_expected", true_expected, aval.shape, "floats")
     shaped(name, "candidates.hits", hits, (*batch, *count), "bools")
-    w, b = fnp.asarray(w), fnp.asarray(b)
     # [..., features] · [..., labels, features] → [..., labels]
-    true = fnp.einsum("...f,...lf->...l", x, w[labels])
-    true = fnp.subtract(fnp.add(true, b[labels]), true_expected)
-    drawn = fnp.add(fnp.matmul(x, fnp.transpose(w[ids])), b[ids])
+    true = fnp.einsum("...f,...lf->...l", x, _rows(w, labels))
+    true = fnp.subtract(fnp.add(true, _rows(b, labels)), true_expected)
+    drawn = fnp.add(fnp.matmul(x, fnp.transpose(_rows(w, ids))), _rows(b, ids))
     drawn = fnp.subtract(drawn, expected)
     if remove:
         drawn = fnp.where(hits, -math.inf, drawn)
     return true, drawn
+
+
+def _rows(table: Any, ids: Any) -> Any:
+    """Returns rows; nan for those that there are not."""
+    return fnp.asarray(table).at[ids].get(mode="fill", fill_value=math.nan)
 
 
 @_docs

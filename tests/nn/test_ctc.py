@@ -90,6 +90,13 @@ def test_as_torch() -> None:
     np.testing.assert_allclose(have, [3.526539], 1e-5)
 
 
+def test_labels_out_of_range_are_seen() -> None:
+    labels = LABELS.copy()
+    labels[1, 0] = CLASSES
+    out = np.isnan(nn.ctc_loss(LOGITS.astype("f"), labels))
+    assert out.tolist() == [False, True, False, False, False, False]
+
+
 def test_errors() -> None:
     x = LOGITS.astype("f")
     with pytest.raises(ShapeError, match=r"ctc_loss: labels must be int\[6, labels\]"):

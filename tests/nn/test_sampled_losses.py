@@ -111,6 +111,14 @@ def test_nan_is_not_hidden() -> None:
         assert np.isnan(getattr(nn, name)(narrow(PARAMS), x, LABELS, DRAWN)).all()
 
 
+@losses
+def test_labels_out_of_range_are_seen(name: str) -> None:
+    labels = LABELS.copy()
+    labels[1, 0] = CLASSES
+    out = getattr(nn, name)(narrow(PARAMS), narrow(X), labels, DRAWN)
+    assert np.isnan(out).tolist() == [False, True, False]
+
+
 def test_errors() -> None:
     params, x = narrow(PARAMS), narrow(X)
     with pytest.raises(ShapeError, match=r"nce_loss: x must be float\[..., 4\], as w"):

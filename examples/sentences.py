@@ -1,0 +1,263 @@
+"""Tells praise from blame in sentences, by a convolutional net (Kim 2014).
+
+    python examples/word2vec.py --save vectors       # vectors of words, of IMDb
+    python examples/sentences.py --vectors vectors   # random, static, tuned, both
+    python examples/sentences.py --channels random   # without the vectors
+
+The vectors of a sentence's words are convolved with filters of three widths; the
+greatest answer of each filter, wherever it is, decides. Ten folds: each tenth of the
+8,530 sentences is tested once by a net that learnt from the others, but for a tenth of
+those, which says when to stop.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from texts import Vocabulary, load_reviews
+
+import fxflow
+import fxflow.numpy as fnp
+from fxflow import nn, optim, random, train
+
+PADDING = ""  # stands before and behind a sentence, and is the unknown word
+CHANNELS = ("random", "static", "tuned", "both")
+SPREAD = 0.25  # of random vectors, to both sides
+
+
+class Settings(NamedTuple):
+    """What a run depends on.
+
+    Attributes:
+      channels: the vectors of words: `random` ones that learn; pretrained ones that
+        stay (`static`) or learn (`tuned`); `both` of these, beside one another.
+      widths: of the filters, in words.
+      filters: how many of each width.
+      dropout: share of the answers that are dropped.
+      batch: sentences of a step.
+      rate: of Adam.
+      epochs: passes over the sentences at most.
+      folds: how many of the ten are run.
+      seed: of everything that is drawn; the folds do not depend on it.
+    """
+
+    channels: str = "random"
+    widths: Sequence[int] = (3, 4, 5)
+    filters: int = 100
+    dropout: float = 0.5
+    batch: int = 50
+    rate: float = 1e-3
+    epochs: int = 6
+    folds: int = 10
+    seed: int = 0
+
+
+class Sentences(NamedTuple):
+    """Words as numbers i32[n, length], 0 for padding, and labels u8[n]."""
+
+    words: np.ndarray
+    labels: np.ndarray
+
+
+# -- model -----------------------------------------------------------------------------
+
+
+def init(key: fxflow.Array, size: int, settings: Settings) -> dict[str, Any]:
+    """First weights of the net, without vectors of words."""
+    keys = random.split(key, len(settings.widths) + 1)
+    return {
+        "filters": [
+            nn.conv_init(one, size, settings.filters, (width,))
+            for one, width in zip(keys[1:], settings.widths, strict=True)
+        ],
+        "out": nn.linear_init(keys[0], len(settings.widths) * settings.filters, 2),
+    }
+
+
+def logits(
+    params: dict[str, Any], frozen: Sequence[Any], words: Any, key: Any, rate: float
+) -> fxflow.Array:
+    """Logits f32[n, 2] of sentences i32[n, length].
+
+    Args:
+      params: of `init`, with the tables `vectors` that learn.
+      frozen: tables that do not.
+      words: the sentences.
+      key: for dropout; None: none.
+      rate: of it.
+    """
+    channels = [
+        nn.embedding({"w": table}, words, padding_id=0)
+        for table in (*params["vectors"], *frozen)
+    ]
+    answers = []
+    for filters in params["filters"]:
+        # Channels are added up, each convolved with the same filters.
+        sums = sum(nn.conv(filters, xs, padding="VALID") for xs in channels)
+        answers.append(fnp.max(nn.relu(sums), axis=1))
+    joined = fnp.concatenate(answers, axis=-1)
+    joined = nn.dropout(key, joined, rate, deterministic=key is None)
+    return nn.linear(params["out"], joined)
+
+
+def tables_of(
+    settings: Settings, size: int, vocabulary: int, pretrained: Any
+) -> tuple[list[Any], list[Any]]:
+    """The tables of vectors that learn, and those that do not."""
+    key = random.key(settings.seed)
+    if settings.channels == "random":
+        shape = vocabulary, size
+        return [random.uniform(key, shape, minval=-SPREAD, maxval=SPREAD)], []
+    assert pretrained is not None, f"{settings.channels} needs vectors: --vectors"
+    given = fnp.asarray(pretrained)
+    return {
+        "static": ([], [given]),
+        "tuned": ([given], []),
+        "both": ([given], [given]),
+    }[settings.channels]
+
+
+# -- data ------------------------------------------------------------------------------
+
+
+def encoded(
+    sentences: Sequence[Sequence[str]], labels: np.ndarray, widest: int
+) -> tuple[Sentences, Vocabulary]:
+    """Sentences as numbers, with room for the widest filter on both sides."""
+    known = Vocabulary(sentences, unknown=PADDING)
+    length = max(map(len, sentences)) + 2 * (widest - 1)
+    words = np.zeros((len(sentences), length), np.int32)
+    for row, sentence in zip(words, sentences, strict=True):
+        row[widest - 1 : widest - 1 + len(sentence)] = known.encode(sentence)
+    return Sentences(words, labels), known
+
+
+def folds(labels: np.ndarray, count: int = 10) -> np.ndarray:
+    """The fold of each sentence, the same in each run, labels in equal shares."""
+    rng = np.random.default_rng(2014)
+    found = np.zeros(len(labels), np.int32)
+    for label in np.unique(labels):
+        places = rng.permutation(np.flatnonzero(labels == label))
+        found[places] = np.arange(len(places)) % count
+    return found
+
+
+def pretrained(folder: str, texts: Sequence[Sequence[str]], known: Vocabulary) -> Any:
+    """Vectors of words: of `word2vec.py`, as long as random ones; others are drawn."""
+    rows = np.asarray(train.checkpoint.restore(folder)["in"])
+    ids = Vocabulary(texts, 5).ids
+    assert len(ids) == len(rows), f"{folder} has {len(rows)} vectors, not {len(ids)}"
+    rng = np.random.default_rng(0)
+    size = rows.shape[1]
+    table = rng.uniform(-SPREAD, SPREAD, (len(known), size)).astype(np.float32)
+    for word, row in known.ids.items():
+        if word in ids:
+            table[row] = rows[ids[word]] * SPREAD * np.sqrt(size / 3)
+    return table
+
+
+# -- training --------------------------------------------------------------------------
+
+
+def fit(
+    data: Sentences, taken: np.ndarray, tables: Any, size: int, settings: Settings
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Trains on some sentences; gives the function that tells labels of others."""
+    learnt, frozen = tables
+    key = random.key(settings.seed)
+    optimizer = optim.adam(settings.rate)
+    params = {**init(key, size, settings), "vectors": learnt}
+
+    @fxflow.jit
+    def step(state: Any, key: Any, words: Any, labels: Any) -> Any:
+        def loss(params: Any) -> Any:
+            out = logits(params, frozen, words, key, settings.dropout)
+            return fnp.mean(
+                optim.losses.softmax_cross_entropy_with_integer_labels(out, labels)
+            )
+
+        params, memory = state
+        value, slopes = fxflow.value_and_grad(loss)(params)
+        updates, memory = optimizer.update(slopes, memory, params)
+        return (optim.apply_updates(params, updates), memory), value
+
+    @fxflow.jit
+    def guess(params: Any, words: Any) -> Any:
+        return fnp.argmax(logits(params, frozen, words, None, 0.0), axis=-1)
+
+    def told(params: Any, places: np.ndarray) -> np.ndarray:
+        # The last sentences are told twice: all calls are of one shape.
+        size = min(500, len(places))
+        starts = [*range(0, len(places) - size, size), len(places) - size]
+        out = np.zeros(len(places), np.int64)
+        for start in starts:
+            chosen = slice(start, start + size)
+            out[chosen] = guess(params, data.words[places[chosen]])
+        return out
+
+    rng = np.random.default_rng(settings.seed)
+    held, used = np.split(rng.permutation(taken), [len(taken) // 10])
+    state, number = (params, optimizer.init(params)), 0
+    best, kept = -1.0, params
+    for _ in range(settings.epochs):
+        order = rng.permutation(used)
+        for start in range(0, len(order) - settings.batch + 1, settings.batch):
+            batch = order[start : start + settings.batch]
+            pair = data.words[batch], data.labels[batch]
+            state, _ = step(state, random.fold_in(key, number), *pair)
+            number += 1
+        right = float(np.mean(told(state[0], held) == data.labels[held]))
+        if right > best:
+            best, kept = right, state[0]
+    return lambda places: told(kept, places)
+
+
+def accuracies(
+    data: Sentences, known: Vocabulary, table: Any, size: int, settings: Settings
+) -> list[float]:
+    """The share of each fold that is told right."""
+    fold = folds(data.labels)
+    tables = tables_of(settings, size, len(known), table)
+    found = []
+    for number in range(settings.folds):
+        tell = fit(data, np.flatnonzero(fold != number), tables, size, settings)
+        tested = np.flatnonzero(fold == number)
+        found.append(float(np.mean(tell(tested) == data.labels[tested])))
+        print(f"{settings.channels}, fold {number}: {found[-1]:.1%}", flush=True)
+    return found
+
+
+def main(arguments: list[str] | None = None) -> dict[str, float]:
+    """Runs the example and gives the mean accuracies."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--vectors", metavar="FOLDER", help="of word2vec.py --save")
+    parser.add_argument("--channels", nargs="*", choices=CHANNELS)
+    parser.add_argument("--folds", type=int, default=10)
+    parser.add_argument("--epochs", type=int, default=Settings().epochs)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args(arguments)
+    settings = Settings(folds=given.folds, epochs=given.epochs, seed=given.seed)
+
+    reviews = load_reviews()
+    data, known = encoded(reviews.sentences, reviews.labels, max(settings.widths))
+    table, size = None, 100
+    if given.vectors:
+        table = pretrained(given.vectors, reviews.texts, known)
+        size = table.shape[1]
+    means = {}
+    for channels in given.channels or (CHANNELS if given.vectors else CHANNELS[:1]):
+        started = time.perf_counter()
+        chosen = settings._replace(channels=channels)
+        found = accuracies(data, known, table, size, chosen)
+        means[channels] = float(np.mean(found))
+        print(
+            f"{channels}: {means[channels]:.1%} ± {np.std(found):.1%} of "
+            f"{len(found)} folds, {time.perf_counter() - started:.0f} s"
+        )
+    return means
+
+
+if __name__ == "__main__":
+    main()
