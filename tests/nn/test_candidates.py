@@ -47,7 +47,13 @@ def test_frequencies(name: str) -> None:
     np.testing.assert_array_equal(hits, want)
 
 
-@samplers
+@pytest.mark.parametrize(
+    "name",
+    [
+        "log_uniform",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("uniform", "unigram")),
+    ],
+)
 def test_different_ones(name: str) -> None:
     draw, p = SAMPLERS[name]
     many = fxflow.jit(fxflow.vmap(lambda k: draw(k, LABELS, 6)))

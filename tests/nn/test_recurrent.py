@@ -72,7 +72,10 @@ def same(have: Any, want: Any, tol: float = 2e-6) -> None:
 
 
 @kinds
-@pytest.mark.parametrize(("reverse", "masked"), [(False, False), (True, True)])
+@pytest.mark.parametrize(
+    ("reverse", "masked"),
+    [pytest.param(False, False, marks=pytest.mark.slow), (True, True)],
+)
 def test_as_loop(kind: str, reverse: bool, masked: bool) -> None:
     layer, init, zeros, cell, step = KINDS[kind]
     params = noisy(init(random.key(0), INPUTS, UNITS))
@@ -113,7 +116,7 @@ def test_layers_of_both_directions(kind: str) -> None:
     same(layer(params, None, XS, mask=MASK), (ends, xs))
 
 
-@kinds
+@pytest.mark.parametrize("kind", ["lstm", pytest.param("gru", marks=pytest.mark.slow)])
 def test_transforms(kind: str) -> None:
     layer, init, _, _, _ = KINDS[kind]
     params = noisy(init(random.key(0), INPUTS, UNITS))
