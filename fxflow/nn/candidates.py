@@ -222,7 +222,8 @@ def unigram_candidates(
       DtypeError: the labels are no integers, or the weights no floats.
 
     Special cases:
-      If `unique`, and fewer classes than `count` have a weight, it does not end.
+      If `unique`, and fewer classes than `count` have a weight, it does not end. For a
+      label without weight, which is never expected, `sampled_softmax_loss` is nan.
 
     Example:
       >>> weights = fnp.array([0.0, 1.0, 2.0, 0.0])
