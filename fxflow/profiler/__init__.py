@@ -10,6 +10,7 @@ from fxflow.core.boundary import public as _public
 from fxflow.devices.profiling import (
     ProfileData, ProfileEvent, ProfileOptions, ProfilePlane,
 )
+from fxflow.profiler.programs import Operation
 from fxflow.profiler.report import Report, Row, Spent, report
 from fxflow.profiler.tracing import (
     StepTraceAnnotation, TraceAnnotation, annotate_function, device_memory_profile,
@@ -19,7 +20,7 @@ from fxflow.profiler.tracing import (
 
 __all__ = [
     # where a step's time goes
-    "report", "Report", "Row", "Spent",
+    "report", "Report", "Row", "Spent", "Operation",
     # profiles in files
     "trace", "start_trace", "stop_trace", "ProfileOptions",
     "TraceAnnotation", "StepTraceAnnotation", "annotate_function",
