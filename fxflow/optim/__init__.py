@@ -10,11 +10,17 @@ where a function stands. Some things have one place here that have several in op
 losses are in `optim.losses`, helpers of states and moments in `optim.tree`
 (`update_moment`, `map_params`), younger optimizers in `optim.contrib`; `partition` is
 `multi_transform`, and `inject_hyperparams` takes stateful schedules too.
+
+Not here: `second_order`, which optax gives up (`jvp(grad(f))` is a Hessian's product);
+GaLore, Sophia, differential privacy beyond clipping examples, microbatching (`lax.map`
+has `batch_size`), perturbations, assignment, `flatten`, power iterations, non-negative
+least squares, the losses of Dice, sparsemax, rankings and NT-Xent; Muon's
+preconditioning by spectral norms and by almost orthogonal layers.
 """
 
 # fmt: off
 from fxflow.core.boundary import public as _public
-from fxflow.optim import contrib, losses, tree
+from fxflow.optim import contrib, losses, projections, tree
 from fxflow.optim.adams import (
     adabelief, adam, adamax, adamaxw, adamw, amsgrad, lamb, nadam, nadamw, radam, yogi,
 )
@@ -118,8 +124,8 @@ __all__ = [
     "novograd", "optimistic_adam", "optimistic_adam_v2", "optimistic_gradient_descent",
     "per_example_global_norm_clip", "per_example_layer_norm_clip", "periodic_update",
     "piecewise_constant_schedule", "piecewise_interpolate_schedule", "polyak_sgd",
-    "polynomial_schedule", "radam", "rmsprop", "rprop", "safe_increment", "scale",
-    "scale_by_adadelta", "scale_by_adam", "scale_by_adamax", "scale_by_adan",
+    "polynomial_schedule", "projections", "radam", "rmsprop", "rprop", "safe_increment",
+    "scale", "scale_by_adadelta", "scale_by_adam", "scale_by_adamax", "scale_by_adan",
     "scale_by_amsgrad", "scale_by_backtracking_linesearch", "scale_by_belief",
     "scale_by_distance_over_gradients", "scale_by_factored_rms", "scale_by_lbfgs",
     "scale_by_learning_rate", "scale_by_lion", "scale_by_novograd",

@@ -413,3 +413,273 @@ def cosine_distance(
     """
     similarity = cosine_similarity(predictions, targets, epsilon=epsilon, axis=axis)
     return fnp.subtract(1.0, similarity)
+
+
+# -- more of classification ------------------------------------------------------------
+
+
+@library()
+def sigmoid_focal_loss(
+    logits: ArrayLike, labels: ArrayLike, *, alpha: Any = None, gamma: Any = 2.0
+) -> Array:
+    r"""Returns cross entropies of yes-or-no questions, of which easy ones count little.
+
+    .. math:: -(1 - p_t)^\gamma \log p_t, \qquad p_t = y p + (1 - y)(1 - p)
+
+    Args:
+      logits: float[...], logarithms of odds.
+      labels: y, 0 or 1 (or between), broadcast against the logits.
+      alpha: weight of the label 1 (and 1 - alpha of 0); None means 1 for both.
+      gamma: γ.
+
+    Returns:
+      An array of their common shape.
+
+    Example:
+      >>> round(float(optim.losses.sigmoid_focal_loss(0.0, 1.0)), 4)
+      0.1733
+
+    Reference: Lin, Goyal, Girshick, He, Dollár 2017, "Focal loss for dense object
+    detection".
+    """
+    _floats("sigmoid_focal_loss", "logits", logits)
+    entropy = sigmoid_binary_cross_entropy(logits, labels)
+    yes, other = nn.sigmoid(logits), fnp.subtract(1.0, labels)
+    wrong = fnp.add(
+        fnp.multiply(fnp.subtract(1.0, yes), labels), fnp.multiply(yes, other)
+    )
+    found = fnp.multiply(fnp.power(wrong, gamma), entropy)
+    if alpha is None:
+        return found
+    weight = fnp.add(
+        fnp.multiply(alpha, labels), fnp.multiply(fnp.subtract(1.0, alpha), other)
+    )
+    return fnp.multiply(weight, found)
+
+
+@library()
+def safe_softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
+    """Returns cross entropies where logits may be -inf: classes that cannot be.
+
+    Args:
+      logits: float[..., n].
+      labels: probabilities, float[..., n]; what is 0 adds nothing.
+
+    Returns:
+      float[...].
+
+    Example:
+      >>> logits = fnp.array([0.0, -fnp.inf])
+      >>> float(optim.losses.safe_softmax_cross_entropy(logits, fnp.array([1.0, 0.0])))
+      0.0
+    """
+    _floats("safe_softmax_cross_entropy", "logits", logits)
+    none = fnp.equal(labels, 0.0)
+    costs = fnp.where(none, 0.0, fnp.negative(nn.log_softmax(logits, axis=-1)))
+    return fnp.sum(fnp.multiply(labels, costs), -1)
+
+
+@library("axis")
+def poly_loss_cross_entropy(
+    logits: ArrayLike,
+    labels: ArrayLike,
+    *,
+    epsilon: Any = 2.0,
+    axis: int = -1,
+) -> Array:
+    r"""Returns cross entropies with another weight of their first term.
+
+    .. math:: -\sum y \log p + \epsilon \sum y (1 - p)
+
+    Args:
+      logits: float[..., n].
+      labels: y, probabilities, float[..., n].
+      epsilon: ε, above -1.
+      axis: of the classes.
+
+    Returns:
+      An array without that axis.
+
+    Example:
+      >>> labels = fnp.array([1.0, 0.0])
+      >>> loss = optim.losses.poly_loss_cross_entropy(fnp.zeros(2), labels)
+      >>> round(float(loss), 4)
+      1.6931
+
+    Reference: Leng et al. 2022, "PolyLoss: a polynomial expansion perspective of
+    classification loss functions".
+    """
+    _floats("poly_loss_cross_entropy", "logits", logits)
+    right = fnp.sum(fnp.multiply(labels, nn.softmax(logits, axis=axis)), axis)
+    entropy = softmax_cross_entropy(logits, labels, axis=axis)
+    return fnp.add(entropy, fnp.multiply(epsilon, fnp.subtract(1.0, right)))
+
+
+@library()
+def perceptron_loss(predictor_outputs: ArrayLike, targets: ArrayLike) -> Array:
+    r"""Returns the perceptron's losses: :math:`\max(0, -x y)`.
+
+    Args:
+      predictor_outputs: x, float[...].
+      targets: y, -1 or 1, of the same shape.
+
+    Returns:
+      An array of that shape.
+
+    Example:
+      >>> float(optim.losses.perceptron_loss(-0.5, 1.0))
+      0.5
+
+    Reference: Rosenblatt 1958.
+    """
+    _floats("perceptron_loss", "predictor_outputs", predictor_outputs)
+    return fnp.maximum(0, fnp.negative(fnp.multiply(predictor_outputs, targets)))
+
+
+def _score_of(scores: Any, labels: Any) -> Any:
+    return fnp.take_along_axis(scores, fnp.expand_dims(labels, -1), -1)[..., 0]
+
+
+@library()
+def multiclass_perceptron_loss(scores: ArrayLike, labels: ArrayLike) -> Array:
+    r"""Returns the perceptron's losses for several classes: :math:`\max_j s_j - s_y`.
+
+    Args:
+      scores: s, float[..., n].
+      labels: y, int[...].
+
+    Returns:
+      float[...].
+
+    Example:
+      >>> scores = fnp.array([0.25, 1.0])
+      >>> float(optim.losses.multiclass_perceptron_loss(scores, 0))
+      0.75
+
+    Reference: Collins 2002.
+    """
+    _floats("multiclass_perceptron_loss", "scores", scores)
+    return fnp.subtract(fnp.max(scores, -1), _score_of(scores, labels))
+
+
+@library()
+def multiclass_hinge_loss(scores: ArrayLike, labels: ArrayLike) -> Array:
+    r"""Returns hinge losses for several classes.
+
+    .. math:: \max_j (s_j + [j \ne y]) - s_y
+
+    Args:
+      scores: s, float[..., n].
+      labels: y, int[...].
+
+    Returns:
+      float[...].
+
+    Example:
+      >>> float(optim.losses.multiclass_hinge_loss(fnp.array([0.25, 1.0]), 0))
+      1.75
+
+    Reference: Crammer and Singer 2001.
+    """
+    _floats("multiclass_hinge_loss", "scores", scores)
+    aval = typeof(scores)
+    own = nn.one_hot(labels, aval.shape[-1], dtype=aval.dtype)
+    others = fnp.add(scores, fnp.subtract(1.0, own))
+    return fnp.subtract(fnp.max(others, -1), _score_of(scores, labels))
+
+
+# -- more of distances -----------------------------------------------------------------
+
+
+@library("axis")
+def kl_divergence_with_log_targets(
+    log_predictions: ArrayLike, log_targets: ArrayLike, axis: int = -1
+) -> Array:
+    r"""Returns relative entropies: :math:`\sum t (\log t - \log p)`.
+
+    Args:
+      log_predictions: log p, float[...].
+      log_targets: log t, of the same shape.
+      axis: of the classes.
+
+    Returns:
+      An array without that axis.
+
+    Example:
+      >>> log_p = fnp.log(fnp.array([0.5, 0.5]))
+      >>> float(optim.losses.kl_divergence_with_log_targets(log_p, log_p))
+      0.0
+
+    Reference: Kullback and Leibler 1951.
+    """
+    error = _difference("kl_divergence_with_log_targets", log_targets, log_predictions)
+    return fnp.sum(fnp.multiply(fnp.exp(log_targets), error), axis)
+
+
+@library("axis")
+def generalized_kl_divergence(
+    log_predictions: ArrayLike, targets: ArrayLike, axis: int = -1
+) -> Array:
+    r"""Returns relative entropies of positive numbers, whose sums may differ.
+
+    .. math:: \sum t (\log t - \log p) + p - t
+
+    Args:
+      log_predictions: log p, float[...].
+      targets: t, not negative, of the same shape.
+      axis: of the classes.
+
+    Returns:
+      An array without that axis, nowhere negative.
+
+    Example:
+      >>> p = fnp.array([0.5, 0.25])
+      >>> float(optim.losses.generalized_kl_divergence(fnp.log(p), p))
+      0.0
+    """
+    rest = fnp.subtract(fnp.exp(log_predictions), targets)
+    kl = kl_divergence(log_predictions, targets, axis=axis)
+    return fnp.add(kl, fnp.sum(rest, axis))
+
+
+@library("axis")
+def triplet_margin_loss(
+    anchors: ArrayLike,
+    positives: ArrayLike,
+    negatives: ArrayLike,
+    axis: int = -1,
+    norm_degree: Any = 2,
+    margin: Any = 1.0,
+    eps: Any = 1e-6,
+) -> Array:
+    r"""Returns by how much the like are not nearer than the unlike.
+
+    .. math:: \max(\lVert a - p \rVert - \lVert a - n \rVert + m, 0)
+
+    Args:
+      anchors: a, float[...].
+      positives: p, of the same shape: like the anchors.
+      negatives: n, of the same shape: unlike the anchors.
+      axis: of the coordinates.
+      norm_degree: of the norm.
+      margin: m.
+      eps: added under the root.
+
+    Returns:
+      An array without that axis.
+
+    Example:
+      >>> a, n = fnp.array([0.0]), fnp.array([4.0])
+      >>> round(float(optim.losses.triplet_margin_loss(a, a, n, margin=5.0)), 2)
+      1.0
+
+    Reference: Schroff, Kalenichenko, Philbin 2015, "FaceNet".
+    """
+
+    def distance(other: Any) -> Any:
+        error = fnp.abs(_difference("triplet_margin_loss", anchors, other))
+        total = fnp.sum(fnp.power(error, norm_degree), axis)
+        return fnp.power(fnp.add(total, eps), fnp.divide(1.0, norm_degree))
+
+    gap = fnp.subtract(distance(positives), distance(negatives))
+    return fnp.maximum(fnp.add(gap, margin), 0)

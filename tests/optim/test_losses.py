@@ -87,3 +87,76 @@ def test_errors() -> None:
         integer(P, np.arange(3), axis=2)
     with pytest.raises(AxisError, match=r"smooth_labels: there is no axis 5"):
         losses.smooth_labels(P, 0.1, axis=5)
+
+
+# -- losses that optax 0.2.8 gave once, by hand ----------------------------------------
+
+_RNG = np.random.default_rng(0)
+SCORES, OTHERS = (_RNG.normal(size=(3, 4)).astype(np.float32) for _ in range(2))
+SHARES = np.array([[0.1, 0.2, 0.3, 0.4], [0.25] * 4, [0, 0, 0.5, 0.5]], np.float32)
+CLASSES = np.array([0, 3, 1])
+BITS = (_RNG.random((3, 4)) > 0.5).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "options", "want"),
+    [
+        ("sigmoid_focal_loss", (SCORES, BITS), {}, [0.13884, 0.39649, 0.044034]),
+        (
+            "sigmoid_focal_loss",
+            (SCORES, BITS),
+            {"alpha": 0.3, "gamma": 1.5},
+            [0.060846, 0.14976, 0.053577],
+        ),
+        (
+            "safe_softmax_cross_entropy",
+            (SCORES, SHARES),
+            {},
+            [1.3928, 1.595, 1.1476],
+        ),
+        (
+            "poly_loss_cross_entropy",
+            (SCORES, SHARES),
+            {"epsilon": 0.7},
+            [1.9112, 2.12, 1.6131],
+        ),
+        ("perceptron_loss", (SCORES, 2 * BITS - 1), {}, [0.0, 0.53567, 0.0]),
+        (
+            "multiclass_perceptron_loss",
+            (SCORES, CLASSES),
+            {},
+            [0.51469, 0.35692, 1.3067],
+        ),
+        ("multiclass_hinge_loss", (SCORES, CLASSES), {}, [1.5147, 1.3569, 2.3067]),
+        (
+            "kl_divergence_with_log_targets",
+            (SCORES, OTHERS),
+            {},
+            [-1.2545, -1.5752, 11.246],
+        ),
+        ("generalized_kl_divergence", (SCORES, SHARES), {}, [2.518, 5.3775, 0.95306]),
+        (
+            "triplet_margin_loss",
+            (SCORES, OTHERS, SHARES),
+            {},
+            [3.6448, 0.63257, 1.823],
+        ),
+    ],
+)
+def test_as_optax_gave(name: str, arguments: Any, options: Any, want: Any) -> None:
+    loss = getattr(losses, name)
+    out = np.asarray(fxflow.jit(lambda *a: loss(*a, **options))(*arguments))
+    first = out if out.ndim == 1 else out[:, 0]
+    np.testing.assert_allclose(first, want, rtol=1e-4, atol=1e-5)
+    slope = fxflow.grad(lambda x: loss(x, *arguments[1:], **options).sum())(SCORES)
+    assert np.isfinite(np.asarray(slope)).all()
+
+
+def test_a_class_that_cannot_be() -> None:
+    logits = np.array([0.0, 1.0, -np.inf], np.float32)
+    labels = np.array([0.5, 0.5, 0.0], np.float32)
+    value, slope = fxflow.value_and_grad(losses.safe_softmax_cross_entropy)(
+        logits, labels
+    )
+    assert np.isfinite(float(value))
+    assert np.isfinite(np.asarray(slope)).all()
