@@ -47,12 +47,13 @@ class Instruction(NamedTuple):
 
     Attributes:
       opcode: such as `fusion`.
-      operation: that it comes from; of a fusion, the one that gives its result.
+      node: number of the operation that it comes from; of a fusion, the one that gives
+        its result.
       called: computations it runs.
     """
 
     opcode: str
-    operation: Operation
+    node: int
     called: tuple[str, ...]
 
 
@@ -78,6 +79,7 @@ class Program:
     Attributes:
       compiled: runs it.
       name: of the function.
+      operations: of its graph, and of graphs inside, by number; the last is `OTHER`.
       instructions: of the optimised program, by name.
       members: names of the instructions of each computation.
     """
@@ -90,8 +92,9 @@ class Program:
         vars(traced).pop("call", None)
         vars(traced).pop("_of_contents", None)
         self.name: str = traced.name
-        self._operations: list[Operation] = []
+        self.operations: list[Operation] = []
         traced.graph = self._marked(traced.graph, (), {})
+        self.operations.append(OTHER)
         # It runs several times on the same arguments.
         traced.donated = (False,) * len(traced.donated)
         self.compiled: Compiled = traced.lower().compile()
@@ -108,8 +111,8 @@ class Program:
         nodes: list[Node] = []
         for node in graph.nodes:
             scope = node.scope or around
-            mark = f"#{len(self._operations)}"
-            self._operations.append(_operation(node, scope))
+            mark = f"#{len(self.operations)}"
+            self.operations.append(_operation(node, scope))
             mark_inside = functools.partial(self._marked, around=scope, known=known)
             params = with_graphs(node.params, mark_inside)
             nodes.append(node.replace(scope=(*scope, mark), params=params))
@@ -135,13 +138,13 @@ class Program:
             members.append(found[1])
             named = _NAME.search(found[2])
             self.instructions[found[1]] = Instruction(
-                opcode[1], self.operation(named[1] if named else ""), tuple(called)
+                opcode[1], self._node(named[1] if named else ""), tuple(called)
             )
 
-    def operation(self, name: str) -> Operation:
-        """Returns the operation that a name in a program, `op_name`, belongs to."""
+    def _node(self, name: str) -> int:
+        """Returns the number of what a name in a program, `op_name`, belongs to."""
         marks = _MARK.findall(name)
-        return self._operations[int(marks[-1])] if marks else OTHER
+        return int(marks[-1]) if marks else len(self.operations) - 1
 
     def holds(self, name: str, seen: set[str]) -> bool:
         """Returns whether an instruction runs others that are among those seen.

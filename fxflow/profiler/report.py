@@ -7,6 +7,7 @@ import linecache
 import re
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -55,12 +56,14 @@ class Spent(NamedTuple):
     Attributes:
       operation: of the function.
       seconds: a step.
-      calls: instructions run in a step.
+      calls: how often instructions of it ran in a step.
+      runs: how often it ran in a step: it may be made of several instructions.
     """
 
     operation: Operation
     seconds: float
     calls: float
+    runs: float
 
 
 @guard_methods
@@ -115,16 +118,15 @@ class Report:
         for name, items in found.items():
             seconds = sum(item.seconds for item in items)
             per_second = 1 / seconds if seconds else 0.0
-            # An operation of a loop runs more than once in a step, and is estimated
-            # for one run; one that is fused runs under another's name.
+            # The estimate is of one run. What is fused runs under another's name.
             rows.append(
                 Row(
                     name,
                     seconds,
                     seconds / total,
                     sum(item.calls for item in items),
-                    sum(i.operation.flops * i.calls for i in items) * per_second,
-                    sum(i.operation.bytes * i.calls for i in items) * per_second,
+                    sum(i.operation.flops * i.runs for i in items) * per_second,
+                    sum(i.operation.bytes * i.runs for i in items) * per_second,
                 )
             )
         return sorted(rows, key=lambda row: -row.seconds)
@@ -286,19 +288,24 @@ def _spent(
     events = [e for e in _instructions(profile) if e[0] in program.instructions]
     seen = {name for name, _, _ in events}
     held = {name for name in seen if program.holds(name, seen)}
-    seconds: dict[Operation, float] = {}
-    calls: dict[Operation, int] = {}
+    seconds: dict[int, float] = {}
+    calls: dict[int, Counter[str]] = {}
     intervals = []
     for name, start, duration in events:
         if name in held:
             continue
-        operation = program.instructions[name].operation
-        seconds[operation] = seconds.get(operation, 0.0) + duration
-        calls[operation] = calls.get(operation, 0) + 1
+        node = program.instructions[name].node
+        seconds[node] = seconds.get(node, 0.0) + duration
+        calls.setdefault(node, Counter())[name] += 1
         intervals.append((start, start + duration))
     spent = tuple(
-        Spent(operation, total / times * 1e-9, calls[operation] / times)
-        for operation, total in seconds.items()
+        Spent(
+            program.operations[node],
+            total / times * 1e-9,
+            calls[node].total() / times,
+            max(calls[node].values()) / times,
+        )
+        for node, total in seconds.items()
     )
     return spent, _covered(intervals) / times * 1e-9
 

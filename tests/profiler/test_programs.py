@@ -27,7 +27,7 @@ def model(x: Any, w: Any) -> Any:
 
 
 def operations(program: Program) -> set[tuple[str, tuple[str, ...]]]:
-    found = (i.operation for i in program.instructions.values())
+    found = (program.operations[i.node] for i in program.instructions.values())
     return {(o.name, o.scope) for o in found}
 
 
@@ -40,11 +40,7 @@ def test_scopes_of_a_gradient(jitted: bool) -> None:
     found = operations(program)
     assert ("dot_general", ("dense",)) in found and ("cos", ("body",)) in found
     assert ("sort", ("choice",)) in found and (OTHER.name, ()) in found
-    (line,) = {
-        i.operation.line
-        for i in program.instructions.values()
-        if i.operation.scope == ("body",)
-    }
+    (line,) = {o.line for o in program.operations if o.scope == ("body",)}
     body = model.__code__.co_firstlineno + 6
     assert line.endswith(f"test_programs.py:{body} (body)")
     # Nothing is donated here: it runs again.
