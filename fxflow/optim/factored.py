@@ -295,11 +295,13 @@ def scale_by_sm3(
     return GradientTransformation(init, update)
 
 
-def sm3(learning_rate: Scalar, momentum: Scalar = 0.9) -> GradientTransformation:
+def sm3(
+    learning_rate: ScalarOrSchedule, momentum: Scalar = 0.9
+) -> GradientTransformation:
     """Makes SM3, AdaGrad in little memory.
 
     Args:
-      learning_rate: the size of steps.
+      learning_rate: the size of steps: a number or a schedule.
       momentum: decay of the mean of the steps.
 
     Returns:
@@ -314,4 +316,4 @@ def sm3(learning_rate: Scalar, momentum: Scalar = 0.9) -> GradientTransformation
     Reference: Anil, Gupta, Koren, Singer 2019, "Memory-efficient adaptive
     optimization".
     """
-    return chain(scale_by_sm3(momentum), scale(-learning_rate))
+    return chain(scale_by_sm3(momentum), scale_by_learning_rate(learning_rate))

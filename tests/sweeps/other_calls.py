@@ -167,7 +167,15 @@ OPTIM = [
     *each(
         "optim",
         "adabelief adagrad adam adamax adamaxw adamw amsgrad lamb lars lion momentum "
-        "nadam nadamw nesterov radam rmsprop sgd sign_sgd yogi adadelta",
+        "nadam nadamw nesterov radam rmsprop sgd sign_sgd yogi adadelta adafactor adan "
+        "fromage novograd optimistic_adam optimistic_adam_v2 "
+        "optimistic_gradient_descent polyak_sgd rprop scale_by_rprop signum sm3",
+        0.1,
+    ),
+    *each(
+        "optim.contrib",
+        "acprop ademamix adopt cocob dadapt_adamw dog dowg madgrad momo momo_adam muon "
+        "prodigy schedule_free_adamw schedule_free_sgd simplified_ademamix",
         0.1,
     ),
     *each(
@@ -175,7 +183,9 @@ OPTIM = [
         "scale_by_adadelta scale_by_adam scale_by_adamax scale_by_amsgrad "
         "scale_by_belief scale_by_lion scale_by_param_block_rms scale_by_radam "
         "scale_by_rms scale_by_rss scale_by_stddev scale_by_trust_ratio scale_by_yogi "
-        "normalize_by_update_norm",
+        "normalize_by_update_norm scale_by_adan scale_by_factored_rms scale_by_lbfgs "
+        "scale_by_novograd scale_by_optimistic_gradient scale_by_param_block_norm "
+        "scale_by_polyak scale_by_sm3",
     ),
     *each(
         "optim",
@@ -187,6 +197,15 @@ OPTIM = [
     f("optim.add_noise", 0.1, 0.5, seed=0),
     f("optim.noisy_sgd", 0.1, seed=0),
     f("optim.apply_if_finite", INNER, 3),
+    f("optim.lookahead", INNER, 3, 0.5),
+    f("optim.apply_every", 3),
+    f("optim.freeze", True),
+    f("optim.incremental_update", TREE, TREE, 0.5),
+    f("optim.periodic_update", TREE, TREE, 2, 2),
+    f("optim.scale_by_backtracking_linesearch", 3),
+    f("optim.scale_by_zoom_linesearch", 3),
+    *each("optim.tree", "add sub mul div vdot allclose", TREE, TREE),
+    *each("optim.tree", "sum max min norm size", TREE),
     f("optim.apply_updates", TREE, TREE),
     f("optim.global_norm", TREE),
     f("optim.chain", INNER, INNER),

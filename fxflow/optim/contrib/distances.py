@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from fxflow import numpy as fnp
 from fxflow.core import tree
-from fxflow.core.arrays import Array
+from fxflow.core.arrays import Array, is_arraylike, typeof
+from fxflow.core.boundary import shown
 from fxflow.errors import ArgumentError
 from fxflow.optim.base import (
     GradientTransformation,
@@ -91,6 +92,23 @@ class MechanicState(NamedTuple):
     x0: Params
 
 
+def _pair(name: str, what: str, given: Any) -> tuple[Any, Any]:
+    """Returns the two parts of an argument."""
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise ArgumentError(f"{name}: {what} must have two parts, got {shown(given)}")
+    return given[0], given[1]
+
+
+def _betas(name: str, given: Any) -> tuple[Any, Any]:
+    b1, b2 = _pair(name, "betas", given)
+    for b in (b1, b2):
+        if not (is_arraylike(b) and typeof(b).ndim == 0):
+            raise ArgumentError(
+                f"{name}: betas must be two numbers, got {shown(given)}"
+            )
+    return b1, b2
+
+
 def _rate(learning_rate: Any, count: Any) -> Any:
     return learning_rate(count) if callable(learning_rate) else learning_rate
 
@@ -125,6 +143,9 @@ def dadapt_adamw(
     Returns:
       A transformation, which needs the parameters.
 
+    Raises:
+      ArgumentError: `betas` are not two numbers.
+
     Example:
       >>> tx = optim.contrib.dadapt_adamw()
       >>> tx.update(fnp.ones(2), tx.init(fnp.ones(2)), fnp.ones(2))[0].shape
@@ -133,7 +154,7 @@ def dadapt_adamw(
     Reference: Defazio and Mishchenko 2023, "Learning-rate-free learning by
     D-adaptation".
     """
-    b1, b2 = betas
+    b1, b2 = _betas("dadapt_adamw", betas)
     b3 = b2**0.5
 
     def init(params: Params) -> DAdaptAdamWState:
@@ -207,6 +228,9 @@ def prodigy(
     Returns:
       A transformation, which needs the parameters.
 
+    Raises:
+      ArgumentError: `betas` are not two numbers.
+
     Example:
       >>> tx = optim.contrib.prodigy()
       >>> tx.update(fnp.ones(2), tx.init(fnp.ones(2)), fnp.ones(2))[0].shape
@@ -215,7 +239,7 @@ def prodigy(
     Reference: Mishchenko and Defazio 2023, "Prodigy: an expeditiously adaptive
     parameter-free learner".
     """
-    b1, b2 = betas
+    b1, b2 = _betas("prodigy", betas)
     b3 = b2**0.5 if beta3 is None else beta3
 
     def init(params: Params) -> ProdigyState:
@@ -308,7 +332,7 @@ def dog(
 
     Reference: Ivgi, Hinder, Carmon 2023, "DoG is SGD's best friend".
     """
-    kind, size = init_step
+    kind, size = _pair("dog", "init_step", init_step)
     if kind not in ("distance", "learning_rate", "heuristic"):
         raise ArgumentError(
             'dog: init_step is of "distance", "learning_rate" or "heuristic", got '

@@ -31,3 +31,10 @@ def test_step_is_compiled(make) -> None:
 def test_first_step_is_one_of_three() -> None:
     with pytest.raises(ArgumentError, match="dog: init_step is of"):
         optim.contrib.dog(init_step=("speed", 1.0))
+
+
+def test_pairs_are_checked() -> None:
+    with pytest.raises(ArgumentError, match="dog: init_step must have two parts"):
+        optim.contrib.dog(init_step=("distance",))
+    with pytest.raises(ArgumentError, match="prodigy: betas must be two numbers"):
+        optim.contrib.prodigy(betas=(0.9, "a"))
