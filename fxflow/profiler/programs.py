@@ -14,8 +14,9 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from fxflow.core import source
+from fxflow.core import source, tree
 from fxflow.core.ir.graph import Graph, Node, with_graphs
+from fxflow.errors import ArgumentError
 from fxflow.transforms.jit import jit
 from fxflow.transforms.stages import Compiled, Traced
 
@@ -76,6 +77,9 @@ class Program:
       args: of the function.
       kwargs: likewise.
 
+    Raises:
+      ArgumentError: the function has static arguments.
+
     Attributes:
       compiled: runs it.
       name: of the function.
@@ -92,6 +96,11 @@ class Program:
         vars(traced).pop("call", None)
         vars(traced).pop("_of_contents", None)
         self.name: str = traced.name
+        if tree.structure((args, kwargs)) != traced.in_tree:
+            raise ArgumentError(
+                f"report: {self.name} has static arguments: report a function that has "
+                "them already, such as lambda x: f(x, 3)"
+            )
         self.operations: list[Operation] = []
         traced.graph = self._marked(traced.graph, (), {})
         self.operations.append(OTHER)

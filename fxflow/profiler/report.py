@@ -244,7 +244,8 @@ def report(
       A report, to be printed; `rows()` has the numbers.
 
     Raises:
-      ArgumentError: `runs` is not positive, or `f` is no function.
+      ArgumentError: `runs` is not positive, or `f` is no function or has static
+        arguments.
       RuntimeError: a profile is being recorded: there is one at a time.
 
     Example:
@@ -276,15 +277,16 @@ def report(
     options.python_tracer_level = 0
     seconds, profile = record("report", lambda: [step() for _ in range(runs)], options)
     devices = len(program.compiled.program.executable.devices)
-    spent, busy = _spent(program, profile, runs * devices)
+    spent, busy = _spent(program, profile, runs, devices)
     profiled = sum(seconds) / runs
     return Report(program.name, plain, busy, profiled, runs, devices, spent)
 
 
 def _spent(
-    program: Program, profile: profiling.ProfileData, times: int
+    program: Program, profile: profiling.ProfileData, runs: int, devices: int
 ) -> tuple[tuple[Spent, ...], float]:
-    """Returns what each operation took in one of `times` runs, and how long one ran."""
+    """Returns what each operation took in a run, and how long any of them ran."""
+    times = runs * devices
     events = [e for e in _instructions(profile) if e[0] in program.instructions]
     seen = {name for name, _, _ in events}
     held = {name for name in seen if program.holds(name, seen)}
@@ -307,7 +309,7 @@ def _spent(
         )
         for node, total in seconds.items()
     )
-    return spent, _covered(intervals) / times * 1e-9
+    return spent, _covered(intervals) / runs * 1e-9
 
 
 def _instructions(

@@ -72,3 +72,6 @@ def test_what_an_operation_is_made_of_is_the_operation_s() -> None:
 def test_errors_are_jit_s() -> None:
     with pytest.raises(ArgumentError, match="array"):
         Program(fnp.sin, ("text",), {})
+    power = fxflow.jit(lambda x, n: x**n, static_argnums=1)
+    with pytest.raises(ArgumentError, match="has static arguments: report a function"):
+        Program(power, (1.0, 3), {})
