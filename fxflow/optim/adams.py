@@ -129,6 +129,8 @@ def nadam(
     eps: Scalar = 1e-8,
     eps_root: Scalar = 0.0,
     mu_dtype: DTypeLike | None = None,
+    *,
+    nesterov: bool = True,
 ) -> GradientTransformation:
     """Makes Adam with Nesterov's momentum.
 
@@ -139,7 +141,7 @@ def nadam(
 
     Reference: Dozat 2016.
     """
-    return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=True)
+    return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov)
 
 
 @_adam_docs
@@ -152,6 +154,8 @@ def nadamw(
     mu_dtype: DTypeLike | None = None,
     weight_decay: ScalarOrSchedule = 1e-4,
     mask: Mask = None,
+    *,
+    nesterov: bool = True,
 ) -> GradientTransformation:
     """Makes Adam with Nesterov's momentum and decoupled weight decay.
 
@@ -174,7 +178,7 @@ def nadamw(
         mu_dtype,
         weight_decay,
         mask,
-        nesterov=True,
+        nesterov=nesterov,
     )
 
 

@@ -486,6 +486,7 @@ def poly_loss_cross_entropy(
     *,
     epsilon: Any = 2.0,
     axis: int = -1,
+    where: ArrayLike | None = None,
 ) -> Array:
     r"""Returns cross entropies with another weight of their first term.
 
@@ -496,6 +497,7 @@ def poly_loss_cross_entropy(
       labels: y, probabilities, float[..., n].
       epsilon: ε, above -1.
       axis: of the classes.
+      where: bool, broadcast against both: which classes take part.
 
     Returns:
       An array without that axis.
@@ -510,9 +512,10 @@ def poly_loss_cross_entropy(
     classification loss functions".
     """
     _floats("poly_loss_cross_entropy", "logits", logits)
-    right = fnp.sum(fnp.multiply(labels, nn.softmax(logits, axis=axis)), axis)
-    entropy = softmax_cross_entropy(logits, labels, axis=axis)
-    return fnp.add(entropy, fnp.multiply(epsilon, fnp.subtract(1.0, right)))
+    wrong = fnp.subtract(1.0, nn.softmax(logits, axis=axis, where=where))
+    first = fnp.sum(fnp.multiply(labels, wrong), axis, where=where)
+    entropy = softmax_cross_entropy(logits, labels, axis=axis, where=where)
+    return fnp.add(entropy, fnp.multiply(epsilon, first))
 
 
 @library()
@@ -593,7 +596,10 @@ def multiclass_hinge_loss(scores: ArrayLike, labels: ArrayLike) -> Array:
 
 @library("axis")
 def kl_divergence_with_log_targets(
-    log_predictions: ArrayLike, log_targets: ArrayLike, axis: int = -1
+    log_predictions: ArrayLike,
+    log_targets: ArrayLike,
+    axis: int = -1,
+    where: ArrayLike | None = None,
 ) -> Array:
     r"""Returns relative entropies: :math:`\sum t (\log t - \log p)`.
 
@@ -601,6 +607,7 @@ def kl_divergence_with_log_targets(
       log_predictions: log p, float[...].
       log_targets: log t, of the same shape.
       axis: of the classes.
+      where: bool, broadcast against both: which classes take part.
 
     Returns:
       An array without that axis.
@@ -613,12 +620,15 @@ def kl_divergence_with_log_targets(
     Reference: Kullback and Leibler 1951.
     """
     error = _difference("kl_divergence_with_log_targets", log_targets, log_predictions)
-    return fnp.sum(fnp.multiply(fnp.exp(log_targets), error), axis)
+    return fnp.sum(fnp.multiply(fnp.exp(log_targets), error), axis, where=where)
 
 
 @library("axis")
 def generalized_kl_divergence(
-    log_predictions: ArrayLike, targets: ArrayLike, axis: int = -1
+    log_predictions: ArrayLike,
+    targets: ArrayLike,
+    axis: int = -1,
+    where: ArrayLike | None = None,
 ) -> Array:
     r"""Returns relative entropies of positive numbers, whose sums may differ.
 
@@ -628,6 +638,7 @@ def generalized_kl_divergence(
       log_predictions: log p, float[...].
       targets: t, not negative, of the same shape.
       axis: of the classes.
+      where: bool, broadcast against both: which classes take part.
 
     Returns:
       An array without that axis, nowhere negative.
@@ -638,8 +649,8 @@ def generalized_kl_divergence(
       0.0
     """
     rest = fnp.subtract(fnp.exp(log_predictions), targets)
-    kl = kl_divergence(log_predictions, targets, axis=axis)
-    return fnp.add(kl, fnp.sum(rest, axis))
+    kl = kl_divergence(log_predictions, targets, axis, where)
+    return fnp.add(kl, fnp.sum(rest, axis, where=where))
 
 
 @library("axis")

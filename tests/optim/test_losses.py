@@ -160,3 +160,15 @@ def test_a_class_that_cannot_be() -> None:
     )
     assert np.isfinite(float(value))
     assert np.isfinite(np.asarray(slope)).all()
+
+
+def test_some_classes_take_part() -> None:
+    part = np.array([True, True, False, True])
+    for name, want in (
+        ("poly_loss_cross_entropy", [1.6989, 1.9511, 0.70556]),
+        ("generalized_kl_divergence", [1.4741, 2.6161, 0.95181]),
+        ("kl_divergence_with_log_targets", [-0.71181, -0.22838, 11.267]),
+    ):
+        other = OTHERS if "log_targets" in name else SHARES
+        out = getattr(losses, name)(SCORES, other, where=part)
+        np.testing.assert_allclose(out, want, rtol=1e-4)
