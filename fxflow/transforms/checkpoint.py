@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, ParamSpec, TypeVar, overload
 
 from fxflow.core import tree
-from fxflow.core.arrays import Array, dtypes, is_arraylike, not_an_array, typeof
+from fxflow.core.arrays import (
+    Array,
+    as_array,
+    dtypes,
+    is_arraylike,
+    not_an_array,
+    typeof,
+)
 from fxflow.core.arrays.convert import ArrayOrNumber
 from fxflow.core.boundary import boundary
 from fxflow.core.ir.primitive import Primitive, table
@@ -63,8 +70,9 @@ def checkpoint(
     """Makes a function whose backward pass computes intermediate values again.
 
     Differentiating keeps only the arguments, and what `policy` wants kept: less memory
-    for more arithmetic. Results and derivatives are the same. Outside of `jit` a
-    function that refers to objects with a state of their own is traced at each call.
+    for more arithmetic. Results and derivatives are the same. The function is traced
+    whether it is differentiated or not; outside of `jit`, one that refers to objects
+    with a state of their own at each call.
 
     Args:
       fun: function of arrays or pytrees of them (None: returns a decorator).
@@ -121,9 +129,6 @@ def checkpoint(
     @boundary
     @wraps(function)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        # Nothing is differentiated, so there is nothing to keep or to compute again.
-        if isinstance(state.trace, EvalTrace):
-            return function(*args, **kwargs)
         given = [n for n in numbers if n < len(args)]
         positions = sorted(
             normalize_indices(given, len(args), "checkpoint: static_argnums", name)
@@ -138,12 +143,18 @@ def checkpoint(
                 raise ArgumentError(
                     f"{error}; or name it in static_argnums if it is an option"
                 )
+        run = with_fixed(function, positions, fixed)
         body = trace_body(
-            with_keywords(with_fixed(function, positions, fixed), options),
+            functools.partial(run, **options) if options else run,
             in_tree,
             [typeof(x) for x in leaves],
             name=f"checkpoint_{name}",
+            keywords=True,
         )
+        # Nothing is differentiated, so there is nothing to keep or to compute again.
+        if isinstance(state.trace, EvalTrace):
+            arrays = [x if isinstance(x, Ref) else as_array(x) for x in leaves]
+            return body.out_tree.unflatten(body.graph.evaluate(*body.consts, *arrays))
         outs = Checkpoint.bind(
             *body.consts,
             *leaves,
@@ -155,18 +166,6 @@ def checkpoint(
         return body.out_tree.unflatten(outs)
 
     return checkpointed
-
-
-def with_keywords(
-    function: Callable[..., Any], options: dict[str, Any]
-) -> Callable[..., Any]:
-    """Returns a function of a tuple of arguments and a dict of keyword arguments."""
-    fixed = tuple(options.items())
-
-    def applied(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return function(*args, **kwargs, **dict(fixed))
-
-    return applied
 
 
 @overload

@@ -11,7 +11,9 @@ import fxflow
 import fxflow.numpy as fnp
 from fxflow import checkpoint, jit, lax, vmap
 from fxflow import checkpoint_policies as policies
-from fxflow.errors import ArgumentError
+from fxflow.core.ir.trace import Tracer
+from fxflow.core.runtime import bodies
+from fxflow.errors import ArgumentError, TracerBoolConversionError
 from fxflow.memory import Space
 from fxflow.transforms.checkpoint import checkpoint_name
 
@@ -96,6 +98,39 @@ def test_static_arguments_and_keywords():
     np.testing.assert_allclose(float(fxflow.grad(by_name)(0.0, "sin", 3.0, 1)), 3.0)
     negative = checkpoint(lambda x, n: lax.integer_pow(x, n), static_argnums=-1)
     assert float(fxflow.grad(negative)(3.0, 2)) == 6.0
+
+
+def test_a_function_is_traced_where_nothing_is_differentiated():
+    traced = fxflow.new_ref(0)
+
+    def inner(x, y=1.0):
+        assert isinstance(x, Tracer) and isinstance(y, Tracer)
+        traced[...] += 1
+        return x * y, x
+
+    out, same = checkpoint(inner)(3.0, y=2.0)
+    assert (float(out), float(same), int(traced[...])) == (6.0, 3.0, 1)
+    assert type(same) is fxflow.Array
+    # What cannot be traced is told so, differentiated or not.
+    relu = checkpoint(lambda x: x if x > 0 else 0.0)
+    for call in (relu, fxflow.grad(relu)):
+        with pytest.raises(TracerBoolConversionError, match="argument x of <lambda>"):
+            call(1.0)
+    with pytest.raises(ArgumentError, match="static_argnums"):
+        checkpoint(lambda x, kind: x)(1.0, "sin")
+
+
+def test_a_function_without_state_is_traced_once(monkeypatch):
+    calls, trace_flat = [], bodies.trace_flat
+
+    def counted(*args, **kwargs):
+        calls.append(kwargs["name"])
+        return trace_flat(*args, **kwargs)
+
+    monkeypatch.setattr(bodies, "trace_flat", counted)
+    for _ in range(3):
+        checkpoint(lambda x, scale: lax.sin(x) * scale, static_argnums=1)(XS, 2)
+    assert len(calls) == 1
 
 
 def test_trees():

@@ -62,15 +62,17 @@ def trace_body(
     *,
     name: str,
     check: Callable[[Any], Any] | None = None,
+    keywords: bool = False,
 ) -> Body:
     """Traces a function of pytrees, or finds it traced.
 
     Args:
       function: to trace.
-      in_tree: structure of its positional arguments.
+      in_tree: structure of its positional arguments; see `keywords`.
       avals: types of the leaves.
       name: of the graph.
       check: called with the result when it is traced; raises if it is not wanted.
+      keywords: whether `in_tree` is of `(args, kwargs)`.
     """
     key: Any = function_key(function)
     if key is not None:
@@ -81,7 +83,9 @@ def trace_body(
     structure: list[Any] = []
 
     def flat(*leaves: Any) -> list[Any]:
-        out = function(*in_tree.unflatten(leaves))
+        given = in_tree.unflatten(leaves)
+        args, kwargs = given if keywords else (given, {})
+        out = function(*args, **kwargs)
         if check is not None:
             check(out)
         outs, treedef = tree.flatten(out)
@@ -92,7 +96,7 @@ def trace_body(
         flat,
         avals,
         name=name,
-        labels=lambda: tree_labels(function, in_tree),
+        labels=lambda: tree_labels(function, in_tree, keywords),
         called=source.name_of(function),
     )
     body = Body(graph, consts, structure[0])
@@ -196,6 +200,17 @@ def _referred(code: types.CodeType) -> tuple[str, ...]:
     return known
 
 
+def _calls_own_code(metaclass: type) -> bool:
+    """Returns whether a class makes its instances in a way of its user's.
+
+    Modules of some libraries take their names and their parameters from a state there.
+    """
+    if issubclass(metaclass, enum.EnumMeta):
+        return False
+    code = getattr(metaclass.__call__, "__code__", None)
+    return code is not None and not source.is_internal(code.co_filename)
+
+
 def _value_key(value: Any, inside: tuple[Any, ...]) -> Any:
     kind = type(value)
     if kind is types.FunctionType:
@@ -212,6 +227,8 @@ def _value_key(value: Any, inside: tuple[Any, ...]) -> Any:
         inside = (*inside, value)
         items = value if kind is list else (x for pair in value.items() for x in pair)
         return kind, *(_value_key(item, inside) for item in items)
+    if isinstance(value, type) and _calls_own_code(kind):
+        raise _Changeable
     if isinstance(value, _FIXED) or (kind is Array and value.nbytes <= MAX_CONST_BYTES):
         return _Same(value)
     if isinstance(value, tree.PyTreeDef):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import abc
+import enum
 import functools
 
 import numpy as np
 import pytest
 
 import fxflow
+import fxflow.numpy as fnp
 from fxflow import jit, lax
 from fxflow.core import caches, tree
 from fxflow.core.arrays.aval import Aval
@@ -81,6 +84,28 @@ def test_globals_defaults_and_functions_called():
         return recursive(n - 1) if n else 0
 
     assert function_key(recursive) is not None
+
+
+def test_classes_whose_metaclass_runs_code_may_change():
+    made = []
+
+    class Counted(type):
+        def __call__(cls, *args):
+            made.append(cls.__name__)
+            return super().__call__(*args)
+
+    class Layer(metaclass=Counted):
+        pass
+
+    class Plain(metaclass=abc.ABCMeta):
+        @abc.abstractmethod
+        def apply(self): ...
+
+    class Kind(enum.Enum):
+        A = 1
+
+    assert function_key(lambda x: (Layer(), x)) is None
+    assert function_key(lambda x: (Plain, Kind, fnp.float32, x)) is not None
 
 
 def test_traced_values_are_never_remembered():
