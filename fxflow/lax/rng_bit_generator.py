@@ -22,6 +22,7 @@ from fxflow.lax.conversion import convert_element_type
 from fxflow.lax.reshaping import reshape
 from fxflow.lax.slicing import index_in_dim, slice_in_dim
 from fxflow.lax.threefry import MASK, Discrete, blocks
+from fxflow.lax.transfer import laid_out
 
 # Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3": the multipliers of
 # a round of Philox-4x32, and what the key grows by from one to the next.
@@ -206,6 +207,8 @@ def rng_bit_generator(
     shape: Sequence[int],
     dtype: Any = dtypes.uint32,
     algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
+    *,
+    out_sharding: Any = None,
 ) -> list[Array]:
     """Returns a new state and random bits by a generator of XLA's.
 
@@ -217,6 +220,8 @@ def rng_bit_generator(
       shape: of the bits.
       dtype: uint8, uint16, uint32 or uint64.
       algorithm: which generator.
+      out_sharding: a `Sharding`, or a `PartitionSpec` over the current mesh: how the
+        bits are divided among devices. The state is not.
 
     Returns:
       A list: the new state, and the bits.
@@ -225,6 +230,7 @@ def rng_bit_generator(
       ShapeError: the state is of another type.
       DtypeError: `dtype` is another.
       ArgumentError: `algorithm` is none.
+      PlacementError: the bits cannot be laid out as `out_sharding` says.
 
     Example:
       >>> state, bits = rng_bit_generator(np.arange(4, dtype=np.uint32), (3,))
@@ -249,4 +255,8 @@ def rng_bit_generator(
     new, bits = RngBitGenerator.bind(
         key, shape=tuple(shape), dtype=drawn, algorithm=algorithm
     )
-    return [new, bits if drawn == chosen else convert_element_type(bits, chosen)]
+    if drawn != chosen:
+        bits = convert_element_type(bits, chosen)
+    if out_sharding is not None:
+        bits = laid_out("rng_bit_generator", bits, out_sharding)
+    return [new, bits]

@@ -57,6 +57,20 @@ def test_all_bits_of_a_map_come_from_the_first_state() -> None:
     np.testing.assert_array_equal(new, [first, *states[1:]])
 
 
+def test_bits_are_divided() -> None:
+    mesh = fxflow.make_mesh((2,), ("x",), devices=fxflow.devices("cpu")[:2])
+    where = fxflow.NamedSharding(mesh, fxflow.P("x"))
+    state = np.arange(4, dtype=np.uint32)
+    want = lax.rng_bit_generator(state, (4,), np.uint8)
+    draw = lambda state: lax.rng_bit_generator(
+        state, (4,), np.uint8, out_sharding=where
+    )
+    for new, bits in (draw(state), fxflow.jit(draw)(state)):
+        assert bits.sharding == where
+        np.testing.assert_array_equal(bits, want[1])
+        np.testing.assert_array_equal(new, want[0])
+
+
 def test_refused() -> None:
     with pytest.raises(ShapeError, match=r"u32\[4\] or u64\[2\], got u32\[3\]"):
         rng_bit_generator(STATE[:3], (2,))
