@@ -33,8 +33,9 @@ def test_a_step() -> None:
     rows = {row.name: row for row in found.rows()}
     assert rows["outer"].seconds >= rows["outer/large"].seconds > 0
     assert 0 < found.busy <= found.profiled and found.runs == 3
-    # A loop's time is its body's: nothing is counted twice.
-    assert found.total <= 1.01 * found.profiled
+    # Operations may run beside each other; the loop of four steps holds its body.
+    assert found.busy <= 1.001 * found.total
+    assert rows["loop"].calls >= 4
     shares = [row.share for name, row in rows.items() if "/" not in name]
     assert sum(shares) == pytest.approx(1)
     lines = {row.name for row in found.rows("line")}
