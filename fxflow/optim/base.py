@@ -22,7 +22,7 @@ from fxflow.core import tree
 from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.boundary import shown
 from fxflow.core.source import at_fault
-from fxflow.errors import ArgumentError
+from fxflow.errors import ArgumentError, TreeError
 from fxflow.numpy._operands import ArrayLike
 from fxflow.optim.tree import norm
 
@@ -269,11 +269,32 @@ def chain(
             )
         new = []
         for part, own in zip(parts, state, strict=True):
-            updates, own = part.update(updates, own, params, **extra)
+            try:
+                updates, own = part.update(updates, own, params, **extra)
+            except TreeError as error:
+                error.args = (f"{error}{_misfit(own, updates)}",)
+                raise
             new.append(own)
         return updates, tuple(new)
 
     return GradientTransformationExtraArgs(init, update)
+
+
+def _misfit(state: State, updates: Updates) -> str:
+    """Says which tree of a state is not like the updates, if there is one."""
+    wanted = tree.structure(updates)
+    for field in getattr(state, "_fields", ()):
+        value = getattr(state, field)
+        kept = tree.structure(value)
+        # Counts are no such trees, nor are the states of what a wrapper is around.
+        nested = isinstance(value, tuple) and not isinstance(updates, tuple)
+        if not nested and not tree.treedef_is_leaf(kept) and kept != wanted:
+            return (
+                f": .{field} of the optimizer's {type(state).__name__} is "
+                f"{tree.written(kept)}, the updates are {tree.written(wanted)}, each * "
+                "an array: a state belongs to the parameters that init got"
+            )
+    return ""
 
 
 def named_chain(

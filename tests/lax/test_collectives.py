@@ -318,7 +318,7 @@ def test_errors(call, error, words):
 
 
 def test_outside_a_transformation():
-    with pytest.raises(NameError, match=r"axes in scope are none.*axis_name='i'"):
+    with pytest.raises(NameError, match=r"no axis is in scope.*axis_name='i'"):
         lax.psum(X, "i")
     with pytest.raises(NameError, match="unbound"):
         jit(lambda x: lax.psum(x, "i"))(X)

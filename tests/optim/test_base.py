@@ -33,6 +33,22 @@ def test_chain() -> None:
     assert optim.chain().update(x, ())[0] is x
 
 
+def test_a_state_of_other_parameters() -> None:
+    old, new = {"w": np.ones(3)}, {"w": np.ones(3), "b": np.ones(1)}
+    said = (
+        r"without 'b': \.mu of the optimizer's ScaleByAdamState is \{'w': \*\}, the "
+        r"updates are \{'b': \*, 'w': \*\}, each \* an array: [a-z ]*$"
+    )
+    nested = optim.chain(optim.clip(1.0), optim.adam(0.1))
+    for tx in (optim.adam(0.1), nested):
+        with pytest.raises(TreeError, match=said):
+            tx.update(new, tx.init(old), new)
+    # Where the state fits, it is not to blame.
+    tx = optim.adamw(0.1)
+    with pytest.raises(TreeError, match=r"^(?!.*optimizer's)"):
+        tx.update(new, tx.init(new), old)
+
+
 def test_named_chain() -> None:
     tx = optim.named_chain(("double", optim.scale(2.0)), ("memory", optim.trace(0.5)))
     x = np.ones(2, np.float32)

@@ -156,10 +156,11 @@ def axis_size_of(name: Any) -> int:
     for known, size, *_ in state.axes:
         if known == name:
             return size
-    names = ", ".join(repr(known) for known, *_ in state.axes) or "none"
+    names = ", ".join(repr(known) for known, *_ in state.axes)
+    scope = f"axes in scope are {names}" if names else "no axis is in scope"
     raise NameError(
-        f"unbound axis name {name!r}: axes in scope are {names}; name it in the "
-        f"enclosing vmap(..., axis_name={name!r}) or pmap"
+        f"unbound axis name {name!r}: {scope}; name it in the enclosing "
+        f"vmap(..., axis_name={name!r}), pmap or shard_map"
     )
 
 

@@ -63,7 +63,7 @@ def test_named_axes():
         assert axis_size_of("i") == 3
         with pytest.raises(NameError, match=r"unbound axis name 'k'.*'i', 'j'"):
             axis_size_of("k")
-    with pytest.raises(NameError, match="axes in scope are none"):
+    with pytest.raises(NameError, match="no axis is in scope"):
         axis_size_of("i")
 
 
