@@ -7,8 +7,8 @@ import math
 import operator
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
@@ -45,12 +45,21 @@ class PartitionSpec(tuple[Any, ...]):
     `PartitionSpec.UNCONSTRAINED` leaves an axis to the compiler. There can be no
     subclass: nothing would keep it.
 
+    Attributes:
+      unreduced: explicit mesh axes over which the array is still to be summed; see
+        `core/spmd/layouts`.
+      reduced: explicit mesh axes over which the array is whole and its cotangent is
+        unreduced.
+
     Example:
       >>> PartitionSpec("x", None, ("y", "z"))
       PartitionSpec('x', None, ('y', 'z'))
+      >>> PartitionSpec(None, unreduced={"x"})
+      PartitionSpec(None, unreduced={'x'})
     """
 
-    __slots__ = ()
+    unreduced: frozenset[AxisName] = frozenset()
+    reduced: frozenset[AxisName] = frozenset()
 
     class _Unconstrained:
         def __repr__(self) -> str:
@@ -65,20 +74,18 @@ class PartitionSpec(tuple[Any, ...]):
         raise TypeError("PartitionSpec cannot be subclassed")
 
     def __new__(
-        cls, *entries: Any, unreduced: Any = (), reduced: Any = ()
+        cls,
+        *entries: Any,
+        unreduced: Set[AxisName] = frozenset(),
+        reduced: Set[AxisName] = frozenset(),
     ) -> PartitionSpec:
         """Makes a spec; lists become tuples, tuples of one name that name.
 
         Raises:
-          PlacementError: `unreduced` or `reduced` names an axis: there are no arrays
-            whose sum over devices is put off.
+          PlacementError: `unreduced` or `reduced` is no set, or one axis is named in
+            two ways.
         """
-        if unreduced or reduced:
-            raise PlacementError(
-                f"PartitionSpec: unreduced={unreduced!r}, reduced={reduced!r}: sums "
-                "over devices are not put off; name the axes that divide the result"
-            )
-        fixed = []
+        fixed: list[Any] = []
         for entry in entries:
             if isinstance(entry, list | tuple):
                 entry = tuple(entry)
@@ -87,13 +94,41 @@ class PartitionSpec(tuple[Any, ...]):
                 elif len(entry) == 1:
                     (entry,) = entry
             fixed.append(entry)
-        return super().__new__(cls, fixed)
+        self = super().__new__(cls, fixed)
+        if unreduced or reduced:
+            self._set_sums(unreduced, reduced)
+        return self
+
+    def _set_sums(self, unreduced: Any, reduced: Any) -> None:
+        named = {name for names in self.names() for name in names}
+        for word, names in (("unreduced", unreduced), ("reduced", reduced)):
+            if not isinstance(names, Set):
+                raise PlacementError(
+                    f"PartitionSpec: {word} must be a set of names of mesh axes, got "
+                    f"{names!r}"
+                )
+            if not named.isdisjoint(names):
+                raise PlacementError(
+                    f"PartitionSpec: {word}={set(names)} has a mesh axis that is named "
+                    "already: it divides the array, or the array is unreduced or "
+                    "reduced over it"
+                )
+            named.update(names)
+            self.__dict__[word] = frozenset(names)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"PartitionSpec is immutable: {name} cannot be set")
 
     def __repr__(self) -> str:
-        return f"PartitionSpec({', '.join(map(repr, self))})"
+        parts = list(map(repr, self))
+        for word in ("unreduced", "reduced"):
+            names = getattr(self, word)
+            if names:
+                parts.append(f"{word}={{{', '.join(sorted(map(repr, names)))}}}")
+        return f"PartitionSpec({', '.join(parts)})"
 
     def __reduce__(self) -> Any:
-        return PartitionSpec, tuple(self)
+        return _spec_of, (tuple(self), self.unreduced, self.reduced)
 
     def __hash__(self) -> int:
         return hash(self.canonical())
@@ -101,7 +136,13 @@ class PartitionSpec(tuple[Any, ...]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, tuple):
             return NotImplemented
-        return self.canonical() == PartitionSpec(*other).canonical()
+        if not isinstance(other, PartitionSpec):
+            other = PartitionSpec(*other)
+        return (
+            self.canonical() == other.canonical()
+            and self.unreduced == other.unreduced
+            and self.reduced == other.reduced
+        )
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -116,6 +157,16 @@ class PartitionSpec(tuple[Any, ...]):
     def names(self) -> tuple[tuple[AxisName, ...], ...]:
         """Returns the mesh axes of each entry, as tuples."""
         return tuple(names_of(entry) for entry in self)
+
+    def with_entries(self, entries: Sequence[Any]) -> PartitionSpec:
+        """Returns a spec of other entries that is unreduced and reduced alike."""
+        return _spec_of(entries, self.unreduced, self.reduced)
+
+
+def _spec_of(
+    entries: Sequence[Any], unreduced: Set[AxisName], reduced: Set[AxisName]
+) -> PartitionSpec:
+    return PartitionSpec(*entries, unreduced=unreduced, reduced=reduced)
 
 
 P = PartitionSpec
@@ -481,15 +532,35 @@ class Layout:
     Attributes:
       mesh: the mesh.
       entries: for each axis of an array the mesh axes that divide it, () for none.
+      unreduced: see `PartitionSpec`.
+      reduced: see `PartitionSpec`.
     """
 
     mesh: Mesh
     entries: tuple[tuple[AxisName, ...], ...]
+    unreduced: frozenset[AxisName] = frozenset()
+    reduced: frozenset[AxisName] = frozenset()
 
     @property
     def spec(self) -> PartitionSpec:
         """The same as a `PartitionSpec`."""
-        return PartitionSpec(*(entry or None for entry in self.entries))
+        entries = [entry or None for entry in self.entries]
+        return _spec_of(entries, self.unreduced, self.reduced)
+
+    @property
+    def sums(self) -> frozenset[AxisName]:
+        """The axes over which an array or its cotangent is unreduced."""
+        return self.unreduced | self.reduced
+
+    def dual(self) -> Layout:
+        """Returns the layout of the cotangent."""
+        if not self.sums:
+            return self
+        return replace(self, unreduced=self.reduced, reduced=self.unreduced)
+
+    def or_none(self) -> Layout | None:
+        """Returns itself; None if it says nothing."""
+        return self if any(self.entries) or self.sums else None
 
     def checked(self, shape: Sequence[int], what: str) -> Layout | None:
         """Returns itself; None if nothing is divided.
@@ -501,14 +572,20 @@ class Layout:
         Raises:
           ShardingTypeError: a mesh axis divides two axes, or an axis is not divisible.
         """
-        names = [name for entry in self.entries for name in entry]
-        if not names:
+        if self.or_none() is None:
             return None
+        names = [name for entry in self.entries for name in entry]
+        if not self.sums.isdisjoint(names):
+            raise ShardingTypeError(
+                f"{what}: a mesh axis would divide the result, {self._divided()}, over "
+                f"which it is unreduced, {set(self.unreduced)}, or reduced, "
+                f"{set(self.reduced)}: reshard an operand (fxflow.sharding.reshard)"
+            )
         if len(set(names)) < len(names):
             raise ShardingTypeError(
                 f"{what}: a mesh axis would divide two axes of the result, "
-                f"{self.spec}: reshard an operand (fxflow.sharding.reshard), or say "
-                "how the result is divided with out_sharding=P(...)"
+                f"{self._divided()}: reshard an operand (fxflow.sharding.reshard), or "
+                "say how the result is divided with out_sharding=P(...)"
             )
         for axis, (length, entry) in enumerate(zip(shape, self.entries, strict=True)):
             count = self.mesh.length(entry)
@@ -536,7 +613,10 @@ class Layout:
             e and m != n for e, m, n in zip(entries, old, new, strict=True)
         ):
             return None
-        return Layout(self.mesh, entries) if any(entries) else None
+        return replace(self, entries=entries).or_none()
+
+    def _divided(self) -> PartitionSpec:
+        return PartitionSpec(*(entry or None for entry in self.entries))
 
 
 class _Current(threading.local):

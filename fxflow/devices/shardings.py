@@ -258,6 +258,14 @@ class NamedSharding(Sharding):
                 )
             spec = PartitionSpec(*spec)
         used: set[Any] = set()
+        for name in spec.unreduced | spec.reduced:
+            mesh.length((name,))
+            if name not in mesh.explicit_axes:
+                raise PlacementError(
+                    f"{spec}: only explicit axes can be unreduced or reduced, and "
+                    f"{name!r} is none of {mesh}: "
+                    "make_mesh(..., axis_types=AxisType.Explicit)"
+                )
         for names in spec.names():
             mesh.length(names)
             for name in names:
@@ -346,7 +354,7 @@ class NamedSharding(Sharding):
         entries = self.spec.canonical()
         if len(entries) == len(self.spec):
             return self
-        return self.with_spec(PartitionSpec(*entries))
+        return self.with_spec(self.spec.with_entries(entries))
 
     def with_spec(self, spec: PartitionSpec) -> NamedSharding:
         """Returns another layout over the same mesh."""

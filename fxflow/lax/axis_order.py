@@ -27,6 +27,7 @@ class Transpose(Structural):
     host_kinds = MOVED
     is_view = True
     layout: Callable[..., Any] = layouts.permuted
+    sums: Callable[..., Any] = layouts.linear
 
     def abstract(self, x: Aval, *, permutation: tuple[int, ...]) -> Aval:
         """The lengths in the new order."""

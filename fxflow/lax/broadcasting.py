@@ -36,6 +36,7 @@ class BroadcastInDim(Structural):
     host_kinds = MOVED
     is_view = True
     layout: Callable[..., Any] = layouts.broadcast
+    sums: Callable[..., Any] = layouts.linear
 
     def abstract(
         self, x: Aval, *, shape: Shape, broadcast_dimensions: tuple[int, ...]

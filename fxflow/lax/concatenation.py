@@ -35,6 +35,7 @@ class Concatenate(Linear):
     name = "concatenate"
     host_kinds = MOVED
     layout: Callable[..., Any] = layouts.elementwise
+    sums: Callable[..., Any] = layouts.linear
 
     def abstract(self, *avals: Aval, dimension: int) -> Aval:
         """The lengths along the axis added up."""

@@ -79,6 +79,7 @@ class ConvertElementType(Primitive):
     name = "convert_element_type"
     host_kinds = MOVED
     layout: Callable[..., Any] = layouts.partly
+    sums: Callable[..., Any] = layouts.linear
 
     def abstract(self, *avals: Aval, **params: Any) -> Aval:
         """The shape of the operand, with the dtype asked for."""

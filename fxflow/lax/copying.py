@@ -32,6 +32,7 @@ class Copy(Linear):
     name = "copy"
     host_kinds = MOVED
     layout: Callable[..., Any] = layouts.partly
+    sums: Callable[..., Any] = layouts.linear
 
     def abstract(self, *avals: Aval, **params: Any) -> Aval:
         """The same type."""
@@ -83,6 +84,7 @@ class OptimizationBarrier(MultipleResults):
     host_kinds = MOVED
     linear = True
     layout: Callable[..., Any] = layouts.each_its_own
+    sums: Callable[..., Any] = layouts.own_sums
 
     def abstract(self, *avals: Aval, **params: Any) -> list[Aval]:
         """The same types."""

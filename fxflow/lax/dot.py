@@ -12,6 +12,7 @@ from fxflow.core.ir.primitive import Batched, Flags, Values, register
 from fxflow.core.runtime.eager import open_layouts
 from fxflow.core.runtime.lowering import Context
 from fxflow.core.spmd import layouts
+from fxflow.core.spmd.partition import constrained
 from fxflow.errors import ArgumentError, AxisError, ShapeError
 from fxflow.lax.axes import canonical_axis
 from fxflow.lax.axis_order import transpose
@@ -87,12 +88,23 @@ class DotGeneral(Bilinear):
         (lc, rc), (lb, rb) = params["dimension_numbers"]
         batching = f"batching_dims = {list(lb)} x {list(rb)}, " if lb else ""
         ins = ", ".join(a.mlir for a in ctx.avals_in)
-        return ctx.emit(
+        summed = None
+        if ctx.unreduced is not None:
+            summed = layouts.contracted(ctx.avals_in, lc, rc)
+        if summed:
+            operands = tuple(
+                constrained(ctx, x, a, a.layout)
+                for x, a in zip(operands, ctx.avals_in, strict=True)
+            )
+        name = ctx.emit(
             f"stablehlo.dot_general {', '.join(operands)}, {batching}"
             f"contracting_dims = {list(lc)} x {list(rc)}"
             f"{precision_text(params['precision'], *ctx.avals_in)} : "
             f"({ins}) -> {ctx.avals_out[0].mlir}"
         )
+        if summed:
+            ctx.contracted[name] = summed
+        return name
 
     def host_function(self, **params: Any) -> Callable[..., Any]:
         """`numpy.matmul` of the operands with their axes in its order."""

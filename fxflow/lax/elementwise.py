@@ -9,6 +9,7 @@ gives -1.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Literal, Var
 from fxflow.core.ir.primitive import Dual, Values, Zero, register
 from fxflow.core.runtime.lowering import Context
+from fxflow.core.spmd import layouts
 from fxflow.lax import _extrema_host
 from fxflow.lax._operands import operands
 from fxflow.lax.bitwise import bitwise_and, bitwise_or
@@ -43,6 +45,7 @@ class Neg(Elementwise):
     numpy = np.negative
     partials = (-1,)
     linear = True
+    sums: Callable[..., Any] = layouts.linear
 
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """Minus the cotangent."""
@@ -60,6 +63,7 @@ class Add(Elementwise):
     numpy = np.add
     partials = (1, 1)
     linear = True
+    sums: Callable[..., Any] = layouts.linear
 
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The cotangent, for each operand."""
@@ -77,6 +81,7 @@ class Sub(Elementwise):
     numpy = np.subtract
     partials = (1, -1)
     linear = True
+    sums: Callable[..., Any] = layouts.linear
 
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The cotangent, and its negative."""
@@ -99,6 +104,7 @@ class Mul(Elementwise):
     hlo = "stablehlo.multiply"
     numpy = np.multiply
     partials = (lambda _, x, y: y, lambda _, x, y: x)
+    sums: Callable[..., Any] = layouts.scaled
 
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The cotangent times the operand that is not linear."""
@@ -149,6 +155,7 @@ class Div(Elementwise):
     kinds = NUMERIC
     hlo = "stablehlo.divide"
     numpy = _host_div
+    sums: Callable[..., Any] = layouts.scaled
 
     def lower(self, ctx: Context, *operands: str, **params: Any) -> str:
         """`divide`; by a constant in a way that XLA does not make a product of 0."""

@@ -114,6 +114,7 @@ class Elementwise(Primitive):
     numpy: ClassVar[Callable[..., Any] | None] = None
     partials: ClassVar[tuple[Partial, ...]] = ()
     layout: Callable[..., Any] = layouts.elementwise
+    sums: Callable[..., Any] = layouts.kept
 
     def result_dtype(self, dtype: Any) -> Any:
         """Returns the dtype of the result from that of the operands."""

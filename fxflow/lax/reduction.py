@@ -255,6 +255,7 @@ class ReduceSum(Sum, Reduction, Linear):
     """Sum along axes. dtypes: numeric. StableHLO: reduce, add. Of nothing: 0."""
 
     name = "reduce_sum"
+    sums: Callable[..., Any] = layouts.linear
     host_kinds = ADDED
 
     def transpose(self, cotangent: Any, *args: Any, axes: tuple[int, ...]) -> Values:

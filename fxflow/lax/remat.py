@@ -58,6 +58,7 @@ class Name(Structural):
     host_kinds = MOVED
     is_view = True
     layout: Callable[..., Any] = layouts.partly
+    sums: Callable[..., Any] = layouts.linear
 
     def abstract(self, aval: Aval, *, label: str) -> Aval:
         """The operand's type."""

@@ -37,6 +37,7 @@ class Reshape(Structural):
     host_kinds = MOVED
     is_view = True
     layout: Callable[..., Any] = layouts.reshaped
+    sums: Callable[..., Any] = layouts.linear
 
     def abstract(self, x: Aval, *, new_sizes: Shape) -> Aval:
         """The shape asked for."""

@@ -8,7 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core import tree
-from fxflow.core.arrays import Array, Aval, ShapeDtypeStruct, as_array, typeof
+from fxflow.core.arrays import (
+    Array,
+    Aval,
+    ShapeDtypeStruct,
+    as_array,
+    dtypes,
+    typeof,
+)
 from fxflow.core.arrays.array import buffer_of, from_host, host_of
 from fxflow.core.arrays.aval import TypeSharding, layout_of, type_on
 from fxflow.core.interpreters.batching import BatchTracer
@@ -29,7 +36,7 @@ from fxflow.core.spmd.memories import (
     Origin,
     Rewritten,
 )
-from fxflow.core.spmd.partition import mesh_of, spec_text
+from fxflow.core.spmd.partition import constrained, mesh_of, whole
 from fxflow.devices import Device, buffers, transfers
 from fxflow.devices.meshes import Layout, PartitionSpec, get_mesh
 from fxflow.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding
@@ -123,11 +130,11 @@ class DevicePut(Structural):
         to = _layout(to)
         if isinstance(to, NamedSharding):
             (aval,) = ctx.avals_in
-            module = ctx.module
-            where = spec_text(
-                module.mesh(to.mesh), to.spec, len(aval.physical.shape), True
-            )
-            x = ctx.emit(f"sdy.sharding_constraint {x} {where} : {aval.mlir}")
+            parts = ctx.unreduced and ctx.unreduced.get(x)
+            if parts and parts.spec != to.spec and to.spec.unreduced:
+                # Shardy stops the process where one sum ends and another does not.
+                x = whole(ctx, x, aval)
+            x = constrained(ctx, x, aval, to)
         if type(memory) is Move and memory.kind is not None:
             x = _annotated(ctx, x, memory.kind)
         return x
@@ -273,11 +280,11 @@ def _home(x: Any) -> Home | None:
     array_type = as_array(x)._type
     sharding = array_type.placement.sharding
     if behind and len(array_type.placement.devices) > 1:
-        entries: Sequence[Any] = ()
+        spec = PartitionSpec()
         if isinstance(sharding, NamedSharding):
-            entries = sharding.spec[behind:]
+            spec = sharding.spec.with_entries(sharding.spec[behind:])
         mesh, kind = mesh_of(array_type.placement), sharding.offloaded
-        sharding = NamedSharding(mesh, PartitionSpec(*entries), memory_kind=kind)
+        sharding = NamedSharding(mesh, spec, memory_kind=kind)
     return Home(sharding, array_type.committed)
 
 
@@ -297,7 +304,8 @@ def _batched(to: Any) -> Any:
     if isinstance(to, Home):
         return to._replace(sharding=_batched(to.sharding))
     if isinstance(to, NamedSharding):
-        spec = PartitionSpec(state.spmd or PartitionSpec.UNCONSTRAINED, *to.spec)
+        front = state.spmd or PartitionSpec.UNCONSTRAINED
+        spec = to.spec.with_entries((front, *to.spec))
         return NamedSharding(to.mesh, spec, memory_kind=to.offloaded)
     return to
 
@@ -322,7 +330,7 @@ def _decided(to: Sharding) -> Sharding:
     """Returns a sharding without open axes: eagerly, these stay whole."""
     if isinstance(to, NamedSharding) and _is_open(to.spec):
         entries = [None if e is PartitionSpec.UNCONSTRAINED else e for e in to.spec]
-        return to.with_spec(PartitionSpec(*entries))
+        return to.with_spec(to.spec.with_entries(entries))
     return to
 
 
@@ -367,13 +375,16 @@ def require_fit(where: Sharding, aval: Aval, what: str) -> None:
 
     Raises:
       PlacementError: the spec has too many entries, one that leaves an axis to the
-        compiler, or an axis cannot be divided evenly.
+        compiler, or an axis cannot be divided evenly; there are no sums of the dtype.
     """
     if isinstance(where, NamedSharding) and _is_open(where.spec):
         raise PlacementError(
             f"{what} is {where.spec}, which leaves an axis of {aval} to the compiler: "
             "only a constraint may do that; None leaves the whole array to it"
         )
+    unreduced = isinstance(where, NamedSharding) and where.spec.unreduced
+    if unreduced and (dtypes.is_key(aval.dtype) or dtypes.is_bool(aval.dtype)):
+        raise PlacementError(f"{what} is {where}, but there are no sums of {aval}")
     try:
         where.shard_shape(aval.shape)
     except PlacementError as error:

@@ -238,7 +238,9 @@ def _cast(aval: Any, mesh: Mesh | None) -> Any:
         tuple(name for name in entry if name in mesh.explicit_axes)
         for entry in aval.layout.entries
     )
-    return aval.update(layout=Layout(mesh, entries) if any(entries) else None)
+    known = frozenset(mesh.explicit_axes)
+    sums = aval.layout.unreduced & known, aval.layout.reduced & known
+    return aval.update(layout=Layout(mesh, entries, *sums).or_none())
 
 
 def _forgotten(x: Any, mesh: Mesh) -> Any:

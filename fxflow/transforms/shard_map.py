@@ -282,6 +282,11 @@ def _named(aval: Any, spec: PartitionSpec, mesh: Mesh, axes: Names, what: str) -
     """Raises an error unless a spec fits the number of axes and names manual ones."""
     if len(spec) > aval.ndim:
         raise ShapeError(f"{what} is {aval}: it has fewer axes than {spec} has entries")
+    if spec.unreduced or spec.reduced:
+        raise ArgumentError(
+            f"{what}: {spec}: a shard_map has no unreduced or reduced arguments and "
+            "results: reshard them outside, or sum up with fxflow.lax.psum inside"
+        )
     seen: set[Any] = set()
     for names in spec.names():
         mesh.length(names)

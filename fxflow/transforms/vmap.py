@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
 from fxflow.core import tree
@@ -144,10 +145,10 @@ def _divided_over(
 def _divided_as(value: Any, front: Layout) -> Any:
     """Returns a mapped result whose type divides the mapped axis as arguments do."""
     aval = typeof(value)
-    own = ((),) * aval.ndim if aval.layout is None else aval.layout.entries
-    if own[0] == front.entries[0]:
+    own = aval.layout or Layout(front.mesh, ((),) * aval.ndim)
+    if own.entries[0] == front.entries[0]:
         return value
-    spec = Layout(front.mesh, (front.entries[0], *own[1:])).spec
+    spec = replace(own, entries=(front.entries[0], *own.entries[1:])).spec
     return put_traced(value, NamedSharding(front.mesh, spec))
 
 

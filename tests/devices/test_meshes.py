@@ -1,5 +1,6 @@
 """Meshes and specs."""
 
+import copy
 import pickle
 import threading
 
@@ -19,6 +20,7 @@ from fxflow.devices.meshes import (
     make_mesh,
     set_mesh,
 )
+from fxflow.devices.shardings import NamedSharding
 
 
 def test_a_mesh_is_devices_with_names() -> None:
@@ -169,9 +171,24 @@ def test_axis_types() -> None:
         make_mesh((2,), ("a",), axis_types=(AxisType.Manual,))
 
 
-def test_sums_are_not_put_off() -> None:
-    with pytest.raises(PlacementError, match="sums over devices are not put off"):
-        P("a", unreduced={"b"})
+def test_specs_of_sums_that_are_put_off() -> None:
+    spec = P("a", None, unreduced={"c", "b"}, reduced={"d"})
+    assert repr(spec) == "PartitionSpec('a', None, unreduced={'b', 'c'}, reduced={'d'})"
+    assert spec == P("a", unreduced={"b", "c"}, reduced={"d"}) != P("a")
+    assert pickle.loads(pickle.dumps(spec)) == copy.deepcopy(spec) == spec
+    assert spec.with_entries(["e"]) == P("e", unreduced={"b", "c"}, reduced={"d"})
+    with pytest.raises(AttributeError, match="immutable"):
+        spec.unreduced = frozenset()
+    with pytest.raises(PlacementError, match="unreduced must be a set of names"):
+        P("a", unreduced="b")
+    for wrong in ({"unreduced": {"a"}}, {"unreduced": {"b"}, "reduced": {"b"}}):
+        with pytest.raises(PlacementError, match="that is named already"):
+            P("a", **wrong)
+    with pytest.raises(PlacementError, match="only explicit axes can be unreduced"):
+        NamedSharding(make_mesh((2,), ("b",)), P("a", unreduced={"b"}))
+    explicit = make_mesh((2,), ("b",), axis_types=AxisType.Explicit)
+    with pytest.raises(PlacementError, match="has no axis 'c'"):
+        NamedSharding(explicit, P(unreduced={"c"}))
 
 
 def test_specs_have_no_subclasses() -> None:

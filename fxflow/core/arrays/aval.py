@@ -14,7 +14,7 @@ import math
 import operator
 import threading
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from fxflow.core.arrays import dtypes
@@ -136,8 +136,8 @@ class Aval:
         mesh = current_mesh() if self.layout is None else self.layout.mesh
         if mesh is None or not mesh.explicit_axes:
             return None
-        entries = ((),) * self.ndim if self.layout is None else self.layout.entries
-        return TypeSharding(mesh.abstract_mesh, Layout(mesh, entries).spec, mesh)
+        layout = self.layout or Layout(mesh, ((),) * self.ndim)
+        return TypeSharding(mesh.abstract_mesh, layout.spec, mesh)
 
     @property
     def physical(self) -> Aval:
@@ -146,7 +146,7 @@ class Aval:
             shape, layout = self.shape + self.dtype.suffix, self.layout
             if layout is not None:
                 more = ((),) * len(self.dtype.suffix)
-                layout = Layout(layout.mesh, (*layout.entries, *more))
+                layout = replace(layout, entries=(*layout.entries, *more))
             return Aval(shape, self.dtype.base, vma=self.vma, layout=layout)
         if self.dtype == dtypes.float0:
             return Aval(self.shape, dtypes.bool_, vma=self.vma, layout=self.layout)
@@ -193,6 +193,12 @@ class Aval:
         dtype = dtypes.tangent_dtype(self.dtype)
         return Aval(self.shape, dtype, vma=self.vma, layout=self.layout)
 
+    def cotangent(self) -> Aval:
+        """Returns the type of a cotangent of a tangent of this type."""
+        if self.layout is None or not self.layout.sums:
+            return self
+        return self.update(layout=self.layout.dual())
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Aval, (self.shape, self.dtype, self.weak_type, self.vma)
 
@@ -201,11 +207,17 @@ class Aval:
         if self.layout is not None:
             dims = ",".join(map(_divided, self.shape, self.layout.entries))
         weak = "~" if self.weak_type else ""
-        axes = ",".join(sorted(map(str, self.vma)))
-        varying = f"{{V:{axes}}}" if axes else ""
+        varying = _named("V", self.vma)
+        if self.layout is not None and self.layout.sums:
+            varying += _named("U", self.layout.unreduced)
+            varying += _named("R", self.layout.reduced)
         return f"{dtypes.short_name(self.dtype)}[{dims}]{weak}{varying}"
 
     __repr__ = __str__
+
+
+def _named(letter: str, axes: Axes) -> str:
+    return f"{{{letter}:{','.join(sorted(map(str, axes)))}}}" if axes else ""
 
 
 def _divided(length: int, entry: tuple[Any, ...]) -> str:
@@ -480,7 +492,8 @@ def layout_of(sharding: Any, aval: Aval) -> Layout | None:
     known = frozenset(sharding.mesh.explicit_axes)
     rows = sharding.padded(aval.physical.ndim)[: aval.ndim]
     entries = tuple(tuple(name for name in row if name in known) for row in rows)
-    return Layout(sharding.mesh, entries) if any(entries) else None
+    spec = sharding.spec
+    return Layout(sharding.mesh, entries, spec.unreduced, spec.reduced).or_none()
 
 
 def require_room(shape: Shape, dtype: Any) -> None:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fxflow.core.arrays import Array, Aval, typeof, unwrapped
@@ -165,8 +166,8 @@ def mapped_type(aval: Aval, size: int) -> Aval:
     mesh = state.spmd and current_mesh()
     if not mesh or not set(mesh.explicit_axes).issuperset(state.spmd):
         return whole
-    entries = ((),) * aval.ndim if aval.layout is None else aval.layout.entries
-    return whole.update(layout=Layout(mesh, (state.spmd, *entries)))
+    own = aval.layout or Layout(mesh, ((),) * aval.ndim)
+    return whole.update(layout=replace(own, entries=(state.spmd, *own.entries)))
 
 
 def batch_graph(

@@ -51,7 +51,7 @@ def backward(
 
     def contribute(var: Var, ct: Any) -> None:
         if divided:
-            ct = divided_as(ct, var.aval)
+            ct = divided_as(ct, var.aval.cotangent())
         if tracked:
             axes = typeof(ct).vma - var.aval.vma
             if axes:
@@ -108,7 +108,7 @@ def backward(
         state.scope, state.source = outside
     sums = [taken(var) for var in inputs]
     return [
-        Zero(var.aval) if ct is None else ct
+        Zero(var.aval.cotangent()) if ct is None else ct
         for ct, var in zip(sums, inputs, strict=True)
     ]
 

@@ -169,6 +169,7 @@ class AxisRules:
       axis_params: names of parameters that hold named axes.
       names_layout: whether it has an `own_layout`.
       layout: the rule of how results are divided, one of `core/spmd/layouts`.
+      sums: the rule of sums over devices that are put off, one of `core/spmd/layouts`.
       types_inside: whether `abstract` takes the results' types from a graph, `vma` and
         `layout` included.
     """
@@ -176,6 +177,7 @@ class AxisRules:
     axis_params: ClassVar[tuple[str, ...]] = ()
     names_layout: ClassVar[bool] = False
     layout: Callable[..., Any] = layouts.refused
+    sums: Callable[..., layouts.Sums] = layouts.whole
     types_inside: ClassVar[bool] = False
 
     def uses_axis(self, axis_name: Any, params: dict[str, Any]) -> bool:

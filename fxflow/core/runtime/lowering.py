@@ -172,6 +172,10 @@ class Context:
       avals_out: types of its outputs.
       counter: counts the names of the function being written.
       scope: prefix of the operations' names in profiles.
+      contracted: for the names of products the mesh axes along which each device has
+        computed a part of the sum.
+      unreduced: for the names of values of which devices hold parts of a sum how they
+        are laid out; None where parts are added up at once.
       shardings: of values without elements, of which XLA makes constants before
         it partitions the program, forgetting where they were to be.
     """
@@ -189,6 +193,8 @@ class Context:
         self.inputs: Sequence[Var | Literal] = ()
         self.avals_in: Sequence[Aval] = ()
         self.avals_out: Sequence[Aval] = ()
+        self.contracted: dict[str, frozenset[Any]] = {}
+        self.unreduced: dict[str, Any] | None = None
         self.shardings: dict[str, Any] = {}
         self._token = ""
 
@@ -311,7 +317,14 @@ class Context:
             self.avals_out = [v.aval for v in node.outputs]
             own = primitive.lowerings.get(self.module.platform)
             lower: Callable[..., Any] = own or primitive.lower
-            out = lower(self, *map(read, node.inputs), **node.params)
+            names_in = list(map(read, node.inputs))
+            in_parts = self.unreduced and not primitive.names_layout
+            if in_parts:
+                in_parts = partition.summed_up(self, node, names_in)
+            out = lower(self, *names_in, **node.params)
+            if in_parts:
+                (aval,) = self.avals_out
+                out = partition.constrained(self, out, aval, aval.layout, True)
             if primitive.multi:
                 names.update(zip(node.outputs, out, strict=True))
             else:
@@ -486,6 +499,8 @@ def function_text(
         for n, typed in zip(names, _typed(graph.in_avals, attributes), strict=True)
     )
     private = head.startswith("private")
+    # In loops and functions the partitioner gives wrong results for parts.
+    ctx.unreduced = None if private else {}
     # `main` makes its own token (`Context.token`): the runtime passes none.
     passes_token = module.ordered and private
     if passes_token:

@@ -12,6 +12,14 @@ Operations without a rule ask for operands that are not divided.
 
 A type says what its values are outside of programs: within one, the partitioner follows
 the constraints, and has a free hand in between.
+
+A sum over devices can be put off: `f32[8,4]{U:x}` is *unreduced* over `x`, that is,
+within a program each device along `x` may hold a part of the sum that the array is.
+Only what is linear takes it (`sums`, a second rule of few families); `reshard` ends it.
+The cotangent of an unreduced array is whole on all devices along `x`: *reduced*,
+`{R:x}`; that of a reduced one is unreduced. Whatever types say, the array is the sum:
+parts are added up before an operation that does not take them, and where a program
+ends, since nobody who reads a buffer knows of them (`partition.constrained`).
 """
 
 from __future__ import annotations
@@ -20,13 +28,17 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from fxflow.core.arrays import Aval
+from fxflow.core.arrays import Aval, dtypes
 from fxflow.core.ir.trace import state
 from fxflow.devices.meshes import Layout
 from fxflow.errors import ShardingTypeError
 
 Entries = tuple[tuple[Any, ...], ...]
 Avals = Sequence[Aval]
+#: Of each result the axes over which it is unreduced, and those of which it is reduced.
+Sums = list[tuple[frozenset[Any], frozenset[Any]]]
+
+NO_SUMS: tuple[frozenset[Any], frozenset[Any]] = (frozenset(), frozenset())
 
 _HELP = (
     "reshard an operand first (fxflow.sharding.reshard(x, P(...))), or leave the "
@@ -65,9 +77,12 @@ def typed(primitive: Any, avals: Avals, params: dict[str, Any], out: Any) -> Any
                 )
             given = primitive.layout(avals, outs, params)
             each = given if primitive.multi else [given]
+            sums = [NO_SUMS] * len(outs)
+            if any(layout.sums for layout in divided):
+                sums = primitive.sums(avals, outs)
             found = [
-                Layout(mesh, e).checked(o.shape, _operation(primitive, avals))
-                for e, o in zip(each, outs, strict=True)
+                Layout(mesh, e, *s).checked(o.shape, _operation(primitive, avals))
+                for e, s, o in zip(each, sums, outs, strict=True)
             ]
     outs = [
         o if o.layout == f else o.update(layout=f)
@@ -393,3 +408,122 @@ def gathered(self: Any, avals: Avals, outs: Avals, params: dict[str, Any]) -> En
             "(fxflow.sharding.reshard)",
         )
     return tuple(found)
+
+
+# -- sums that are put off -------------------------------------------------------------
+
+
+def whole(self: Any, avals: Avals, outs: Avals) -> Sums:
+    """No operand may be unreduced; nothing is said of results."""
+    _refuse_unreduced(self, avals, avals)
+    return [NO_SUMS] * len(outs)
+
+
+def own_sums(self: Any, avals: Avals, outs: Avals) -> Sums:
+    """Each result as its operand."""
+    layouts = [a.layout for a in avals]
+    return [NO_SUMS if x is None else (x.unreduced, x.reduced) for x in layouts]
+
+
+def kept(self: Any, avals: Avals, outs: Avals) -> Sums:
+    """No operand may be unreduced; results are reduced as the operands are."""
+    _refuse_unreduced(self, avals, avals)
+    return [(frozenset(), _agreed(self, avals, "reduced"))] * len(outs)
+
+
+def linear(self: Any, avals: Avals, outs: Avals) -> Sums:
+    """Operands are unreduced alike, or none is; results are as they are."""
+    unreduced = _agreed(self, avals, "unreduced")
+    if not unreduced:
+        return kept(self, avals, outs)
+    for aval in avals:
+        if aval.layout is None or aval.layout.unreduced != unreduced:
+            raise _error(
+                self,
+                avals,
+                f"one operand is unreduced over {_set(unreduced)}, and another one not",
+                _SUM_UP,
+            )
+        # Rounding to integers, or to bool, is not linear.
+        if _inexact(aval) != _inexact(outs[0]) or dtypes.is_bool(outs[0].dtype):
+            _refuse_unreduced(self, avals, avals)
+    return [(unreduced, frozenset())] * len(outs)
+
+
+def scaled(self: Any, avals: Avals, outs: Avals) -> Sums:
+    """Linear in the first operand, and multiplication in the second."""
+    first, second = avals
+    if self.name == "mul" and second.layout and second.layout.unreduced:
+        first, second = second, first
+    if first.layout is None or not first.layout.unreduced:
+        return kept(self, avals, outs)
+    _refuse_unreduced(self, avals, (second,))
+    unreduced = first.layout.unreduced
+    reduced = second.layout.reduced if second.layout else frozenset()
+    if second.ndim and reduced != unreduced:
+        raise _error(
+            self,
+            avals,
+            f"one operand is unreduced over {_set(unreduced)}, so the other one has to "
+            "be reduced over it, or a number",
+            f"reshard that one (reduced={_set(unreduced)}), or sum up the first "
+            "(fxflow.sharding.reshard)",
+        )
+    return [(unreduced, frozenset())] * len(outs)
+
+
+def contracted(avals: Avals, left: Sequence[int], right: Sequence[int]) -> Any:
+    """Returns the mesh axes over which a product is summed by types; None: none.
+
+    Args:
+      avals: types of both operands.
+      left: contracted axes of the first.
+      right: contracted axes of the second.
+    """
+    lhs, rhs = (a.layout for a in avals)
+    if lhs is None or rhs is None or lhs.mesh.auto_axes:
+        return None
+    names = [lhs.entries[i] for i in left]
+    if names != [rhs.entries[j] for j in right]:
+        return None
+    return frozenset(name for entry in names for name in entry) or None
+
+
+_SUM_UP = (
+    "sum up what is unreduced first (fxflow.sharding.reshard(x, P(...)) without "
+    "unreduced=)"
+)
+
+
+def _refuse_unreduced(primitive: Any, avals: Avals, given: Avals) -> None:
+    for aval in given:
+        if aval.layout is not None and aval.layout.unreduced:
+            raise _error(
+                primitive,
+                avals,
+                f"an operand is unreduced over {_set(aval.layout.unreduced)}, and the "
+                "operation on parts of a sum is not that on the sum",
+                _SUM_UP,
+            )
+
+
+def _agreed(primitive: Any, avals: Avals, word: str) -> frozenset[Any]:
+    found = {getattr(a.layout, word) for a in avals if a.layout is not None}
+    found.discard(frozenset())
+    if len(found) > 1:
+        one, other = sorted(map(_set, found))[:2]
+        raise _error(
+            primitive,
+            avals,
+            f"one operand is {word} over {one} and another one over {other}",
+            "reshard one of them (fxflow.sharding.reshard(x, P(...)))",
+        )
+    return found.pop() if found else frozenset()
+
+
+def _inexact(aval: Aval) -> bool:
+    return dtypes.is_inexact(aval.dtype)
+
+
+def _set(names: frozenset[Any]) -> str:
+    return "{" + ", ".join(sorted(map(repr, names))) + "}"

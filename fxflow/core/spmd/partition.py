@@ -14,7 +14,7 @@ from typing import Any
 from fxflow.core.arrays import ArrayType, Aval
 from fxflow.core.ir.graph import Graph, subgraphs
 from fxflow.devices import buffers
-from fxflow.devices.meshes import Mesh, PartitionSpec, current_mesh, names_of
+from fxflow.devices.meshes import Layout, Mesh, PartitionSpec, current_mesh, names_of
 from fxflow.devices.shardings import NamedSharding, Sharding
 from fxflow.errors import ArgumentError
 
@@ -173,7 +173,82 @@ def spec_text(mesh_name: str, spec: PartitionSpec, ndim: int, closed: bool) -> s
             parts.append("{?}")
             continue
         parts.append("{" + ", ".join(map(axis_text, names_of(entry))) + "}")
-    return f"<{mesh_name}, [{', '.join(parts)}]>"
+    unreduced = ""
+    if spec.unreduced:
+        names = ", ".join(sorted(map(axis_text, spec.unreduced)))
+        unreduced = f", unreduced={{{names}}}"
+    return f"<{mesh_name}, [{', '.join(parts)}]{unreduced}>"
+
+
+def constrained(
+    ctx: Any,
+    operand: str,
+    aval: Aval,
+    to: NamedSharding | Layout | None,
+    in_parts: bool = False,
+) -> str:
+    """Writes a constraint; returns the name of its result.
+
+    Args:
+      ctx: where to write.
+      operand: its name.
+      aval: its type.
+      to: how it is to be laid out.
+      in_parts: whether devices have parts of the sum that it is, if `to` says so.
+    """
+    assert to is not None
+    spec, parts = to.spec, ctx.unreduced
+    if spec.unreduced and not (in_parts or _in_parts(ctx, operand, spec)):
+        spec = PartitionSpec(*spec)
+    where = spec_text(ctx.module.mesh(to.mesh), spec, len(aval.physical.shape), True)
+    name = str(ctx.emit(f"sdy.sharding_constraint {operand} {where} : {aval.mlir}"))
+    if spec.unreduced:
+        parts[name] = to
+    return name
+
+
+def _in_parts(ctx: Any, operand: str, spec: PartitionSpec) -> bool:
+    # Only of products: the partitioner (of jaxlib 0.10.2) takes what it has summed up
+    # for parts elsewhere, and where it may choose how they are divided.
+    if ctx.unreduced is None or PartitionSpec.UNCONSTRAINED in tuple(spec):
+        return False
+    known = ctx.unreduced.get(operand)
+    if known is not None:
+        return bool(known.spec == spec)
+    return bool(ctx.contracted.get(operand) == spec.unreduced)
+
+
+def summed_up(ctx: Any, node: Any, operands: list[str]) -> bool:
+    """Writes the sums of operands that are unreduced, unless the node takes them so.
+
+    Args:
+      ctx: where to write.
+      node: of the graph.
+      operands: their names; those of sums are put in.
+
+    Returns:
+      Whether the node takes all its unreduced operands as they are, and has some.
+    """
+    avals = [atom.aval for atom in node.inputs]
+    in_parts = [name in ctx.unreduced for name in operands]
+    typed = [a.layout is not None and bool(a.layout.unreduced) for a in avals]
+    out = node.outputs[0].aval.layout if len(node.outputs) == 1 else None
+    primitive = node.primitive
+    if primitive.types_inside or primitive.multi:
+        out = None
+    if any(in_parts) and in_parts == typed and out is not None and out.unreduced:
+        return True
+    for i, name in enumerate(operands):
+        if in_parts[i]:
+            operands[i] = whole(ctx, name, avals[i])
+    return False
+
+
+def whole(ctx: Any, operand: str, aval: Aval) -> str:
+    """Writes the sum of an operand of which devices hold parts; returns its name."""
+    parts = ctx.unreduced[operand]
+    spec = PartitionSpec(*parts.spec)
+    return constrained(ctx, operand, aval, NamedSharding(parts.mesh, spec))
 
 
 def whole_along(ctx: Any, operand: str, aval: Aval, axes: Sequence[int]) -> str:
@@ -266,7 +341,9 @@ def attributes(
     if sharding is not None:
         assert isinstance(sharding, NamedSharding)
         ndim = len(aval.physical.shape)
-        text = spec_text(module.mesh(sharding.mesh), sharding.spec, ndim, True)
+        # What enters or leaves a program is summed up; see `core/spmd/layouts`.
+        spec = PartitionSpec(*sharding.spec)
+        text = spec_text(module.mesh(sharding.mesh), spec, ndim, True)
         found.append(f"sdy.sharding = #sdy.sharding{text}")
     if kind is not None:
         found.append(f'mhlo.memory_kind = "{kind}"')

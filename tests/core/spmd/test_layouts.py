@@ -10,7 +10,7 @@ import pytest
 import fxflow
 import fxflow.numpy as fnp
 from fxflow import NamedSharding, P, lax, typeof
-from fxflow.errors import ShardingTypeError
+from fxflow.errors import PlacementError, ShardingTypeError
 from fxflow.sharding import AxisType, reshard
 
 
@@ -305,3 +305,189 @@ def test_meshes_do_not_mix(operands):
     there = fxflow.device_put(np.ones(8, "f4"), NamedSharding(other, P("x")))
     with pytest.raises(ShardingTypeError, match="over different meshes"):
         there + operands["v"]
+
+
+# -- sums that are put off -------------------------------------------------------------
+
+X = frozenset({"x"})
+
+
+def _product(a, b, names=X):
+    numbers = (((1,), (0,)), ((), ()))
+    return lax.dot_general(a, b, numbers, out_sharding=P(None, None, unreduced=names))
+
+
+def _whole(a, b):
+    return lax.dot_general(a, b, (((1,), (0,)), ((), ())), out_sharding=P("x"))
+
+
+@pytest.fixture
+def sums(operands):
+    """`u`: a product whose sum over `x` is put off; `r`: reduced over `x`."""
+    s, t = operands["s"], operands["t"]
+    found = {"u": _product(s, t), "r": reshard(put((8, 8)), P(reduced=X))}
+    return {**operands, **found, "whole": np.asarray(s) @ np.asarray(t)}
+
+
+SUMS = """
+u: f32[8,8]{U:x}
+r: f32[8,8]{R:x}
+u + u: f32[8,8]{U:x}
+u - u: f32[8,8]{U:x}
+-u.T: f32[8,8]{U:x}
+u * 2 / 3: f32[8,8]{U:x}
+r * u: f32[8,8]{U:x}
+u.sum(0): f32[8]{U:x}
+u.sum(): f32[]{U:x}
+u.reshape(64): f32[64]{U:x}
+u.astype("bfloat16"): bf16[8,8]{U:x}
+fnp.concatenate([u, u]): f32[16,8]{U:x}
+lax.broadcast(u, (2,)): f32[2,8,8]{U:x}
+lax.optimization_barrier((u, r))[0]: f32[8,8]{U:x}
+fnp.einsum("ij,jk->ik", s, t, out_sharding=P(unreduced={"x"})): f32[8,8]{U:x}
+fnp.matmul(s, t, out_sharding=P(unreduced={"x"})): f32[8,8]{U:x}
+fxflow.vmap(lambda row: row + row)(u): f32[8,8]{U:x}
+fxflow.sharding.reshard(u, P("x")): f32[8@x,8]
+fxflow.sharding.reshard(u, P("y", unreduced={"x"})): f32[8@y,8]{U:x}
+fxflow.sharding.reshard(u, P(unreduced={"y"})): f32[8,8]{U:y}
+r + 1: f32[8,8]{R:x}
+fnp.sin(r): f32[8,8]{R:x}
+put((8, 8), "x") @ r: f32[8@x,8]
+"""
+
+
+@pytest.mark.parametrize("line", SUMS.strip().splitlines())
+def test_sums_are_put_off_by_types(sums, line):
+    source, kind = line.rsplit(": ", 1)
+    assert str(typeof(eval(source, sums))) == kind
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("u * u", "mul of .*an operand is unreduced over {'x'}, and the operation on"),
+        ("u + 1", "one operand is unreduced over {'x'}, and another one not: sum up"),
+        ("u + r", "one operand is unreduced over {'x'}, and another one not"),
+        ("u * c[:, :1]", "other one has to be reduced over it, or a number: reshard"),
+        ("1 / u", "div of .*an operand is unreduced"),
+        ("fnp.exp(u)", r"exp of f32\[8,8\]{U:x}: an operand is unreduced"),
+        ("u.astype('i4')", "convert_element_type of .*an operand is unreduced"),
+        ("u @ c", "dot_general of .*an operand is unreduced"),
+        ("u[0]", "slice of .*an operand is unreduced"),
+        ("fnp.pad(u, 1)", "pad of .*an operand is unreduced"),
+        (
+            "r + fxflow.sharding.reshard(r, P(reduced={'y'}))",
+            "one operand is reduced over {'x'} and another one over {'y'}",
+        ),
+    ],
+)
+def test_what_is_not_linear_refuses_parts_of_a_sum(sums, source, message):
+    with pytest.raises(ShardingTypeError, match=message):
+        eval(source, sums)
+
+
+def _all_reduces(function, *args):
+    return fxflow.jit(function).lower(*args).compile().as_text().count(" all-reduce(")
+
+
+def test_sums_are_made_once_and_right(sums):
+    s, t, r = sums["s"], sums["t"], sums["r"]
+
+    def twice(s, t, r):
+        scaled = _product(s, t) * r / 2
+        return reshard(_product(fnp.sin(s), t) - scaled.T.T, P("x"))
+
+    got = fxflow.jit(twice)(s, t, r)
+    want = np.sin(s) @ np.asarray(t) - sums["whole"] * np.asarray(r) / 2
+    np.testing.assert_allclose(got, want, rtol=1e-4)
+    assert str(typeof(got)) == "f32[8@x,8]" and _all_reduces(twice, s, t, r) == 1
+    with pytest.raises(PlacementError, match="there are no sums of key"):
+        reshard(sums["keys"], P(unreduced=X))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda s, t: _product(s, t) * 3,
+        lambda s, t: reshard(_product(s, t), P()) + reshard(_product(s, t) * 2, P()),
+        lambda s, t: (
+            lax.scan(lambda c, _: (c + c, None), _product(s, t), None, 2)[0]
+            - _product(s, t)
+        ),
+        lambda s, t: lax.fori_loop(
+            0, 2, lambda i, c: c + _product(s, t), _product(s, t)
+        ),
+        lambda s, t: lax.cond(True, lambda u: u * 3, lambda u: u, _product(s, t)),
+        lambda s, t: fxflow.jit(_product)(s, t) * 3,
+        lambda s, t: fxflow.checkpoint(lambda u: u * 3)(_product(s, t)),
+        lambda s, t: fxflow.vmap(_product, (0, None))(s[None], t)[None][0].sum(0) * 3,
+        lambda s, t: reshard(_product(s, t), P(unreduced={"y"})) * 3,
+        lambda s, t: _product(s, t, {"y"}) * 3,
+        lambda s, t: reshard(_product(s, t), P("x")) + 2 * _whole(s, t),
+        lambda s, t: _product(reshard(s, P()), reshard(t, P())) * 3,
+        lambda s, t: reshard(reshard(_product(s, t), P()), P(unreduced=X)) * 3,
+    ],
+)
+def test_whatever_types_say_an_array_is_the_sum(sums, function):
+    s, t = sums["s"], sums["t"]
+    np.testing.assert_allclose(fxflow.jit(function)(s, t), 3 * sums["whole"], rtol=1e-5)
+
+
+def test_an_array_outside_is_the_sum(sums):
+    u = sums["u"]
+    np.testing.assert_allclose(u, sums["whole"])
+    np.testing.assert_allclose(u.addressable_shards[5].data, sums["whole"])
+    assert u.sharding.spec == P(unreduced=X) and u.sharding.is_fully_replicated
+    again = fxflow.jit(lambda u: u + u, donate_argnums=0)(u)
+    np.testing.assert_allclose(again, 2 * sums["whole"])
+    np.testing.assert_allclose(fxflow.device_put(again, P("y")), 2 * sums["whole"])
+
+
+def test_cotangents_of_what_is_reduced_are_unreduced(sums):
+    x, w = put((8, 8), "x") / 64, reshard(put((8, 4)) / 32, P(reduced=X))
+
+    def loss(w):
+        return fnp.sin(x @ w).sum()
+
+    def steps(w):
+        first, second = fxflow.grad(loss)(w), fxflow.grad(loss)(w)
+        return reshard(first + second, P())
+
+    want = np.asarray(x).T @ np.cos(np.asarray(x) @ np.asarray(w))
+    for grad in (fxflow.grad(loss), fxflow.jit(fxflow.grad(loss))):
+        got = grad(w)
+        assert str(typeof(got)) == "f32[8,4]{U:x}"
+        np.testing.assert_allclose(got, want, rtol=1e-4)
+    np.testing.assert_allclose(fxflow.jit(steps)(w), 2 * want, rtol=1e-4)
+    assert _all_reduces(steps, w) == 1
+    elementwise = fxflow.jit(fxflow.grad(lambda w: fnp.sin(w).sum()))(w)
+    assert str(typeof(elementwise)) == "f32[8,4]{U:x}"
+    np.testing.assert_allclose(elementwise, np.cos(w), rtol=1e-5)
+
+    def through(w):
+        return loss(reshard(w, P(reduced=X)))
+
+    for spec, kind in [(P(), "f32[8,4]"), (P(None, "x"), "f32[8,4@x]")]:
+        got = fxflow.jit(fxflow.grad(through))(reshard(w, spec))
+        assert str(typeof(got)) == kind
+        np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
+def test_sums_are_put_off_in_a_loop_by_its_carry(sums):
+    s, t = sums["s"], sums["t"]
+
+    def accumulated(s, t):
+        start = reshard(fnp.zeros((8, 8)), P(unreduced=X))
+        return lax.scan(lambda c, _: (c + _product(s, t), None), start, None, 3)[0]
+
+    got = fxflow.jit(accumulated)(s, t)
+    assert str(typeof(got)) == "f32[8,8]{U:x}"
+    np.testing.assert_allclose(got, 3 * sums["whole"], rtol=1e-5)
+
+
+def test_the_cotangent_of_what_is_unreduced_is_reduced(sums):
+    s, t = sums["s"], sums["t"]
+    grad = fxflow.jit(fxflow.grad(lambda s: (reshard(_product(s, t), P()) ** 2).sum()))
+    got = grad(s)
+    assert str(typeof(got)) == "f32[8,4@x]"
+    np.testing.assert_allclose(got, 2 * sums["whole"] @ np.asarray(t).T, rtol=1e-4)
