@@ -39,6 +39,9 @@ def reshard(xs: T, out_shardings: Any) -> T:
     Over explicit axes of a mesh this is how the type of an array changes, in jitted
     functions and outside of them; the cotangent is divided as `xs` was.
 
+    A spec with `unreduced={"x"}` puts off the sum of a product over `x` until another
+    `reshard`; with `reduced={"x"}` that of the cotangent.
+
     Args:
       xs: array-like or pytree of them.
       out_shardings: `Sharding`s, or `PartitionSpec`s over the current mesh: one for
