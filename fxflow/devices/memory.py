@@ -40,7 +40,10 @@ def memory_stats(device: Device) -> dict[str, int]:
         if buffer.is_deleted():
             continue
         for shard in parts_of(buffer):
-            if shard._sharding._device is device:
+            where = shard._sharding
+            # Results over a mesh of one device have the other kind of sharding.
+            held = where._device if hasattr(where, "_device") else where._devices[0]
+            if held is device:
                 sizes[shard.unsafe_buffer_pointer()] = shard.on_device_size_in_bytes()
     return {
         "bytes_in_use": sum(sizes.values()),

@@ -4,6 +4,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import fxflow
+import fxflow.numpy as fnp
 from fxflow.devices import OutOfMemoryError, buffers
 from fxflow.devices.callbacks import raise_original
 from fxflow.devices.memory import memory_stats
@@ -41,3 +43,13 @@ def test_what_cannot_be_allocated_is_said_in_words() -> None:
     with pytest.raises(OutOfMemoryError, match=r"4,398,046 bytes.*donate"):
         raise_original(failure)
     raise_original(RuntimeError("INTERNAL: something else"))
+
+
+def test_arrays_over_a_mesh_of_one_device_count() -> None:
+    device = fxflow.devices()[-1]
+    mesh = fxflow.make_mesh((1,), ("x",), devices=[device])
+    gc.collect()
+    before = memory_stats(device)["bytes_in_use"]
+    x = fxflow.device_put(fnp.zeros(4096), fxflow.NamedSharding(mesh, fxflow.P("x")))
+    y = fxflow.jit(lambda x: x + 1)(x).block_until_ready()
+    assert memory_stats(device)["bytes_in_use"] >= before + y.nbytes

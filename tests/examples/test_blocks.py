@@ -26,6 +26,7 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("model", ["resnet", "inception"])
 def test_learns_colours(blocks: ModuleType, model: str) -> None:
     losses = []

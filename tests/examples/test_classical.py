@@ -109,6 +109,7 @@ def test_process_knows_where_it_knows() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("task", ["kmeans", "logistic", "forest", "bayes", "process"])
 def test_scores_beside_scikit_learn(task: str) -> None:
     pytest.importorskip("sklearn", reason="pip install fxflow[examples]")

@@ -119,7 +119,14 @@ def test_the_picture(mnist: ModuleType, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "least"), [("softmax", 0.92), ("mlp", 0.98)])
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("softmax", 0.92),
+        pytest.param("mlp", 0.98, marks=pytest.mark.soak),
+        pytest.param("cnn", 0.992, marks=pytest.mark.soak),
+    ],
+)
 def test_accuracy_on_the_complete_mnist(
     mnist: ModuleType, tmp_path: Path, name: str, least: float
 ) -> None:

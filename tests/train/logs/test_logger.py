@@ -82,7 +82,7 @@ def test_does_not_wait_for_values() -> None:
     release = threading.Event()
 
     def slow(x: Any) -> Any:
-        release.wait(20)
+        release.wait(5)
         return x
 
     shape = fxflow.ShapeDtypeStruct((), np.float32)
