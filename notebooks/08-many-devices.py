@@ -48,7 +48,7 @@ def run(make_step):
     _, curve = mnist.fit(
         mnist.MODELS["mlp"],
         part,
-        epochs=2,
+        epochs=1,
         batch_size=128,
         learning_rate=1e-3,
         progress=False,
@@ -97,7 +97,8 @@ _ = plt.legend()
 
 # %%
 launch = [sys.executable, "-m", "fxflow", "launch", "-n", "2", "--no-color"]
-program = [str(examples / "mnist_ps.py"), "--devices", "2", "--epochs", "1"]
+program = [str(examples / "mnist_ps.py"), "--devices", "2"]
+program += ["--model", "softmax", "--epochs", "1"]
 done = subprocess.run([*launch, *program], capture_output=True, text=True, check=True)
 print(*(line for line in done.stdout.splitlines() if "accuracy" in line), sep="\n")
 
