@@ -20,7 +20,6 @@ import socket
 import sys
 import threading
 import traceback
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -38,7 +37,7 @@ from fxflow.distributed.preemption import Notice
 from fxflow.distributed.serialization import HostLeaf, from_host, to_host
 from fxflow.distributed.snapshots import Snapshot, StateServer, assemble, fetch
 from fxflow.distributed.wire import Message, dial
-from fxflow.errors import ArgumentError, DamagedCheckpointError, DistributedError
+from fxflow.errors import ArgumentError, DistributedError
 
 Step = Callable[["World", Any, int], Any]
 
@@ -91,7 +90,13 @@ class Outcome(NamedTuple):
 
 
 class Checkpoints(Protocol):
-    """What saves the state and gives it back: `train.checkpoint.Checkpointer`."""
+    """What saves the state and gives it back: `train.checkpoint.Checkpointer`.
+
+    Attributes:
+      restored_step: the step that was restored last.
+    """
+
+    restored_step: int | None
 
     def steps(self) -> list[int]:
         """Returns the steps there are checkpoints of, rising."""
@@ -102,12 +107,8 @@ class Checkpoints(Protocol):
     def save(self, step: int, state: Any, *, force: bool) -> bool:
         """Saves a state; all members of an epoch do at the same step."""
 
-    def restore(self, like: Any, *, step: int) -> Any:
-        """Returns the state of a step.
-
-        Raises:
-          DamagedCheckpointError: it cannot be read.
-        """
+    def restore(self, like: Any, *, at_most: int) -> Any:
+        """Returns the state of the newest step, up to one, that is not damaged."""
 
     def close(self) -> None:
         """Waits until all is written; another process may save then."""
@@ -237,12 +238,10 @@ class _Program(NamedTuple):
 
     def newest(self) -> int | None:
         """Returns the newest step to go on from that there is a checkpoint of."""
-        return max(self._saved_steps(self.num_steps), default=None)
-
-    def _saved_steps(self, most: int) -> list[int]:
         if self.checkpointer is None:
-            return []
-        return [step for step in self.checkpointer.steps() if step <= most]
+            return None
+        steps = (s for s in self.checkpointer.steps() if s <= self.num_steps)
+        return max(steps, default=None)
 
     def restored(self, step: int, initial: Sequence[HostLeaf]) -> tuple[int, Any]:
         """Reads the newest checkpoint that is not damaged, of a step or before it.
@@ -257,14 +256,9 @@ class _Program(NamedTuple):
           Its step, and the state in host memory.
         """
         assert self.checkpointer is not None
-        like = self.tree(initial)
-        *older, oldest = sorted(self._saved_steps(step), reverse=True)
-        for one in older:
-            try:
-                return one, self.checkpointer.restore(like, step=one)
-            except DamagedCheckpointError as error:
-                warnings.warn(f"{error}; going back to an older one", stacklevel=2)
-        return oldest, self.checkpointer.restore(like, step=oldest)
+        state = self.checkpointer.restore(self.tree(initial), at_most=step)
+        assert self.checkpointer.restored_step is not None
+        return self.checkpointer.restored_step, state
 
     def is_due(self, step: int) -> bool:
         """Returns whether the state is to be saved after a step."""

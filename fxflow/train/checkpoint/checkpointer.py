@@ -289,7 +289,12 @@ class Checkpointer:
     # -- restoring ---------------------------------------------------------------------
 
     def restore(
-        self, like: Any = None, *, step: int | None = None, **options: Any
+        self,
+        like: Any = None,
+        *,
+        step: int | None = None,
+        at_most: int | None = None,
+        **options: Any,
     ) -> Any:
         """Reads the state of a step.
 
@@ -297,6 +302,7 @@ class Checkpointer:
           like: as of `checkpoint.restore`.
           step: which; None means the newest one that is not damaged. One that is gets a
             warning.
+          at_most: without `step`, the newest one up to this step; None means any.
           **options: those of `checkpoint.restore`.
 
         Returns:
@@ -308,9 +314,12 @@ class Checkpointer:
         self.wait()
         if step is not None:
             return self._restored(step, like, options)
-        steps = self.steps()
+        steps = [s for s in self.steps() if at_most is None or s <= at_most]
         if not steps:
-            raise CheckpointError(f"{self._storage}: there is no checkpoint here yet")
+            upto = "" if at_most is None else f" of a step up to {at_most}"
+            raise CheckpointError(
+                f"{self._storage}: there is no checkpoint{upto} here yet"
+            )
         for older in steps[:0:-1]:
             try:
                 return self._restored(older, like, options)

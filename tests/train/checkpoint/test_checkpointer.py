@@ -195,3 +195,13 @@ def test_kill_leaves_the_last_good_one(tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_kill_at_many_places(tmp_path: Path) -> None:
     killed_rounds(tmp_path, 1000, seed=1)
+
+
+def test_the_newest_up_to_a_step(tmp_path: Path) -> None:
+    with Checkpointer(tmp_path, keep=None) as checkpoints:
+        for step in (2, 4, 6):
+            checkpoints.save(step, {"w": np.array(step)})
+    assert checkpoints.restore(at_most=5)["w"] == 4
+    assert checkpoints.restored_step == 4
+    with pytest.raises(CheckpointError, match="no checkpoint of a step up to 1 here"):
+        checkpoints.restore(at_most=1)
