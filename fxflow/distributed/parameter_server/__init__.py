@@ -1,5 +1,15 @@
 """The parameter server: parameters and optimizer state shared out over the devices."""
 
+from fxflow.distributed.parameter_server.consistency import (
+    Consistency,
+    asynchronous,
+    backup,
+    bsp,
+    elastic_averaging,
+    local_sgd,
+    softsync,
+    ssp,
+)
 from fxflow.distributed.parameter_server.server import (
     Metrics,
     ParameterServer,
@@ -14,4 +24,12 @@ __all__ = [
     "ServerState",
     "Sharded",
     "parameter_server",
+    "Consistency",
+    "asynchronous",
+    "backup",
+    "bsp",
+    "elastic_averaging",
+    "local_sgd",
+    "softsync",
+    "ssp",
 ]

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from fxflow.errors import ArgumentError
 
@@ -346,39 +346,35 @@ def _require_rate(caller: str, rate: Any, compensation: Any) -> None:
 
 # -- what a server knows of the workers ------------------------------------------------
 
-V = TypeVar("V")
 _PARTS = 64
 
 
-class _Map(Generic[V]):
-    """An immutable dictionary of whole numbers; a new one costs a 64th of a copy."""
+class _Members:
+    """An immutable dictionary of `Member`s; a new one costs a 64th of a copy."""
 
     __slots__ = ("_parts",)
 
-    def __init__(self, parts: tuple[dict[int, V], ...] = ({},) * _PARTS) -> None:
+    def __init__(self, parts: tuple[dict[int, Member], ...] = ({},) * _PARTS) -> None:
         self._parts = parts
 
-    def get(self, key: int) -> V | None:
-        return self._parts[key % _PARTS].get(key)
+    def get(self, worker: int) -> Member | None:
+        return self._parts[worker % _PARTS].get(worker)
 
-    def set(self, key: int, value: V | None) -> _Map[V]:
-        """Returns a map with another value for a key, or without it (None)."""
-        parts, i = list(self._parts), key % _PARTS
+    def set(self, worker: int, member: Member | None) -> _Members:
+        """Returns members with another record of a worker, or without it (None)."""
+        parts, i = list(self._parts), worker % _PARTS
         parts[i] = parts[i].copy()
-        if value is None:
-            parts[i].pop(key, None)
+        if member is None:
+            parts[i].pop(worker, None)
         else:
-            parts[i][key] = value
-        return _Map(tuple(parts))
+            parts[i][worker] = member
+        return _Members(tuple(parts))
 
-    def items(self) -> list[tuple[int, V]]:
+    def items(self) -> list[tuple[int, Member]]:
         return sorted(item for part in self._parts for item in part.items())
 
-    def __len__(self) -> int:
-        return sum(map(len, self._parts))
-
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Map) and self._parts == other._parts
+        return isinstance(other, _Members) and self._parts == other._parts
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -459,10 +455,11 @@ class Group:
     fastest: int = 0
     missing: int = 0
     _alive: int = 0
-    _waiting: int = 0
-    _members: _Map[Member] = field(default_factory=_Map, repr=False)
-    _at_clock: _Map[int] = field(default_factory=_Map, repr=False)
-    _held: _Map[Push] = field(default_factory=_Map, repr=False)
+    _members: _Members = field(default_factory=_Members, repr=False)
+    # How many workers are at each clock. Workers share few clocks, so it is small.
+    _at_clock: dict[int, int] = field(default_factory=dict, repr=False)
+    # In blocks of up to _BLOCK: one more copies one block.
+    _held: tuple[tuple[Push, ...], ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         return self._alive
@@ -488,7 +485,7 @@ class Group:
     @property
     def waiting(self) -> tuple[Push, ...]:
         """The pushes that wait, in the order in which they came."""
-        return tuple(push for _, push in self._held.items())
+        return tuple(push for block in self._held for push in block)
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as a dictionary of JSON."""
@@ -509,7 +506,8 @@ class Group:
             for worker, clock, ready in data["workers"]:
                 group = _with_member(group, int(worker), Member(int(clock), int(ready)))
             for push in data["waiting"]:
-                group = _holding(group, Push(*map(int, push)))
+                held = _appended(group._held, Push(*map(int, push)))
+                group = replace(group, _held=held)
         except (KeyError, TypeError, ValueError) as error:
             raise ArgumentError(f"Group.from_json: not a group: {error!r}") from error
         return group
@@ -518,40 +516,51 @@ class Group:
 def _with_member(group: Group, worker: int, member: Member | None) -> Group:
     """Returns the group with another record of a worker, or without it (None)."""
     before = group._members.get(worker)
-    at_clock, slowest, fastest = group._at_clock, group.slowest, group.fastest
+    slowest, fastest, at_clock = group.slowest, group.fastest, group._at_clock.copy()
     missing, alive = group.missing, group._alive
     if member is not None:
         clock = member.clock
-        at_clock = at_clock.set(clock, (at_clock.get(clock) or 0) + 1)
+        at_clock[clock] = at_clock.get(clock, 0) + 1
         missing += member.ready <= group.version
         slowest = min(slowest, clock) if alive else clock
         fastest = max(fastest, clock) if alive else clock
         alive += 1
     if before is not None:
         clock = before.clock
-        at_clock = at_clock.set(clock, (at_clock.get(clock) or 0) - 1 or None)
+        at_clock[clock] -= 1
+        if not at_clock[clock]:
+            del at_clock[clock]
+            while at_clock and slowest not in at_clock:
+                slowest += 1
+            while at_clock and fastest not in at_clock:
+                fastest -= 1
         missing -= before.ready <= group.version
         alive -= 1
-        while alive and not at_clock.get(slowest):
-            slowest += 1
-        while alive and not at_clock.get(fastest):
-            fastest -= 1
         if not alive:
             slowest = fastest
-    return replace(
-        group,
-        slowest=slowest,
-        fastest=fastest,
-        missing=missing,
-        _alive=alive,
-        _members=group._members.set(worker, member),
-        _at_clock=at_clock,
+    members = group._members.set(worker, member)
+    return Group(
+        group.version,
+        group.dropped,
+        slowest,
+        fastest,
+        missing,
+        alive,
+        members,
+        at_clock,
+        group._held,
     )
 
 
-def _holding(group: Group, push: Push) -> Group:
-    held = group._held.set(group._waiting, push)
-    return replace(group, _held=held, _waiting=group._waiting + 1)
+_BLOCK = 128
+
+
+def _appended(
+    blocks: tuple[tuple[Push, ...], ...], push: Push
+) -> tuple[tuple[Push, ...], ...]:
+    if blocks and len(blocks[-1]) < _BLOCK:
+        return (*blocks[:-1], (*blocks[-1], push))
+    return (*blocks, (push,))
 
 
 # -- decisions -------------------------------------------------------------------------
@@ -646,8 +655,8 @@ def arrive(
         group = _with_member(group, worker, Member(clock + 1, member.ready))
         return _dropping(group, reason)
     ready = group.version + 1 if consistency.in_rounds else member.ready
-    group = _holding(_with_member(group, worker, Member(clock + 1, ready)), push)
-    group, update = _update(consistency, group)
+    group = _with_member(group, worker, Member(clock + 1, ready))
+    group, update = _update(consistency, group, _appended(group._held, push))
     return group, Decision(apply=update, hold=not update)
 
 
@@ -672,7 +681,7 @@ def join(consistency: Consistency, group: Group, worker: int) -> tuple[Group, De
     if consistency.staleness is not None:
         clock = min(clock, group.slowest + consistency.staleness)
     ready = group.version
-    if consistency.in_rounds and group._waiting:
+    if consistency.in_rounds and group._held:
         ready += 1
     return _with_member(group, worker, Member(clock, ready)), decision
 
@@ -694,7 +703,8 @@ def leave(
     """
     if worker not in group:
         return group, Decision()
-    group, update = _update(consistency, _with_member(group, worker, None))
+    group = _with_member(group, worker, None)
+    group, update = _update(consistency, group, group._held)
     return group, Decision(apply=update)
 
 
@@ -703,29 +713,32 @@ def _dropping(group: Group, reason: str) -> tuple[Group, Decision]:
 
 
 def _update(
-    consistency: Consistency, group: Group
+    consistency: Consistency, group: Group, held: tuple[tuple[Push, ...], ...]
 ) -> tuple[Group, tuple[Weighted, ...]]:
     """Makes an update of the pushes that wait, if they are enough."""
-    count = group._waiting
+    count = len(held) and _BLOCK * (len(held) - 1) + len(held[-1])
     if consistency.in_rounds:
         needed = count if not group.missing else consistency.workers or math.inf
     elif consistency.splits is not None:
         needed = max(1, group._alive // consistency.splits)
     else:
         needed = 1
-    if not count or count < needed:
-        return group, ()
+    enough = 0 < count >= needed
     update = []
-    for push in group.waiting:
+    for push in (push for block in held for push in block) if enough else ():
         staleness = group.version - push.version
         factor = max(1, staleness) if consistency.rate == "staleness" else 1
         update.append(Weighted(push, 1 / (count * factor), staleness))
-    group = replace(
-        group,
-        version=group.version + 1,
-        # Each alive worker may read the new version, and is to push again.
-        missing=group._alive,
-        _waiting=0,
-        _held=_Map(),
+    group = Group(
+        group.version + enough,
+        group.dropped,
+        group.slowest,
+        group.fastest,
+        # After an update each alive worker may read, and is to push again.
+        group._alive if enough else group.missing,
+        group._alive,
+        group._members,
+        group._at_clock,
+        () if enough else held,
     )
     return group, tuple(update)
