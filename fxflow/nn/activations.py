@@ -396,8 +396,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     half, odd = divmod(aval.shape[axis], 2)
     if odd:
         raise ShapeError(f"glu: axis {axis} of {aval} must have an even length")
-    value = lax.slice_in_dim(x, 0, half, axis=axis)
-    gate = lax.slice_in_dim(x, half, 2 * half, axis=axis)
+    value, gate = lax.split(x, (half, half), axis)
     return fnp.multiply(value, lax.logistic(gate))
 
 

@@ -317,6 +317,10 @@ def _split(name: str, ary: Any, sections: Any, axis: int, even: bool) -> list[An
 @library("cuts", "axis")
 def _pieces(ary: Any, cuts: tuple[int, ...], axis: int) -> Any:
     ary = array_of(ary, "split")
+    sizes = [stop - start for start, stop in pairwise(cuts)]
+    if min(sizes) >= 0:
+        # One node for all pieces, whose transpose is one concatenation.
+        return tuple(lax.split(ary, sizes, axis))
     return tuple(
         lax.slice_in_dim(ary, start, max(start, stop), axis=axis)
         for start, stop in pairwise(cuts)
@@ -447,7 +451,4 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     x = array_of(x, "unstack")
     if not x.aval.ndim:
         raise ShapeError(f"unstack: a 0-d array has no axes, got {x.aval}")
-    axis = canonical_axis("unstack", axis, x.aval.ndim)
-    return tuple(
-        lax.index_in_dim(x, i, axis, keepdims=False) for i in range(x.aval.shape[axis])
-    )
+    return lax.unstack(x, axis)

@@ -75,6 +75,23 @@ def test_splits(sections: Any) -> None:
     assert same(np.array_split(V, sections), got)
 
 
+@pytest.mark.parametrize("sections", (3, [1, 4], [2, 2]))
+def test_the_gradient_of_pieces_is_one_concatenation(sections: Any) -> None:
+    def loss(v: Any) -> Any:
+        return sum(i * fnp.sum(p) for i, p in enumerate(fnp.split(v, sections)))
+
+    v = V.astype(np.float32)
+    text = str(fxflow.make_graph(fxflow.grad(loss))(v))
+    assert "concatenate" in text and "pad" not in text
+    pieces = enumerate(np.split(v, sections))
+    want = np.concatenate([np.full(len(p), i, np.float32) for i, p in pieces])
+    assert same(want, fxflow.grad(loss)(v))
+
+
+def test_pieces_may_leave_gaps_and_overlap() -> None:
+    assert same(np.split(X, [3, 1], 1), fnp.split(X, [3, 1], 1))
+
+
 def test_splits_along_axes() -> None:
     cube = np.arange(16).reshape(2, 2, 4)
     assert same(np.hsplit(X, 2), fnp.hsplit(X, 2))
