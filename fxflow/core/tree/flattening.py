@@ -3,16 +3,16 @@
 jaxlib's flattening holds one level of Python's recursion for each container it is
 inside of, and does not give it back when an exception leaves it: of a predicate, of a
 container's own flatten function, of the sorting of keys. Some hundred errors later
-every call of the process would be a RecursionError. So predicates are asked beforehand,
-from Python, and after any other error the levels are given back. Nesting that is too
-deep jaxlib notices itself, at the depth at which Python would.
+every call of the process would be a RecursionError. So what a predicate raises is held
+back until jaxlib is done, and after any other error the levels are given back. Nesting
+that is too deep jaxlib notices itself, at the depth at which Python would.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Iterable
-from itertools import repeat
 from typing import Any
 
 from fxflow.core.tree.paths import KeyPath, describe, difference, keys_of, written
@@ -42,11 +42,7 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
       >>> flatten({"b": 1, "a": (2, None)})
       ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
     """
-    predicate = None if is_leaf is None else _asked(tree, is_leaf, False)
-    try:
-        return trees.flatten(tree, predicate)
-    except Exception as error:
-        raise failed(error, tree) from None
+    return _flattened(trees.flatten, tree, is_leaf)
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
@@ -139,18 +135,10 @@ def flatten_with_path(
       >>> [(fxflow.tree.keystr(path), leaf) for path, leaf in pairs]
       [("['w'][0]", 1), ("['w'][1]", 2)]
     """
-    predicate = None
-    if is_leaf is not None:
-        answer = _asked(tree, is_leaf, is_leaf_takes_path)
-
-        def predicate(_: KeyPath, x: Any) -> bool:
-            return answer(x)
-
-    try:
-        pairs, treedef = registry.flatten_with_path(tree, predicate)
-    except Exception as error:
-        raise failed(error, tree) from None
-    return pairs, treedef
+    asked = is_leaf
+    if is_leaf is not None and not is_leaf_takes_path:
+        asked = lambda _, x: is_leaf(x)
+    return _flattened(registry.flatten_with_path, tree, asked)
 
 
 def leaves_with_path(
@@ -342,32 +330,43 @@ def _too_deep() -> TreeError:
     )
 
 
-def _asked(
-    tree: Any, is_leaf: Callable[..., bool], takes_path: bool
-) -> Callable[[Any], bool]:
-    """Returns a predicate that gives the answers of another, found beforehand.
+def _flattened(
+    flatten: Callable[..., tuple[list[Any], PyTreeDef]],
+    tree: Any,
+    is_leaf: Callable[..., bool] | None,
+) -> tuple[list[Any], PyTreeDef]:
+    """Flattens; what the predicate raises is raised when jaxlib is done.
 
     Args:
-      tree: what it will be asked about.
-      is_leaf: called with each subtree, the path to it being before it if
-        `takes_path`.
-      takes_path: see `is_leaf`.
+      flatten: jaxlib's function of a tree and a predicate.
+      tree: any tree.
+      is_leaf: takes what jaxlib gives a predicate.
     """
-    answers: list[bool] = []
+    if is_leaf is None:
+        try:
+            return flatten(tree)
+        except Exception as error:
+            raise failed(error, tree) from None
+    raised: list[BaseException] = []
+    # Through C, each call takes a level of recursion more than `ask`: where there is no
+    # room, it is this call that fails.
+    predicate = functools.partial(is_leaf)
 
-    def ask(subtree: Any, path: KeyPath) -> None:
-        leaf = bool(is_leaf(path, subtree) if takes_path else is_leaf(subtree))
-        answers.append(leaf)
-        # In the order in which jaxlib will ask: a container before what it holds.
-        found = None if leaf else registry.flatten_one_level(subtree)
-        if found is not None:
-            keys = keys_of(subtree) if takes_path else repeat(None)
-            for key, child in zip(keys, found[0]):
-                ask(child, (*path, key))
+    def ask(*args: Any) -> bool:
+        if raised:
+            return True  # to come to an end
+        try:
+            return bool(predicate(*args))
+        except BaseException as error:
+            raised.append(error)
+            return True
 
     try:
-        ask(tree, ())
-    except RecursionError:
+        result = flatten(tree, ask)
+    except Exception as error:
+        raise failed(error, tree) from None
+    if not raised:
+        return result
+    if isinstance(raised[0], RecursionError):
         raise _too_deep() from None
-    given = iter(answers)
-    return lambda _: next(given)
+    raise raised[0]
