@@ -45,6 +45,7 @@ from fxflow.transforms.grad import grad, hessian, jacfwd, jacrev, value_and_grad
 from fxflow.transforms.inspection import (
     ensure_compile_time_eval, eval_shape, make_graph, named_call, named_scope,
 )
+from fxflow.transforms.jet import jet
 from fxflow.transforms.jit import jit
 from fxflow.transforms.jvp import jvp
 from fxflow.transforms.linear_call import linear_call
@@ -87,8 +88,8 @@ __all__ = [
     "config",
     # transforms
     "jit", "pmap", "shard_map", "vmap", "disable_jit",
-    "grad", "value_and_grad", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "linearize",
-        "linear_transpose", "linear_call",
+    "grad", "value_and_grad", "hessian", "jacfwd", "jacrev", "jet", "jvp", "vjp",
+        "linearize", "linear_transpose", "linear_call",
     "checkpoint", "checkpoint_name", "checkpoint_policies",
     "custom_gradient", "custom_jvp", "custom_vjp", "closure_convert",
         "CustomVJPPrimal", "SymbolicZero",

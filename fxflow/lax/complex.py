@@ -89,6 +89,7 @@ class Complex(Elementwise):
     """re + i im. dtypes: f32, f64. StableHLO: complex."""
 
     name = "complex"
+    linear_in_inexact = True
     host_kinds = ADDED
     kinds = frozenset("f")
     hlo = "stablehlo.complex"

@@ -77,6 +77,7 @@ class ConvertElementType(Primitive):
     """
 
     name = "convert_element_type"
+    linear_in_inexact = True
     host_kinds = MOVED
     layout: Callable[..., Any] = layouts.partly
     sums: Callable[..., Any] = layouts.linear

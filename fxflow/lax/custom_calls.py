@@ -8,7 +8,8 @@ from typing import Any, ClassVar, TypeVar
 
 from fxflow.core.arrays import Aval, typeof
 from fxflow.core.interpreters.batching import BatchTrace, batch_graph
-from fxflow.core.interpreters.calls import transposed
+from fxflow.core.interpreters.calls import transposed, with_terms
+from fxflow.core.interpreters.jet import jet_graph, listed_terms
 from fxflow.core.interpreters.jvp import JVPTrace
 from fxflow.core.interpreters.linearize import LinearizeTrace
 from fxflow.core.ir.graph import Graph, Node, forwarded
@@ -211,6 +212,7 @@ class CustomVJPCall(CustomCall):
     """Call with a reverse derivative by the user. dtypes: any. Lowered in place."""
 
     name = "custom_vjp"
+    has_jet = True
     batched_rule = BatchedVJPRule
 
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
@@ -220,6 +222,18 @@ class CustomVJPCall(CustomCall):
             "mode (jvp, jacfwd), because its rule is for reverse mode only: use "
             "custom_jvp, which serves both, or jacrev"
         )
+
+    def jet(
+        self, primals: Values, series: Values, order: int, /, **params: Any
+    ) -> Dual:
+        """The function's own Taylor coefficients, in place: the rule has none."""
+        p = CustomCallParams(**params)
+        used = p.used(series)
+        nonzero = live_flags(used)
+        derived, has = jet_graph(p.graph, order, nonzero)
+        terms = listed_terms(used, nonzero, order)
+        outs = derived.evaluate(*p.used(primals), *terms)
+        return with_terms(outs, p.graph.out_avals, has, order)
 
     def linearize(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The user's forward pass; a linear operation that knows the backward pass."""

@@ -106,6 +106,7 @@ class DynamicSlice(Primitive):
     """
 
     name = "dynamic_slice"
+    linear_in_inexact = True
     host_kinds = MOVED
     is_view = True
     layout: Callable[..., Any] = layouts.partly
@@ -206,6 +207,7 @@ class DynamicUpdateSlice(Primitive):
     """
 
     name = "dynamic_update_slice"
+    linear_in_inexact = True
     host_kinds = MOVED
     layout: Callable[..., Any] = layouts.updated
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from fxflow.core.arrays import Array, dtypes, typeof
 from fxflow.core.docs import shared
+from fxflow.core.interpreters.jet import leibniz
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Literal, Var
 from fxflow.core.ir.primitive import Dual, Values, Zero, register
@@ -106,6 +107,12 @@ class Mul(Elementwise):
     partials = (lambda _, x, y: y, lambda _, x, y: x)
     sums: Callable[..., Any] = layouts.scaled
 
+    def taylor(
+        self, out: Any, operands: Values, /, **params: Any
+    ) -> Callable[[int], Any]:
+        """Leibniz's sum."""
+        return leibniz(self.bind, out, *operands)
+
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The cotangent times the operand that is not linear."""
         x, y = args
@@ -167,6 +174,21 @@ class Div(Elementwise):
             y = ctx.emit(f"stablehlo.optimization_barrier {y} : {whole}")
             return ctx.emit(f"{self.hlo} {x}, {y} : {whole}")
         return super().lower(ctx, *operands, **params)
+
+    def taylor(
+        self, out: Any, operands: Values, /, **params: Any
+    ) -> Callable[[int], Any]:
+        """From x = out · y: xₖ less the sum of outⱼ · yₖ₋ⱼ for j < k, over y₀."""
+        x, y = operands
+
+        def rule(k: int) -> Any:
+            total = x[k]
+            for j in range(k):
+                if type(out[j]) is not Zero and type(y[k - j]) is not Zero:
+                    total = arith.add(total, arith.neg(arith.mul(out[j], y[k - j])))
+            return total if type(total) is Zero else self.bind(total, y[0])
+
+        return rule
 
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """Dx / y - dy (x / y) / y."""

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fxflow.core.arrays import Aval, dtypes, typeof
+from fxflow.core.interpreters.jet import leibniz
 from fxflow.core.interpreters.linearize import Tape
 from fxflow.core.ir import arith
 from fxflow.core.ir.graph import Var
@@ -194,6 +195,22 @@ class Elementwise(Primitive):
             return super().jvp(primals, tangents, **params)
         return out, self._tangent(arith, out, primals, tangents, params)
 
+    def taylor(
+        self, out: Any, operands: Values, /, **params: Any
+    ) -> Callable[[int], Any] | None:
+        """That of sums and differences; others by their partial derivatives."""
+        if not self.partials or not all(p in (1, -1) for p in self.partials):
+            return None
+
+        def rule(k: int) -> Any:
+            total: Any = Zero(typeof(out[0]).tangent())
+            for series, sign in zip(operands, self.partials, strict=True):
+                term = series[k]
+                total = arith.add(total, term if sign == 1 else arith.neg(term))
+            return total
+
+        return rule
+
     def linearize(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """As `jvp`, written to the tape at once: the path of eager gradients."""
         tape = state.trace
@@ -309,6 +326,12 @@ class Bilinear(Primitive):
         left = None if type(tx) is Zero else self.bind(tx, y, **params)
         right = None if type(ty) is Zero else self.bind(x, ty, **params)
         return out, arith.add(left, right)
+
+    def taylor(
+        self, out: Any, operands: Values, /, **params: Any
+    ) -> Callable[[int], Any]:
+        """Leibniz's sum."""
+        return leibniz(lambda x, y: self.bind(x, y, **params), out, *operands)
 
     def transpose(self, cotangent: Any, *args: Any, **params: Any) -> Values:
         """The cotangent of the one linear operand."""

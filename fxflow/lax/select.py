@@ -40,6 +40,7 @@ class SelectN(Primitive):
     """
 
     name = "select_n"
+    linear_in_inexact = True
     host_kinds = MOVED
     layout: Callable[..., Any] = layouts.elementwise
 

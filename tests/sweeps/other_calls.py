@@ -72,6 +72,7 @@ TOP = [
     f("io_callback", first, fxflow.ShapeDtypeStruct((4,), "f4"), X, ordered=False),
     f("pure_callback", first, fxflow.ShapeDtypeStruct((4,), "f4"), X),
     f("jit", first, static_argnums=(), static_argnames=(), donate_argnums=()),
+    f("jet", first, (X,), ([X, X],), factorial_scaled=True),
     f("jvp", first, (X,), (X,), has_aux=False),
     f("vjp", first, X, has_aux=False),
     f("linearize", first, X),

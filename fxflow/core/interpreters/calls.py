@@ -12,6 +12,7 @@ from typing import Any
 
 from fxflow.core.arrays import Aval
 from fxflow.core.interpreters.batching import batch_graph
+from fxflow.core.interpreters.jet import jet_graph, listed_terms, spread_terms
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.interpreters.transpose import transpose_graph
 from fxflow.core.ir.discharge import discharge, keeps_rules, read_all, write_back
@@ -34,6 +35,8 @@ class GraphCall(HigherOrder):
     Params:
       graph: what is called; subclasses may have others.
     """
+
+    has_jet = True
 
     def abstract(self, *avals: Aval, graph: Graph, **params: Any) -> list[Aval]:
         """The graph's own types."""
@@ -64,6 +67,22 @@ class GraphCall(HigherOrder):
         derived, has = jvp_graph(graph, nonzero)
         outs = self.bind(*primals, *chosen(tangents, nonzero), graph=derived, **params)
         return with_tangents(outs, graph.out_avals, has)
+
+    def jet(
+        self,
+        primals: Values,
+        series: Values,
+        order: int,
+        *,
+        graph: Graph,
+        **params: Any,
+    ) -> Dual:
+        """A call of the graph of coefficients."""
+        nonzero = live_flags(series)
+        derived, has = jet_graph(graph, order, nonzero)
+        terms = listed_terms(series, nonzero, order)
+        outs = self.bind(*primals, *terms, graph=derived, **params)
+        return with_terms(outs, graph.out_avals, has, order)
 
     def transpose(
         self, cotangent: Values, *args: Any, graph: Graph, **params: Any
@@ -130,6 +149,15 @@ def with_tangents(
     count = len(avals)
     types = [a.tangent() for a in avals]
     return list(outs[:count]), spread(outs[count:], has_tangent, types)
+
+
+def with_terms(
+    outs: Values, avals: Sequence[Aval], has: Flags, order: int
+) -> tuple[list[Any], list[Any]]:
+    """Returns results and their Taylor coefficients; compare `with_tangents`."""
+    count = len(avals)
+    types = [a.tangent() for a in avals]
+    return list(outs[:count]), spread_terms(outs[count:], has, types, order)
 
 
 def transposed(

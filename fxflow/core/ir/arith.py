@@ -154,6 +154,11 @@ def mul(x: Any, y: Any) -> Any:
     return table["mul"].bind(x, y)
 
 
+def div(x: Any, y: Any) -> Any:
+    """Returns the quotient of a tangent and a divisor of the same shape (or 0-d)."""
+    return table["div"].bind(x, y)
+
+
 def neg(x: Any) -> Any:
     """Returns the negative of a tangent or cotangent; of `Zero`, itself."""
     return x if type(x) is Zero else table["neg"].bind(x)

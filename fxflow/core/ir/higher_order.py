@@ -18,6 +18,7 @@ from fxflow.core.ir.discharge import REFS, require_distinct
 from fxflow.core.ir.graph import Graph, Node, Var, interpret, subgraphs
 from fxflow.core.ir.primitive import (
     Batched,
+    Dual,
     Flags,
     MultipleResults,
     Values,
@@ -35,11 +36,15 @@ class HigherOrder(MultipleResults):
     """Holds graphs in its parameters; gives a list of results.
 
     Subclasses write `batch_over` in place of `batch` and `batch_named`.
+
+    Attributes:
+      has_jet: whether there is a rule `jet`; else coefficients follow from `jvp`.
     """
 
     host_kinds: ClassVar[frozenset[str]] = frozenset()
     types_inside = True
     takes_refs = True
+    has_jet: ClassVar[bool] = False
 
     if not TYPE_CHECKING:
 
@@ -70,6 +75,19 @@ class HigherOrder(MultipleResults):
     def uses_axis(self, axis_name: Any, params: dict[str, Any]) -> bool:
         """Whether any operation inside names the axis."""
         return any(uses_axis(graph, axis_name) for _, graph in subgraphs(params))
+
+    def jet(
+        self, primals: Values, series: Values, order: int, /, **params: Any
+    ) -> Dual:
+        """Returns the results and their Taylor coefficients; compare `jvp`.
+
+        Args:
+          primals: values.
+          series: for each a list of its `order` coefficients, or `Zero`.
+          order: how many there are behind a value.
+          **params: as bound.
+        """
+        raise NotImplementedError
 
     def batch(
         self, size: int, args: Values, mapped: Flags, /, **params: Any

@@ -264,6 +264,8 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
       multi: whether results come as a list.
       nondifferentiable: why there is no derivative, or None.
       linear: whether the operation is linear in all its array arguments.
+      linear_in_inexact: whether it is linear in those together that have derivatives,
+        whatever the others (indices, masks) are.
       is_constant: whether derivatives take its results for constants.
       takes_refs: whether an operand may be a reference.
       lowerings: platform → what writes it there in place of `lower`; see
@@ -274,6 +276,7 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
     multi: ClassVar[bool] = False
     nondifferentiable: ClassVar[str | None] = None
     linear: ClassVar[bool] = False
+    linear_in_inexact: ClassVar[bool] = False
     is_constant: ClassVar[bool] = False
     takes_refs: ClassVar[bool] = False
     lowerings: Mapping[str, Callable[..., Any]] = {}
@@ -377,6 +380,22 @@ class Primitive(HostRules, GraphRules, AxisRules, MemoryRules):
         raise NotDifferentiableError(
             f"{self.name} is not linear in what it is transposed with respect to"
         )
+
+    def taylor(
+        self, out: Any, operands: Sequence[Any], /, **params: Any
+    ) -> Callable[[int], Any] | None:
+        """Returns the rule of the result's Taylor coefficients, if there is a formula.
+
+        Args:
+          out: the result's: `out[0]` is the value, and `out[j]` may be asked for j < k.
+          operands: those of each operand (`interpreters/jet.Series`).
+          **params: as bound.
+
+        Returns:
+          A function of k > 0 that gives coefficient k, or `Zero`. None: it follows from
+          `jvp`, or from being linear.
+        """
+        return None
 
     # -- vectorization -----------------------------------------------------------------
 

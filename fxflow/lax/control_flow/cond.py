@@ -21,6 +21,8 @@ from fxflow.core.arrays import (
 )
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_graph
+from fxflow.core.interpreters.calls import with_terms
+from fxflow.core.interpreters.jet import jet_graph, listed_terms
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.interpreters.linearize import LinearGraphs, linearize_graph
 from fxflow.core.interpreters.transpose import transpose_graph
@@ -63,6 +65,8 @@ class Branching(HigherOrder):
     Params:
       branches: graphs of equal input and output types; subclasses may have others.
     """
+
+    has_jet = True
 
     def abstract(self, *avals: Aval, branches: Graphs, **which: Any) -> list[Aval]:
         """Types of the branches' outputs, which differ along all their axes."""
@@ -141,6 +145,25 @@ class Branching(HigherOrder):
         count = len(branches[0].outputs)
         avals = [a.tangent() for a in branches[0].out_avals]
         return outs[:count], spread(outs[count:], has_tangent, avals)
+
+    def jet(
+        self,
+        primals: Values,
+        series: Values,
+        order: int,
+        /,
+        *,
+        branches: Graphs,
+        **which: Any,
+    ) -> Dual:
+        """The branches' Taylor coefficients."""
+        nonzero = live_flags(series[1:])
+        have = [jet_graph(b, order, nonzero)[1] for b in branches]
+        has = [any(flags) for flags in zip(*have, strict=True)]
+        derived = tuple(jet_graph(b, order, nonzero, has)[0] for b in branches)
+        live = listed_terms(series[1:], nonzero, order)
+        outs = self.bind(*primals, *live, branches=derived, **which)
+        return with_terms(outs, branches[0].out_avals, has, order)
 
     def linearize(
         self, primals: Values, tangents: Values, *, branches: Graphs, **which: Any

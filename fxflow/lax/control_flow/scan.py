@@ -21,6 +21,8 @@ from fxflow.core.arrays import Array, Aval, read_only, typeof
 from fxflow.core.arrays.convert import ArrayOrNumber, kind_of
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_graph, materialize
+from fxflow.core.interpreters.calls import with_terms
+from fxflow.core.interpreters.jet import jet_graph, listed_terms
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.ir import arith
 from fxflow.core.ir.discharge import discharge, read_all, write_back
@@ -113,6 +115,7 @@ class Scan(HigherOrder):
     """
 
     name = "scan"
+    has_jet = True
 
     def abstract(self, *avals: Aval, **params: Any) -> list[Aval]:
         """Types of the carry, then of the stacked outputs."""
@@ -205,6 +208,30 @@ class Scan(HigherOrder):
         outs = self.bind(*consts, *tc, *carry, *tcarry, *xs, *txs, **vars(new))
         y, ty, ys, tys = split_at(outs, p.num_carry, len(tcarry), num_ys)
         return [*y, *ys], spread_tangents([*ty, *tys], has, p.out_avals())
+
+    def jet(
+        self, primals: Values, series: Values, order: int, /, **params: Any
+    ) -> Dual:
+        """A scan of the body's Taylor coefficients."""
+        p = ScanParams(**params)
+        num_ys = len(p.graph.outputs) - p.num_carry
+        nonzero, carried = tangent_flags(p.graph, series, p.num_consts, p.num_carry)
+        derived, has = jet_graph(p.graph, order, nonzero, [*carried, *[False] * num_ys])
+        both = jvp_order(
+            p.graph, derived, nonzero, has, p.num_consts, p.num_carry, order
+        )
+        parts = zip(p.split(series), p.split(nonzero), strict=True)
+        tc, tcarry, txs = (listed_terms(s, n, order) for s, n in parts)
+        consts, carry, xs = p.split(primals)
+        new = replace(
+            p,
+            graph=both,
+            num_consts=p.num_consts + len(tc),
+            num_carry=p.num_carry + len(tcarry),
+        )
+        outs = self.bind(*consts, *tc, *carry, *tcarry, *xs, *txs, **vars(new))
+        y, ty, ys, tys = split_at(outs, p.num_carry, len(tcarry), num_ys)
+        return with_terms([*y, *ys, *ty, *tys], p.out_avals(), has, order)
 
     def linearize(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """A scan for values and what tangents need of them; a scan of tangents."""

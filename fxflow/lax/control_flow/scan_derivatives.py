@@ -60,18 +60,29 @@ def jvp_order(
     has: Sequence[bool],
     num_consts: int,
     num_carry: int,
+    order: int = 1,
 ) -> Graph:
-    """Returns the derivative with each part's tangents beside its values."""
+    """Returns the derivative with each part's tangents beside its values.
+
+    Args:
+      graph: of the body.
+      derived: its derivative.
+      nonzero: which inputs have tangents.
+      has: which outputs have.
+      num_consts: how many inputs are constants.
+      num_carry: how many inputs are carried.
+      order: how many tangents a value has (Taylor coefficients).
+    """
     key = ("scan_order", num_consts, num_carry)
     known: Graph | None = derived.memo.get(key)
     if known is None:
         values, tangents = split_at(derived.inputs, len(graph.inputs))
-        counts = [sum(f) for f in split_at(nonzero, num_consts, num_carry)]
+        counts = [order * sum(f) for f in split_at(nonzero, num_consts, num_carry)]
         c, carry, x = split_at(values, num_consts, num_carry)
         tc, tcarry, tx, _ = split_at(tangents, *counts)
         outs, out_tangents = split_at(derived.outputs, len(graph.outputs))
         y, ys = split_at(outs, num_carry)
-        ty, tys = split_at(out_tangents, sum(has[:num_carry]))
+        ty, tys = split_at(out_tangents, order * sum(has[:num_carry]))
         known = derived.memo[key] = derived.replace(
             inputs=[*c, *tc, *carry, *tcarry, *x, *tx],
             outputs=[*y, *ty, *ys, *tys],

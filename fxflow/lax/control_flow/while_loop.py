@@ -21,6 +21,8 @@ from fxflow.core.arrays.convert import (
 )
 from fxflow.core.boundary import boundary
 from fxflow.core.interpreters.batching import batch_graph, materialize
+from fxflow.core.interpreters.calls import with_terms
+from fxflow.core.interpreters.jet import jet_graph, listed_terms
 from fxflow.core.interpreters.jvp import jvp_graph
 from fxflow.core.ir import arith
 from fxflow.core.ir.discharge import discharge, read_all, write_back
@@ -86,6 +88,7 @@ class While(HigherOrder):
     """
 
     name = "while"
+    has_jet = True
 
     def abstract(self, *avals: Aval, **params: Any) -> list[Aval]:
         """Types of the carry."""
@@ -228,6 +231,30 @@ class While(HigherOrder):
         avals = [a.tangent() for a in body.out_avals]
         return values, spread(out_tangents, has, avals)
 
+    def jet(
+        self, primals: Values, series: Values, order: int, /, **params: Any
+    ) -> Dual:
+        """A loop over the body's Taylor coefficients; the condition sees values."""
+        p = WhileParams(**params)
+        body, num_body = p.body, p.num_body
+        fixed_c, fixed_b, carry = p.split(primals)
+        _, body_series = split_at(series, p.num_condition)
+        nonzero = live_flags(body_series)
+        carried = carry_flow(body, nonzero, num_body, len(carry), carries_tangent)
+        nonzero[num_body:] = carried
+        derived, has = jet_graph(body, order, nonzero, carried)
+        live = listed_terms(body_series, nonzero, order)
+        count = order * sum(nonzero[:num_body])
+        fixed, moving = split_at(live, count)
+        new = WhileParams(
+            condition=_with_unused(p.condition, derived, carried, order),
+            body=_jvp_order(body, derived, num_body, count),
+            num_condition=p.num_condition,
+            num_body=num_body + count,
+        )
+        outs = self.bind(*fixed_c, *fixed_b, *fixed, *carry, *moving, **vars(new))
+        return with_terms(outs, body.out_avals, has, order)
+
     def linearize(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         """The loop for the values; for the tangents, the loop of both over again."""
         # Residuals of a number of steps that is not known cannot be stacked.
@@ -335,14 +362,18 @@ def _jvp_order(body: Graph, derived: Graph, num_body: int, count: int) -> Graph:
     return known
 
 
-def _with_unused(condition: Graph, derived: Graph, carried: Flags) -> Graph:
+def _with_unused(
+    condition: Graph, derived: Graph, carried: Flags, order: int = 1
+) -> Graph:
     """Returns the condition with an unused input for each tangent of the carry."""
-    key = ("while_unused", tuple(carried))
+    key = ("while_unused", tuple(carried), order)
     known: Graph | None = condition.memo.get(key)
     if known is None:
         count = len(carried)
         values = condition.in_avals[len(condition.inputs) - count :]
-        unused = [Var(a.tangent()) for a in chosen(values, carried)]
+        unused = [
+            Var(a.tangent()) for a in chosen(values, carried) for _ in range(order)
+        ]
         known = condition.memo[key] = condition.replace(
             inputs=[*condition.inputs, *unused]
         )

@@ -44,6 +44,7 @@ class Gather(Primitive):
     """Slices at computed indices. All dtypes; integer indices. StableHLO: gather."""
 
     name = "gather"
+    linear_in_inexact = True
     host_kinds = MOVED
     layout: Callable[..., Any] = layouts.gathered
 

@@ -51,6 +51,7 @@ class ScatterAdd(Scattering):
     """Adds updates to slices. dtypes: numeric; integer indices. StableHLO: scatter."""
 
     name = "scatter_add"
+    linear_in_inexact = True
     host_kinds = ADDED
     kinds = NUMERIC
     combiner = "stablehlo.add"
