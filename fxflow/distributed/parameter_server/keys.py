@@ -1,0 +1,173 @@
+"""Keys of the CURVE handshake: who may speak with the servers of a run.
+
+One pair for all servers and one for all that dial them, made by whoever starts the
+run. Who has the servers' public key and the clients' pair is let in, nobody else, and
+what is said is encrypted. The texts are in Z85, ZeroMQ's form of 32 bytes in 40
+characters.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fxflow.errors import DistributedError
+
+#: The keys themselves, and a file that holds them.
+VARIABLE = "FXFLOW_PS_KEYS"
+FILE_VARIABLE = "FXFLOW_PS_KEYS_FILE"
+
+_LENGTH = 40
+# RFC 32 of ZeroMQ.
+_ALPHABET = frozenset(
+    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of a run, 40 characters each.
+
+    Attributes:
+      server_public: which servers are the right ones.
+      client_public: who may dial them.
+      client_secret: proves that.
+      server_secret: lets a process be a server; empty for one that only dials.
+    """
+
+    server_public: str
+    client_public: str
+    client_secret: str = field(repr=False)
+    server_secret: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            key = getattr(self, name)
+            if name == "server_secret" and not key:
+                continue
+            if len(key) != _LENGTH or not _ALPHABET.issuperset(key):
+                # Not the key itself: errors are written to logs.
+                raise DistributedError(
+                    f"{name} is not a key: {_LENGTH} characters of Z85 are expected, "
+                    f"such as new_keys() makes; it has {len(key)}"
+                )
+
+    def for_clients(self) -> Keys:
+        """Returns the keys of a process that is no server."""
+        return Keys(self.server_public, self.client_public, self.client_secret)
+
+    def to_text(self) -> str:
+        """Returns the keys in one line, as the environment and files have them."""
+        return ",".join(getattr(self, name) for name in self.__slots__)
+
+    @staticmethod
+    def from_text(text: str, source: str = "the text") -> Keys:
+        """Returns the keys that `to_text` wrote.
+
+        Args:
+          text: one line.
+          source: where it stood, for the message.
+
+        Raises:
+          DistributedError: it is not that.
+        """
+        parts = text.strip().split(",")
+        if len(parts) != len(Keys.__slots__):
+            raise DistributedError(
+                f"{source} does not hold the keys of a run: 4 of them in one line, "
+                f"with commas between, are expected; got {len(parts)} part(s)"
+            )
+        try:
+            return Keys(*parts)
+        except DistributedError as error:
+            raise DistributedError(f"{source}: {error}") from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the keys to a file that this user alone can read.
+
+        Args:
+          path: the file; one that is there is replaced.
+
+        Raises:
+          OSError: it cannot be written.
+        """
+        folder = os.path.dirname(os.fspath(path)) or "."
+        # Made with mode 0600; never readable by others, not even half written.
+        handle, partial = tempfile.mkstemp(dir=folder, prefix=".keys-")
+        try:
+            with open(handle, "w", encoding="ascii") as file:
+                file.write(self.to_text() + "\n")
+            os.replace(partial, path)
+        except BaseException:
+            os.unlink(partial)
+            raise
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Keys:
+        """Returns the keys in a file that `save` wrote.
+
+        Raises:
+          DistributedError: the file cannot be read, or holds something else.
+        """
+        try:
+            with open(path, encoding="ascii") as file:
+                return Keys.from_text(file.read(1 << 10), os.fspath(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise DistributedError(
+                f"the keys in {os.fspath(path)} cannot be read: {error}"
+            ) from None
+
+    def environment(self) -> dict[str, str]:
+        """Returns the variables by which a process that is started gets the keys."""
+        return {VARIABLE: self.to_text()}
+
+
+def new_keys() -> Keys:
+    """Returns the keys of a new run.
+
+    Raises:
+      ImportError: pyzmq is missing.
+    """
+    curve_keypair = zmq().curve_keypair
+    server_public, server_secret = (key.decode() for key in curve_keypair())
+    client_public, client_secret = (key.decode() for key in curve_keypair())
+    return Keys(server_public, client_public, client_secret, server_secret)
+
+
+def keys_of(environment: Mapping[str, str] | None = None) -> Keys | None:
+    """Returns the keys that the environment gives: FXFLOW_PS_KEYS(_FILE).
+
+    Args:
+      environment: the variables; None is this process's.
+
+    Returns:
+      The keys, or None if there are none.
+
+    Raises:
+      DistributedError: what is there is no set of keys.
+    """
+    variables = os.environ if environment is None else environment
+    if text := variables.get(VARIABLE):
+        return Keys.from_text(text, VARIABLE)
+    if path := variables.get(FILE_VARIABLE):
+        return Keys.load(path)
+    return None
+
+
+def zmq() -> Any:
+    """Returns the module zmq.
+
+    Raises:
+      ImportError: pyzmq is missing.
+    """
+    try:
+        import zmq.utils.z85
+    except ImportError:
+        raise ImportError(
+            "the asynchronous parameter server needs ZeroMQ: pip install "
+            "'fxflow[distributed]'"
+        ) from None
+    return zmq

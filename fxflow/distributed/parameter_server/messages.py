@@ -1,0 +1,458 @@
+"""Messages of the asynchronous plane, as frames and back. No I/O, and never pickle.
+
+A message has a kind from a fixed table, three numbers that most of them need (worker,
+sequence number, epoch of the view), fields that JSON can say, and arrays. As frames:
+
+- frame 0: mark, version, kind, the three numbers, the length of a text; then the text,
+  JSON: ``[fields, [[name, dtype, shape], ...]]``; empty if there are neither;
+- the other frames: the elements of all arrays, in C order, one after another, cut where
+  the sender liked. `encode` cuts large arrays into chunks without copying them, and
+  joins small ones.
+
+What comes from a socket may be anything. `decode` looks at all of the description
+before it allocates, and raises `BadMessage` or returns a message: nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from fxflow.core.arrays import dtypes
+from fxflow.devices.buffers import aligned_empty
+from fxflow.errors import FxflowError
+
+#: Version of the format. Peers of another one are refused by name, not misread.
+VERSION = 1
+
+#: What messages there are. Their numbers are their places: only ever append.
+KINDS = (
+    "hello",
+    "welcome",
+    "refuse",
+    "error",
+    "ping",
+    "pong",
+    "heartbeat",
+    "leave",
+    "model",
+    "model_ok",
+    "pull",
+    "params",
+    "push",
+    "ack",
+    "pull_rows",
+    "rows",
+    "push_rows",
+    "entry",
+    "entry_ok",
+    "view",
+    "vote",
+    "vote_ok",
+    "cut",
+    "cut_ok",
+    "stats",
+    "stats_ok",
+    "snapshot",
+    "snapshot_ok",
+    "fetch_state",
+    "state",
+)
+
+#: Bytes of a chunk; see `benchmarks/parameter_server/transport.py`.
+CHUNK = 2 << 20
+#: Arrays up to this size travel together with their neighbours.
+SMALL = 32 << 10
+
+_MARK = b"fxps"
+_HEAD = struct.Struct("!4sBBQQQI")
+_NUMBERS = {kind: number for number, kind in enumerate(KINDS, 1)}
+_DTYPES = {dtype.name: dtype for dtype in dtypes.ALL}
+#: NumPy can have more axes, XLA's programs have not.
+_MOST_AXES = 32
+#: Levels of lists and dictionaries in the text.
+_MOST_DEPTH = 32
+_MOST_UINT64 = (1 << 64) - 1
+#: Elements of an array, even of an empty one such as ``(0, 2**40)``.
+_MOST_ELEMENTS = 1 << 48
+
+Array = np.ndarray[Any, Any]
+
+
+class BadMessage(FxflowError, ValueError):
+    """Frames that are no message, or a message that no frames can say.
+
+    Attributes:
+      reason: one word, by which they are counted: ``"mark"``, ``"version"``,
+        ``"kind"``, ``"text"``, ``"arrays"`` or ``"size"``.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Message:
+    """One message.
+
+    Attributes:
+      kind: what it is; one of `KINDS`.
+      worker: number of the worker it is from or for.
+      sequence: the worker's number of it.
+      epoch: of the view in which it was sent.
+      fields: what JSON can say: strings as keys, no tuples, no NaN.
+      arrays: NumPy arrays by name. Those of a message that came are read-only.
+    """
+
+    kind: str
+    worker: int = 0
+    sequence: int = 0
+    epoch: int = 0
+    fields: dict[str, Any] = field(default_factory=dict)
+    arrays: dict[str, Array] = field(default_factory=dict)
+
+
+class Limits(NamedTuple):
+    """How large a message may be that is decoded.
+
+    Attributes:
+      text: bytes of fields and description of the arrays. Longer texts, of programs
+        say, travel as arrays of bytes.
+      arrays: how many.
+      size: bytes of all arrays together.
+    """
+
+    text: int = 1 << 20
+    arrays: int = 1 << 14
+    size: int = 1 << 36
+
+
+LIMITS = Limits()
+
+
+# -- out -------------------------------------------------------------------------------
+
+
+def encode(
+    message: Message, *, limits: Limits = LIMITS, chunk: int = CHUNK
+) -> list[bytes | memoryview]:
+    """Returns a message as frames.
+
+    Args:
+      message: what to send. The frames refer to its large arrays: nobody may write to
+        them until they are sent.
+      limits: what the receiver takes.
+      chunk: bytes of a frame of elements, at most.
+
+    Returns:
+      Frame 0 and those of the elements.
+
+    Raises:
+      BadMessage: it has no such kind, a number that is negative or too large, fields
+        that JSON cannot say, arrays of dtypes that XLA does not have; or it is larger
+        than the limits.
+    """
+    if message.kind not in _NUMBERS:
+        raise BadMessage("kind", f"there is no message {message.kind!r}: {_kinds()}")
+    text = b""
+    if message.fields or message.arrays:
+        described = [
+            [name, _name_of(name, array), array.shape]
+            for name, array in message.arrays.items()
+        ]
+        try:
+            text = _ENCODER.encode([message.fields, described]).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise BadMessage(
+                "text",
+                f"the fields of a message {message.kind!r} must be what JSON can say "
+                f"({error}); got {message.fields!r:.200}",
+            ) from None
+    _check_text(len(text), limits)
+    _check_count(len(message.arrays), limits)
+    _check_size(sum(array.nbytes for array in message.arrays.values()), limits)
+    try:
+        head = _HEAD.pack(
+            _MARK,
+            VERSION,
+            _NUMBERS[message.kind],
+            message.worker,
+            message.sequence,
+            message.epoch,
+            len(text),
+        )
+    except struct.error:
+        raise BadMessage(
+            "size",
+            f"worker, sequence and epoch are integers from 0 to {_MOST_UINT64}; got "
+            f"{message.worker!r}, {message.sequence!r} and {message.epoch!r}",
+        ) from None
+    return [head + text, *_frames(message.arrays.values(), chunk)]
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _frames(arrays: Any, chunk: int) -> Iterator[bytes | memoryview]:
+    joined: list[memoryview] = []
+    waiting = 0
+    for array in arrays:
+        if not array.nbytes:
+            continue
+        # As bytes, since the small floats of ml_dtypes have no format of memoryview.
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        if flat.nbytes <= SMALL:
+            if waiting + flat.nbytes > chunk and joined:
+                yield b"".join(joined)
+                joined, waiting = [], 0
+            joined.append(flat)
+            waiting += flat.nbytes
+            continue
+        if joined:
+            yield b"".join(joined)
+            joined, waiting = [], 0
+        for start in range(0, flat.nbytes, chunk):
+            yield flat[start : start + chunk]
+    if joined:
+        yield b"".join(joined)
+
+
+def _name_of(name: str, array: Array) -> str:
+    dtype = array.dtype
+    if _DTYPES.get(dtype.name) != dtype:
+        raise BadMessage(
+            "arrays", f"array {name!r} has dtype {dtype}, which XLA does not have"
+        )
+    return str(dtype.name)
+
+
+# -- back ------------------------------------------------------------------------------
+
+
+def decode(frames: Sequence[bytes | memoryview], *, limits: Limits = LIMITS) -> Message:
+    """Returns the message that frames are.
+
+    Args:
+      frames: as `encode` made them, or anything.
+      limits: how large it may be.
+
+    Returns:
+      The message. Its arrays are read-only. A large one that has a frame for itself is
+      a view of that; others are put together in new memory that starts at a multiple
+      of 64 bytes, so that the CPU's runtime can take it without another copy.
+
+    Raises:
+      BadMessage: the frames are no message of this version, or a larger one.
+    """
+    if not frames:
+        raise BadMessage("mark", "a message has at least one frame; got none")
+    first, body = frames[0], frames[1:]
+    if len(first) < _HEAD.size or bytes(first[: len(_MARK)]) != _MARK:
+        raise BadMessage(
+            "mark",
+            f"{len(first)} bytes that do not begin with {_MARK!r} and a header: they "
+            "are no message of a parameter server of fxflow",
+        )
+    _, version, number, worker, sequence, epoch, length = _HEAD.unpack_from(first)
+    if version != VERSION:
+        raise BadMessage(
+            "version",
+            f"the peer speaks version {version} of the format, this process version "
+            f"{VERSION}: install the same fxflow in all processes of the run",
+        )
+    if not 0 < number <= len(KINDS):
+        raise BadMessage("kind", f"there is no message number {number}: {_kinds()}")
+    _check_text(length, limits)
+    if len(first) != _HEAD.size + length:
+        raise BadMessage(
+            "text",
+            f"frame 0 has {len(first)} bytes, its header says {_HEAD.size + length}",
+        )
+    fields, described = _parse(bytes(first[_HEAD.size :])) if length else ({}, [])
+    given = 0
+    for frame in body:
+        if not len(frame):
+            raise BadMessage("size", "a frame of elements is empty")
+        given += len(frame)
+    _check_size(given, limits)
+    plan = _plan(described, limits)
+    if (wanted := sum(part.nbytes for part in plan)) != given:
+        raise BadMessage(
+            "size",
+            f"the arrays take {wanted} bytes, the frames of elements have {given}",
+        )
+    kind = KINDS[number - 1]
+    return Message(kind, worker, sequence, epoch, fields, _arrays(plan, body))
+
+
+class _Part(NamedTuple):
+    """An array that is described; nothing is allocated."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    nbytes: int
+
+
+def _parse(data: bytes) -> tuple[dict[str, Any], list[Any]]:
+    try:
+        text = data.decode()
+        if text.count("[") + text.count("{") > _MOST_DEPTH:
+            _check_depth(text)
+        value = _DECODER.decode(text)
+        if "\\u" in text:
+            # Half a surrogate pair is a string that cannot be written anywhere.
+            _ENCODER.encode(value).encode()
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, BadMessage):
+            raise
+        raise BadMessage("text", f"the text is no JSON of ours: {error}") from None
+    if not (
+        type(value) is list
+        and len(value) == 2
+        and type(value[0]) is dict
+        and type(value[1]) is list
+    ):
+        raise BadMessage("text", "the text must hold fields and descriptions of arrays")
+    return value[0], value[1]
+
+
+def _check_depth(text: str) -> None:
+    """Counts brackets that are not in strings; malformed text is the decoder's."""
+    depth, quoted, escaped = 0, False, False
+    for char in text:
+        if quoted:
+            if escaped:
+                escaped = False
+            elif char == "\\":
+                escaped = True
+            elif char == '"':
+                quoted = False
+        elif char == '"':
+            quoted = True
+        elif char in "[{":
+            depth += 1
+            if depth > _MOST_DEPTH:
+                raise BadMessage("text", f"it is nested more than {_MOST_DEPTH} deep")
+        elif char in "]}":
+            depth -= 1
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text:.40} is too large")
+    return number
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number of JSON")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return found
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_distinct, parse_float=_finite, parse_constant=_no_constant
+)
+
+
+def _plan(described: list[Any], limits: Limits) -> list[_Part]:
+    _check_count(len(described), limits)
+    plan, names = [], set()
+    for one in described:
+        if type(one) is not list or len(one) != 3:
+            raise BadMessage("arrays", "an array is described by name, dtype and shape")
+        name, dtype_name, shape = one
+        if type(name) is not str or name in names:
+            raise BadMessage("arrays", f"array {name!r:.80}: no name, or one twice")
+        names.add(name)
+        dtype = _DTYPES.get(dtype_name) if type(dtype_name) is str else None
+        if dtype is None:
+            raise BadMessage(
+                "arrays", f"array {name!r:.80} has no dtype of XLA: {dtype_name!r:.80}"
+            )
+        if (
+            type(shape) is not list
+            or len(shape) > _MOST_AXES
+            or any(type(n) is not int or n < 0 for n in shape)
+            # Without the axes of length 0, which NumPy multiplies so too.
+            or math.prod(n for n in shape if n) > _MOST_ELEMENTS
+        ):
+            raise BadMessage(
+                "arrays", f"array {name!r:.80} has no shape: {shape!r:.80}"
+            )
+        nbytes = math.prod(shape) * dtype.itemsize
+        plan.append(_Part(name, dtype, tuple(shape), nbytes))
+    return plan
+
+
+def _arrays(plan: list[_Part], body: Sequence[bytes | memoryview]) -> dict[str, Array]:
+    arrays = {}
+    index, offset = 0, 0  # what is taken next
+    for name, dtype, shape, nbytes in plan:
+        alone = offset == 0 and nbytes > SMALL and nbytes == len(body[index])
+        flat = np.frombuffer(body[index], np.uint8) if alone else None
+        if flat is not None and flat.ctypes.data % dtype.alignment == 0:
+            index += 1
+        else:
+            flat = aligned_empty((nbytes,), np.uint8)
+            start = 0
+            while start < nbytes:
+                frame = body[index]
+                count = min(nbytes - start, len(frame) - offset)
+                flat[start : start + count] = np.frombuffer(
+                    frame, np.uint8, count, offset
+                )
+                start += count
+                offset += count
+                if offset == len(frame):
+                    index, offset = index + 1, 0
+        if dtype == np.bool_ and nbytes and flat.max() > 1:
+            raise BadMessage("arrays", f"array {name!r:.80}: a boolean is 0 or 1")
+        array = flat.view(dtype).reshape(shape)
+        array.flags.writeable = False
+        arrays[name] = array
+    return arrays
+
+
+# -- limits ----------------------------------------------------------------------------
+
+
+def _check_text(length: int, limits: Limits) -> None:
+    if length > limits.text:
+        raise BadMessage(
+            "text",
+            f"the text has {length} bytes, at most {limits.text} are allowed: long "
+            "texts travel as arrays of bytes",
+        )
+
+
+def _check_count(count: int, limits: Limits) -> None:
+    if count > limits.arrays:
+        raise BadMessage(
+            "arrays",
+            f"{count} arrays in a message, at most {limits.arrays} are allowed",
+        )
+
+
+def _check_size(size: int, limits: Limits) -> None:
+    if size > limits.size:
+        raise BadMessage(
+            "size", f"the arrays have {size} bytes, at most {limits.size} are allowed"
+        )
+
+
+def _kinds() -> str:
+    return "there are " + ", ".join(KINDS)

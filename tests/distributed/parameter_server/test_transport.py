@@ -1,0 +1,508 @@
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zmq
+
+from fxflow.distributed.parameter_server import messages, transport
+from fxflow.distributed.parameter_server.keys import Keys, new_keys
+from fxflow.distributed.parameter_server.messages import Limits, Message
+from fxflow.distributed.parameter_server.transport import (
+    Deadline,
+    Dialer,
+    Hub,
+    Listener,
+    address_of,
+)
+from fxflow.errors import DistributedError
+
+KEYS = new_keys()
+OTHER_KEYS = new_keys()
+LOOPBACK = "tcp://127.0.0.1:0"
+
+
+@pytest.fixture
+def hubs() -> Iterator[Callable[..., Hub]]:
+    with contextlib.ExitStack() as stack:
+        yield lambda *args, **kwargs: stack.enter_context(Hub(*args, **kwargs))
+
+
+def until(*hubs: Hub, true: Callable[[], Any], seconds: float = 10.0) -> Any:
+    """Serves the hubs until something is true, and returns that."""
+    deadline = Deadline(seconds, "what a test waits for")
+    while not (found := true()):
+        deadline.check()
+        for hub in hubs:
+            hub.wait(0.005)
+    return found
+
+
+def heard(end: Any, *hubs: Hub, seconds: float = 10.0) -> Any:
+    """The next message of an end."""
+    return until(*hubs, true=lambda: end.receive(1), seconds=seconds)[0]
+
+
+def assert_talks(listener: Listener, dialer: Dialer, *hubs: Hub) -> bytes:
+    """Sends a message there and another back; returns who the dialer is."""
+    weights = np.arange(300_000, dtype=np.float32)
+    assert dialer.send(Message("push", 1, 2, 3, {"a": [1]}, {"w": weights}))
+    peer, message = heard(listener, *hubs)
+    assert (message.kind, message.worker, message.fields) == ("push", 1, {"a": [1]})
+    np.testing.assert_array_equal(message.arrays["w"], weights)
+    assert listener.send(peer, Message("params", arrays={"w": weights[:5]}))
+    answer = heard(dialer, *hubs)
+    assert answer.kind == "params"
+    np.testing.assert_array_equal(answer.arrays["w"], weights[:5])
+    return bytes(peer)
+
+
+def descriptors() -> tuple[int, int]:
+    return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+
+
+# -- messages there and back -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("keys", [None, KEYS], ids=["open", "keys"])
+@pytest.mark.parametrize("scheme", ["tcp", "v6", "ipc", "inproc"])
+def test_there_and_back(
+    scheme: str, keys: Keys | None, hubs: Callable[..., Hub], tmp_path: Path
+) -> None:
+    address = {
+        "tcp": "localhost:0",
+        "v6": "tcp://[::1]:0",
+        "ipc": f"ipc://{tmp_path}/s",
+        "inproc": "inproc://test",
+    }[scheme]
+    server, client = hubs(keys), hubs(keys and keys.for_clients())
+    listener = server.listen(address)
+    assert not listener.address.endswith(":0")
+    dialer = client.dial(listener.address, b"worker 1")
+    assert assert_talks(listener, dialer, server, client) == b"worker 1"
+    assert until(client, true=lambda: dialer.connected)
+    assert dialer.problem == ""
+    assert listener.traffic.to_dict() == {
+        "sent": {"params": 1},
+        "sent_bytes": dict(dialer.traffic.received_bytes),
+        "received": {"push": 1},
+        "received_bytes": dict(dialer.traffic.sent_bytes),
+        "dropped": {},
+    }
+    assert dialer.traffic.sent_bytes["push"] > 1_200_000
+
+
+def test_one_wait_for_all(hubs: Callable[..., Hub]) -> None:
+    hub = hubs()
+    one, two = hub.listen(LOOPBACK), hub.listen(LOOPBACK)
+    dialer, idle = hub.dial(one.address), hub.dial(two.address)
+    dialer.send(Message("ping"))
+    ready = until(hub, true=lambda: hub.wait(0.1))
+    assert ready == [one]
+    ((peer, _),) = one.receive()
+    assert not one.receive() and not idle.receive()
+    one.send(peer, Message("pong"))
+    assert until(hub, true=lambda: hub.wait(0.1)) == [dialer]
+
+
+def test_waiting_ends_in_time(hubs: Callable[..., Hub]) -> None:
+    hub = hubs()
+    hub.listen(LOOPBACK)
+    begin = time.monotonic()
+    assert hub.wait(0.05) == []
+    assert 0.04 < time.monotonic() - begin < 5
+    hub.wait(0)
+
+
+def test_another_thread_wakes(hubs: Callable[..., Hub]) -> None:
+    hub = hubs()
+    hub.listen(LOOPBACK)
+    hub.wake()
+    hub.wake()
+    assert hub.wait(60) == []
+    timer = threading.Timer(0.05, hub.wake)
+    timer.start()
+    assert hub.wait(60) == []
+    timer.join()
+    for _ in range(100_000):  # more than a socket holds
+        hub.wake()
+    assert hub.wait(60) == []
+    begin = time.monotonic()
+    hub.wait(0.02)
+    assert time.monotonic() - begin >= 0.02
+    hub.close()
+    hub.wake()
+
+
+def test_many_messages_are_taken_in_turns(hubs: Callable[..., Hub]) -> None:
+    hub = hubs()
+    listener = hub.listen(LOOPBACK)
+    dialer = hub.dial(listener.address)
+    for i in range(30):
+        assert dialer.send(Message("push", sequence=i))
+    got: list[int] = []
+    while len(got) < 30:
+        assert hub.wait(5) == [listener]
+        some = listener.receive(most=7)
+        assert len(some) <= 7
+        got += [message.sequence for _, message in some]
+    assert got == list(range(30))
+
+
+# -- who may speak ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:5", "tcp://127.0.0.1:5"),
+        ("tcp://127.9.9.9:5", "tcp://127.9.9.9:5"),
+        ("[::1]:65535", "tcp://[::1]:65535"),
+        ("localhost:5", "tcp://localhost:5"),
+        ("ipc://a", "ipc://a"),
+        ("inproc://b", "inproc://b"),
+    ],
+)
+def test_addresses(text: str, address: str) -> None:
+    assert address_of(text, bind=False) == address
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a",
+        "a:",
+        ":5",
+        "a:b",
+        "a:65536",
+        "a:-1",
+        "udp://a:5",
+        "ipc://",
+        "a:٣",
+        "a:0",
+    ],
+)
+def test_what_is_no_address(text: str) -> None:
+    with pytest.raises(DistributedError, match="reads host:port"):
+        address_of(text, bind=False)
+
+
+@pytest.mark.parametrize("text", ["10.0.0.1:5", "*:5", "0.0.0.0:5", "[::]:5", "far:5"])
+def test_other_machines_need_keys(text: str, hubs: Callable[..., Hub]) -> None:
+    with pytest.raises(DistributedError, match=r"listening at .* needs keys"):
+        hubs().listen(text)
+    with pytest.raises(DistributedError, match=r"dialling at .* needs keys"):
+        hubs().dial(text)
+    assert address_of(text, bind=False, keys=KEYS) == f"tcp://{text}"
+
+
+def test_addresses_that_cannot_be_had(hubs: Callable[..., Hub], tmp_path: Path) -> None:
+    hub = hubs(KEYS)
+    taken = hub.listen(LOOPBACK).address
+    with pytest.raises(DistributedError, match=f"{taken} cannot be listened at"):
+        hub.listen(taken)
+    with pytest.raises(DistributedError, match="cannot be listened at"):
+        hub.listen(f"ipc://{tmp_path}/no/such/folder")
+    with pytest.raises(DistributedError, match=r"no\.such\.host cannot be listened"):
+        hub.listen("no.such.host.invalid:0".replace(".invalid", ""))
+    with pytest.raises(DistributedError, match="identity"):
+        hub.dial(taken, b"x" * 256)
+
+
+def test_a_worker_cannot_be_a_server(hubs: Callable[..., Hub]) -> None:
+    with pytest.raises(DistributedError, match="the servers' secret key"):
+        hubs(KEYS.for_clients()).listen(LOOPBACK)
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        (OTHER_KEYS, "another run's"),
+        (
+            Keys(
+                KEYS.server_public, OTHER_KEYS.client_public, OTHER_KEYS.client_secret
+            ),
+            "does not let these client keys in",
+        ),
+        (None, "one end has keys and the other has not"),
+    ],
+    ids=["another server's", "another client's", "none"],
+)
+def test_wrong_keys(keys: Keys | None, problem: str, hubs: Callable[..., Hub]) -> None:
+    server, client, wrong = hubs(KEYS), hubs(KEYS), hubs(keys)
+    listener = server.listen(LOOPBACK)
+    dialer = client.dial(listener.address)
+    assert_talks(listener, dialer, server, client)
+    stranger = wrong.dial(listener.address)
+    stranger.send(Message("push", arrays={"w": np.ones(1 << 20)}))
+    until(server, wrong, true=lambda: listener.traffic.dropped["stranger"])
+    until(server, wrong, true=lambda: problem in stranger.problem)
+    assert not stranger.connected
+    assert listener.receive() == []
+    assert_talks(listener, dialer, server, client)
+
+
+def test_keys_where_there_are_none(hubs: Callable[..., Hub]) -> None:
+    server, client, wrong = hubs(), hubs(), hubs(KEYS)
+    listener = server.listen(LOOPBACK)
+    stranger = wrong.dial(listener.address)
+    stranger.send(Message("push"))
+    until(server, wrong, true=lambda: "one end has keys" in stranger.problem)
+    assert listener.receive() == []
+    assert_talks(listener, client.dial(listener.address), server, client)
+
+
+@pytest.mark.parametrize("keys", [None, KEYS], ids=["open", "keys"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"\x00" * 100_000,
+        b"\xff" * 100_000,
+        # A frame of 2^62 bytes and one of 10, in ZeroMQ's first protocol.
+        b"\xff" + (1 << 62).to_bytes(8, "big") + b"\0" * 1000,
+        b"\x0a\0123456789",
+        b"",
+    ],
+)
+def test_strangers_on_the_port(
+    said: bytes, keys: Keys | None, hubs: Callable[..., Hub]
+) -> None:
+    server, client = hubs(keys), hubs(keys)
+    listener = server.listen(LOOPBACK)
+    dialer = client.dial(listener.address)
+    assert_talks(listener, dialer, server, client)
+    host, port = listener.address.removeprefix("tcp://").split(":")
+    for _ in range(3):
+        with socket.create_connection((host, int(port))) as stranger:
+            with contextlib.suppress(OSError):
+                stranger.sendall(said)
+            if said:
+                server.wait(0.01)
+    assert_talks(listener, dialer, server, client)
+    until(server, true=lambda: listener.traffic.dropped["stranger"] >= 3)
+    assert listener.receive() == []
+
+
+def raw(listener: Listener) -> Any:
+    """A socket of ZeroMQ that dials, for what `Dialer` would not send."""
+    context = zmq.Context()
+    dealer = context.socket(zmq.DEALER)
+    dealer.setsockopt(zmq.LINGER, 0)
+    dealer.connect(listener.address)
+    return context, dealer
+
+
+def test_malformed_messages(hubs: Callable[..., Hub]) -> None:
+    server, client = hubs(limits=Limits(size=2 << 20)), hubs()
+    listener = server.listen(LOOPBACK)
+    dialer = client.dial(listener.address)
+    context, dealer = raw(listener)
+    try:
+        good, body = messages.encode(Message("push", arrays={"w": np.ones(3)}))
+        for frames in (
+            [b""],
+            [b"fxps"],
+            [b"GET / HTTP/1.1"],
+            [good],
+            [good, bytes(body) + b"x"],
+            [body, good],
+            messages.encode(Message("push", arrays={"w": np.ones(1 << 19)})),
+        ):
+            dealer.send_multipart(frames)
+        until(server, true=lambda: listener.receive() or sum(_dropped(listener)) == 7)
+        assert dict(listener.traffic.dropped) == {"mark": 4, "size": 3}
+        assert_talks(listener, dialer, server, client)
+        # A frame that is too long costs the connection and no memory.
+        dealer.send(b"x" * (5 << 20))
+        dealer.send_multipart([good, body])
+        assert heard(listener, server)[1].kind == "push"
+        assert sum(_dropped(listener)) == 7
+    finally:
+        dealer.close()
+        context.term()
+
+
+def _dropped(end: Any) -> list[int]:
+    return list(end.traffic.dropped.values())
+
+
+def test_another_version(hubs: Callable[..., Hub], monkeypatch: Any) -> None:
+    hub = hubs()
+    listener = hub.listen(LOOPBACK)
+    context, dealer = raw(listener)
+    try:
+        (frame,) = messages.encode(Message("hello"))
+        later = frame[:4] + bytes([frame[4] + 1]) + frame[5:]
+        dealer.send(later)
+        until(hub, true=lambda: listener.receive() or listener.traffic.dropped)
+        assert listener.traffic.dropped == {"version": 1}
+        # It is told in our version, and its error names both.
+        assert dealer.poll(5000)
+        (answer,) = dealer.recv_multipart()
+        told = messages.decode([answer])
+        assert told.kind == "refuse"
+        assert (
+            "speaks version 2 of the format, this process version 1"
+            in (told.fields["why"])
+        )
+    finally:
+        dealer.close()
+        context.term()
+    dialer = hub.dial(listener.address, b"x")
+    dialer.send(Message("hello"))
+    heard(listener, hub)
+    listener._socket.send_multipart([b"x", later])
+    with pytest.raises(DistributedError, match=r"127.0.0.1:\d+: the peer speaks"):
+        heard(dialer, hub)
+
+
+# -- peers that come and go ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keys", [None, KEYS], ids=["open", "keys"])
+def test_a_server_that_restarts(keys: Keys | None, hubs: Callable[..., Hub]) -> None:
+    first, client = hubs(keys), hubs(keys)
+    listener = first.listen(LOOPBACK)
+    dialer = client.dial(listener.address, b"w")
+    assert_talks(listener, dialer, first, client)
+    first.close()
+    until(client, true=lambda: not dialer.connected)
+    assert dialer.problem == "the connection was lost"
+    assert dialer.send(Message("pull", sequence=9))  # waits for the connection
+    second = hubs(keys)
+    listener = second.listen(listener.address)
+    peer, message = heard(listener, second, client)
+    assert (peer, message.sequence) == (b"w", 9)
+    assert assert_talks(listener, dialer, second, client) == b"w"
+    assert until(client, true=lambda: dialer.connected)
+
+
+def test_a_worker_that_restarts(hubs: Callable[..., Hub]) -> None:
+    server, client = hubs(), hubs()
+    listener = server.listen(LOOPBACK)
+    old = client.dial(listener.address, b"w")
+    assert_talks(listener, old, server, client)
+    new = client.dial(listener.address, b"w")  # before the old connection is given up
+    new.send(Message("hello"))
+    assert heard(listener, server)[0] == b"w"
+    assert_talks(listener, new, server, client)
+    assert old.receive() == []
+
+
+def test_nobody_is_there(hubs: Callable[..., Hub]) -> None:
+    server, client = hubs(), hubs()
+    listener = server.listen(LOOPBACK)
+    assert not listener.send(b"nobody", Message("params"))
+    assert listener.traffic.dropped == {"gone": 1}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        dialer = client.dial(f"127.0.0.1:{free.getsockname()[1]}")
+    assert dialer.send(Message("hello"))
+    assert client.wait(0.05) == []
+    assert not dialer.connected
+    assert dialer.problem == "nobody answers there yet"
+
+
+def test_a_peer_that_does_not_read(
+    hubs: Callable[..., Hub], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "_MOST_WAITING", 32 << 20)
+    monkeypatch.setattr(transport, "_MOST_UNREAD", 1)
+    server, client = hubs(), hubs()
+    listener = server.listen(LOOPBACK)
+    deaf, other = client.dial(listener.address, b"deaf"), client.dial(listener.address)
+    assert_talks(listener, deaf, server, client)
+    large = np.ones(4 << 20, np.uint8)
+    params = Message("params", arrays={"w": large})
+    begin = time.monotonic()
+    # What the kernel and the other end hold, and what may wait: then no more.
+    taken = 0
+    while listener.send(b"deaf", params):
+        taken += 1
+        assert taken < 50
+    assert listener.traffic.dropped == {"slow": 1}
+    assert time.monotonic() - begin < 5
+    assert_talks(listener, other, server, client)
+    # It reads after all, and is served again.
+    for _ in range(taken):
+        assert heard(deaf, client).arrays["w"].nbytes == large.nbytes
+    assert until(server, true=lambda: listener.send(b"deaf", params))
+    # Small messages are bounded by their number.
+    taken = 0
+    while listener.send(b"deaf", Message("ack", fields={"x": "x" * 5000})):
+        taken += 1
+        assert taken < 20_000
+    assert listener.traffic.dropped["slow"] >= 2
+    assert_talks(listener, other, server, client)
+
+
+def test_a_server_that_does_not_read(
+    hubs: Callable[..., Hub], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "_MOST_UNSENT", 3)
+    client = hubs()
+    dialer = client.dial("127.0.0.1:9")
+    sent = [dialer.send(Message("push", sequence=i)) for i in range(5)]
+    assert sent == [True] * 3 + [False] * 2
+    assert dialer.traffic.dropped == {"slow": 2}
+
+
+# -- nothing is left -------------------------------------------------------------------
+
+
+def test_nothing_is_left(tmp_path: Path) -> None:
+    def once() -> None:
+        for address in (LOOPBACK, f"ipc://{tmp_path}/s", "inproc://left"):
+            with Hub(KEYS) as server, Hub(KEYS) as client:
+                listener = server.listen(address)
+                dialer = client.dial(listener.address)
+                client.dial("127.0.0.1:9").send(Message("hello"))
+                assert_talks(listener, dialer, server, client)
+                dialer.close()
+                dialer.close()
+                server.close()
+                server.close()
+                assert listener.closed and dialer.closed
+
+    once()  # pyzmq starts a thread of its own, once
+    before = descriptors()
+    for _ in range(3):
+        once()
+    assert descriptors() == before
+    assert os.listdir(tmp_path) == []
+
+
+def test_last_words(hubs: Callable[..., Hub]) -> None:
+    server = hubs()
+    listener = server.listen(LOOPBACK)
+    with Hub() as client:
+        dialer = client.dial(listener.address)
+        assert_talks(listener, dialer, server, client)  # a handshake needs the hub
+        dialer.send(Message("leave", arrays={"w": np.ones(1 << 20)}))
+        dialer.close(linger=5)
+    assert heard(listener, server)[1].kind == "leave"
+
+
+# -- deadlines -------------------------------------------------------------------------
+
+
+def test_deadlines() -> None:
+    deadline = Deadline(0.01, "an answer to pull", "server 1")
+    assert 0 < deadline.left <= 0.01
+    time.sleep(0.02)
+    assert deadline.passed and deadline.left == 0
+    text = "an answer to pull from server 1 did not come within 0.01 s"
+    with pytest.raises(DistributedError, match=text) as error:
+        deadline.check()
+    assert error.value.seconds == 0.01
+    assert "from workers 2, 3" in str(deadline.error("workers 2, 3", (2, 3)))
+    assert deadline.error("workers 2, 3", (2, 3)).processes == (2, 3)
+    Deadline(60, "x").check()
