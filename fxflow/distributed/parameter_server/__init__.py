@@ -10,6 +10,13 @@ from fxflow.distributed.parameter_server.consistency import (
     softsync,
     ssp,
 )
+from fxflow.distributed.parameter_server.placement import (
+    Plan,
+    Tensor,
+    place,
+    replan,
+    tensors_of,
+)
 from fxflow.distributed.parameter_server.server import (
     Metrics,
     ParameterServer,
@@ -32,4 +39,9 @@ __all__ = [
     "local_sgd",
     "softsync",
     "ssp",
+    "Plan",
+    "Tensor",
+    "place",
+    "replan",
+    "tensors_of",
 ]

@@ -1,0 +1,605 @@
+"""Which rows of which tensor lie on which server: a plan, and how it changes.
+
+A tensor is a row of rows along its first axis. A `Plan` cuts tensors into *pieces* of
+consecutive rows, and gives each piece to a server, so that bytes and load are shared
+out evenly. It is a value made of plain numbers; no array is looked at, only its type.
+`replan` follows servers that come and go, and says which rows have to move.
+"""
+
+from __future__ import annotations
+
+import bisect
+import html
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fxflow.core import tree
+from fxflow.core.arrays import dtypes, typeof
+from fxflow.errors import ArgumentError
+
+#: A cut below this many bytes costs more in messages than it evens out.
+_LEAST = 2**20
+_NOWHERE = -1
+#: An imbalance below this part of a fair share is left alone.
+_SLACK = 0.05
+
+# -- what is placed --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What a plan knows of a tensor.
+
+    Attributes:
+      name: its path in the parameters, such as "layers/0/w".
+      shape: of the whole; rows are along the first axis, a number is one row.
+      dtype: name of its dtype.
+      accesses: how often all of it is read and written in a step: 1 for a dense
+        parameter, the expected share of touched rows for a table.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    accesses: float = 1.0
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.shape[0] if self.shape else 1
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return math.prod(self.shape[1:]) * dtypes.bits(dtypes.dtype(self.dtype)) // 8
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole."""
+        return self.rows * self.row_bytes
+
+
+def tensors_of(
+    params: Any, accesses: Mapping[str, float] | None = None
+) -> tuple[Tensor, ...]:
+    """Returns what a plan has to know of a pytree of arrays.
+
+    Args:
+      params: pytree of arrays, or of anything with a shape and a dtype.
+      accesses: how often a tensor is read and written in a step, by its name; 1 for
+        those not named.
+
+    Returns:
+      A `Tensor` for each leaf, named by its path.
+
+    Raises:
+      ArgumentError: a name in `accesses` is that of no tensor.
+
+    Example:
+      >>> tensors_of({"w": np.zeros((4, 3), np.float32)})
+      (Tensor(name='w', shape=(4, 3), dtype='float32', accesses=1.0),)
+    """
+    found = []
+    left = dict(accesses or {})
+    for path, leaf in tree.flatten_with_path(params)[0]:
+        name = tree.keystr(path, simple=True, separator="/")
+        aval = typeof(leaf)
+        load = left.pop(name, 1.0)
+        found.append(Tensor(name, aval.shape, np.dtype(aval.dtype).name, load))
+    if left:
+        raise ArgumentError(
+            f"tensors_of: accesses names {', '.join(map(repr, left))}; there is "
+            f"{', '.join(repr(t.name) for t in found) or 'no tensor'}"
+        )
+    return tuple(found)
+
+
+# -- plans -----------------------------------------------------------------------------
+
+
+class Piece(NamedTuple):
+    """Consecutive rows of a tensor on one server.
+
+    Attributes:
+      name: of the tensor.
+      start: its first row.
+      stop: the row after its last.
+      server: number of the server.
+    """
+
+    name: str
+    start: int
+    stop: int
+    server: int
+
+
+class Share(NamedTuple):
+    """What one server has of a plan.
+
+    Attributes:
+      pieces: how many.
+      nbytes: of all its pieces.
+      load: bytes read and written in a step: those of each piece times its accesses.
+    """
+
+    pieces: int
+    nbytes: int
+    load: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which rows of which tensor lie on which server. Made by `place` and `replan`.
+
+    Prints as a table, and draws itself in a notebook.
+
+    Attributes:
+      servers: their numbers.
+      tensors: all that is placed, in the order given.
+      pieces: every row of every tensor in exactly one; in order of tensors and rows.
+    """
+
+    servers: tuple[int, ...]
+    tensors: tuple[Tensor, ...]
+    pieces: tuple[Piece, ...]
+
+    def on(self, server: int) -> tuple[Piece, ...]:
+        """Returns the pieces of one server."""
+        return tuple(piece for piece in self.pieces if piece.server == server)
+
+    def of(self, name: str) -> tuple[Piece, ...]:
+        """Returns the pieces of one tensor, in order of rows."""
+        return tuple(piece for piece in self.pieces if piece.name == name)
+
+    def shares(self) -> dict[int, Share]:
+        """Returns bytes and expected load of each server."""
+        by_name = {tensor.name: tensor for tensor in self.tensors}
+        found = {server: Share(0, 0, 0.0) for server in self.servers}
+        for name, start, stop, server in self.pieces:
+            tensor, (pieces, nbytes, load) = by_name[name], found[server]
+            size = (stop - start) * tensor.row_bytes
+            load += size * tensor.accesses
+            found[server] = Share(pieces + 1, nbytes + size, load)
+        return found
+
+    def replicas(self, k: int) -> dict[int, tuple[int, ...]]:
+        """Returns who holds copies of what each server serves: the next ones in a ring.
+
+        Args:
+          k: how many servers hold each shard, the one that serves it included.
+
+        Returns:
+          For each server itself and the k − 1 that follow it in `servers`.
+
+        Raises:
+          ArgumentError: k is not between 1 and the number of servers.
+        """
+        count = len(self.servers)
+        if not isinstance(k, int) or not 1 <= k <= count:
+            raise ArgumentError(
+                f"Plan.replicas: k must be between 1 and the {count} servers, got {k!r}"
+            )
+        ring = self.servers * 2
+        return {server: ring[i : i + k] for i, server in enumerate(self.servers)}
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it as a dictionary of JSON."""
+        index = {tensor.name: i for i, tensor in enumerate(self.tensors)}
+        return {
+            "servers": list(self.servers),
+            "tensors": [
+                [t.name, [*t.shape], t.dtype, t.accesses] for t in self.tensors
+            ],
+            "pieces": [[index[name], *rest] for name, *rest in self.pieces],
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Plan:
+        """Returns what `to_json` was called on; raises ArgumentError on other data."""
+        try:
+            tensors = tuple(
+                Tensor(str(name), tuple(map(int, shape)), str(dtype), float(accesses))
+                for name, shape, dtype, accesses in data["tensors"]
+            )
+            servers = tuple(map(int, data["servers"]))
+            pieces = tuple(
+                Piece(tensors[index].name, int(start), int(stop), int(server))
+                for index, start, stop, server in data["pieces"]
+            )
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise ArgumentError(f"Plan.from_json: not a plan: {error!r}") from error
+        _require_numbers("Plan.from_json", servers)
+        _require_tensors("Plan.from_json", tensors)
+        covered = [(t.name, s, e) for t in tensors for s, e in _spans(pieces, t.name)]
+        whole = [(t.name, 0, t.rows) for t in tensors]
+        if covered != whole or not {p.server for p in pieces} <= set(servers):
+            raise ArgumentError(
+                "Plan.from_json: the pieces are not each row of each tensor once, on "
+                "one of the servers"
+            )
+        return Plan(servers, tensors, pieces)
+
+    def __str__(self) -> str:
+        shares = self.shares()
+        total = sum(share.load for share in shares.values()) or 1.0
+        lines = [["server", "pieces", "bytes", "load/step", "share", "largest"]]
+        for server, (pieces, nbytes, load) in shares.items():
+            sizes = [str(pieces), _size(nbytes), _size(load), f"{load / total:.1%}"]
+            lines.append([str(server), *sizes, self._largest(server)])
+        pieces, nbytes, load = map(sum, zip(*shares.values()))
+        lines.append(["all", str(pieces), _size(nbytes), _size(load), "100.0%", ""])
+        widths = [max(map(len, column)) for column in zip(*lines)]
+        return "\n".join(
+            "  ".join(
+                text.ljust(width) if i in (0, 5) else text.rjust(width)
+                for i, (text, width) in enumerate(zip(line, widths))
+            ).rstrip()
+            for line in lines
+        )
+
+    def _largest(self, server: int) -> str:
+        sizes = {tensor.name: tensor for tensor in self.tensors}
+        pieces = sorted(
+            self.on(server),
+            key=lambda p: (p.start - p.stop) * sizes[p.name].row_bytes,
+        )
+        named = [_caption(piece, sizes[piece.name]) for piece in pieces[:3]]
+        return ", ".join(named) + ", …" * (len(pieces) > 3)
+
+    def svg(self) -> str:
+        """Returns a picture: a bar for each server, with its pieces by bytes."""
+        shares, tensors = self.shares(), {t.name: t for t in self.tensors}
+        hues = {name: 360 * i * 0.618 % 360 for i, name in enumerate(tensors)}
+        scale = 560 / (max(share.nbytes for share in shares.values()) or 1)
+        drawn = []
+        for row, (server, (_, nbytes, load)) in enumerate(shares.items()):
+            x, y = 70.0, 8 + 26 * row
+            drawn.append(f'<text x="62" y="{y + 14}" text-anchor="end">{server}</text>')
+            for piece in self.on(server):
+                tensor = tensors[piece.name]
+                size = (piece.stop - piece.start) * tensor.row_bytes
+                width, caption = size * scale, html.escape(_caption(piece, tensor))
+                drawn.append(
+                    f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="20" '
+                    f'fill="hsl({hues[piece.name]:.0f},55%,75%)" stroke="#fff">'
+                    f"<title>{caption}: {_size(size)}</title></rect>"
+                )
+                if 7 * len(_caption(piece, tensor)) < width:
+                    drawn.append(f'<text x="{x + 4:.1f}" y="{y + 14}">{caption}</text>')
+                x += width
+            told = f"{_size(nbytes)}, {_size(load)}/step"
+            drawn.append(f'<text x="{x + 6:.1f}" y="{y + 14}">{told}</text>')
+        height = 16 + 26 * len(shares)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="820" height="{height}" '
+            f'viewBox="0 0 820 {height}">'
+            "<style>text{font:12px system-ui,sans-serif;fill:#222}</style>"
+            f"{''.join(drawn)}</svg>"
+        )
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+
+def _caption(piece: Piece, tensor: Tensor) -> str:
+    whole = (piece.start, piece.stop) == (0, tensor.rows)
+    return piece.name if whole else f"{piece.name}[{piece.start}:{piece.stop}]"
+
+
+def _size(nbytes: float) -> str:
+    power = 0
+    while nbytes >= 1000 and power < 4:
+        nbytes, power = nbytes / 1000, power + 1
+    return f"{nbytes:.3g} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
+
+
+def _spans(pieces: Iterable[Piece], name: str) -> list[tuple[int, int]]:
+    """Returns the rows of a tensor as few spans, if its pieces are without gaps."""
+    found: list[tuple[int, int]] = []
+    for piece in pieces:
+        if piece.name == name:
+            if found and found[-1][1] == piece.start < piece.stop:
+                found[-1] = (found[-1][0], piece.stop)
+            else:
+                found.append((piece.start, piece.stop))
+    return found
+
+
+# -- placing ---------------------------------------------------------------------------
+
+
+def place(
+    tensors: Iterable[Tensor],
+    servers: int | Sequence[int],
+    *,
+    strategy: str = "greedy",
+    split_above: int | None = None,
+) -> Plan:
+    """Places tensors on servers.
+
+    Strategies:
+
+    - "greedy": the largest first, each to the server that has least of what it costs
+      (load or bytes); what would make that server exceed its fair share of everything
+      is cut, and the rest goes to others. If nothing is cut and all is accessed alike,
+      no server has more than 4/3 of what it has in the best plan.
+    - "round_robin": in order, to one server after the other; large tensors in pieces.
+    - "rows": the same share of the rows of each tensor to each server; tensors of fewer
+      rows as by "greedy".
+
+    Args:
+      tensors: what to place (see `tensors_of`).
+      servers: how many servers, or their numbers.
+      strategy: one of those above.
+      split_above: tensors of as many bytes or fewer are not cut; None is 1 MiB, and 0
+        for "rows".
+
+    Returns:
+      The plan.
+
+    Raises:
+      ArgumentError: no servers, a number or a name twice, a negative number of
+        accesses, or an unknown strategy.
+
+    Source: Graham 1969, "Bounds on multiprocessing timing anomalies" (greedy).
+
+    Example:
+      >>> sizes = [Tensor("table", (6_000_000, 16)), Tensor("w", (4096, 4096))]
+      >>> print(place([*sizes, Tensor("b", (4096,))], 3))
+      server  pieces   bytes  load/step   share  largest
+      0            1  150 MB     150 MB   33.3%  table[0:2349610]
+      1            1  150 MB     150 MB   33.3%  table[2349610:4699220]
+      2            3  150 MB     150 MB   33.3%  table[4699220:6000000], w, b
+      all          5  451 MB     451 MB  100.0%
+    """
+    tensors = tuple(tensors)
+    numbers = tuple(range(servers)) if isinstance(servers, int) else tuple(servers)
+    _require_numbers("place", numbers)
+    _require_tensors("place", tensors)
+    if strategy not in ("greedy", "round_robin", "rows"):
+        raise ArgumentError(
+            "place: strategy must be 'greedy', 'round_robin' or 'rows', "
+            f"got {strategy!r}"
+        )
+    if split_above is None:
+        split_above = 0 if strategy == "rows" else _LEAST
+    shelf, rest = _Shelf(tensors, numbers, split_above), []
+    for tensor in tensors:
+        if strategy == "greedy" or tensor.nbytes <= split_above:
+            count = 1
+        elif strategy == "rows":
+            count = len(numbers) if tensor.rows >= len(numbers) else 1
+        else:
+            count = min(len(numbers), -(-tensor.nbytes // max(1, split_above)))
+        cuts = _cut(tensor, count)
+        if strategy == "rows" and count == len(numbers):
+            for server, (start, stop) in zip(numbers, cuts):
+                shelf.put(Piece(tensor.name, start, stop, server))
+        else:
+            rest += [Piece(tensor.name, start, stop, _NOWHERE) for start, stop in cuts]
+    if strategy == "round_robin":
+        for i, piece in enumerate(rest):
+            shelf.put(piece._replace(server=numbers[i % len(numbers)]))
+    else:
+        shelf.settle(rest)
+    return shelf.plan()
+
+
+def _cut(tensor: Tensor, count: int) -> list[tuple[int, int]]:
+    """Returns the rows of a tensor as up to `count` spans of about the same length."""
+    count = max(1, min(count, tensor.rows))
+    bounds = [tensor.rows * i // count for i in range(count + 1)]
+    return list(itertools.pairwise(bounds))
+
+
+class Move(NamedTuple):
+    """Rows that go from one server to another.
+
+    Attributes:
+      name: of the tensor.
+      start: the first row.
+      stop: the row after the last.
+      source: the server that has them; if it is gone, its replicas do.
+      target: the server that is to have them.
+    """
+
+    name: str
+    start: int
+    stop: int
+    source: int
+    target: int
+
+
+class _Shelf:
+    """Pieces as they are placed, and each server's share of all bytes and load."""
+
+    def __init__(
+        self, tensors: tuple[Tensor, ...], servers: tuple[int, ...], split_above: int
+    ) -> None:
+        self.tensors, self.servers = tensors, servers
+        self.pieces: list[Piece] = []
+        self.fair = 1 / len(servers)
+        nbytes = sum(tensor.nbytes for tensor in tensors) or 1
+        load = sum(tensor.nbytes * tensor.accesses for tensor in tensors) or 1.0
+        self._of_row = {
+            t.name: np.array([t.row_bytes / nbytes, t.row_bytes * t.accesses / load])
+            for t in tensors
+        }
+        least = min(_LEAST, split_above)
+        self._least_rows = {
+            t.name: max(1, -(-least // max(1, t.row_bytes)))
+            for t in tensors
+            if t.nbytes > split_above
+        }
+        self._index = {server: i for i, server in enumerate(servers)}
+        self._shares = np.zeros((len(servers), 2))
+
+    def weight(self, piece: Piece) -> float:
+        """Returns what part of all bytes or load a piece is, whichever is larger."""
+        return (piece.stop - piece.start) * float(self._of_row[piece.name].max())
+
+    def share(self, server: int) -> float:
+        """Returns what part of all bytes or load a server has, the larger."""
+        return float(self._shares[self._index[server]].max())
+
+    def put(self, piece: Piece) -> None:
+        rows = piece.stop - piece.start
+        self._shares[self._index[piece.server]] += rows * self._of_row[piece.name]
+        self.pieces.append(piece)
+
+    def take(self, piece: Piece) -> None:
+        rows = piece.stop - piece.start
+        self._shares[self._index[piece.server]] -= rows * self._of_row[piece.name]
+        self.pieces.remove(piece)
+
+    def settle(self, given: list[Piece]) -> list[Move]:
+        """Puts pieces on servers, cut where they do not fit; tells which have moved."""
+        waiting = [(self.weight(piece), piece) for piece in given]
+        waiting.sort()
+        moves = []
+        while waiting:
+            _, piece = waiting.pop()
+            of_row = self._of_row[piece.name]
+            i = int((self._shares @ of_row).argmin())
+            rows = piece.stop - piece.start
+            if (self._shares[i] + rows * of_row).max() > self.fair * (1 + _SLACK):
+                room = float((self.fair - self._shares[i]).min())
+                fit = max(
+                    self._rows_in(piece, room), self._least_rows.get(piece.name, 0)
+                )
+                if fit := self._cut_off(piece, fit):
+                    rest = piece._replace(start=piece.start + fit)
+                    bisect.insort(waiting, (self.weight(rest), rest))
+                    piece = piece._replace(stop=piece.start + fit)
+            self.put(piece._replace(server=self.servers[i]))
+            if piece.server not in (_NOWHERE, self.servers[i]):
+                moves.append(Move(*piece, self.servers[i]))
+        return moves
+
+    def excess(self, server: int) -> list[Piece]:
+        """Takes from a server what it has above its fair share, in few pieces."""
+        taken = []
+        pieces = [piece for piece in self.pieces if piece.server == server]
+        for piece in sorted(pieces, key=self.weight, reverse=True):
+            excess, weight = self.share(server) - self.fair, self.weight(piece)
+            if excess <= _SLACK * self.fair or not weight:
+                break
+            if weight <= excess * (1 + 1e-9):
+                self.take(piece)
+                taken.append(piece)
+            elif rows := self._cut_off(piece, self._rows_in(piece, excess)):
+                self.take(piece)
+                self.put(piece._replace(stop=piece.stop - rows))
+                taken.append(piece._replace(start=piece.stop - rows))
+        return taken
+
+    def _rows_in(self, piece: Piece, part: float) -> int:
+        """Returns how many rows of a piece are a part of everything."""
+        row = float(self._of_row[piece.name].max())
+        return int(part / row * (1 + 1e-9)) if row else 0
+
+    def _cut_off(self, piece: Piece, rows: int) -> int:
+        """Returns how many rows may be cut off a piece, for that many; 0: none."""
+        least = self._least_rows.get(piece.name, math.inf)
+        return rows if least <= rows <= piece.stop - piece.start - least else 0
+
+    def plan(self) -> Plan:
+        """Returns the plan; pieces of one server that adjoin become one."""
+        order = {tensor.name: i for i, tensor in enumerate(self.tensors)}
+        found: list[Piece] = []
+        for piece in sorted(self.pieces, key=lambda p: (order[p.name], p.start)):
+            last = found[-1] if found else None
+            if last and (last.name, last.stop, last.server) == (
+                piece.name,
+                piece.start,
+                piece.server,
+            ):
+                found[-1] = last._replace(stop=piece.stop)
+            else:
+                found.append(piece)
+        return Plan(self.servers, self.tensors, tuple(found))
+
+
+def _require_numbers(caller: str, servers: tuple[int, ...]) -> None:
+    wrong = not servers or len(set(servers)) < len(servers)
+    if wrong or not all(isinstance(n, int) and n >= 0 for n in servers):
+        raise ArgumentError(
+            f"{caller}: servers must be a number of servers, 1 or more, or their "
+            f"distinct numbers, 0 or more, got {servers}"
+        )
+
+
+def _require_tensors(caller: str, tensors: tuple[Tensor, ...]) -> None:
+    names = set()
+    for tensor in tensors:
+        if tensor.name in names:
+            raise ArgumentError(f"{caller}: there are two tensors {tensor.name!r}")
+        names.add(tensor.name)
+        if not 0 <= tensor.accesses < math.inf or min(tensor.shape, default=0) < 0:
+            raise ArgumentError(
+                f"{caller}: shape and accesses must not be negative, got {tensor}"
+            )
+
+
+# -- servers that come and go ----------------------------------------------------------
+
+
+class Replan(NamedTuple):
+    """A plan for other servers, and how to come to it.
+
+    Attributes:
+      plan: the new plan.
+      moves: what changes its server.
+      nbytes: how many bytes that is.
+    """
+
+    plan: Plan
+    moves: tuple[Move, ...]
+    nbytes: int
+
+
+def replan(plan: Plan, servers: int | Sequence[int]) -> Replan:
+    """Places what servers that leave had, and gives those that join their fair share.
+
+    What need not move stays: a server that stays gives away only what it has above its
+    fair share (of load or of bytes), down to a single row cut off a piece, but nothing
+    below 1 MiB and 5 % of a share.
+
+    Args:
+      plan: how tensors lie now.
+      servers: how many servers there are from now on, or their numbers.
+
+    Returns:
+      The new plan and what moves.
+
+    Raises:
+      ArgumentError: no servers, or a number twice.
+
+    Example:
+      >>> before = place([Tensor("w", (4096, 4096))], 2)
+      >>> after = replan(before, 3)
+      >>> [f"{m.name}[{m.start}:{m.stop}] {m.source}→{m.target}" for m in after.moves]
+      ['w[1366:2048] 0→2', 'w[3414:4096] 1→2']
+    """
+    numbers = tuple(range(servers)) if isinstance(servers, int) else tuple(servers)
+    _require_numbers("replan", numbers)
+    shelf = _Shelf(plan.tensors, numbers, _LEAST)
+    given: list[Piece] = []
+    for piece in plan.pieces:
+        if piece.server in numbers:
+            shelf.put(piece)
+        else:
+            given.append(piece)
+    joined = set(numbers) - set(plan.servers)
+    for server in plan.servers if joined else ():
+        if server in numbers:
+            given += shelf.excess(server)
+    moves = sorted(shelf.settle(given))
+    row_bytes = {tensor.name: tensor.row_bytes for tensor in plan.tensors}
+    nbytes = sum((move.stop - move.start) * row_bytes[move.name] for move in moves)
+    return Replan(shelf.plan(), tuple(moves), nbytes)
