@@ -28,6 +28,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
 
+from fxflow.distributed.parameter_server.addresses import address_of
 from fxflow.distributed.parameter_server.keys import Keys, zmq
 from fxflow.distributed.parameter_server.messages import (
     LIMITS,
@@ -38,7 +39,6 @@ from fxflow.distributed.parameter_server.messages import (
     decode,
     encode,
 )
-from fxflow.distributed.wire import is_loopback
 from fxflow.errors import DistributedError
 
 #: Messages that wait for a peer to read them: at the sender, at the receiver.
@@ -144,61 +144,6 @@ class Traffic:
     def to_dict(self) -> dict[str, dict[str, int]]:
         """Returns all counts by name, as JSON can say them."""
         return {name: dict(counts) for name, counts in vars(self).items()}
-
-
-# -- addresses -------------------------------------------------------------------------
-
-
-def address_of(text: str, *, bind: bool, keys: Keys | None = None) -> str:
-    """Returns an address as ZeroMQ reads it.
-
-    Args:
-      text: ``host:port``, ``tcp://host:port``, ``ipc://path`` or ``inproc://name``;
-        port 0 is any free one.
-      bind: whether it is to be listened at.
-      keys: those of the run; without, no other machine may be spoken with.
-
-    Raises:
-      DistributedError: it is no address, or one that needs keys.
-    """
-    scheme, found, rest = text.partition("://")
-    if not found:
-        scheme, rest = "tcp", text
-    if scheme in ("ipc", "inproc") and rest:
-        return f"{scheme}://{rest}"
-    host, colon, port = rest.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if (
-        scheme != "tcp"
-        or not (colon and host and port.isascii() and port.isdigit())
-        or not (0 if bind else 1) <= int(port) < 65536
-    ):
-        raise DistributedError(
-            "an address of a parameter server reads host:port, tcp://host:port, "
-            f"ipc://path or inproc://name; got {text!r}"
-        )
-    if keys is None and not is_loopback(host):
-        raise DistributedError(
-            f"{'listening' if bind else 'dialling'} at {text} goes beyond this machine "
-            "and needs keys that keep strangers out: fxflow launch makes them; "
-            "elsewhere write a file with new_keys().save(path) and set "
-            "FXFLOW_PS_KEYS_FILE to it in all processes of the run"
-        )
-    if bind:
-        host = _numeric(host)
-    return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
-
-
-def _numeric(host: str) -> str:
-    """Returns the address of a host name, since ZeroMQ binds to numbers only."""
-    if host == "*":
-        return host
-    try:
-        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
-    except OSError as error:
-        raise DistributedError(
-            f"{host} cannot be listened at: {error.strerror}"
-        ) from None
 
 
 # -- ends ------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from fxflow.distributed.parameter_server.transport import (
     Dialer,
     Hub,
     Listener,
-    address_of,
 )
 from fxflow.errors import DistributedError
 
@@ -158,49 +157,11 @@ def test_many_messages_are_taken_in_turns(hubs: Callable[..., Hub]) -> None:
 # -- who may speak ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("127.0.0.1:5", "tcp://127.0.0.1:5"),
-        ("tcp://127.9.9.9:5", "tcp://127.9.9.9:5"),
-        ("[::1]:65535", "tcp://[::1]:65535"),
-        ("localhost:5", "tcp://localhost:5"),
-        ("ipc://a", "ipc://a"),
-        ("inproc://b", "inproc://b"),
-    ],
-)
-def test_addresses(text: str, address: str) -> None:
-    assert address_of(text, bind=False) == address
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "a",
-        "a:",
-        ":5",
-        "a:b",
-        "a:65536",
-        "a:-1",
-        "udp://a:5",
-        "ipc://",
-        "a:٣",
-        "a:0",
-    ],
-)
-def test_what_is_no_address(text: str) -> None:
-    with pytest.raises(DistributedError, match="reads host:port"):
-        address_of(text, bind=False)
-
-
-@pytest.mark.parametrize("text", ["10.0.0.1:5", "*:5", "0.0.0.0:5", "[::]:5", "far:5"])
-def test_other_machines_need_keys(text: str, hubs: Callable[..., Hub]) -> None:
+def test_other_machines_need_keys(hubs: Callable[..., Hub]) -> None:
     with pytest.raises(DistributedError, match=r"listening at .* needs keys"):
-        hubs().listen(text)
+        hubs().listen("*:5")
     with pytest.raises(DistributedError, match=r"dialling at .* needs keys"):
-        hubs().dial(text)
-    assert address_of(text, bind=False, keys=KEYS) == f"tcp://{text}"
+        hubs().dial("10.0.0.1:5")
 
 
 def test_addresses_that_cannot_be_had(hubs: Callable[..., Hub], tmp_path: Path) -> None:
