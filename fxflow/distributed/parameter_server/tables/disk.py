@@ -1,0 +1,231 @@
+"""Rows on disk, by LMDB: an ordered map from ids to bytes in a memory-mapped file.
+
+It is a place for rows, not a record of them: what a table is after a crash is told by
+its snapshot and the log. So nobody waits until bytes are on the platter, and what
+another process left is removed. (LMDB never writes over a page in use, so the file of a
+process that was killed is sound.)
+
+Why LMDB: measured beside RocksDB with 10⁶ random ids of 264 bytes, 4096 at a time,
+reading takes 2.2 µs a row against 9, writing 2.6 to 3.6 against 2.5 to 5.2; 32 rows,
+which a worker waits for, are read in 70 µs against 700. Its memory is the page cache,
+which the system takes back when it needs it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+
+from fxflow.distributed.parameter_server.tables.index import Ids
+from fxflow.distributed.parameter_server.tables.row_programs import Field
+from fxflow.errors import ArgumentError
+
+Fields = list[npt.NDArray[Any]]
+
+# Ids as keys: bytes in the order of the numbers, so that neighbours are in one page.
+_KEY = np.dtype(">i8")
+_SCANNED = 8192
+# A page that cannot be written kills a process that writes through its memory: keep so
+# much of the disk free.
+_SPARE = 256 << 20
+
+
+class DiskRows:
+    """Rows by id, on disk. Removed when it is closed.
+
+    Args:
+      folder: where; made if it is not there. Several tables may have one.
+      name: of the table.
+      fields: of a row.
+
+    Raises:
+      ImportError: `lmdb` is not installed.
+      ArgumentError: the folder is used by another table of this name.
+    """
+
+    def __init__(self, folder: str, name: str, fields: Sequence[Field]) -> None:
+        self._lmdb = _lmdb()
+        self._fields = tuple(fields)
+        self._path = Path(folder) / quote(name, safe="")
+        self._path.mkdir(parents=True, exist_ok=True)
+        self._lock = (self._path / "lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise ArgumentError(
+                f"table {name!r}: {self._path} is used by another process or table: "
+                "each needs a folder of its own"
+            ) from None
+        self._open()
+
+    def _open(self) -> None:
+        file = self._path / "rows.mdb"
+        for left in (file, file.with_name("rows.mdb-lock")):
+            left.unlink(missing_ok=True)
+        size = shutil.disk_usage(self._path).free
+        while True:
+            try:
+                self._env = self._lmdb.open(
+                    os.fspath(file),
+                    subdir=False,
+                    map_size=size,
+                    sync=False,
+                    # Twice as fast as by system calls. The file looks as large as
+                    # what was free; it takes what was written.
+                    writemap=True,
+                    readahead=False,
+                    meminit=False,
+                    max_spare_txns=8,
+                )
+                break
+            except self._lmdb.MemoryError:
+                # The process may have less address space than there is disk.
+                size //= 2
+                if size < _SPARE:
+                    raise
+
+    def __len__(self) -> int:
+        entries: int = self._env.stat()["entries"]
+        return entries
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the file takes on disk."""
+        return (self._path / "rows.mdb").stat().st_blocks * 512
+
+    def get(self, ids: Ids) -> tuple[npt.NDArray[np.bool_], Fields]:
+        """Returns which rows are here, and the fields of these.
+
+        Args:
+          ids: int64[n], distinct, from small to large.
+        """
+        with self._env.begin() as transaction:
+            found = transaction.cursor().getmulti(_keys(ids))
+        have, fields = self._taken_apart(found)
+        here = np.zeros(len(ids), bool)
+        here[np.searchsorted(ids, have)] = True
+        return here, fields
+
+    def put(self, ids: Ids, fields: Sequence[npt.NDArray[Any]]) -> None:
+        """Writes rows, over those that are here.
+
+        Args:
+          ids: int64[n], distinct.
+          fields: of the rows, each `[n, ...]`.
+
+        Raises:
+          OSError: the disk is full; nothing was written.
+        """
+        if len(ids) == 0:
+            return
+        order = np.argsort(ids)
+        parts = [
+            np.ascontiguousarray(f[order]).reshape(len(ids), -1).view(np.uint8)
+            for f in fields
+        ]
+        records = np.concatenate(parts, axis=1)
+        width = records.shape[1]
+        # A row may take a page of its own, on the way to its leaf several.
+        if shutil.disk_usage(self._path).free < _SPARE + 4 * records.nbytes:
+            raise OSError(
+                f"{self._path}: no space for {len(ids)} more rows of {width} bytes: "
+                f"less than {_SPARE} bytes would be left on the disk"
+            )
+        data = records.tobytes()
+        values = [data[i : i + width] for i in range(0, len(data), width)]
+        try:
+            with self._env.begin(write=True) as transaction:
+                transaction.cursor().putmulti(list(zip(_keys(ids[order]), values)))
+        except self._lmdb.MapFullError:
+            raise OSError(
+                f"{self._path}: no space for {len(ids)} more rows of {width} bytes: "
+                "the file is as large as the disk had space when it was made"
+            ) from None
+
+    def view(self) -> DiskView:
+        """Returns the rows as they are now, to be read while others are written.
+
+        Space of what is written over is not used again before the view is closed.
+        """
+        return DiskView(self._env.begin(), self._taken_apart)
+
+    def clear(self) -> None:
+        """Removes all rows."""
+        self._env.close()
+        self._open()
+
+    def close(self) -> None:
+        """Closes the file and removes it."""
+        if not self._lock.closed:
+            self._env.close()
+            shutil.rmtree(self._path, ignore_errors=True)
+            self._lock.close()
+
+    def _taken_apart(self, found: Sequence[tuple[bytes, bytes]]) -> tuple[Ids, Fields]:
+        ids = np.frombuffer(b"".join([k for k, _ in found]), _KEY).astype(np.int64)
+        records = np.frombuffer(b"".join([v for _, v in found]), np.uint8)
+        sizes = [f.dtype.itemsize * math.prod(f.shape) for f in self._fields]
+        records = records.reshape(len(ids), sum(sizes))
+        ends = np.cumsum(sizes).tolist()
+        return ids, [
+            np.ascontiguousarray(records[:, end - size : end])
+            .view(f.dtype)
+            .reshape(len(ids), *f.shape)
+            for f, size, end in zip(self._fields, sizes, ends)
+        ]
+
+
+class DiskView:
+    """The rows on disk at one moment, from small ids to large.
+
+    Args:
+      transaction: that reads.
+      taken_apart: makes ids and fields of keys and values.
+    """
+
+    def __init__(self, transaction: Any, taken_apart: Any) -> None:
+        self._transaction, self._taken_apart = transaction, taken_apart
+        self._cursor = transaction.cursor()
+        self._more = self._cursor.first()
+
+    def read(self) -> tuple[Ids, Fields] | None:
+        """Returns the ids and fields of the next rows; None: there are no more."""
+        if not self._more:
+            return None
+        found = []
+        for item in self._cursor.iternext():
+            found.append(item)
+            if len(found) == _SCANNED:
+                break
+        self._more = len(found) == _SCANNED and self._cursor.next()
+        read: tuple[Ids, Fields] = self._taken_apart(found)
+        return read
+
+    def close(self) -> None:
+        """Lets the space be used again."""
+        self._transaction.abort()
+
+
+def _keys(ids: Ids) -> list[bytes]:
+    data = ids.astype(_KEY).tobytes()
+    return [data[i : i + 8] for i in range(0, len(data), 8)]
+
+
+def _lmdb() -> Any:
+    try:
+        import lmdb
+    except ImportError:
+        raise ImportError(
+            "tables with rows on disk need lmdb: pip install 'fxflow[tables]'"
+        ) from None
+    return lmdb

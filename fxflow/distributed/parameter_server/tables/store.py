@@ -1,0 +1,453 @@
+"""A table: rows that are made when they are first touched, updated when pushed to.
+
+What a call costs depends on how many rows it names, not on how many there are. Rows
+that were not used for long go to disk and come back when they are asked for; that
+changes nothing but the time it takes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fxflow.core.arrays import dtypes
+from fxflow.distributed.parameter_server.tables.disk import DiskRows
+from fxflow.distributed.parameter_server.tables.gradients import sum_rows
+from fxflow.distributed.parameter_server.tables.index import Ids, Slots
+from fxflow.distributed.parameter_server.tables.memory import Memory
+from fxflow.distributed.parameter_server.tables.row_programs import (
+    RowPrograms,
+    row_programs,
+    sum_dtype,
+)
+from fxflow.distributed.parameter_server.tables.snapshot import Cut, RowBlock
+from fxflow.distributed.parameter_server.tables.spec import TableSpec
+from fxflow.errors import (
+    ArgumentError,
+    DtypeError,
+    NonFiniteError,
+    OutOfMemoryError,
+    OutOfRangeError,
+    ShapeError,
+)
+
+Rows = npt.NDArray[Any]
+
+# Ids that are looked up together where there is a limit to rows in memory.
+_PIECE = 65536
+# At most so many rows, and one in so many, are evicted at once: short pauses, and few.
+_EVICTED, _PART = 4096, 8
+
+
+class TableCounts(NamedTuple):
+    """What a table has and did.
+
+    Attributes:
+      rows: that were touched.
+      in_memory: how many of them are in memory.
+      created: rows made.
+      evicted: rows that left memory.
+      loaded: rows that came back from disk.
+      updated: updates of a row.
+      non_finite: gradients of a row with inf or nan that were skipped or applied.
+      rejected: pushes that were refused because of one.
+    """
+
+    rows: int = 0
+    in_memory: int = 0
+    created: int = 0
+    evicted: int = 0
+    loaded: int = 0
+    updated: int = 0
+    non_finite: int = 0
+    rejected: int = 0
+
+
+class Table:
+    """Rows by id. Several threads may use it; their calls follow one another.
+
+    Args:
+      spec: what the table is.
+      programs: compiled; None: made of the spec's optimizer and initializer.
+
+    Raises:
+      ArgumentError: there are neither programs nor an optimizer.
+      ImportError: the spec has a folder, and `lmdb` is not installed.
+
+    Example:
+      >>> table = Table(TableSpec("words", 4, optim.sgd(0.5), nn.initializers.zeros))
+      >>> table.push([7, 2, 7], np.ones((3, 4), np.float32))
+      >>> table.pull([2, 7, 10**18])[:, 0].tolist()
+      [-0.5, -1.0, 0.0]
+    """
+
+    def __init__(self, spec: TableSpec, programs: RowPrograms | None = None) -> None:
+        self.spec = spec
+        self.programs = programs = programs or row_programs(spec)
+        self._lock = threading.Lock()
+        self._memory = Memory(programs.fields, spec.rows_in_memory)
+        self._disk: DiskRows | None = None
+        if spec.folder is not None:
+            self._disk = DiskRows(spec.folder, spec.name, programs.fields)
+        self._cut: Cut | None = None
+        self._both = 0  # rows in memory that are on disk too
+        self._counts = TableCounts()
+
+    def __enter__(self) -> Table:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        stored = 0 if self._disk is None else len(self._disk) - self._both
+        return len(self._memory) + stored
+
+    @property
+    def counts(self) -> TableCounts:
+        """What the table has and did."""
+        with self._lock:
+            return self._counts._replace(rows=len(self), in_memory=len(self._memory))
+
+    def close(self) -> None:
+        """Closes and removes what is on disk; rows in memory are forgotten."""
+        with self._lock:
+            self._memory.clear()
+            if self._disk is not None:
+                self._disk.close()
+
+    def pull(self, ids: npt.ArrayLike) -> Rows:
+        """Returns rows; those never touched are made.
+
+        Args:
+          ids: integers ≥ 0, `[n]`; any may occur several times.
+
+        Returns:
+          `[n, *shape]`, a copy.
+
+        Raises:
+          ArgumentError: the ids are not integers in one axis.
+          OutOfRangeError: an id is negative, or 2⁶³ or more.
+          OutOfMemoryError: there is no room for the rows.
+        """
+        ids = self._ids(ids)
+        rows = self._memory.fields[0]
+        with self._lock:
+            if self._disk is None:
+                return rows.take(self._locate(ids), axis=0, mode="clip")
+            found = np.empty((len(ids), *rows.shape[1:]), rows.dtype)
+            for piece in self._pieces(len(ids)):
+                found[piece] = rows[self._locate(ids[piece])]
+            return found
+
+    def push(
+        self, ids: npt.ArrayLike, gradients: npt.ArrayLike, scale: float = 1.0
+    ) -> None:
+        """Updates rows; those never touched are made first.
+
+        Gradients of one id are added up in the order given; the row is updated once.
+
+        Args:
+          ids: integers ≥ 0, `[n]`.
+          gradients: `[n, *shape]`, in the table's dtype or, for shorter ones, float32.
+          scale: what the change of each row is multiplied by.
+
+        Raises:
+          ArgumentError: the ids are not integers in one axis.
+          OutOfRangeError: an id is negative, or 2⁶³ or more.
+          ShapeError: there is not one gradient of a row's shape for each id.
+          DtypeError: the gradients have another dtype.
+          NonFiniteError: there is inf or nan in them, and the table rejects that; no
+            row is changed.
+          OutOfMemoryError: there is no room for the rows.
+        """
+        ids = self._ids(ids)
+        ids, sums = sum_rows(ids, self._gradients(ids, gradients))
+        finite = np.isfinite(sums).reshape(len(ids), self.spec.width).all(axis=1)
+        with self._lock:
+            if not finite.all():
+                ids, sums = self._without(ids, sums, finite)
+            for piece in self._pieces(len(ids)):
+                self._update(self._locate(ids[piece]), sums[piece], scale)
+            self._count(updated=len(ids))
+
+    def state(self) -> TableState:
+        """Returns all rows as they are now, in blocks; the table may go on meanwhile.
+
+        Rows that change before their block is read are copied first. One reading at a
+        time: it ends when all is read, or when it is closed or forgotten.
+
+        Returns:
+          An iterator over blocks; each id is in one of them.
+
+        Raises:
+          ArgumentError: another one is not read to the end.
+        """
+        with self._lock:
+            if self._cut is not None:
+                raise ArgumentError(
+                    f"{self.spec}: a state is being read: read it to the end, or close "
+                    "it"
+                )
+            self._cut = Cut(self._memory, self._disk)
+            return TableState(self, self._cut)
+
+    def load(self, blocks: Iterable[RowBlock]) -> None:
+        """Replaces all rows.
+
+        Args:
+          blocks: what `state` returned, of any table with the same fields.
+
+        Raises:
+          ShapeError: a block has other fields.
+          DtypeError: a block has other dtypes.
+        """
+        with self._lock:
+            self._memory.clear()
+            self._both = 0
+            if self._disk is not None:
+                self._disk.clear()
+        for block in blocks:
+            self.put(block)
+
+    def put(self, block: RowBlock) -> None:
+        """Writes rows with their optimizer's state, over those there are.
+
+        Args:
+          block: of `state`.
+
+        Raises:
+          ShapeError: the block has other fields.
+          DtypeError: the block has other dtypes.
+        """
+        ids = self._ids(block.ids)
+        fields = [block.rows, *block.state]
+        self._check_fields(ids, fields)
+        with self._lock:
+            for piece in self._pieces(len(ids)):
+                slots = self._locate(ids[piece], [f[piece] for f in fields])
+                self._change(slots, [f[piece] for f in fields])
+
+    # -- checks ------------------------------------------------------------------------
+
+    def _ids(self, ids: npt.ArrayLike) -> Ids:
+        given = np.asarray(ids)
+        if given.size == 0 and given.ndim == 1:
+            return np.empty(0, np.int64)
+        if given.ndim != 1 or given.dtype.kind not in "iu":
+            raise ArgumentError(
+                f"{self.spec}: ids must be integers in one axis, got "
+                f"{dtypes.short_name(given.dtype)}{list(given.shape)}"
+            )
+        found = given.astype(np.int64, copy=False)
+        if int(found.min()) < 0:
+            wrong = given[found < 0][0]
+            raise OutOfRangeError(
+                f"{self.spec}: ids must be from 0 to 2**63 - 1, got {wrong}"
+            )
+        return found
+
+    def _gradients(self, ids: Ids, gradients: npt.ArrayLike) -> Rows:
+        given = np.asarray(gradients)
+        expected = (len(ids), *self.spec.shape)
+        wide = sum_dtype(self.spec.dtype)
+        if given.shape != expected:
+            raise ShapeError(
+                f"{self.spec}: gradients of {len(ids)} rows must have shape "
+                f"{list(expected)}, got {list(given.shape)}"
+            )
+        if given.dtype not in (wide, self.spec.dtype):
+            raise DtypeError(
+                f"{self.spec}: gradients must be {self.spec.dtype}"
+                f"{'' if wide == self.spec.dtype else f' or {wide}'}, got {given.dtype}"
+            )
+        return given.astype(wide, copy=False)
+
+    def _check_fields(self, ids: Ids, fields: Sequence[Rows]) -> None:
+        own = self.programs.fields
+        shapes = [(len(ids), *f.shape) for f in own]
+        if [f.shape for f in fields] != shapes:
+            raise ShapeError(
+                f"{self.spec}: a block of {len(ids)} rows must have fields {shapes}, "
+                f"got {[f.shape for f in fields]}: is it of another optimizer?"
+            )
+        if [f.dtype for f in fields] != [f.dtype for f in own]:
+            raise DtypeError(
+                f"{self.spec}: fields must be {[str(f.dtype) for f in own]}, got "
+                f"{[str(f.dtype) for f in fields]}: are they of another optimizer?"
+            )
+
+    def _without(
+        self, ids: Ids, sums: Rows, finite: npt.NDArray[np.bool_]
+    ) -> tuple[Ids, Rows]:
+        """Does with gradients that are not finite what the spec says."""
+        bad = ids[~finite]
+        if self.spec.non_finite == "reject":
+            self._count(rejected=1)
+            raise NonFiniteError(
+                f"{self.spec}: gradients of {len(bad)} rows have inf or nan, the first "
+                f"that of id {bad[0]}: nothing was changed "
+                "(TableSpec(non_finite='skip') leaves out such rows)"
+            )
+        self._count(non_finite=len(bad))
+        if self.spec.non_finite == "skip":
+            return ids[finite], sums[finite]
+        return ids, sums
+
+    def _count(self, **more: int) -> None:
+        now = self._counts
+        self._counts = now._replace(**{k: getattr(now, k) + n for k, n in more.items()})
+
+    # -- rows --------------------------------------------------------------------------
+
+    def _pieces(self, count: int) -> Iterator[slice]:
+        """Yields slices of ids whose rows may be in memory together."""
+        most = count if self._disk is None else min(self._memory.capacity, _PIECE)
+        for start in range(0, count, max(most, 1)):
+            yield slice(start, min(start + most, count))
+
+    def _locate(self, ids: Ids, values: Sequence[Rows] | None = None) -> Slots:
+        """Returns slots of rows, which are brought to memory or made.
+
+        Args:
+          ids: of the rows; any may occur several times.
+          values: of new rows; None: what the programs make.
+        """
+        memory = self._memory
+        memory.tick()
+        slots = memory.find(ids)
+        missing = np.flatnonzero(slots < 0)
+        if len(missing):
+            memory.touch(slots[slots >= 0])
+            new, first, inverse = np.unique(
+                ids[missing], return_index=True, return_inverse=True
+            )
+            given = None if values is None else [v[missing[first]] for v in values]
+            self._make_room(len(new))
+            slots[missing] = self._bring(new, given)[inverse]
+        memory.touch(slots)
+        return slots
+
+    def _bring(self, ids: Ids, values: Sequence[Rows] | None) -> Slots:
+        """Brings distinct rows to memory that are not there."""
+        memory, disk = self._memory, self._disk
+        here = np.zeros(len(ids), bool)
+        loaded: Sequence[Rows] = ()
+        if disk is not None and len(disk):
+            here, loaded = disk.get(ids)
+        new = ids[~here]
+        made = self._make(new) if values is None else [v[~here] for v in values]
+        slots = memory.add(ids)
+        if loaded:
+            memory.write(slots[here], loaded)
+            memory.stored[slots[here]] = True
+        memory.write(slots[~here], made)
+        self._both += len(ids) - len(new)
+        self._count(created=len(new), loaded=len(ids) - len(new))
+        return slots
+
+    def _make(self, ids: Ids) -> Sequence[Rows]:
+        """Returns the first values of rows."""
+        fields = [np.empty((len(ids), *f.shape), f.dtype) for f in self.programs.fields]
+        halves = np.stack([ids >> 32, ids & 0xFFFFFFFF], axis=1).astype(np.uint32)
+        for start, stop, size in _cuts(len(ids), self.programs.blocks):
+            block = np.zeros((size, 2), np.uint32)
+            block[: stop - start] = halves[start:stop]
+            for field, made in zip(fields, self.programs.init(block)):
+                field[start:stop] = np.asarray(made)[: stop - start]
+        return fields
+
+    def _update(self, slots: Slots, gradients: Rows, scale: float) -> None:
+        """Updates distinct rows."""
+        for start, stop, size in _cuts(len(slots), self.programs.blocks):
+            own = slots[start:stop]
+            # The rest of the block repeats a row, with no gradient, and is thrown away.
+            padded = np.full(size, own[0])
+            padded[: len(own)] = own
+            block = np.zeros((size, *gradients.shape[1:]), gradients.dtype)
+            block[: len(own)] = gradients[start:stop]
+            new = self.programs.update(self._memory.gather(padded), block, scale)
+            self._change(own, [np.asarray(x)[: len(own)] for x in new])
+
+    def _change(self, slots: Slots, fields: Sequence[Rows]) -> None:
+        if (cut := self._cut) is not None:  # another thread may end it
+            cut.changing(slots)
+        self._memory.write(slots, fields)
+        self._memory.dirty[slots] = True
+
+    def _make_room(self, count: int) -> None:
+        """Evicts rows, if there is no room for so many more."""
+        memory, disk = self._memory, self._disk
+        excess = len(memory) + count - memory.capacity
+        if excess <= 0:
+            return
+        if disk is None:
+            raise OutOfMemoryError(
+                f"{self.spec}: no memory for more than {memory.capacity} rows: give it "
+                "rows_in_memory= and a folder="
+            )
+        many = max(excess, min(memory.capacity // _PART, _EVICTED))
+        slots = memory.coldest(many, self.spec.evict == "lfu")
+        if (cut := self._cut) is not None:  # another thread may end it
+            cut.changing(slots)
+        write = slots[memory.dirty[slots] | ~memory.stored[slots]]
+        disk.put(memory.ids[write], memory.gather(write))
+        self._both -= int(memory.stored[slots].sum())
+        memory.remove(slots)
+        self._count(evicted=len(slots))
+
+    def _next(self, cut: Cut) -> RowBlock | None:
+        """Returns the next block of a cut; None: there is none, or it was closed."""
+        with self._lock:
+            return cut.next() if cut is self._cut else None
+
+    def _end(self, cut: Cut) -> None:
+        if cut is self._cut:
+            self._cut = None
+            cut.close()
+
+
+class TableState:
+    """The rows of a table at one moment: an iterator over `RowBlock`s."""
+
+    def __init__(self, table: Table, cut: Cut) -> None:
+        self._table, self._cut = table, cut
+
+    def __iter__(self) -> TableState:
+        return self
+
+    def __next__(self) -> RowBlock:
+        block = self._table._next(self._cut)
+        if block is None:
+            self.close()
+            raise StopIteration
+        return block
+
+    def close(self) -> None:
+        """Ends the reading; the table copies nothing any more."""
+        self._table._end(self._cut)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _cuts(count: int, blocks: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Yields (start, stop, block): at least half of a block is used, or it is smallest.
+
+    Args:
+      count: of rows.
+      blocks: sizes, from small to large.
+    """
+    start = 0
+    while start < count:
+        rest = count - start
+        size = next((b for b in blocks if rest <= b <= 2 * rest), None)
+        if size is None:  # cut off a whole block; a short rest pads the smallest
+            size = max((b for b in blocks if b <= rest), default=blocks[0])
+        stop = min(start + size, count)
+        yield start, stop, size
+        start = stop

@@ -1,0 +1,71 @@
+"""Slots are given once, used again, and the coldest are found."""
+
+import numpy as np
+import pytest
+
+from fxflow.distributed.parameter_server.tables.memory import Memory
+from fxflow.distributed.parameter_server.tables.row_programs import Field
+from fxflow.errors import OutOfMemoryError
+
+FIELDS = (Field((2,), np.dtype(np.float32)), Field((), np.dtype(np.int32)))
+
+
+def filled(count: int) -> Memory:
+    memory = Memory(FIELDS, 64)
+    ids = np.arange(count)
+    memory.write(memory.add(ids), [np.stack([ids, ids], 1), ids])
+    return memory
+
+
+def test_slots_are_used_again() -> None:
+    memory = filled(10)
+    memory.remove(memory.find(np.array([3, 4, 5])))
+    assert len(memory) == 7
+    slots = memory.add(np.array([100, 101, 102, 103]))
+    assert sorted(slots.tolist()) == [3, 4, 5, 10]
+    rows, count = memory.gather(memory.find(np.array([9, 0])))
+    assert rows.tolist() == [[9, 9], [0, 0]] and count.tolist() == [9, 0]
+    memory.clear()
+    assert len(memory) == 0 and memory.find(np.array([9])).tolist() == [-1]
+
+
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_the_coldest_go_first(count) -> None:
+    memory = filled(10)
+    for slot in (9, 8, 0, 1, 2, 3, 4, 5, 6, 7):
+        memory.tick()
+        memory.touch(np.array([slot]))
+    memory.touch(np.array([9, 9]))
+    memory.tick()
+    lru = memory.coldest(count, frequency=False)
+    assert set(lru) == set([8, 0, 1, 2, 3][:count])
+
+
+def test_rows_often_used_stay_and_those_in_use_too() -> None:
+    memory = filled(40)
+    memory.tick()
+    memory.touch(np.arange(40))
+    for _ in range(3):
+        memory.tick()
+        memory.touch(np.arange(30))
+    assert set(memory.coldest(10, frequency=True)) == set(range(30, 40))
+    memory.touch(np.arange(35))
+    assert set(memory.coldest(10, frequency=False)) == set(range(35, 40))
+
+
+def test_many_rows_are_sampled() -> None:
+    memory = Memory(FIELDS, 10_000)
+    memory.add(np.arange(10_000))
+    for slot in range(10):
+        memory.tick()
+        memory.touch(np.arange(slot * 1000, slot * 1000 + 1000))
+    memory.tick()
+    found = memory.coldest(100, frequency=False)
+    assert len(np.unique(found)) == 100
+    # A tenth of all are drawn, and the oldest tenth of these go.
+    assert (found < 2000).mean() > 0.9
+
+
+def test_memory_there_is_not() -> None:
+    with pytest.raises(OutOfMemoryError, match="2147483647 rows of"):
+        Memory([Field((1 << 24,), np.dtype(np.float32))], 2**40)

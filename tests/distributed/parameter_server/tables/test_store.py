@@ -1,0 +1,260 @@
+"""A table against a dictionary of rows; what is evicted, copied, refused."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fxflow import optim
+from fxflow.distributed.parameter_server.tables import (
+    Field,
+    RowPrograms,
+    Table,
+    TableSpec,
+)
+from fxflow.errors import (
+    ArgumentError,
+    DtypeError,
+    NonFiniteError,
+    OutOfMemoryError,
+    OutOfRangeError,
+    ShapeError,
+)
+
+WIDTH = 3
+IDS = st.lists(st.integers(0, 40).map(lambda i: i * (2**63 // 41)), max_size=12)
+
+
+def first_values(halves: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Rows that their ids tell, and a count of updates."""
+    mixed = (halves[:, :1] * 31 + halves[:, 1:] * 17 + np.arange(WIDTH)) % 101
+    return mixed.astype(np.float32), np.zeros(len(halves), np.int32)
+
+
+def updated(fields, gradients, scale) -> tuple[np.ndarray, ...]:
+    rows, count = fields
+    return rows - np.float32(0.5 * scale) * gradients, count + 1
+
+
+# Of NumPy, so that nothing is compiled.
+PROGRAMS = RowPrograms(
+    (
+        Field((WIDTH,), np.dtype(np.float32)),
+        Field((), np.dtype(np.int32)),
+    ),
+    first_values,
+    updated,
+    (2, 4, 8),
+)
+
+
+def plain(**options) -> Table:
+    return Table(TableSpec("t", WIDTH, **options), PROGRAMS)
+
+
+def on_disk(folder: Path, rows: int, evict: str = "lru") -> Table:
+    pytest.importorskip("lmdb")
+    return plain(rows_in_memory=rows, folder=str(folder), evict=evict)
+
+
+class Rows(dict):
+    """What a table is: a dictionary of (row, count)."""
+
+    def __missing__(self, i: int) -> tuple[np.ndarray, int]:
+        row, _ = first_values(np.array([[i >> 32, i & 0xFFFFFFFF]], np.uint32))
+        self[i] = row[0], 0
+        return self[i]
+
+    def push(self, ids, gradients, scale) -> None:
+        sums = {}
+        for i, g in zip(ids, gradients):
+            sums[i] = sums[i] + g if i in sums else g
+        for i, g in sums.items():
+            row, count = self[i]
+            self[i] = row - np.float32(0.5 * scale) * g, count + 1
+
+
+def content(blocks) -> dict:
+    found = {}
+    for block in blocks:
+        for i, row, count in zip(block.ids.tolist(), block.rows, block.state[0]):
+            assert i not in found
+            found[i] = row.tolist(), int(count)
+    return found
+
+
+def as_content(rows: Rows) -> dict:
+    return {i: (row.tolist(), count) for i, (row, count) in rows.items()}
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["pull", "push", "cut", "block", "reload"]), IDS),
+    max_size=25,
+)
+
+
+@pytest.mark.parametrize("kind", ["memory", "lru", "lfu"])
+@settings(deadline=None, max_examples=25)
+@given(steps=STEPS, seed=st.integers(0, 2**31))
+def test_is_a_dictionary_of_rows(kind, steps, seed, tmp_path_factory) -> None:
+    generator = np.random.default_rng(seed)
+    expected = Rows()
+    if kind == "memory":
+        table = plain()
+    else:
+        table = on_disk(tmp_path_factory.mktemp("rows"), 5, kind)
+    cut = was = seen = None
+    with table:
+        for step, ids in steps:
+            if step == "pull":
+                got = table.pull(ids)
+                assert got.shape == (len(ids), WIDTH)
+                for i, row in zip(ids, got):
+                    assert np.array_equal(row, expected[i][0])
+            elif step == "push":
+                gradients = generator.normal(size=(len(ids), WIDTH)).astype(np.float32)
+                scale = float(generator.choice([1.0, 0.25]))
+                table.push(ids, gradients, scale)
+                expected.push(ids, gradients, scale)
+            elif step == "cut" and cut is None:
+                cut, was, seen = table.state(), as_content(expected), []
+            elif step == "block" and cut is not None:
+                block = next(cut, None)
+                if block is None:
+                    assert content(seen) == was
+                    cut = None
+                else:
+                    seen.append(block)
+            elif step == "reload" and cut is None:
+                table.load(list(table.state()))
+        if cut is not None:
+            assert content([*seen, *cut]) == was
+        assert content(table.state()) == as_content(expected)
+        assert len(table) == len(expected)
+        if kind != "memory":
+            assert table.counts.in_memory <= 5
+
+
+def test_refusals_name_the_table() -> None:
+    table = plain()
+    gradients = np.zeros((1, WIDTH), np.float32)
+    with pytest.raises(OutOfRangeError, match=r"table 't': ids .* got -1"):
+        table.pull([3, -1])
+    with pytest.raises(OutOfRangeError, match=r"table 't'.*9223372036854775808"):
+        table.pull(np.array([2**63], np.uint64))
+    for ids in ([1.5], [[1]], 3, [True]):
+        with pytest.raises(ArgumentError, match="table 't': ids must be integers"):
+            table.pull(ids)
+    for wrong in (np.zeros((1, 2), np.float32), np.zeros((2, WIDTH), np.float32)):
+        with pytest.raises(ShapeError, match=r"table 't'.*\[1, 3\]"):
+            table.push([1], wrong)
+    with pytest.raises(DtypeError, match=r"table 't'.*float32, got float64"):
+        table.push([1], np.zeros((1, WIDTH)))
+    with pytest.raises(ArgumentError, match="table 't': give it an optimizer"):
+        Table(TableSpec("t", WIDTH))
+    reading = table.state()
+    with pytest.raises(ArgumentError, match="table 't': a state is being read"):
+        table.state()
+    reading.close()
+    del reading
+    forgotten = table.state()
+    del forgotten
+    assert list(table.state()) == []
+    table.push([1], gradients)
+    other = Table(TableSpec("u", WIDTH, optim.sgd(0.1)))
+    with pytest.raises(ShapeError, match=r"table 'u'.*another optimizer"):
+        other.load(table.state())
+    (block,) = table.state()
+    with pytest.raises(DtypeError, match=r"table 't'.*another optimizer"):
+        table.put(block._replace(rows=block.rows.astype(np.float64)))
+
+
+def test_no_ids() -> None:
+    table = plain()
+    assert table.pull([]).shape == (0, WIDTH)
+    table.push([], np.zeros((0, WIDTH), np.float32))
+    assert len(table) == 0 and list(table.state()) == []
+
+
+@pytest.mark.parametrize("policy", ["reject", "skip", "apply"])
+def test_gradients_that_are_not_finite(policy) -> None:
+    table = plain(non_finite=policy)
+    first = table.pull([1, 2])
+    gradients = np.ones((3, WIDTH), np.float32)
+    gradients[1, 2] = np.nan
+    ids = [1, 2, 1]
+    if policy == "reject":
+        with pytest.raises(NonFiniteError, match=r"table 't'.*1 rows.*id 2"):
+            table.push(ids, gradients)
+        assert np.array_equal(table.pull([1, 2]), first)
+        assert table.counts.rejected == 1 and table.counts.updated == 0
+        return
+    table.push(ids, gradients)
+    rows = table.pull([1, 2])
+    assert np.array_equal(rows[0], first[0] - 1)
+    assert np.isnan(rows[1, 2]) == (policy == "apply")
+    assert np.array_equal(rows[1], first[1]) == (policy == "skip")
+    assert table.counts.non_finite == 1
+
+
+def test_short_floats_are_added_in_32_bits() -> None:
+    spec = TableSpec("t", 2, optim.sgd(1.0), dtype="bfloat16")
+    table = Table(spec)
+    before = table.pull([1]).astype(np.float32)
+    small = np.full((256, 2), 2.0**-9, table.spec.dtype)
+    table.push([1] * 256, small)
+    after = table.pull([1])
+    assert after.dtype == table.spec.dtype
+    assert np.allclose(before - after.astype(np.float32), 0.5, atol=0.01)
+    table.push([1], np.zeros((1, 2), np.float32))
+
+
+def test_a_full_table_says_what_to_do() -> None:
+    table = plain()
+    table._memory.capacity = 4
+    table.pull([1, 2, 3, 4])
+    with pytest.raises(OutOfMemoryError, match=r"table 't'.*4 rows.*rows_in_memory="):
+        table.pull([5])
+    assert len(table.pull([4, 1])) == 2
+
+
+def test_what_is_used_stays_in_memory(tmp_path) -> None:
+    for evict, kept in (("lru", [7, 8, 9]), ("lfu", [0, 1, 2])):
+        with on_disk(tmp_path, 8, evict) as table:
+            for _ in range(3):
+                table.pull([0, 1, 2])
+            for i in range(3, 10):
+                table.pull([i])
+            loaded = table.counts.loaded
+            table.pull(kept)
+            assert table.counts.loaded == loaded, evict
+            assert len(table) == 10 and table.counts.in_memory <= 8
+
+
+def test_rows_only_read_are_written_once(tmp_path) -> None:
+    with on_disk(tmp_path, 2) as table:
+        table.pull([1, 2])
+        table.pull([3, 4])
+        written = []
+        put = table._disk.put
+
+        def counted(ids, fields):
+            written.append(len(ids))
+            put(ids, fields)
+
+        table._disk.put = counted
+        table.pull([1, 2])
+        table.pull([3, 4])
+        assert written == [2, 0]
+
+
+def test_more_ids_than_fit(tmp_path) -> None:
+    with on_disk(tmp_path, 4) as table:
+        ids = list(range(50)) * 2
+        rows = table.pull(ids)
+        expected = Rows()
+        assert np.array_equal(rows, [expected[i][0] for i in ids])
+        table.push(ids, np.ones((100, WIDTH), np.float32))
+        assert np.array_equal(table.pull(ids), rows - 1)
