@@ -44,12 +44,12 @@ def _transpose(a: Any, axes: Any) -> Array:
     if axes is None:
         order = tuple(range(ndim))[::-1]
     else:
-        order = canonical_axes("transpose", axes, ndim, "axes")
-        if len(order) != ndim:
+        if len(axes) != ndim:
             raise AxisError(
                 f"transpose: axes must name each of the {ndim} axes of {a.aval} once, "
                 f"got {axes}"
             )
+        order = canonical_axes("transpose", axes, ndim, "axes")
     return lax.transpose(a, order)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
 from fxflow.core import tree
@@ -12,6 +13,7 @@ from fxflow.core.interpreters.jvp import jvp_flat
 from fxflow.core.ir import arith
 from fxflow.core.ir.discharge import require_distinct
 from fxflow.core.ir.references import Ref
+from fxflow.core.labels import leaf_labels
 from fxflow.core.source import name_of
 from fxflow.errors import ArgumentError
 from fxflow.transforms.arguments import FlatFunction, require_callable
@@ -104,9 +106,14 @@ def jvp(
     require_distinct([*leaves, *tangent_leaves], f"jvp({name})")
     if lifted.refs:
         leaves, tangent_leaves = lifted.read(), along.read()
+
+    def what(index: int) -> str:
+        label = leaf_labels(fun, primals)[index]
+        return f"jvp: the tangent of argument {label} of {name}"
+
     directions = [
-        checked_tangent(t, typeof(p), f"jvp: a tangent of {name}")
-        for p, t in zip(leaves, tangent_leaves, strict=True)
+        checked_tangent(t, typeof(p), partial(what, i))
+        for i, (p, t) in enumerate(zip(leaves, tangent_leaves, strict=True))
     ]
     outs, out_tangents = jvp_flat(lifted if lifted.refs else flat, leaves, directions)
     if lifted.refs:

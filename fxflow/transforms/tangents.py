@@ -8,6 +8,7 @@ number takes the value's precision. An integer is refused where a float is due: 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,14 @@ from fxflow.core.ir import arith
 from fxflow.core.ir.primitive import Zero
 from fxflow.errors import DtypeError, ShapeError
 
+# What a message calls a value: text, or what makes it when there is a message.
+What = str | Callable[[], str]
+
 
 def checked_tangent(
     value: Any,
     aval: Aval,
-    what: str,
+    what: What,
     *,
     numbers: bool = False,
     integers: bool = False,
@@ -49,7 +53,7 @@ def checked_tangent(
     if type(value) is Zero or (numbers and expected.dtype == dtypes.float0):
         return Zero(expected)
     if not is_arraylike(value):
-        raise not_an_array(value, f"{what} is")
+        raise not_an_array(value, f"{_text(what)} is")
     given = typeof(value)
     if given.shape != expected.shape:
         raise ShapeError(_message(what, aval, given))
@@ -87,7 +91,7 @@ def checked_tangent(
     raise DtypeError(f"{_message(what, aval, given)}: {hint}")
 
 
-def checked_cotangent(value: Any, aval: Aval, what: str) -> Any:
+def checked_cotangent(value: Any, aval: Aval, what: What) -> Any:
     """Returns a cotangent of what a linear function gives; of integers, integers.
 
     Args:
@@ -101,7 +105,7 @@ def checked_cotangent(value: Any, aval: Aval, what: str) -> Any:
     if not dtypes.is_integer(aval.dtype):
         return checked_tangent(value, aval, what)
     if not is_arraylike(value):
-        raise not_an_array(value, f"{what} is")
+        raise not_an_array(value, f"{_text(what)} is")
     given = typeof(value)
     if given.weak_type and dtypes.is_integer(given.dtype):
         given, value = given.update(dtype=aval.dtype), arith.cast(value, aval.dtype)
@@ -109,21 +113,26 @@ def checked_cotangent(value: Any, aval: Aval, what: str) -> Any:
     return value
 
 
-def require_type(given: Aval, aval: Aval, what: str) -> None:
+def require_type(given: Aval, aval: Aval, what: What) -> None:
     """Checks the type of what a rule returned.
 
     Raises:
       ShapeError, DtypeError: it differs.
     """
     if given.shape != aval.shape:
-        raise ShapeError(f"{what} must be {aval.strong()}, got {given}")
+        raise ShapeError(f"{_text(what)} must be {aval.strong()}, got {given}")
     if given.dtype != aval.dtype:
         raise DtypeError(
-            f"{what} must be {aval.strong()}, got {given}: convert it with .astype(...)"
+            f"{_text(what)} must be {aval.strong()}, got {given}: convert it with "
+            ".astype(...)"
         )
 
 
-def _message(what: str, aval: Aval, given: Aval) -> str:
+def _message(what: What, aval: Aval, given: Aval) -> str:
     expected = aval.tangent()
     of = "" if expected.dtype == aval.dtype else f" for a value of type {aval}"
-    return f"{what} must be {expected.strong()}{of}, got {given}"
+    return f"{_text(what)} must be {expected.strong()}{of}, got {given}"
+
+
+def _text(what: What) -> str:
+    return what if isinstance(what, str) else what()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
 from fxflow.core import tree
@@ -68,8 +69,10 @@ class VJPFunction:
         )
         leaves = _leaves_like(cotangents, self._out_tree, what)
         cts = [
-            checked_tangent(ct, aval, f"a cotangent of {self.name}", integers=True)
-            for ct, aval in zip(leaves, self._avals, strict=True)
+            checked_tangent(
+                ct, aval, partial(_named, i, self._out_tree, self.name), integers=True
+            )
+            for i, (ct, aval) in enumerate(zip(leaves, self._avals, strict=True))
         ]
         if self._lin is not None:
             lin = self._lin
@@ -122,6 +125,14 @@ def _leaves_like(value: Any, structure: Any, what: str) -> list[Any]:
             f"{what} {tree.written(structure)}, got {tree.written(treedef)}"
         )
     return leaves
+
+
+def _named(index: int, structure: Any, name: str) -> str:
+    """Returns what messages call the cotangent of a result."""
+    results = structure.unflatten(range(structure.num_leaves))
+    path, _ = tree.leaves_with_path(results)[index]
+    where = f"result{tree.keystr(path)}" if path else "the result"
+    return f"the cotangent of {where} of {name}"
 
 
 tree.register_pytree_node(VJPFunction, VJPFunction._flatten, VJPFunction._unflatten)
@@ -242,13 +253,16 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     graph, residuals = tape_to_graph(lin, f"d_{name}")
     avals, out_avals = [typeof(p) for p in leaves], [typeof(o) for o in lin.outs]
 
+    def label(index: int) -> str:
+        return f"the tangent of argument {leaf_labels(fun, primals)[index]} of {name}"
+
     @boundary
     def derivative(*tangents: Any) -> Any:
         what = f"the derivative of {name} takes tangents of the structure of its"
         given = _leaves_like(tangents, in_tree, f"{what} arguments,")
         values = [
-            arith.instantiate(checked_tangent(t, aval, f"a tangent of {name}"))
-            for t, aval in zip(given, avals, strict=True)
+            arith.instantiate(checked_tangent(t, aval, partial(label, i)))
+            for i, (t, aval) in enumerate(zip(given, avals, strict=True))
         ]
         found = graph.evaluate(*residuals, *values)
         return flat.out_tree.unflatten(map(arith.handed_out, found, out_avals))
@@ -295,8 +309,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
         what = f"the transpose of {name} takes cotangents of the structure"
         given = _leaves_like(cotangents, flat.out_tree, what)
         cts = [
-            checked_cotangent(ct, aval, f"a cotangent of {name}")
-            for ct, aval in zip(given, graph.out_avals, strict=True)
+            checked_cotangent(ct, aval, partial(_named, i, flat.out_tree, name))
+            for i, (ct, aval) in enumerate(zip(given, graph.out_avals, strict=True))
         ]
         constants = dict(zip(graph.inputs[:count], consts, strict=True))
         out = backward_with_values(graph, constants, graph.inputs[count:], cts)

@@ -107,3 +107,18 @@ def test_tangents_of_64_bits() -> None:
     for tangent in (0.1, np.float64(0.1), fnp.float64(0.1)):
         assert jvp(lambda x: x, (x,), (tangent,))[1] == fnp.float64(0.1)
         assert vjp(lambda x: x, x)[1](tangent)[0] == fnp.float64(0.1)
+
+
+def test_messages_name_what_does_not_fit():
+    def f(p, x):
+        return {"out": p["w"] * x, "x": x}
+
+    p, wrong = {"w": fnp.ones(2)}, {"w": fnp.ones(3)}
+    with pytest.raises(ShapeError, match=r"tangent of argument p\['w'\] of f must be"):
+        jvp(f, (p, 1.0), (wrong, 1.0))
+    with pytest.raises(ShapeError, match="tangent of argument x of f must be"):
+        linearize(f, p, 1.0)[1](p, fnp.ones(2))
+    with pytest.raises(ShapeError, match=r"cotangent of result\['out'\] of f must be"):
+        vjp(f, p, 1.0)[1]({"out": 1.0, "x": 1.0})
+    with pytest.raises(ShapeError, match="cotangent of the result of sin must be"):
+        vjp(fnp.sin, 1.0)[1](fnp.ones(2))
