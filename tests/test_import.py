@@ -146,3 +146,26 @@ assert fnp.ones(3).dtype == np.float32
 print("fine")
 """
     assert run(code).strip().endswith("fine")
+
+
+# NumPy is imported before: one that is interrupted cannot be imported again.
+INTERRUPTED = """
+import random, signal, numpy, ml_dtypes, jaxlib._jax
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_REAL, random.Random({seed}).uniform(0.005, 1.0))
+try:
+    import fxflow, fxflow.nn, fxflow.optim, fxflow.scipy.stats, fxflow.train
+except KeyboardInterrupt:
+    pass
+signal.setitimer(signal.ITIMER_REAL, 0)
+import fxflow, fxflow.numpy as fnp
+from fxflow import nn, optim, random, train
+fxflow.jit(fxflow.grad(lambda x: fnp.sum(fnp.sin(x) * x)))(fnp.arange(3.0))
+fxflow.vmap(nn.softmax)(fnp.ones((2, 3)).at[0].set(2.0))
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(20))
+def test_an_interrupted_import_can_be_done_again(run: Run, seed: int) -> None:
+    run(INTERRUPTED.format(seed=seed))

@@ -107,12 +107,12 @@ def jvp(
     if lifted.refs:
         leaves, tangent_leaves = lifted.read(), along.read()
 
-    def what(index: int) -> str:
+    def called(index: int) -> str:
         label = leaf_labels(fun, primals)[index]
         return f"jvp: the tangent of argument {label} of {name}"
 
     directions = [
-        checked_tangent(t, typeof(p), partial(what, i))
+        checked_tangent(t, typeof(p), partial(called, i))
         for i, (p, t) in enumerate(zip(leaves, tangent_leaves, strict=True))
     ]
     outs, out_tangents = jvp_flat(lifted if lifted.refs else flat, leaves, directions)
