@@ -5,7 +5,8 @@
 
 Pipelines beside grain's and PyTorch's loader on the same images; `train.loop.run`
 beside the plain loop; checkpoints beside safetensors and TensorStore writing the same
-bytes. Each measurement is a process; the libraries take turns within each round.
+bytes, which are on the disk (`fsync`) when the clock stops. Each measurement is a
+process; the libraries take turns within each round, and in who goes first.
 """
 
 import argparse
@@ -42,14 +43,24 @@ GROUPS: list[tuple[str, list[Figure]]] = [
     ("loop", [Figure(FXFLOW, "run"), Figure(FXFLOW, "plain")]),
     ("loop", [Figure(FXFLOW, "run, checked and logged"), Figure(FXFLOW, "plain")]),
     ("fed", [Figure(FXFLOW, "by a pipeline"), Figure(FXFLOW, "by one batch")]),
-    ("save", [Figure(FXFLOW, "one file"), Figure("safetensors", "one file", FXFLOW)]),
-    ("save", [Figure(FXFLOW, "zarr"), Figure("tensorstore", "zarr", FXFLOW)]),
+    *(
+        (family, [Figure(FXFLOW, case), Figure(peer, case, FXFLOW)])
+        for peer, form in (("safetensors", "one file"), ("tensorstore", "zarr"))
+        for family, case in (
+            ("save", f"{form}, first"),
+            ("save", f"{form}, repeated"),
+            ("restore", f"{form}, repeated"),
+        )
+    ),
+    ("stop", [Figure(FXFLOW, "Checkpointer.save"), Figure("numpy", "copy", FXFLOW)]),
 ]
 UNITS = {
     "pipeline": ("elements/s", 1.0),
     "loop": ("µs a step", 1e6),
     "fed": ("µs a step", 1e6),
     "save": ("ms", 1e3),
+    "restore": ("ms", 1e3),
+    "stop": ("ms", 1e3),
 }
 
 
@@ -73,7 +84,9 @@ def verdict(family: str, best: list[float]) -> str:
     ours, *others = best
     if family == "pipeline":
         return f"{ours / max(others):.2f} of the best"
-    if family == "save":
+    if family == "stop":
+        return f"{ours / others[0]:.3f} of a copy"
+    if family in ("save", "restore"):
         return f"{ours / others[0]:.2f} (at most 1.3)"
     if family == "loop":
         return f"{1e6 * (ours - others[0]):+.1f} µs (at most 20)"
@@ -88,9 +101,10 @@ def main() -> None:
     given = parser.parse_args()
     chosen = [g for g in GROUPS if not given.only or g[0] in given.only.split(",")]
     samples: dict[Any, list[float]] = {}
-    for _ in range(given.rounds):
+    for turn in range(given.rounds):
         for family, figures in chosen:
-            for figure in figures:
+            # Who goes second may find memory and files of who went first.
+            for figure in figures if turn % 2 == 0 else figures[::-1]:
                 found = measured(family, figure)
                 samples.setdefault((family, figure), []).append(found)
     lines = ["| | figures, the best of each | |", "| --- | --- | --- |"]

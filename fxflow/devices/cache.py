@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import os
 import re
 import stat
@@ -38,7 +37,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fxflow._config import config
-from fxflow.devices import clients
+from fxflow.devices import clients, files
 from fxflow.devices._jaxlib import RUNTIME_VERSION, Device, jaxlib_version
 
 if TYPE_CHECKING:
@@ -52,7 +51,6 @@ _MAGIC = b"fxflow-compiled\n"
 _HEADER = struct.Struct("<16sI32s32sQ")
 #: The files that are ours: entries, and what is to become one.
 _ENTRY = re.compile(r"[0-9a-f]{64}" + re.escape(SUFFIX))
-_WRITING = re.compile(r"write-\d+-\d+-[0-9a-f]{8}\.tmp")
 #: Neither a symbolic link is followed nor a FIFO waited for.
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 #: Seconds between two refreshes of an entry's time of use.
@@ -318,27 +316,13 @@ def store(key: bytes, payload: bytes) -> None:
             state.nbytes = _evict(state.path, limit)
 
 
-_numbers = itertools.count()
-
-
 def _write(state: _State, path: str, header: bytes, payload: bytes) -> None:
-    """Writes an entry under a name of this process's own, then renames it."""
-    name = f"write-{os.getpid()}-{next(_numbers)}-{os.urandom(4).hex()}.tmp"
-    temporary = os.path.join(state.path, name)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    """Writes an entry, and makes its folder if need be."""
     try:
-        handle = os.open(temporary, flags, 0o600)
+        files.write(path, header, payload, mode=0o600)
     except FileNotFoundError:
         os.makedirs(state.path, mode=0o700, exist_ok=True)
-        handle = os.open(temporary, flags, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(header)
-            file.write(payload)
-        os.replace(temporary, path)
-    except BaseException:
-        _remove(temporary)
-        raise
+        files.write(path, header, payload, mode=0o600)
 
 
 def discard(key: bytes) -> None:
@@ -367,7 +351,7 @@ def _entries(path: str) -> Iterator[tuple[float, int, str]]:
     with listing:
         for file in listing:
             is_entry = _ENTRY.fullmatch(file.name)
-            if not is_entry and not _WRITING.fullmatch(file.name):
+            if not is_entry and not files.TEMPORARY.fullmatch(file.name):
                 continue
             try:
                 found = file.stat(follow_symlinks=False)

@@ -29,8 +29,9 @@ _STEP = re.compile(r"step_(\d{10})$")
 class Checkpointer:
     """Saves a state now and then, while training goes on, and keeps the last ones.
 
-    A save copies the state to host memory and returns; a thread writes it. Its error is
-    raised by the next call. The newest checkpoint that is whole is what a killed run
+    A save takes the state to host memory and returns; a thread writes it. What is there
+    already, such as an array of a CPU, is not copied, unless it is NumPy's. Its error
+    is raised by the next call. The newest checkpoint that is whole is what a killed run
     goes on from.
 
     Args:

@@ -12,7 +12,9 @@ import numpy as np
 from fxflow.core import tree
 from fxflow.core.arrays import Array, ShapeDtypeStruct, dtypes, typeof
 from fxflow.devices import process_count, process_index
+from fxflow.devices.files import TEMPORARY
 from fxflow.devices.shardings import Sharding
+from fxflow.distributed.elastic import run_address
 from fxflow.distributed.multihost import broadcast_one_to_all, sync_global_devices
 from fxflow.errors import ArgumentError, CheckpointError
 from fxflow.lax.global_arrays import make_array_from_callback
@@ -58,7 +60,7 @@ def snapshot(state: Any, storage: Storage, copy: bool) -> Snapshot:
     Args:
       state: pytree.
       storage: where it will be written.
-      copy: whether it may change before it is written.
+      copy: whether NumPy arrays may change before it is written.
 
     Raises:
       ArgumentError: a leaf cannot be saved.
@@ -70,13 +72,21 @@ def snapshot(state: Any, storage: Storage, copy: bool) -> Snapshot:
         mark = np.array(secrets.randbits(32), np.uint32)
         files = f"arrays-{int(broadcast_one_to_all(mark)):08x}.zarr"
     # What each process has whole is written by process 0.
-    parts = tuple(
-        elements.snapshot(leaf, copy)
+    bits = [elements.bits_of(leaf) for _, leaf in leaves]
+    # All copies are under way before the first is waited for.
+    own = [
+        elements.own_parts(leaf)
         if not entry.python and (process_index() == 0 or _is_divided(leaf))
         else None
-        for entry, (_, leaf) in zip(entries, leaves, strict=True)
+        for entry, leaf in zip(entries, bits, strict=True)
+    ]
+    parts = tuple(
+        None
+        if found is None
+        else [(index, elements.on_host(part, copy)) for index, part in found]
+        for found in own
     )
-    chunks = tuple(elements.chunk_of(leaf) for _, leaf in leaves)
+    chunks = tuple(elements.chunk_of(leaf) for leaf in bits)
     return Snapshot(entries, description.outline(state), parts, chunks, files)
 
 
@@ -121,7 +131,8 @@ def write(
         storage.write(description.NAME, said.encode())
         # Of what was here before, or of a run that was killed.
         for name in storage.names():
-            if name.startswith("arrays-") and name != files:
+            is_old = name.startswith("arrays-") and name != files
+            if is_old or TEMPORARY.fullmatch(name):
                 storage.remove(name)
         tidy()
     if taken.files:
@@ -149,7 +160,7 @@ def save(
 
     Raises:
       ArgumentError: a leaf cannot be saved.
-      CheckpointError: the object store refuses.
+      CheckpointError: the object store refuses, or another writer saves to the folder.
       OSError: the file system does, such as when the disk is full.
       DistributedError: another process is late or gone.
 
@@ -161,7 +172,12 @@ def save(
       ([1.0, 1.0], 3)
     """
     storage = storage_of(where, timeout)
-    write(snapshot(state, storage, copy=False), storage, metadata, timeout)
+    taken = snapshot(state, storage, copy=False)
+    unlock = storage.lock(run_address()) if process_index() == 0 else lambda: None
+    try:
+        write(taken, storage, metadata, timeout)
+    finally:
+        unlock()
 
 
 # -- restoring -------------------------------------------------------------------------
@@ -282,6 +298,7 @@ def restored(
                 _value(reader, number, entry, None, None)
                 for number, entry in enumerate(said.entries)
             ]
+            reader.finish()
             return description.rebuilt(said.structure, values)
         pairs = _paired(str(storage), said, like, rename, missing, unused, cast)
         places = tree.broadcast_prefix(
@@ -292,6 +309,7 @@ def restored(
             else _value(reader, number, said.entries[number], expected, place)
             for (expected, number), place in zip(pairs, places, strict=True)
         ]  # fmt: skip
+        reader.finish()
         return tree.structure(like).unflatten(found)
     finally:
         reader.close()

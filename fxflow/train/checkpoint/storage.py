@@ -10,13 +10,13 @@ import abc
 import contextlib
 import fcntl
 import os
-import secrets
 import shutil
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fxflow.devices import files
 from fxflow.errors import CheckpointError
 
 T = TypeVar("T")
@@ -93,17 +93,7 @@ class Local(Storage):
     def write(self, name: str, data: bytes) -> None:
         """See `Storage.write`."""
         self.path.mkdir(parents=True, exist_ok=True)
-        temporary = self.path / f".{name}.{secrets.token_hex(4)}"
-        try:
-            with open(temporary, "xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self.path / name)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        sync_folder(self.path)
+        files.write(self.path / name, data, durable=True)
 
     def has(self, name: str) -> bool:
         """See `Storage.has`."""
@@ -154,15 +144,6 @@ class Local(Storage):
         os.truncate(descriptor, 0)
         os.write(descriptor, own.encode())
         return lambda: os.close(descriptor)
-
-
-def sync_folder(path: Path) -> None:
-    """Makes the names in a folder survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class ObjectStore(Storage):

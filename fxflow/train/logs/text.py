@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from fxflow.devices import files
 from fxflow.errors import ArgumentError, DataError
 from fxflow.train.logs.values import Text
 
@@ -147,9 +148,7 @@ def _keep(path: Path, purge_step: float) -> None:
     lines = whole[: whole.rfind(b"\n") + 1].splitlines(keepends=True)
     kept = b"".join(line for line in lines if json.loads(line)["step"] < purge_step)
     if kept != whole:
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        temporary.write_bytes(kept)
-        os.replace(temporary, path)
+        files.write(path, kept)
 
 
 def json_lines(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import datetime
 import os
-import signal
 import subprocess
 import sys
-import textwrap
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fxflow
 from fxflow import numpy as fnp
 from fxflow.errors import ArgumentError, CheckpointError
-from fxflow.train import checkpoint
 from fxflow.train.checkpoint import Checkpointer, saving
+from fxflow.train.checkpoint.storage import storage_of
 
 pytest.importorskip("safetensors", reason="pip install 'fxflow[checkpoint]'")
 
@@ -67,6 +67,39 @@ def test_the_state_is_that_of_the_call(tmp_path: Path) -> None:
         checkpoints.save(1, state)
         state["w"][:] = -1
     assert checkpoints.restore()["w"].tolist() == [1, 1, 1, 1]
+
+
+def test_arrays_are_neither_copied_nor_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, stepped = saving.write, threading.Event()
+    mesh = fxflow.make_mesh((8,), ("x",))
+    divided = fxflow.NamedSharding(mesh, fxflow.P("x"))
+    whole = np.arange(1 << 16, dtype=np.float32)
+    state = {"one": fnp.array(whole), "many": fxflow.device_put(whole, divided)}
+
+    def late(taken: saving.Snapshot, *given: Any) -> None:
+        assert stepped.wait(60)
+        write(taken, *given)
+
+    monkeypatch.setattr(saving, "write", late)
+    view = np.asarray(state["one"])
+    taken = saving.snapshot(state, storage_of(tmp_path, 1), copy=True)
+    assert any(
+        parts and parts[0][1] is not view and np.shares_memory(parts[0][1], view)
+        for parts in taken.parts
+    )
+    del view, taken
+    step = fxflow.jit(lambda s: fxflow.tree.map(lambda x: -x, s), donate_argnums=0)
+    with Checkpointer(tmp_path) as checkpoints:
+        checkpoints.save(0, state)
+        for _ in range(3):
+            state = step(state)
+        fxflow.block_until_ready(state)
+        stepped.set()
+    found = checkpoints.restore()
+    np.testing.assert_array_equal(found["one"], whole)
+    np.testing.assert_array_equal(found["many"], whole)
 
 
 def test_errors_surface_at_the_next_call(
@@ -153,43 +186,61 @@ def test_bad_options(tmp_path: Path, options: dict[str, Any], words: str) -> Non
 
 # -- killed ----------------------------------------------------------------------------
 
-_RUN = textwrap.dedent(
-    """
-    import sys, numpy as np
-    from fxflow.train.checkpoint import Checkpointer
-    checkpoints = Checkpointer(sys.argv[1], keep=2)
-    start = (checkpoints.latest() or 0) + 1
-    for step in range(start, 10**6):
+_RUNS = """
+import os, signal, sys, time
+import numpy as np
+from fxflow.train.checkpoint import Checkpointer
+
+folder, rounds, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+
+
+def run(ready):
+    checkpoints = Checkpointer(folder, keep=2)
+    newest = checkpoints.latest() or 0
+    if newest:
+        state = checkpoints.restore(step=newest)
+        assert state["step"] == newest and (state["w"] == newest).all()
+    for step in range(newest + 1, 10**6):
         checkpoints.save(step, {"w": np.full(20_000, step), "step": step})
         checkpoints.wait()
-        if step == start:
-            print("go", flush=True)
-    """
-)
+        if step == newest + 1:
+            os.write(ready, str(step).encode())
+
+
+rng, newest = np.random.default_rng(seed), 0
+for _ in range(rounds):
+    read, ready = os.pipe()
+    child = os.fork()  # of what is imported and nothing else
+    if not child:
+        try:
+            run(ready)
+        except BaseException as error:
+            os.write(ready, repr(error).encode())
+            os._exit(1)
+    os.close(ready)
+    said = os.read(read, 1000).decode()
+    assert said.isdigit() and int(said) > newest, said
+    newest = int(said)
+    time.sleep(rng.random() * 0.05)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(read)
+"""
 
 
 def killed_rounds(folder: Path, rounds: int, seed: int) -> None:
-    """Kills a run that saves all the time; each leaves a checkpoint that is whole."""
-    rng = np.random.default_rng(seed)
-    newest = 0
-    for _ in range(rounds):
-        run = subprocess.Popen(
-            [sys.executable, "-c", _RUN, str(folder)], stdout=subprocess.PIPE
-        )
-        with run:
-            assert run.stdout is not None and run.stdout.readline() == b"go\n"
-            time.sleep(rng.random() * 0.05)
-            run.send_signal(signal.SIGKILL)
-        checkpoints = Checkpointer(folder)
-        latest = checkpoints.latest()
-        assert latest is not None and latest > newest
-        newest = latest
-        state = checkpoint.restore(folder / f"step_{latest:010d}")
-        assert state["step"] == latest and (state["w"] == latest).all()
+    """Kills runs that save all the time; each goes on from a whole checkpoint."""
+    command = [sys.executable, "-c", _RUNS, str(folder), str(rounds), str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    checkpoints = Checkpointer(folder)
+    latest = checkpoints.latest()
+    assert latest is not None and latest >= rounds
+    assert checkpoints.restore(step=latest)["step"] == latest
 
 
 def test_kill_leaves_the_last_good_one(tmp_path: Path) -> None:
-    killed_rounds(tmp_path, 3, seed=0)
+    killed_rounds(tmp_path, 10, seed=0)
 
 
 @pytest.mark.soak

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import resource
 import stat
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from fxflow.errors import (
     DamagedCheckpointError,
 )
 from fxflow.train import checkpoint
+from fxflow.train.checkpoint.storage import Local
 from tests.train.checkpoint.states import assert_same, plain, state
 
 pytest.importorskip("safetensors", reason="pip install 'fxflow[checkpoint]'")
@@ -62,7 +65,8 @@ def test_what_was_there_is_replaced(tmp_path: Path) -> None:
     for n in range(3):
         checkpoint.save(tmp_path, {"n": fnp.array(n)})
     assert checkpoint.restore(tmp_path)["n"] == 2
-    assert len(list(tmp_path.iterdir())) == 2
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert (names[0], names[2:]) == (".writer", ["tree.json"])
 
 
 # -- elsewhere -------------------------------------------------------------------------
@@ -190,11 +194,25 @@ def test_nothing_there(tmp_path: Path) -> None:
         checkpoint.restore(tmp_path / "absent")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
-def test_a_folder_without_permission(tmp_path: Path) -> None:
-    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    with pytest.raises(OSError, match="denied"):
-        checkpoint.save(tmp_path, {"a": fnp.ones(2)})
+@pytest.fixture
+def nobody() -> Iterator[None]:
+    """To root nothing is forbidden: the test is somebody else."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    yield
+    os.seteuid(user)
+
+
+def test_a_folder_without_permission(tmp_path: Path, nobody: None) -> None:
+    if os.geteuid() != 65534:
+        tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    state = {"a": fnp.ones(2)}
+    for folder in (tmp_path, tmp_path / "new"):
+        with pytest.raises(PermissionError, match=str(tmp_path)):
+            checkpoint.save(folder, state)
+        with pytest.raises(PermissionError, match=str(tmp_path)):
+            checkpoint.Checkpointer(folder).save(0, state)
 
 
 def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
@@ -203,26 +221,60 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
         checkpoint.save(tmp_path / "file", {"a": fnp.ones(2)})
 
 
-def test_a_full_disk_leaves_the_old_one(tmp_path: Path) -> None:
-    folder = Path("/dev/full")
-    if not folder.exists():
-        pytest.skip("there is no /dev/full")
-    checkpoint.save(tmp_path, {"a": fnp.ones(2)})
-    before = sorted(p.name for p in tmp_path.iterdir())
-    import resource
-
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Callable[[], None]]:
+    """From its call on, no file may be larger than 64 KB."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, limits[1]))
-    try:
-        with pytest.raises(OSError, match="arrays-"):
-            checkpoint.save(tmp_path, {"a": fnp.ones(1 << 18)})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert sorted(p.name for p in tmp_path.iterdir()) == before
-    assert checkpoint.restore(tmp_path)["a"].tolist() == [1, 1]
+    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, limits[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("large", ["array", "text"])
+def test_a_full_disk_leaves_the_old_one(
+    tmp_path: Path, full: Callable[[], None], which: int, large: str
+) -> None:
+    where = places(tmp_path)[which]
+    checkpoint.save(where, {"a": fnp.ones(2)})
+    files = len(files_of(tmp_path))
+    full()
+    state = {"a": fnp.ones(1 << 18)} if large == "array" else {"a": "x" * (1 << 18)}
+    # It says what is wrong, and where.
+    words = rf"(?s)(?=.*{re.escape(str(tmp_path))}).*File too large"
+    with pytest.raises((OSError, CheckpointError), match=words):
+        checkpoint.save(where, state)
+    assert checkpoint.restore(where)["a"].tolist() == [1, 1]
+    checkpoint.save(where, {"a": fnp.zeros(2)})
+    assert checkpoint.restore(where)["a"].tolist() == [0, 0]
+    assert len(files_of(tmp_path)) == files
+
+
+def test_two_writers_of_one_folder(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, {"a": 1})
+    unlock = Local(tmp_path).lock()
+    with pytest.raises(CheckpointError, match="another writer saves"):
+        checkpoint.save(tmp_path, {"a": 2})
+    unlock()
+    assert checkpoint.restore(tmp_path) == {"a": 1}
+    checkpoint.save(tmp_path, {"a": 3})
+    assert checkpoint.restore(tmp_path) == {"a": 3}
+
+
+def test_what_killed_writers_left_is_removed(tmp_path: Path) -> None:
+    left = [tmp_path / "write-1-0-0123abcd.tmp", tmp_path / "arrays-01.safetensors"]
+    for path in left:
+        path.write_text("half")
+    checkpoint.save(tmp_path, {"a": fnp.ones(2)})
+    assert not any(path.exists() for path in left)
 
 
 # -- damage ----------------------------------------------------------------------------
+
+
+def files_of(tmp_path: Path) -> list[Path]:
+    """The files of a checkpoint, without the claim of the last writer."""
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    return [path for path in files if path.name != ".writer"]
 
 
 def small() -> dict[str, Any]:
@@ -233,7 +285,7 @@ def small() -> dict[str, Any]:
 def test_every_flipped_byte_is_found(tmp_path: Path, which: int) -> None:
     where = places(tmp_path)[which]
     checkpoint.save(where, small())
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    files = files_of(tmp_path)
     rng = np.random.default_rng(0)
     for path in files:
         whole = path.read_bytes()
@@ -253,7 +305,7 @@ def test_every_flipped_byte_is_found(tmp_path: Path, which: int) -> None:
 def test_what_is_cut_off_or_gone(tmp_path: Path, which: int) -> None:
     where = places(tmp_path)[which]
     checkpoint.save(where, small())
-    for path in [path for path in tmp_path.rglob("*") if path.is_file()]:
+    for path in files_of(tmp_path):
         whole = path.read_bytes()
         for length in (0, 1, len(whole) // 2, len(whole) - 1):
             path.write_bytes(whole[:length])
