@@ -550,27 +550,40 @@ class Dataset(Generic[T]):
         """
         size, timeout = natural("prefetch", "size", size), _seconds("prefetch", timeout)
         return Dataset(
-            self.source.then(lambda pairs: parallel.prefetched(pairs, size, timeout))
+            self.source.then(
+                # It holds `size`, and one was given.
+                lambda pairs: parallel.prefetched(pairs, size + 1, timeout, "prefetch")
+            )
         )
 
-    def to_devices(self, where: Any = None, *, size: int = 2) -> Dataset[Any]:
-        """Makes arrays of NumPy data, ahead of their use.
+    def to_devices(
+        self, where: Any = None, *, size: int = 2, timeout: float = TIMEOUT
+    ) -> Dataset[Any]:
+        """Makes arrays of NumPy data ahead of their use, in a thread.
 
         Args:
           where: a device or a sharding, or a pytree prefix of them. A sharding over
             several processes takes the batch of each as its part. A list of devices
             cuts the first axis into as many parts, `[devices, n / devices, …]`, one on
             each, as `pmap` takes them. None means the default device.
-          size: how many elements are on their way; 2 are double buffering.
+          size: how many elements are on devices, the one in use included; 2 are double
+            buffering.
+          timeout: seconds that the consumer waits for an element.
 
         Returns:
-          A dataset of pytrees of `fxflow.Array`.
+          A dataset of pytrees of `fxflow.Array`. Positions do not count what was only
+          put ahead.
 
         Raises:
           DataError: on reading, the first axis cannot be cut into equal parts.
+          DataTimeoutError: on reading, no element came in time; it says where the
+            thread is.
         """
         size = natural("to_devices", "size", size)
-        return Dataset(self.source.then(lambda pairs: transferred(pairs, where, size)))
+        timeout = _seconds("to_devices", timeout)
+        return Dataset(
+            self.source.then(lambda pairs: transferred(pairs, where, size, timeout))
+        )
 
 
 class IndexedDataset(Dataset[T]):

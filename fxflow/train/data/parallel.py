@@ -9,6 +9,8 @@ pipe does, so that a source that never returns holds neither the loop nor the ex
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
 import itertools
 import multiprocessing
 import pickle
@@ -16,10 +18,10 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Generator, Iterable, Iterator
 from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
+from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from fxflow.errors import DataError, DataTimeoutError
@@ -31,41 +33,9 @@ Pairs = Generator[tuple[T, S], None, None]
 
 #: How long a thread that was told to end may go on before it is left behind.
 _GRACE = 1.0
-
-
-class _Channel(Generic[T]):
-    """A bounded queue of one writer and one reader, which the reader can close."""
-
-    def __init__(self, size: int) -> None:
-        self._items: SimpleQueue[T] = SimpleQueue()
-        #: A token for each item that there is room for. Queues of C hand over in a
-        #: third of the time that a condition takes.
-        self._room: SimpleQueue[None] = SimpleQueue()
-        for _ in range(size):
-            self._room.put(None)
-        self._closed = False
-
-    def put(self, item: T) -> bool:
-        """Waits for room; returns False if the reader is gone."""
-        self._room.get()
-        if self._closed:
-            self._room.put(None)
-            return False
-        self._items.put(item)
-        return True
-
-    def get(self, timeout: float) -> T:
-        """Waits for an item; raises TimeoutError if none comes in `timeout` seconds."""
-        try:
-            item = self._items.get(timeout=timeout)
-        except Empty:
-            raise TimeoutError from None
-        self._room.put(None)
-        return item
-
-    def close(self) -> None:
-        self._closed = True
-        self._room.put(None)
+#: Seconds of work that are handed over at once. A hand-over between threads that all
+#: want Python's lock, or to a process, takes 0.1 ms and more.
+_SPAN = 2e-3
 
 
 def _where(thread: threading.Thread) -> str:
@@ -77,36 +47,51 @@ def _where(thread: threading.Thread) -> str:
     return "; it is at\n" + "".join(lines).rstrip()
 
 
-def prefetched(pairs: Pairs[T, S], size: int, timeout: float) -> Pairs[T, S]:
-    """Yields the pairs, up to `size` of which a thread holds ready.
+def prefetched(pairs: Pairs[T, S], size: int, timeout: float, name: str) -> Pairs[T, S]:
+    """Yields the pairs, drawn by a thread.
+
+    Args:
+      pairs: drawn, and closed, by the thread.
+      size: how many there may be at a time; the one that was given last is one of them.
+      timeout: seconds to wait for one.
+      name: who asks, in messages.
 
     Raises:
       DataTimeoutError: none came within `timeout` seconds; it says where the thread is.
     """
     # The last item is an error or the end.
-    channel: _Channel[tuple[Any, BaseException | None]] = _Channel(size)
+    ready: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+    # An item for each pair that may be drawn. Queues of C hand over in a third of the
+    # time that a condition takes.
+    room: SimpleQueue[None] = SimpleQueue()
+    is_closed = False
+
+    def has_room() -> bool:
+        room.get()
+        return not is_closed
 
     def fill() -> None:
         error: BaseException = StopIteration()
         try:
             # Closed here, by the thread that runs it: a generator belongs to one.
             with contextlib.closing(pairs):
-                for pair in pairs:
-                    if not channel.put((pair, None)):
-                        return
+                while has_room():
+                    ready.put((next(pairs), None))
         except BaseException as raised:  # given to who waits, whatever it is
             error = raised
-        channel.put((None, error))
+        ready.put((None, error))
 
     thread = threading.Thread(target=fill, name="fxflow prefetch", daemon=True)
     thread.start()
     try:
+        for _ in range(size):
+            room.put(None)
         while True:
             try:
-                pair, error = channel.get(timeout)
-            except TimeoutError:
+                pair, error = ready.get(timeout=timeout)
+            except Empty:
                 raise DataTimeoutError(
-                    f"prefetch: the source gave no element in {timeout:g} s"
+                    f"{name}: the source gave no element in {timeout:g} s"
                     f"{_where(thread)}\nA source that may take longer needs a larger "
                     f"timeout="
                 ) from None
@@ -115,8 +100,11 @@ def prefetched(pairs: Pairs[T, S], size: int, timeout: float) -> Pairs[T, S]:
             if error is not None:
                 raise error
             yield pair
+            del pair  # else it would live until the next one comes
+            room.put(None)
     finally:
-        channel.close()
+        is_closed = True
+        room.put(None)
         thread.join(_GRACE)
 
 
@@ -126,32 +114,155 @@ def note(element: str) -> str:
 
 
 # -- a function in threads or processes ------------------------------------------------
+#
+# Consecutive items go to a worker as a run, as many as take about `_SPAN`. Their
+# results come back in parts, one each `_SPAN`: quick elements share a hand-over, a slow
+# one has its own.
 
 
-def _serve(pipe: Connection) -> None:
+class _Run(Generic[T, S]):
+    """Consecutive items for one worker, and what it made of them."""
+
+    def __init__(self, pairs: Iterable[tuple[T, S]]) -> None:
+        items, states = zip(*pairs)
+        self.items: tuple[T, ...] = items
+        self.states: tuple[S, ...] = states
+        #: The number of the item that the worker has in hand.
+        self.place = ctypes.c_long(0)
+        #: Results of items; at last None, or an error about the item at `place`.
+        self.parts: SimpleQueue[list[Any] | BaseException | None] = SimpleQueue()
+
+    def answer(self, timeout: float, label: Callable[[S], str]) -> list[Any] | None:
+        """Waits for the next results; None is the end. `mapped` says what is raised."""
+        while True:
+            try:
+                part = self.parts.get(timeout=timeout)
+            except Empty:
+                at = self.place.value
+                # If something came meanwhile, `at` may be of the worker's next run.
+                if not self.parts.empty():
+                    continue
+                raise DataTimeoutError(
+                    f"map: {label(self.states[at])} took more than {timeout:g} s. An "
+                    f"element that may take longer needs a larger timeout="
+                ) from None
+            if isinstance(part, BaseException):
+                part.add_note(note(label(self.states[self.place.value])))
+                raise part
+            return part
+
+
+def _each(
+    function: Callable[[T], U], items: Iterable[T], place: ctypes.c_long, first: int = 0
+) -> Iterator[U]:
+    """Yields a function of each item; the number of the one in hand is in `place`."""
+    for place.value, item in enumerate(items, first):
+        yield function(item)
+
+
+def _gathered(source: Iterator[T]) -> tuple[list[T], Exception | None]:
+    """Returns what comes within `_SPAN`, at least one, and what ended it, if it has."""
+    found: list[T] = []
+    end = monotonic() + _SPAN
+    try:
+        while True:
+            found.append(next(source))
+            if monotonic() > end:
+                return found, None
+    except Exception as error:
+        return found, error
+
+
+def _computed(
+    run: _Run[T, Any], function: Callable[..., U], fetch: Callable[[T], tuple[Any, ...]]
+) -> Iterator[list[U]]:
+    """Yields the results of a run in parts, computed in this thread."""
+    results = _each(lambda item: function(*fetch(item)), run.items, run.place)
+    error: Exception | None = None
+    while error is None:
+        found, error = _gathered(results)
+        if found:
+            yield found
+        del found
+    if not isinstance(error, StopIteration):
+        raise error
+
+
+def _work(
+    runs: SimpleQueue[_Run[Any, Any] | None],
+    compute: Callable[[_Run[Any, Any]], Iterator[list[Any]]],
+    is_closed: threading.Event,
+) -> None:
+    """The main function of a thread: computes runs until it gets None, or one fails."""
+    while (run := runs.get()) is not None and not is_closed.is_set():
+        try:
+            for part in compute(run):
+                run.parts.put(part)
+                del part  # else it would live until the next one comes
+                if is_closed.is_set():
+                    return
+            run.parts.put(None)
+        except BaseException as error:  # given to who waits, whatever it is
+            run.parts.put(error)
+            return  # `place` stays
+        del run
+
+
+# -- processes -------------------------------------------------------------------------
+
+
+def _pickled(
+    found: list[Any], error: Exception | None
+) -> tuple[bytes, Exception | None]:
+    """Returns both as a message, and the error.
+
+    From what cannot be pickled on, `found` is cut off; the error says why.
+    """
+    try:
+        return pickle.dumps((found, error), protocol=5), error
+    except Exception as reason:
+        words = str(reason)
+    for count, one in enumerate(found):
+        try:
+            pickle.dumps(one)
+        except Exception as reason:
+            words = str(reason)
+            del found[count:]
+            break
+    error = DataError(
+        f"map: an element, or what the function gave or raised, cannot be sent: {words}"
+    )
+    return pickle.dumps((found, error), protocol=5), error
+
+
+def _serve(pipe: Connection, place: ctypes.c_long) -> None:
     """The main function of a child process: receives a function, then its arguments."""
     # The parent's end, or its death, closes the pipe, and with it this process.
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         function = pickle.loads(pipe.recv_bytes())
         while True:
-            pipe.send_bytes(_answer(function, pipe.recv_bytes()))
+            results = _answered(pipe.recv_bytes(), function, place)
+            given = place.value
+            error: Exception | None = None
+            while error is None:
+                found, error = _gathered(results)
+                if error is not None and not isinstance(error, StopIteration):
+                    lines = "".join(traceback.format_exception(error)).rstrip()
+                    error.add_note(f"in a process of map:\n{lines}")
+                wanted = len(found)
+                answer, error = _pickled(found, error)
+                given += len(found)
+                if len(found) < wanted:
+                    place.value = given
+                pipe.send_bytes(answer)
 
 
-def _answer(function: Callable[..., Any], message: bytes) -> bytes:
-    """Returns a result and an error, one of which is None, pickled."""
-    result: Any = None
-    error: Exception | None = None
-    try:
-        result = function(*pickle.loads(message))
-    except Exception as raised:
-        lines = "".join(traceback.format_exception(raised)).rstrip()
-        raised.add_note(f"in a process of map:\n{lines}")
-        error = raised
-    try:
-        return pickle.dumps((result, error), protocol=5)
-    except Exception as unpicklable:
-        words = f"map: what the function gave or raised cannot be sent: {unpicklable}"
-        return pickle.dumps((None, DataError(words)))
+def _answered(
+    message: bytes, function: Callable[..., T], place: ctypes.c_long
+) -> Iterator[T]:
+    # A generator, so that what cannot be unpickled is an error of the first element.
+    arguments, _ = pickle.loads(message)
+    yield from _each(lambda one: function(*one), arguments, place, place.value)
 
 
 class _Child:
@@ -164,26 +275,52 @@ class _Child:
         # A fork would copy the locks of XLA's threads.
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
+        #: In shared memory: it says where a child is that says nothing any more.
+        self._place: ctypes.c_long = context.RawValue(ctypes.c_long, 0)
         self._process = context.Process(
-            target=_serve, args=(theirs,), name="fxflow map", daemon=True
+            target=_serve, args=(theirs, self._place), name="fxflow map", daemon=True
         )
         message = pickle.dumps(function)
         self._process.start()
         theirs.close()
         self._pipe.send_bytes(message)
 
-    def __call__(self, *args: Any) -> Any:
+    def computed(
+        self, run: _Run[T, Any], fetch: Callable[[T], tuple[Any, ...]]
+    ) -> Iterator[list[Any]]:
+        """Yields the results of a run in parts; `fetch` is called in this thread."""
+        place = self._place
+        given = place.value = 0
+        run.place = place
+        arguments = _each(fetch, run.items, place)
+        error: Exception | None = None
+        while error is None:
+            found, error = _gathered(arguments)
+            message, unsendable = _pickled(found, None)
+            error = unsendable or error
+            place.value = given  # and from here on the child says where it is
+            for results in self._answers(message) if found else ():
+                given += len(results)
+                yield results
+            place.value = given
+        if not isinstance(error, StopIteration):
+            raise error
+
+    def _answers(self, message: bytes) -> Iterator[list[Any]]:
+        error: Exception | None = None
         try:
-            self._pipe.send_bytes(pickle.dumps(args, protocol=5))
-            result, error = pickle.loads(self._pipe.recv_bytes())
+            self._pipe.send_bytes(message)
+            while error is None:
+                found, error = pickle.loads(self._pipe.recv_bytes())
+                if found:
+                    yield found
         except (EOFError, OSError):
             self._process.join(_GRACE)
             raise DataError(
                 f"map: a worker process ended with exit code {self._process.exitcode}"
             ) from None
-        if error is not None:
+        if not isinstance(error, StopIteration):
             raise error
-        return result
 
     def close(self) -> None:
         self._process.terminate()
@@ -191,23 +328,7 @@ class _Child:
         self._pipe.close()
 
 
-_Job = tuple["Future[Any]", Any]
-
-
-def _work(
-    jobs: SimpleQueue[_Job | None],
-    fetch: Callable[[Any], tuple[Any, ...]],
-    function: Callable[..., Any],
-) -> None:
-    """Runs jobs until it gets None."""
-    while (job := jobs.get()) is not None:
-        future, item = job
-        if future.set_running_or_notify_cancel():
-            try:
-                future.set_result(function(*fetch(item)))
-            except BaseException as error:  # given to who waits, whatever it is
-                future.set_exception(error)
-        del future, item, job  # else the last element lives until the next one comes
+# -- the pipeline's step ---------------------------------------------------------------
 
 
 def mapped(
@@ -222,7 +343,7 @@ def mapped(
 ) -> Pairs[U, S]:
     """Yields `(function(*fetch(item)), state)`, computed by threads or processes.
 
-    Twice as many items as there are workers are under way.
+    Twice as many runs as there are workers are under way.
 
     Args:
       pairs: items and states; drawn by the consumer's thread.
@@ -237,50 +358,53 @@ def mapped(
       DataTimeoutError: an item took longer than `timeout`.
       Exception: what `function` raised, with a note that names the element.
     """
-    jobs: SimpleQueue[_Job | None] = SimpleQueue()
-    ahead: deque[tuple[Future[U], S]] = deque()
+    runs: SimpleQueue[_Run[T, S] | None] = SimpleQueue()
+    ahead: deque[_Run[T, S]] = deque()
+    is_closed = threading.Event()
     children = [_Child(function) for _ in range(workers)] if processes else []
-    callables: Sequence[Callable[..., U]] = children or [function] * workers
+    computing: list[Callable[[_Run[T, S]], Iterator[list[U]]]]
+    computing = [functools.partial(child.computed, fetch=fetch) for child in children]
+    if not processes:
+        one = functools.partial(_computed, function=function, fetch=fetch)
+        computing = [one] * workers
     threads = [
         threading.Thread(
-            target=_work, args=(jobs, fetch, one), name="fxflow map", daemon=True
+            target=_work, args=(runs, one, is_closed), name="fxflow map", daemon=True
         )
-        for one in callables
+        for one in computing
     ]
     for thread in threads:
         thread.start()
-    broken: Exception | None = None
+    length = 1
+    after: Exception | None = None  # what is raised when all before it has been given
     try:
         while True:
-            try:
-                for item, state in itertools.islice(pairs, 2 * workers - len(ahead)):
-                    future: Future[U] = Future()
-                    jobs.put((future, item))
-                    ahead.append((future, state))
-            except Exception as error:
-                broken = error  # raised when what was drawn before has been given
+            while after is None and len(ahead) < 2 * workers:
+                drawn, error = _gathered(itertools.islice(pairs, length))
+                if len(drawn) < length:
+                    after = error
+                if drawn:
+                    ahead.append(_Run(drawn))
+                    runs.put(ahead[-1])
             if not ahead:
-                if broken is not None:
-                    raise broken
-                return
-            future, state = ahead.popleft()
-            try:
-                result = future.result(timeout)
-            except BaseException as error:
-                if not isinstance(error, TimeoutError) or future.done():
-                    error.add_note(note(label(state)))
-                    raise
-                raise DataTimeoutError(
-                    f"map: {label(state)} took more than {timeout:g} s. An element "
-                    f"that may take longer needs a larger timeout="
-                ) from None
-            yield result, state
-            del result
+                if isinstance(after, StopIteration):
+                    return
+                assert after is not None
+                raise after
+            run = ahead.popleft()
+            states, parts = iter(run.states), 0
+            while (results := run.answer(timeout, label)) is not None:
+                parts += 1
+                results.reverse()
+                while results:  # none is kept here that was given
+                    yield results.pop(), next(states)
+            # As many as take one part: a run that was quick may have been shorter.
+            count = len(run.items)
+            length = 2 * count if parts == 1 else max(count // parts, 1)
     finally:
-        for future, _ in ahead:
-            future.cancel()
+        is_closed.set()
         for _ in threads:
-            jobs.put(None)
+            runs.put(None)
         for child in children:
             child.close()
         for thread in threads:

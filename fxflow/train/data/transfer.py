@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
-from collections import deque
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from fxflow._config import config
 from fxflow.core import tree
+from fxflow.devices import default_device
 from fxflow.devices.meshes import Mesh, PartitionSpec
 from fxflow.devices.shardings import NamedSharding, Sharding
 from fxflow.errors import DataError
 from fxflow.lax.global_arrays import make_array_from_process_local_data
 from fxflow.lax.pytree_transfer import device_put
-from fxflow.train.data.parallel import Pairs
+from fxflow.train.data.parallel import Pairs, prefetched
 
 
 def _to_parts(devices: list[Any]) -> Callable[[Any], Any]:
@@ -50,8 +51,13 @@ def _put(element: Any, where: Any) -> Any:
     return treedef.unflatten(map(leaf_to, leaves, places))
 
 
-def transferred(pairs: Pairs[Any, Any], where: Any, size: int) -> Pairs[Any, Any]:
-    """Yields the elements as arrays, `size` of which were put ahead."""
+def transferred(
+    pairs: Pairs[Any, Any], where: Any, size: int, timeout: float
+) -> Pairs[Any, Any]:
+    """Yields the elements as arrays, which a thread puts ahead.
+
+    There are `size` of them at a time; the one that was given last is one of them.
+    """
     if isinstance(where, (list, tuple)) and not tree.all_leaves([where]):
         to_part = _to_parts(list(where))
 
@@ -62,10 +68,16 @@ def transferred(pairs: Pairs[Any, Any], where: Any, size: int) -> Pairs[Any, Any
         def put(element: Any) -> Any:
             return _put(element, where)
 
-    ahead: deque[tuple[Any, Any]] = deque()
-    while True:
-        for element, state in itertools.islice(pairs, size - len(ahead)):
-            ahead.append((put(element), state))
-        if not ahead:
-            return
-        yield ahead.popleft()
+    # What holds for the thread that iterates holds for the one that puts, too.
+    device, x64 = default_device(), config.x64
+
+    def arrays() -> Pairs[Any, Any]:
+        with (
+            contextlib.closing(pairs),
+            default_device(device),
+            config.override(x64=x64),
+        ):
+            for element, state in pairs:
+                yield put(element), state
+
+    yield from prefetched(arrays(), size, timeout, "to_devices")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import numpy as np
 import pytest
 
 import fxflow
 from fxflow import P
 from fxflow import numpy as fnp
-from fxflow.errors import DataError
+from fxflow.errors import DataError, DataTimeoutError
 from fxflow.train import data
 
 ROWS = {"x": np.arange(24, dtype=np.float32).reshape(12, 2), "y": np.arange(12)}
@@ -44,11 +47,34 @@ def test_parts_for_pmap() -> None:
 
 
 def test_elements_are_put_ahead() -> None:
-    drawn = []
+    drawn: list[int] = []
     source = data.indexed(range(9)).map(lambda n: drawn.append(n) or np.ones(n))
     batches = source.to_devices(size=3).iterate()
-    next(batches)
-    assert drawn == [0, 1, 2]
-    next(batches)
-    assert drawn == [0, 1, 2, 3]
+    for given in (1, 2):
+        next(batches)
+        end = time.monotonic() + 10
+        while len(drawn) < given + 2 and time.monotonic() < end:
+            time.sleep(0.001)
+        time.sleep(0.02)
+        assert drawn == list(range(given + 2))
     assert batches.state["index"] == 2
+    batches.close()
+    alone = source.to_devices(size=1)
+    drawn.clear()
+    for given, _ in enumerate(alone, 1):
+        assert drawn == list(range(given))
+
+
+def test_what_holds_for_the_consumer_holds_for_the_thread_that_puts() -> None:
+    device = fxflow.devices()[3]
+    with fxflow.default_device(device), fxflow.config.override(x64=True):
+        batch = next(iter(data.arrays(ROWS).batch(4).to_devices()))
+    assert (batch["y"].devices(), batch["y"].dtype) == ({device}, np.int64)
+
+
+def test_a_stuck_source() -> None:
+    release = threading.Event()
+    source = data.iterable(lambda: iter(lambda: release.wait(20), None))
+    with pytest.raises(DataTimeoutError, match="to_devices: the source gave no"):
+        next(iter(source.to_devices(timeout=0.2)))
+    release.set()
