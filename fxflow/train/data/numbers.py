@@ -75,14 +75,13 @@ class Numbered(NamedTuple):
 def of_arrays(arrays: Any, length: int) -> Numbered:
     """Rows of the leaves of a pytree."""
 
-    def at(number: int) -> Any:
-        return tree.map(lambda leaf: leaf[number % length], arrays)
+    leaves, treedef = tree.flatten(arrays)
 
-    def take(numbers: NDArray) -> Any:
+    def take(numbers: Any) -> Any:  # one row, or several
         rows = numbers % length
-        return tree.map(lambda leaf: leaf[rows], arrays)
+        return treedef.unflatten([leaf[rows] for leaf in leaves])
 
-    return Numbered(length, at, take)
+    return Numbered(length, take, take)
 
 
 def shuffled(source: Numbered, seed: int) -> Numbered:
@@ -96,7 +95,7 @@ def shuffled(source: Numbered, seed: int) -> Numbered:
     def numbers(wanted: Any) -> Any:
         if isinstance(wanted, int):
             epoch, index = divmod(wanted, length)
-            return epoch * length + order(epoch)[index]
+            return epoch * length + order(epoch).item(index)
         found = np.empty_like(wanted)
         epochs = wanted // length
         for epoch in np.unique(epochs).tolist():

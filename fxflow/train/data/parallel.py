@@ -34,8 +34,8 @@ Pairs = Generator[tuple[T, S], None, None]
 #: How long a thread that was told to end may go on before it is left behind.
 _GRACE = 1.0
 #: Seconds of work that are handed over at once. A hand-over between threads that all
-#: want Python's lock, or to a process, takes 0.1 ms and more.
-_SPAN = 2e-3
+#: want Python's lock, or to a process, takes 0.1 ms, and several where cores are busy.
+_SPAN = 1e-2
 
 
 def _where(thread: threading.Thread) -> str:
