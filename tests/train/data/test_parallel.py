@@ -54,6 +54,19 @@ def process_of(n: int) -> int:
     return os.getpid()
 
 
+def stops_late(n: int) -> object:
+    """Quick for 700 elements, so that many of them are handed over at once."""
+    if n == 700:
+        raise KeyError("no 700")
+    if n == 800:
+        time.sleep(4)
+    if n == 900:
+        return lambda: "cannot be pickled"
+    if n == 1000:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return n
+
+
 SQUARES = [n * n for n in range(20)]
 
 
@@ -102,6 +115,49 @@ def test_a_process_that_dies() -> None:
     with pytest.raises(DataError, match="ended with exit code -9") as caught:
         list(dataset)
     assert "element 3 of map(dies)" in "\n".join(caught.value.__notes__)
+
+
+THREADS: dict[str, Any] = {"workers": 2, "timeout": 0.5}
+PROCESS: dict[str, Any] = {"workers": 1, "processes": True}
+
+
+@pytest.mark.parametrize(
+    ("options", "last", "words"),
+    [
+        (THREADS, 700, "no 700"),
+        (THREADS, 800, r"took more than 0\.5 s"),
+        (PROCESS, 900, "cannot be sent"),
+        (PROCESS, 1000, "exit code -9"),
+    ],
+)
+def test_what_ends_a_long_run_names_its_element(
+    options: dict[str, Any], last: int, words: str
+) -> None:
+    numbers = [n for n in range(last + 50) if n == last or n % 100]
+    place = numbers.index(last)
+    given: list[Any] = []
+    with pytest.raises(Exception, match=words) as caught:
+        given.extend(data.indexed(numbers).map(stops_late, **options))
+    told = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    assert f"element {place} of map(stops_late)" in told
+    assert given == numbers[: len(given)]
+    # Of a worker that says nothing any more, what it had not sent is lost.
+    assert len(given) == place or (last in (800, 1000) and len(given) < place)
+
+
+def waits_at_64(n: int) -> int:
+    time.sleep(0.3 if n > 63 else 0)
+    return n
+
+
+def test_slow_elements_do_not_wait_for_others() -> None:
+    batches = data.indexed(range(500)).map(waits_at_64, workers=1).iterate()
+    for _ in range(65):
+        next(batches)
+    start = time.monotonic()
+    next(batches)
+    assert time.monotonic() - start < 3  # a run of 64 of them takes 20 s
+    batches.close()
 
 
 def test_errors_of_the_source_reach_the_consumer() -> None:
