@@ -74,7 +74,6 @@ class Numbered(NamedTuple):
 
 def of_arrays(arrays: Any, length: int) -> Numbered:
     """Rows of the leaves of a pytree."""
-
     leaves, treedef = tree.flatten(arrays)
 
     def take(numbers: Any) -> Any:  # one row, or several

@@ -343,7 +343,9 @@ def mapped(
 ) -> Pairs[U, S]:
     """Yields `(function(*fetch(item)), state)`, computed by threads or processes.
 
-    Twice as many runs as there are workers are under way.
+    Twice as many runs as there are workers are under way. When a worker is stuck or has
+    died, what it had not handed over yet is lost, at most `_SPAN` of work: the error
+    comes in its place, and names the element that the worker had in hand.
 
     Args:
       pairs: items and states; drawn by the consumer's thread.
