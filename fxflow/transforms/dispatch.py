@@ -10,6 +10,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import compress
 from operator import attrgetter
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -324,17 +325,19 @@ def _run_in_place(compiled: Compiled) -> Callable[[Sequence[Array], list[Any]], 
     # The first placements are those of the constants.
     # The program keeps its constants, so their buffers are looked up once.
     constants = list(map(buffer_at, compiled.constants, program.placements))
-    kept = compiled.lowered.kept
+    kept = compiled.lowered.kept  # in ascending order
     unflatten = out_tree.unflatten
     donated = [i for i, give in enumerate(compiled.traced.arrays.donated) if give]
     count = len(compiled.traced.arrays.in_avals)
     whole = not constants and kept == list(range(count))
+    taken = set(kept)
+    used = [i in taken for i in range(count)]
     if donated:
 
         def run_donated(leaves: Sequence[Array], raw: list[Any]) -> Any:
             given = [leaves[i] for i in donated]
             compiled.prepare_donation(given, leaves)
-            outs = run(raw if whole else [*constants, *[raw[i] for i in kept]])
+            outs = run(raw if whole else [*constants, *compress(raw, used)])
             for array in given:
                 # The runtime owns the memory now; `_host` went in `prepare_donation`.
                 del array._buffer
@@ -344,7 +347,7 @@ def _run_in_place(compiled: Compiled) -> Callable[[Sequence[Array], list[Any]], 
     if not whole:
 
         def run_some(leaves: Sequence[Array], raw: list[Any]) -> Any:
-            return unflatten(run([*constants, *[raw[i] for i in kept]]))
+            return unflatten(run([*constants, *compress(raw, used)]))
 
         return run_some
     # From here on the calls of `Program.run` are written out, to save a frame each.
