@@ -42,7 +42,8 @@ GROUPS: list[tuple[str, list[Figure]]] = [
     ("pipeline", pipeline("2 processes", GRAIN, TORCH)),
     ("loop", [Figure(FXFLOW, "run"), Figure(FXFLOW, "plain")]),
     ("loop", [Figure(FXFLOW, "run, checked and logged"), Figure(FXFLOW, "plain")]),
-    ("fed", [Figure(FXFLOW, "by a pipeline"), Figure(FXFLOW, "by one batch")]),
+    ("fed", pipeline("elsewhere", GRAIN, TORCH)),
+    ("fed", pipeline("on a core", GRAIN, TORCH)),
     *(
         (family, [Figure(FXFLOW, case), Figure(peer, case, FXFLOW)])
         for peer, form in (("safetensors", "one file"), ("tensorstore", "zarr"))
@@ -57,7 +58,7 @@ GROUPS: list[tuple[str, list[Figure]]] = [
 UNITS = {
     "pipeline": ("elements/s", 1.0),
     "loop": ("µs a step", 1e6),
-    "fed": ("µs a step", 1e6),
+    "fed": ("% more for a step of 5 ms", 1e2),
     "save": ("ms", 1e3),
     "restore": ("ms", 1e3),
     "stop": ("ms", 1e3),
@@ -90,7 +91,7 @@ def verdict(family: str, best: list[float]) -> str:
         return f"{ours / others[0]:.2f} (at most 1.3)"
     if family == "loop":
         return f"{1e6 * (ours - others[0]):+.1f} µs (at most 20)"
-    return f"{100 * (ours / others[0] - 1):+.1f} % (at most 2)"
+    return f"{100 * ours:+.1f} % (at most 2)"
 
 
 def main() -> None:
